@@ -1,5 +1,8 @@
+#include "runtime/base/arithmetic.hpp"
 #include "runtime/base/printable.hpp"
 #include "runtime/modules/module_cell.hpp"
+#include "runtime/portable/portable_operators.hpp"
+#include "tools/cli/arithmetic.hpp"
 #include "tools/cli/command_line.hpp"
 #include <algorithm>
 #include <csignal>
@@ -46,10 +49,14 @@ void open_standard_streams() {
 int main(int count, char** words) {
   open_standard_streams();
   std::set_terminate(end_in_words);
+  mneme::keep_arithmetic(words);
   std::signal(SIGXFSZ, SIG_IGN); // a limit of file sizes is an error of the write that meets it, as a full disk is
   const std::span<const char* const> arguments(words + 1, words + std::max(count, 1));
-  if (!arguments.empty() && std::string_view(arguments[0]) == mneme::cell_word) // no command of the user's
+  if (!arguments.empty() && std::string_view(arguments[0]) == mneme::cell_word) { // no command of the user's
+    if (mneme::is_portable())
+      mneme::portable::use_portable_operators(); // what is tried is what will be run
     std::_Exit(mneme::become_cell(arguments));
+  }
   mneme::set_cell_program("/proc/self/exe");
   const int code = mneme::run_command_line(count, words);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) // which look for leaks at the end

@@ -49,7 +49,8 @@ void shard::start(start_rounds wave) {
     if (rounds_.find(assigned.id))
       throw std::invalid_argument(fmt::format("assignment {} was started a second time", assigned.id.value));
     assigned.samples = run_.rows->view(assigned.client, assigned.task);
-    auto& round = rounds_.insert(assigned.id, {.client = assigned.client, .ready = wave.ready.at(i)});
+    auto& round =
+        rounds_.insert(assigned.id, {.client = assigned.client, .visit = assigned.visit, .ready = wave.ready.at(i)});
     round.turns = clients_.start(std::move(assigned));
   }
   clients_.run_turns();
@@ -142,12 +143,12 @@ void shard::park(assignment_id id, hosted_round& round, plan wanted) {
         throw std::invalid_argument(fmt::format("job {}.{}.{}: {}", id.value, round.stage, step, why));
     const auto& kind = kind_of(job);
     const auto rows = rows_of(job);
-    report_.issued.push_back({.id = {id, round.stage, step},
-                              .key = kind.key,
-                              .rows = rows,
-                              .bytes = outcome_bytes(job),
-                              .width = kind.width,
-                              .takes = run_.population->compute_time(round.client, rows)});
+    auto& issued = report_.issued.emplace_back(issued_job{.id = {id, round.stage, step},
+                                                          .key = kind.key,
+                                                          .rows = rows,
+                                                          .bytes = outcome_bytes(job),
+                                                          .width = kind.width});
+    issued.takes = run_.population->compute_time(round.client, device_work_of(issued));
   }
   round.parked = std::move(wanted);
 }
@@ -203,8 +204,10 @@ void shard::start_at_once() {
 
 virtual_time shard::due_of(const issued_job& issued) {
   const auto& round = rounds_.at(issued.id.assignment);
-  const auto upload = run_.population->upload_time(round.client, issued.bytes);
-  return population::later_by(round.ready + issued.takes, upload);
+  const auto sent = population::later_by(round.ready, issued.takes);
+  return population::later_by(
+      sent, run_.population->upload_time(
+                {.client = round.client, .bytes = issued.bytes, .begins = sent, .visit = round.visit}));
 }
 
 ready_batch shard::made_ready(composition ids) {

@@ -36,6 +36,7 @@ private:
   /// A client at work: its jobs of the present stage, and the outcomes that have come so far.
   struct hosted_round {
     client_id client{};
+    std::uint32_t visit = 0;
     virtual_time ready{}; // when its download is over
     std::unique_ptr<hosted_client> turns{};
     std::uint32_t stage = 0;

@@ -1,4 +1,5 @@
 #include "actors/nodes/node_messages.hpp"
+#include "runtime/base/arithmetic.hpp"
 #include "runtime/kernels/instruction_set.hpp"
 #include "runtime/results/run_directory.hpp"
 #include "runtime/transport/frames.hpp"
@@ -51,6 +52,7 @@ const named_facts& program_facts() {
   static const named_facts facts{{"version of mneme", MNEME_VERSION},
                                  {"build of mneme", build_digest()},
                                  {"protocol", std::to_string(protocol_version)},
+                                 {"arithmetic", is_portable() ? portable_word : "machine"},
                                  {"LibTorch", TORCH_VERSION},
                                  {"instruction set of LibTorch", at::get_cpu_capability()},
                                  {"instruction set of mneme's kernels", kernels_name()},

@@ -63,9 +63,9 @@ bool same_bits(const tensors_ref& a, const tensors_ref& b) {
 bool same_bits(const client_result& a, const client_result& b) {
   if ((a.losses == nullptr) != (b.losses == nullptr))
     return false;
-  const bool same_losses = !a.losses || (same_bits(a.losses->rows, b.losses->rows) &&
-                                         same_bits(a.losses->sum, b.losses->sum) &&
-                                         same_bits(terms_of(a), terms_of(b)));
+  const bool same_losses =
+      !a.losses || (same_bits(a.losses->rows, b.losses->rows) && same_bits(a.losses->sum, b.losses->sum) &&
+                    same_bits(terms_of(a), terms_of(b)));
   return same_losses && a.rows == b.rows && same_bits(counts_of(a), counts_of(b)) && same_bits(a.upload, b.upload) &&
          same_bits(a.memory, b.memory) && same_bits(a.to_proxy, b.to_proxy);
 }
@@ -217,7 +217,7 @@ std::string report_checks::wrong_with_jobs(std::span<const issued_job> jobs, con
   }
   const auto& own = here->stages[stage];
   const bool same = std::equal(own.begin(), own.end(), jobs.begin(), jobs.end(), [](const auto& a, const auto& b) {
-    return a.id == b.id && a.rows == b.rows && a.bytes == b.bytes && a.width == b.width;
+    return a.id == b.id && a.key.kind == b.key.kind && a.rows == b.rows && a.bytes == b.bytes && a.width == b.width;
   });
   if (!same)
     return fmt::format("asks for other jobs in stage {} of {} than it has", stage, describe(id, given));
@@ -236,8 +236,8 @@ std::string report_checks::wrong_with_failure(const round_failure& failure, repo
   if (!here->is_over())
     verdict.awaited.push_back(failure.last_job.assignment);
   if (here->finished)
-    return fmt::format("fails at {}, which does not fail here: {}",
-                       describe(failure.last_job.assignment, here->given), failure.reason);
+    return fmt::format("fails at {}, which does not fail here: {}", describe(failure.last_job.assignment, here->given),
+                       failure.reason);
   return {};
 }
 
@@ -265,9 +265,9 @@ std::string report_checks::wrong_with_result(const finished_round& finished, con
     return {};
   }
   if (here->failed)
-    return is_interrupted() ? ""
-                            : fmt::format("finishes {}, which fails here: {}", describe(given.id, given),
-                                          here->failed->reason);
+    return is_interrupted()
+               ? ""
+               : fmt::format("finishes {}, which fails here: {}", describe(given.id, given), here->failed->reason);
   return differences(finished, round, *here, verdict);
 }
 
@@ -299,8 +299,8 @@ std::string report_checks::wrong_with_values(const finished_round& finished, con
   return {};
 }
 
-std::string report_checks::differences(const finished_round& finished, const ended_round& round,
-                                       const round_here& here, report_verdict& verdict) {
+std::string report_checks::differences(const finished_round& finished, const ended_round& round, const round_here& here,
+                                       report_verdict& verdict) {
   const auto& given = round.given;
   const auto stages = static_cast<std::uint32_t>(here.stages.size());
   const auto form = form_of(*here.finished, {given, stages});

@@ -2,7 +2,7 @@
 #include "runtime/base/tuning.hpp"
 #include "runtime/method/wire.hpp"
 #include "runtime/results/class_scores.hpp"
-#include "runtime/storage/safetensors.hpp"
+#include "runtime/storage/parameters.hpp"
 #include <ATen/core/Tensor.h>
 #include <algorithm>
 #include <caf/typed_event_based_actor.hpp>
@@ -63,8 +63,7 @@ server_actor::behavior_type server_state::make_behavior() {
       [this](batch_done& in) { party_.steps().take(in); },
       [this](const open_task& in) { return open(in); },
       [this](const open_round& in) {
-        return party_.tried("opening a round",
-                            [&]() -> caf::result<opened_round> { return broadcast_of(in.where); });
+        return party_.tried("opening a round", [&]() -> caf::result<opened_round> { return broadcast_of(in.where); });
       },
       [this](const evaluate& in) { return evaluate_model(in); },
       [this](measure_fairness) { return measure(); },
@@ -99,11 +98,13 @@ caf::result<step_taken> server_state::close(const take_step& in) {
   return party_.steps().run(
       self_->make_response_promise<step_taken>(), in.where, rows_.get(),
       [this](server_context& ctx, const round_place& where) { return party_.half().close_round(ctx, where); },
-      [this](task<void>& step) {
+      [this, in](task<void>& step) {
         step.take();
         step_taken answer{.digest = model_digest()};
         if (context_->needs.has_proxy)
           answer.says = party_.half().predict().weights;
+        if (context_->values_round == std::int64_t{in.where.round.value} + 1)
+          answer.kept = named_weights();
         return answer;
       });
 }
@@ -131,9 +132,9 @@ plan server_state::evaluation_plan(const evaluate& in) const {
     const auto& rows = context_->tasks->tasks[t].test;
     for (std::size_t first = 0; first < rows.size(); first += tuning::evaluation_rows)
       jobs.push_back(evaluate_job{.learnt = learnt,
-                                    .samples = chunk_of(context_->tasks->test, rows, first),
-                                    .mask = in.masks[t],
-                                    .lists_answers = in.end_of_task || is_of_all_tasks(in)});
+                                  .samples = chunk_of(context_->tasks->test, rows, first),
+                                  .mask = in.masks[t],
+                                  .lists_answers = in.end_of_task || is_of_all_tasks(in)});
   }
   return jobs;
 }
@@ -217,9 +218,7 @@ learnt server_state::named_model() const {
   if (!answers_.empty())
     figures.merge(class_figures({.labels = labels_, .answers = answers_, .classes = context_->tasks->classes},
                                 context_->scenario.seed));
-  return {.model = named_weights(),
-          .figures = std::move(figures),
-          .pictures = party_.half().pictures()};
+  return {.model = named_weights(), .figures = std::move(figures), .pictures = party_.half().pictures()};
 }
 
 } // namespace mneme

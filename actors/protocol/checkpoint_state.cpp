@@ -23,7 +23,8 @@ void persist(archive& state, accuracy_matrix& matrix) {
 }
 
 void recorded_past::persist(archive& state) {
-  state.section("recorder")(device)(rounds)(client_rounds)(events_bytes)(matrix)(evaluations)(course);
+  state.section("recorder")(device)(rounds)(client_rounds)(lines.events)(lines.digests)(lines.deliveries)(
+      matrix)(evaluations)(course);
   state(wall_seconds)(cpu_seconds)(busy_seconds)(peak_rss_bytes);
 }
 

@@ -12,7 +12,7 @@ struct recorded_past {
   std::string device{};    ///< On which it was computed.
   std::int64_t rounds = 0; ///< Closed so far.
   std::int64_t client_rounds = 0;
-  std::uint64_t events_bytes = 0; ///< Length of events.csv at the checkpoint; what follows was written after it.
+  line_lengths lines{}; ///< Lengths at the checkpoint; what follows was written after it.
   accuracy_matrix matrix{};
   std::vector<evaluation_record> evaluations{};
   timeline course{}; ///< For timeline.jsonl.

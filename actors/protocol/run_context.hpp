@@ -29,6 +29,7 @@ struct run_context {
   std::int64_t node_workers = 0; ///< Workers of all nodes, among whom clients' batches are shared out; 0: no nodes.
   std::shared_ptr<result_gate> gate{}; ///< On a node. Null: results do not wait for a network.
   bool trace = false;
+  std::int64_t values_round = 0; ///< The round whose uploads, and the model after it, are kept; 0: none.
   byte_size stored_results_max{};
   std::int64_t events_max = 0; ///< Events after which a process interrupts its run by itself; 0: never.
 };

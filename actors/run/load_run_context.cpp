@@ -9,7 +9,10 @@
 #include "runtime/method/strategy.hpp"
 #include "runtime/modules/load_module.hpp"
 #include "runtime/population/availability_trace.hpp"
-#include "runtime/storage/safetensors.hpp"
+#include "runtime/population/device_speeds.hpp"
+#include "runtime/population/link_trace.hpp"
+#include "runtime/scenario/named_paths.hpp"
+#include "runtime/storage/parameters.hpp"
 #include "runtime/training/executor.hpp"
 #include <algorithm>
 namespace mneme {
@@ -81,7 +84,7 @@ expected<at::Tensor> starting_weights(const scenario& settings, const model& net
                         "weights of the head only, or a TorchScript module");
     return weights;
   };
-  if (!settings.model.weights.empty()) {
+  if (!settings.model.weights.empty() && settings.model.weights != weights_as_drawn) {
     auto pretrained = read(settings.model.weights, "model.weights", &flat);
     if (!pretrained)
       return pretrained;
@@ -96,6 +99,23 @@ expected<at::Tensor> starting_weights(const scenario& settings, const model& net
   if (!settings.model.seed_weights.empty())
     return read(settings.model.seed_weights, "model.seed_weights", nullptr);
   return flat;
+}
+
+/// A frozen net that nothing has trained, unless the scenario says that it is meant so.
+diagnostics untrained_frozen_net(const scenario& settings, const model& net) {
+  const auto& from = settings.model;
+  const bool frozen = from.trainable == trainable_part::head || settings.strategy.method->needs().frozen_net;
+  const bool has_body = std::any_of(net.layout().begin(), net.layout().end(),
+                                    [](const parameter& entry) { return !entry.head && !entry.frozen; });
+  const bool begins_somewhere =
+      !from.weights.empty() || !from.seed_weights.empty() || !from.backbone.empty() || !from.module.empty();
+  if (!frozen || !has_body || begins_somewhere)
+    return {};
+  const auto* const key = from.trainable == trainable_part::head ? "model.trainable" : "strategy.name";
+  return {
+      {settings.where(key),
+       "the net is frozen, and nothing has trained it: what stands behind it would learn from random features; "
+       "expected model.weights (tools/fetch_weights brings some), model.backbone, or model.weights = \"as-drawn\""}};
 }
 
 /// Diagnostics of several independent steps, together.
@@ -130,18 +150,19 @@ expected<model_ref> read_module(const scenario& settings, const task_stream& tas
   return *net;
 }
 
-/// What moves pixels has no meaning for rows of tokens. Made ones are refused earlier, by the scenario alone.
-diagnostics wrong_with_tokens(const scenario& settings) {
+/// What moves pixels has no meaning for rows of tokens or numbers. Made ones are refused earlier, by the scenario
+/// alone.
+/// @param kind "tokens"
+diagnostics wrong_without_pixels(const scenario& settings, const std::string& kind) {
   diagnostics wrong;
   if (settings.training.augment != augmentation_kind::none)
-    wrong.push_back({settings.where("training.augment"), "the data are rows of tokens, and augmentation moves pixels; "
-                                                         "expected \"none\""});
+    wrong.push_back({settings.where("training.augment"),
+                     "the data are rows of " + kind + ", and augmentation moves pixels; expected \"none\""});
   const auto transform = settings.tasks.transform;
   if (settings.tasks.kind == task_kind::domain_incremental &&
       (transform == task_transform::permute || transform == task_transform::affine))
     wrong.push_back({settings.where("tasks.transform"),
-                     "the data are rows of tokens, and other transforms move pixels; "
-                     "expected \"class-blocks\""});
+                     "the data are rows of " + kind + ", and other transforms move pixels; expected \"class-blocks\""});
   return wrong;
 }
 
@@ -155,6 +176,10 @@ diagnostics untrained_parts(const scenario& settings, const model& net) {
 }
 
 expected<model_ref> build_model(const scenario& settings, const task_stream& tasks, const std::string& device) {
+  if (!settings.model.module.empty() && settings.strategy.method->needs().head == head_kind::proxies)
+    return failed(settings.where("model.module"), "a module has a linear or a cosine head, and \"" +
+                                                      settings.strategy.name +
+                                                      "\" reads several proxies of a class; expected model.name");
   if (!settings.model.module.empty())
     return read_module(settings, tasks, device);
   auto& kind = *settings.model.kind;
@@ -166,7 +191,10 @@ expected<model_ref> build_model(const scenario& settings, const task_stream& tas
     return failed(settings.where("model.name"), "\"" + settings.model.name +
                                                     "\" reads images, and the data are rows of tokens; expected a net "
                                                     "that reads tokens, as \"lstm\"");
-  kind.use_head(settings.strategy.method->needs().head);
+  const auto needs = settings.strategy.method->needs();
+  kind.use_head(needs.head);
+  kind.use_proxies(needs.proxies);
+  kind.use_signed_features(needs.signed_features);
   kind.use_tokens(tasks.tokens);
   auto net = kind.build(tasks.train->shape(), outputs_of(settings, tasks));
   if (!net)
@@ -230,6 +258,7 @@ expected<method_setup> setup_of(const scenario& settings, const task_stream& tas
                     .training = settings.training,
                     .trainable = settings.model.trainable,
                     .weighting = settings.strategy.weighting,
+                    .keep_share = settings.strategy.keep_share,
                     .rounds = settings.rounds,
                     .oracle = settings.strategy.oracle,
                     .tasks = std::ssize(tasks.tasks),
@@ -255,6 +284,39 @@ expected<method_setup> setup_of(const scenario& settings, const task_stream& tas
   return made;
 }
 
+/// Traces and tables of devices; nothing, with what is wrong, where one cannot be read.
+std::optional<device_facts> facts_of_devices(const scenario& settings, diagnostics& problems) {
+  const auto availability = read_availability_trace(settings);
+  const auto links = read_link_trace(settings);
+  const auto capacity = read_capacity_table(settings);
+  gather(problems, availability);
+  gather(problems, links);
+  gather(problems, capacity);
+  if (!availability || !links || !capacity)
+    return std::nullopt;
+  return device_facts{.availability = *availability, .links = *links, .capacity = *capacity};
+}
+
+/// A method that draws groups of its own leaves no client at an old task by tasks.staying_share.
+std::shared_ptr<const population> population_of(scenario settings, const device_facts& facts) {
+  if (settings.strategy.method->needs().own_groups)
+    settings.tasks.staying_share = 0.0;
+  return std::make_shared<const population>(settings, facts);
+}
+
+/// Rows a second as profiles have them for this net; false where there are no profiles, or one lacks the net.
+bool add_speeds(device_facts& facts, const scenario& settings, const model& net, const task_stream& tasks,
+                diagnostics& problems) {
+  if (settings.devices.profiles.empty())
+    return false;
+  const auto speeds =
+      device_speeds_of(settings, {.net = net, .shape = tasks.train->shape(), .classes = tasks.classes});
+  gather(problems, speeds);
+  if (speeds)
+    facts.speeds = *speeds;
+  return speeds.has_value();
+}
+
 /// The rows of the run, or all that is wrong with the device, the number of clients and the rows.
 expected<raw_data> data_of_run(const scenario& settings, const run_context_request& request,
                                const tl::expected<std::string, std::string>& device) {
@@ -271,8 +333,8 @@ expected<raw_data> data_of_run(const scenario& settings, const run_context_reque
   if (!problems.empty())
     return tl::unexpected{problems};
   problems = wrong_backbone(settings, *raw);
-  if (raw->tokens > 0)
-    append(problems, wrong_with_tokens(settings));
+  if (raw->train.images.scalar_type() != at::kByte)
+    append(problems, wrong_without_pixels(settings, raw->tokens > 0 ? "tokens" : "numbers"));
   if (!problems.empty())
     return tl::unexpected{problems};
   return raw;
@@ -297,8 +359,8 @@ expected<std::shared_ptr<run_context>> load_run_context(const scenario& settings
   if (!marks.name.empty() && settings.partition.kind != partition_kind::file)
     return failed(settings.where("partition.kind"), "the method reads the column '" + marks.name +
                                                         "' of partition.file; expected partition.kind = \"file\"");
-  const auto trace = read_availability_trace(settings);
-  const auto people = trace ? std::make_shared<const population>(settings, *trace) : nullptr;
+  auto facts = facts_of_devices(settings, problems);
+  auto people = facts ? population_of(settings, *facts) : nullptr;
   const auto parts = make_partition(settings, shared_tasks, marks,
                                     people ? [&](task_id task) { return people->members(task); } : enrolled_clients{});
   gather(problems, parts);
@@ -308,7 +370,8 @@ expected<std::shared_ptr<run_context>> load_run_context(const scenario& settings
   auto setup =
       net ? setup_of(settings, *shared_tasks, *net, *device) : expected<method_setup>(tl::unexpected(net.error()));
   gather(problems, setup);
-  gather(problems, trace);
+  if (facts && net && add_speeds(*facts, settings, **net, *shared_tasks, problems))
+    people = population_of(settings, *facts);
   expected<at::Tensor> initial;
   expected<tensors_ref> initial_behind;
   if (net) {
@@ -318,6 +381,8 @@ expected<std::shared_ptr<run_context>> load_run_context(const scenario& settings
     gather(problems, initial);
     gather(problems, initial_behind);
   }
+  if (problems.empty())
+    problems = untrained_frozen_net(settings, **net);
   if (!problems.empty())
     return tl::unexpected{problems};
 

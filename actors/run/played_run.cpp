@@ -69,7 +69,9 @@ private:
       const auto client = given.client;
       if (const auto rows = stage_of(std::move(given)))
         report.issued.push_back(
-            {.id = {id, 0, 0}, .rows = *rows, .takes = run_.population->compute_time(client, *rows)});
+            {.id = {id, 0, 0},
+             .rows = *rows,
+             .takes = run_.population->compute_time(client, {.rows = *rows, .begins_round = true})});
       else
         finish(id, at_work, report);
     }

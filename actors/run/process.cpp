@@ -1,8 +1,10 @@
 #include "actors/run/process.hpp"
 #include "actors/protocol/interfaces.hpp"
+#include "runtime/base/arithmetic.hpp"
 #include "runtime/base/check.hpp"
 #include "runtime/base/one_thread.hpp"
 #include "runtime/base/tuning.hpp"
+#include "runtime/portable/portable_operators.hpp"
 #include <c10/util/Logging.h>
 #include <caf/init_global_meta_objects.hpp>
 #include <caf/thread_hook.hpp>
@@ -28,6 +30,8 @@ void prepare_process() {
   }();
   MNEME_CHECK(types_known);
   compute_on_one_thread();
+  if (is_portable())
+    portable::use_portable_operators();
 }
 
 void configure(caf::actor_system_config& config, std::size_t threads, bool waits_for_nodes) {

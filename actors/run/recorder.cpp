@@ -1,10 +1,12 @@
 #include "actors/run/recorder.hpp"
+#include "actors/run/machine_facts.hpp"
 #include "runtime/results/plot.hpp"
 #include "runtime/results/png.hpp"
-#include "runtime/storage/safetensors.hpp"
+#include "runtime/storage/parameters.hpp"
 #include <algorithm>
 #include <atomic>
 #include <caf/typed_event_based_actor.hpp>
+#include <fmt/format.h>
 #include <sys/resource.h>
 namespace mneme {
 namespace {
@@ -86,9 +88,7 @@ auto recorder_state::guarded(Act act) -> caf::result<decltype(act())> {
 recorder_actor::behavior_type recorder_state::make_behavior() {
   return {
       [this](const evaluation_record& line) { return guarded([&] { add(line); }); },
-      [this](const recorded_events& events) {
-        return guarded([&] { setup_.files->add(std::span<const event_record>(events.events)); });
-      },
+      [this](const recorded_events& events) { return guarded([&] { write(events); }); },
       [this](const run_warning& warning) { setup_.view->warned(warning.text); },
       [this](const progress_snapshot& now) {
         past_.rounds = now.round.value + 1;
@@ -119,6 +119,34 @@ recorder_actor::behavior_type recorder_state::make_behavior() {
       },
       [this](keep_state& others) { return keep(others); },
   };
+}
+
+void recorder_state::write(const recorded_events& lines) {
+  if (!lines.events.empty())
+    setup_.files->add(std::span(lines.events));
+  if (!lines.steps.empty())
+    setup_.files->add(std::span(lines.steps));
+  if (!lines.deliveries.empty())
+    setup_.files->add(std::span(lines.deliveries));
+  for (const auto& kept : lines.values)
+    keep(kept);
+}
+
+/// The file of the round is written anew with each model, so that it is whole whatever becomes of the run.
+void recorder_state::keep(const kept_values& kept) {
+  const auto lead = kept.client ? fmt::format("{}.{:05}.client_{}.", kept.party, ++values_count_, kept.client->value)
+                                : std::string("model.");
+  for (const auto& [name, value] : *kept.values) {
+    if (name == flat_weights && kept.client && value.scalar_type() == at::kFloat &&
+        value.numel() == context_->net->size()) {
+      for (const auto& [parameter, part] : named_parameters(*context_->net, value))
+        values_.put(lead + parameter, part.contiguous());
+      continue;
+    }
+    values_.put(lead + name, value);
+  }
+  if (!kept.client)
+    save(run_directory::values_file(kept.round), std::exchange(values_, {}));
 }
 
 void recorder_state::save(const std::string& file, const tensor_map& model) {
@@ -162,7 +190,7 @@ caf::result<void> recorder_state::keep(keep_state& others) {
   if (!failure_.empty()) // what would be kept lacks what could not be written
     return caf::make_error(run_errc::recorder_failed, failure_);
   auto now = past_;
-  static_cast<void>(guarded([&] { now.events_bytes = setup_.files->settled_events(); }));
+  static_cast<void>(guarded([&] { now.lines = setup_.files->settled_lines(); }));
   if (!failure_.empty())
     return caf::make_error(run_errc::recorder_failed, failure_);
   now.wall_seconds += wall_.seconds();
@@ -228,6 +256,10 @@ run_summary recorder_state::summary_of(const run_report& report) const {
   if (report.looks > 0)
     summary.figures["looks"] = static_cast<double>(report.looks);
   summary.central_data = context_->needs.central_data;
+  summary.arithmetic = settings.worker.arithmetic == arithmetic_kind::portable ? "portable" : "machine";
+  summary.machine = processor_facts();
+  for (auto& fact : library_facts())
+    summary.machine.push_back(std::move(fact));
   if (context_->trace)
     summary.trace_digest = hex_text(report.trace_digest);
   return summary;

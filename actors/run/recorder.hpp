@@ -27,6 +27,8 @@ public:
   recorder_actor::behavior_type make_behavior();
 
 private:
+  void write(const recorded_events& lines);
+  void keep(const kept_values& kept);
   void add(evaluation_record line);
   void save(const std::string& file, const tensor_map& model);
   run_summary finish(const run_report& report);
@@ -44,6 +46,8 @@ private:
   recorder_stopwatch wall_;
   double cpu_before_;                       // seconds of this process that earlier runs have counted
   std::map<std::string, double> figures_{}; // the method's own
+  tensor_map values_{};                     // of the round whose values are kept
+  std::int64_t values_count_ = 0;           // of its deliveries
   std::string failure_{};                   // why something could not be written; "": all of it was
 };
 

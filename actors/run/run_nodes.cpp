@@ -2,6 +2,7 @@
 #include "actors/compute/compute_layout.hpp"
 #include "actors/run/node_session.hpp"
 #include "runtime/base/tuning.hpp"
+#include "runtime/scenario/device_profiles.hpp"
 #include "runtime/scenario/named_paths.hpp"
 #include "runtime/scenario/read.hpp"
 namespace mneme {
@@ -9,7 +10,9 @@ namespace {
 
 /// Files are sent by content. Data sets are the nodes' own, and folders are for what this process keeps.
 node_offer offer_of(const scenario& settings) {
-  node_offer made{.offer = {.name = settings.name, .scenario = resolved_text(settings)}};
+  auto offered = settings; // nodes may know other profiles by these names
+  offered.devices.profiles = with_texts(std::move(offered.devices.profiles));
+  node_offer made{.offer = {.name = settings.name, .scenario = resolved_text(offered)}};
   for (const auto& [key, path] : named_paths(settings)) {
     std::error_code failed;
     if (key == "data.root" || !std::filesystem::is_regular_file(path, failed)) {

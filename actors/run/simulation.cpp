@@ -7,6 +7,7 @@
 #include "actors/run/run_actors.hpp"
 #include "actors/run/run_nodes.hpp"
 #include "actors/run/world_facts.hpp"
+#include "runtime/base/arithmetic.hpp"
 #include "runtime/base/resumed_state.hpp"
 #include "runtime/base/tuning.hpp"
 #include "runtime/scenario/read.hpp"
@@ -31,8 +32,25 @@ std::size_t control_threads(const run_context& context, const run_options& optio
 
 /// How long nodes may still load once this process has.
 std::chrono::milliseconds patience_of(const scenario& settings, double loaded_in_seconds) {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-      settings.worker.node_answer + std::chrono::duration<double>(10.0 * loaded_in_seconds));
+  return std::chrono::duration_cast<std::chrono::milliseconds>(settings.worker.node_answer +
+                                                               std::chrono::duration<double>(10.0 * loaded_in_seconds));
+}
+
+/// A process has one arithmetic from its start: LibTorch chooses its kernels once.
+expected<void> check_arithmetic(const scenario& settings) {
+  const bool asks_portable = settings.worker.arithmetic == arithmetic_kind::portable;
+  if (asks_portable && !is_portable())
+    return failed("worker.arithmetic", "this process computes with the machine's arithmetic; start it with "
+                                       "MNEME_ARITHMETIC=portable, ATEN_CPU_CAPABILITY=avx2 and "
+                                       "GLIBC_TUNABLES=glibc.cpu.hwcaps=-FMA,-FMA4 in its environment, as mneme run "
+                                       "does by itself");
+  if (!asks_portable && is_portable())
+    return failed("worker.arithmetic", "this process computes with portable arithmetic (MNEME_ARITHMETIC=portable in "
+                                       "its environment), and the scenario asks for \"machine\"");
+  if (asks_portable && settings.model.native_code)
+    return failed("model.native_code", "compiled modules bring kernels of their own; they cannot be run with "
+                                       "worker.arithmetic = \"portable\"");
+  return {};
 }
 
 struct ready_world {
@@ -46,6 +64,8 @@ struct ready_world {
 expected<ready_world> ready_context(const scenario& settings, const run_options& options,
                                     std::shared_ptr<const partition>* split, const std::filesystem::path& backbone) {
   prepare_process();
+  if (auto right = check_arithmetic(settings); !right)
+    return tl::unexpected{right.error()};
   std::shared_ptr<node_pool> nodes;
   if (!options.nodes.empty()) {
     auto offered = settings;
@@ -69,6 +89,8 @@ expected<ready_world> ready_context(const scenario& settings, const run_options&
   if (!loaded)
     return tl::unexpected{loaded.error()};
   auto& context = **loaded;
+  if (is_portable() && context.device != "cpu")
+    return failed("worker.device", "expected \"cpu\" with worker.arithmetic = \"portable\"; a GPU's bits are its own");
   const auto layout = layout_of(context, threads_of(options));
   context.workers = layout.workers;
   context.hosts = layout.hosts;
@@ -76,6 +98,7 @@ expected<ready_world> ready_context(const scenario& settings, const run_options&
   context.batches_per_worker = layout.batches_per_worker;
   context.control_computes = layout.control_computes;
   context.trace = options.trace;
+  context.values_round = options.values_round;
   context.events_max = options.events_max;
   context.stored_results_max = options.stored_results_max;
   if (nodes) {
@@ -221,7 +244,8 @@ expected<starting_point> starting_point_of(const prepared_run& run) {
     auto recorder = found.sections[recorder_part];
     recorder(past->recorded);
     recorder.expect_end();
-    return run.files->has_events(past->recorded.events_bytes) ? "" : "events.csv is shorter than at this checkpoint";
+    const auto shorter = run.files->file_shorter_than(past->recorded.lines);
+    return shorter.empty() ? "" : shorter + " is shorter than at this checkpoint";
   });
   if (!search)
     return tl::unexpected{search.error()};
@@ -329,7 +353,7 @@ expected<std::optional<run_summary>> resume_simulation(const std::filesystem::pa
   say_where(run, *from);
   try {
     run.files->cut_back(done.evaluations, done.matrix, std::ssize(run.context->tasks->tasks),
-                        run.context->tasks->class_names, done.events_bytes);
+                        run.context->tasks->class_names, done.lines);
     setup.checkpoints = checkpoints_of(run, from->file);
   } catch (const std::exception& e) {
     return failed_before_it_began(e);

@@ -17,6 +17,9 @@ struct run_options {
   std::int64_t threads = 0;    ///< CAF threads, and workers where worker.count is 0; 0: one per core.
   progress_style style = progress_style::lines;
   bool trace = false;
+  /// What is delivered in this round, counted from 1, and the model after it go to values/round_N.safetensors; 0: of
+  /// none.
+  std::int64_t values_round = 0;
   /// Set to 1 by the first SIGINT or SIGTERM: the run finishes the event it is at, takes a checkpoint and ends as
   /// interrupted.
   const std::atomic<int>* interrupts = nullptr;

@@ -35,6 +35,7 @@ federation_settings federation_settings_of(const run_context& run) {
                            .checkpoint = scenario.checkpoint,
                            .stored_results_bytes_max = run.stored_results_max.bytes,
                            .trace = run.trace,
+                           .values_round = run.values_round,
                            .events_max = run.events_max};
   if (run.needs.has_proxy)
     made.further_parties.push_back(party_id::proxy);

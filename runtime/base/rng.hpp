@@ -36,6 +36,9 @@ enum class purpose : std::uint32_t {
   device_proxy_downlink, // the population with a proxy
   public_rows,           // once per task: the split
   scored_batches,        // of the test set, in summary.json
+  device_profile,
+  uplink_jitter,
+  downlink_jitter, // the population with profiles
 };
 inline constexpr std::uint32_t first_method_purpose = 0x10000;
 

@@ -67,6 +67,19 @@ struct heat_map {
   double low = 0.0, high = 100.0;
 };
 
+/// Stretches of x in rows, as of a Gantt chart.
+struct span_chart {
+  struct span {
+    std::size_t row = 0, kind = 0;
+    double from = 0.0, to = 0.0;
+  };
+  chart_text text{};
+  std::vector<std::string> rows{};
+  std::vector<chart_series> kinds{};
+  std::vector<span> spans{};
+  double from = 0.0, to = 1.0; ///< The axis of x.
+};
+
 enum class picture_place : std::uint8_t {
   page, ///< Within a page, which names title and series itself and reads the values from `data-` attributes.
   file, ///< Alone, dark on white, with title and names.
@@ -78,5 +91,6 @@ enum class picture_place : std::uint8_t {
 [[nodiscard]] std::string svg_of(const line_chart& chart, picture_place place);
 [[nodiscard]] std::string svg_of(const bar_chart& chart, picture_place place);
 [[nodiscard]] std::string svg_of(const heat_map& chart, picture_place place);
+[[nodiscard]] std::string svg_of(const span_chart& chart, picture_place place);
 
 } // namespace mneme

@@ -1,8 +1,11 @@
 #include "runtime/data/data_sources.hpp"
 #include "runtime/base/check.hpp"
+#include "runtime/base/digest.hpp"
 #include "runtime/base/registry.hpp"
 #include "runtime/data/large_pages.hpp"
+#include "runtime/data/picture_tree.hpp"
 #include "runtime/data/splits.hpp"
+#include "runtime/formats/array_file.hpp"
 #include <algorithm>
 #include <cstdlib>
 #include <fmt/format.h>
@@ -51,6 +54,20 @@ expected<std::vector<std::filesystem::path>> folders_of(const data_source& sourc
     folders.insert(folders.end(), found->begin(), found->end());
   }
   return folders;
+}
+
+std::string own_content(const data_section& data) {
+  const auto source = data_source_named(data.name);
+  if (!source.is_own)
+    return {};
+  if (!source.own_file)
+    return hex_text(names_and_sizes(data, data_roots(data)));
+  run_digest digest;
+  std::error_code ignored;
+  for (const auto& file : array_files(data.file, array_names()))
+    if (std::filesystem::is_regular_file(file, ignored))
+      digest.add(digest_of_file(file.string()));
+  return hex_text(digest.value());
 }
 
 expected<raw_data> load_data(const data_section& data, std::uint64_t seed) {

@@ -23,6 +23,8 @@ struct data_source {
   bool picture_folders = false; ///< Pictures in all sizes, which are brought to data.side.
   bool holds_tokens = false;    ///< Rows are tokens; else pixels.
   bool has_domains = false;     ///< Rows know their domain, for tasks.transform = "domains".
+  bool is_own = false;          ///< Rows of the user's, where data.file, or else data.root, says.
+  bool own_file = false;        ///< They lie where data.file says.
   std::int64_t classes = 0;     ///< How many, where an order of them is published for it; else 0.
 };
 
@@ -42,6 +44,9 @@ struct source_registration {
 /// are made. Fails with the diagnostic of what is missing.
 [[nodiscard]] expected<std::vector<std::filesystem::path>> folders_of(const data_source& source,
                                                                       const data_section& data);
+
+/// What of own data is in the digest of a scenario: content of files, names and sizes of pictures; "" for other data.
+[[nodiscard]] std::string own_content(const data_section& data);
 
 /// Loads `data.name` and applies train_rows, test_rows, then train_per_class, test_per_class.
 /// A missing, truncated, oversized or corrupt file is a diagnostic that names it and what to do.

@@ -12,7 +12,7 @@ namespace mneme {
 
 /// A file's rows as they are, in file order.
 struct image_table {
-  at::Tensor images{};                 ///< [N, C, H, W] uint8, vectors with C = H = 1; tokens [N, 1, 1, T] int32
+  at::Tensor images{}; ///< [N, C, H, W] uint8 or float32, vectors with C = H = 1; tokens [N, 1, 1, T] int32
   std::vector<std::int32_t> labels{};  ///< [N] classes of the file, from 0
   std::vector<std::int32_t> domains{}; ///< [N], or empty if the data set has one domain
   /// [N] ascending: each row's number in the original file, where train_per_class has left some out;
@@ -28,8 +28,8 @@ struct raw_data {
   std::int64_t classes = 0;
   std::int64_t tokens = 0; ///< Rows hold tokens from 0 below this; 0: they hold pixels.
   std::vector<std::string> domain_names{};
-  std::vector<std::string> class_names{}; ///< By class of the file; empty: they have numbers only.
-  std::vector<double> mean{}, deviation{}; ///< Per channel, of pixels in [0, 1].
+  std::vector<std::string> class_names{};  ///< By class of the file; empty: they have numbers only.
+  std::vector<double> mean{}, deviation{}; ///< Per channel, of pixels in [0, 1]; 0 and 1 of rows that are no pixels.
 };
 
 /// How a task shows the pixels of one channel: output pixel p is the weighted sum of four input
@@ -62,8 +62,9 @@ struct dataset {
   std::vector<pixel_map> transforms{};   ///< At least one entry; a run without transforms has one identity.
   shown_size shown{};                    ///< Without transforms only.
   std::vector<float> scale{}, shift{};   ///< [C]: a pixel v in 0..255 becomes v * scale + shift.
-  // Instead of images, rows of numbers made by a net, or of tokens; no transform, no normalisation and no augmentation
-  // apply to them.
+  // Instead of images, rows of numbers, of the data set or made by a net, or of tokens; no transform and no
+  // augmentation apply to them, and no scale and shift: numbers of the data set have none, and are normalised where
+  // they lie.
   at::Tensor vectors{};                       ///< [N, D] float32, or undefined
   std::array<std::int64_t, 3> vector_shape{}; ///< C, H, W of vectors that are images; zeros: 1, 1, D
   at::Tensor deviations{}; ///< [N, D] float32, or undefined: training draws a row anew in each epoch, normal around it

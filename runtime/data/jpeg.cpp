@@ -128,7 +128,8 @@ expected<at::Tensor> read_jpeg(const std::filesystem::path& file, std::int64_t s
   if (!bytes)
     return tl::unexpected(bytes.error());
   const auto damaged = [&](const std::string& why) {
-    return failed(file.string(), fmt::format("is no whole JPEG file ({}): fetch the data set again", why));
+    return failed(file.string(),
+                  fmt::format("is no whole JPEG file ({}): is it damaged? Write or fetch it again", why));
   };
   decoder image;
   if (!image.start(bytes->data(), bytes->size(), shorter_side_min_px))

@@ -1,4 +1,5 @@
 #include "runtime/data/photographs.hpp"
+#include "runtime/base/available_memory.hpp"
 #include "runtime/base/new_tensor.hpp"
 #include "runtime/data/jpeg.hpp"
 #include "runtime/data/png_picture.hpp"
@@ -68,6 +69,19 @@ expected<at::Tensor> fitted(const path& file, std::int64_t side_px, photograph_f
   return resized_bilinear(planes->unsqueeze(0), side_px, side_px)[0];
 }
 
+/// The picture as it is, if it has the size of all.
+expected<at::Tensor> of_equal_size(const path& file, const picture_size& size) {
+  constexpr std::int64_t times_larger = 64; // more is refused before it takes memory
+  const auto pixels_max = std::max<std::int64_t>(times_larger * size.height * size.width, 1 << 16);
+  auto planes = is_png(file) ? read_png(file, pixels_max) : read_jpeg(file, 0, pixels_max);
+  if (planes && (planes->size(1) != size.height || planes->size(2) != size.width))
+    return failed(file.string(), fmt::format("the picture has {}x{} pixels, and {} has {}x{}; expected one size, or "
+                                             "data.side = {}, which brings all to squares",
+                                             planes->size(2), planes->size(1), size.like.string(), size.width,
+                                             size.height, std::clamp<std::int64_t>(size.height, 8, 1024)));
+  return planes;
+}
+
 /// Calls work(i) for i below `count`, on all cores; in which order does not matter.
 template <class Work>
 void on_all_cores(std::size_t count, const Work& work) {
@@ -98,6 +112,52 @@ expected<std::vector<path>> files_in(const path& folder, bool (*wanted)(const pa
     return failed(folder.string(), fmt::format("holds no {} files: fetch the data set again", kinds));
   std::sort(paths.begin(), paths.end());
   return paths;
+}
+
+/// Labels, domains and file rows of the pictures that `limits` keep.
+image_table kept_pictures(const std::vector<photograph>& photographs, row_limits limits, std::int64_t classes,
+                          bool has_domains) {
+  image_table table;
+  row_filter filter(limits, classes);
+  for (std::size_t row = 0; row < photographs.size() && (has_domains || !filter.done()); ++row)
+    if (filter.keep(photographs[row].label, photographs[row].domain)) {
+      table.file_rows.push_back(static_cast<std::int64_t>(row));
+      table.labels.push_back(photographs[row].label);
+      if (has_domains)
+        table.domains.push_back(photographs[row].domain);
+    }
+  return table;
+}
+
+/// Reads what `table` names of `photographs`. @param read a file to [3, height, width]
+template <class Read>
+expected<image_table> table_of(const std::vector<photograph>& photographs, image_table table,
+                               std::array<std::int64_t, 2> size, const Read& read) {
+  const auto row_bytes = 3 * size[0] * size[1];
+  if (const auto room = available_memory(); table.size() > 0 && row_bytes > room.bytes / table.size())
+    return failed(photographs.front().file.parent_path().string(),
+                  fmt::format("{} pictures of {} bytes take more than the {} bytes that are {}", table.size(),
+                              row_bytes, room.bytes, room.source));
+  table.images = new_tensor({table.size(), 3, size[0], size[1]}, at::kByte);
+  auto* const pixels = table.images.mutable_data_ptr<std::uint8_t>();
+  std::vector<diagnostics> wrong(table.labels.size());
+  on_all_cores(wrong.size(), [&](std::size_t i) {
+    const auto image = read(photographs[static_cast<std::size_t>(table.file_rows[i])].file);
+    if (image)
+      std::copy_n(image->contiguous().template const_data_ptr<std::uint8_t>(), row_bytes,
+                  pixels + static_cast<std::int64_t>(i) * row_bytes);
+    else
+      wrong[i] = image.error();
+  });
+  diagnostics named;
+  for (const auto& problems : wrong)
+    if (!problems.empty() && named.size() < diagnostics_max)
+      named.push_back(problems.front());
+  if (!named.empty())
+    return tl::unexpected(std::move(named));
+  if (table.labels.size() == photographs.size())
+    table.file_rows.clear();
+  return table;
 }
 
 } // namespace
@@ -159,40 +219,30 @@ std::vector<path> wordnet_folders(const path& folder) {
   return paths;
 }
 
+expected<picture_size> size_of_pictures(const path& first, std::int64_t side_px) {
+  if (side_px > 0)
+    return picture_size{.height = side_px, .width = side_px};
+  const auto planes = is_png(first) ? read_png(first, photograph_pixels_max) : read_jpeg(first, 0);
+  if (!planes)
+    return tl::unexpected(planes.error());
+  return picture_size{.height = planes->size(1), .width = planes->size(2), .like = first};
+}
+
+expected<image_table> read_pictures(const std::vector<photograph>& photographs, row_limits limits, std::int64_t classes,
+                                    const picture_size& size, bool has_domains) {
+  return table_of(photographs, kept_pictures(photographs, limits, classes, has_domains), {size.height, size.width},
+                  [&](const path& file) {
+                    return size.like.empty() ? fitted(file, size.height, photograph_fit::centre)
+                                             : of_equal_size(file, size);
+                  });
+}
+
 expected<image_table> read_photographs(const std::vector<photograph>& photographs, row_limits limits,
                                        std::int64_t classes, std::int64_t side_px, photograph_fit fit) {
-  image_table table;
-  row_filter filter(limits, classes);
   const bool has_domains =
       std::any_of(photographs.begin(), photographs.end(), [](const photograph& single) { return single.domain > 0; });
-  for (std::size_t row = 0; row < photographs.size() && (has_domains || !filter.done()); ++row)
-    if (filter.keep(photographs[row].label, photographs[row].domain)) {
-      table.file_rows.push_back(static_cast<std::int64_t>(row));
-      table.labels.push_back(photographs[row].label);
-      if (has_domains)
-        table.domains.push_back(photographs[row].domain);
-    }
-  const auto row_bytes = 3 * side_px * side_px;
-  table.images = new_tensor({table.size(), 3, side_px, side_px}, at::kByte);
-  auto* const pixels = table.images.mutable_data_ptr<std::uint8_t>();
-  std::vector<diagnostics> wrong(table.labels.size());
-  on_all_cores(wrong.size(), [&](std::size_t i) {
-    const auto image = fitted(photographs[static_cast<std::size_t>(table.file_rows[i])].file, side_px, fit);
-    if (image)
-      std::copy_n(image->contiguous().const_data_ptr<std::uint8_t>(), row_bytes,
-                  pixels + static_cast<std::int64_t>(i) * row_bytes);
-    else
-      wrong[i] = image.error();
-  });
-  diagnostics named;
-  for (const auto& problems : wrong)
-    if (!problems.empty() && named.size() < diagnostics_max)
-      named.push_back(problems.front());
-  if (!named.empty())
-    return tl::unexpected(std::move(named));
-  if (table.labels.size() == photographs.size())
-    table.file_rows.clear();
-  return table;
+  return table_of(photographs, kept_pictures(photographs, limits, classes, has_domains), {side_px, side_px},
+                  [&](const path& file) { return fitted(file, side_px, fit); });
 }
 
 } // namespace mneme

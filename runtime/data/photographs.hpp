@@ -50,4 +50,16 @@ enum class photograph_fit : std::uint8_t {
 [[nodiscard]] expected<image_table> read_photographs(const std::vector<photograph>& photographs, row_limits limits,
                                                      std::int64_t classes, std::int64_t side_px, photograph_fit fit);
 
+/// The size of a user's own pictures.
+struct picture_size {
+  std::int64_t height = 0, width = 0;
+  std::filesystem::path like{}; ///< The picture that has it, where all have to; empty: all are brought to it.
+};
+/// Squares of `side_px`; 0: the size of `first`, which is read for it.
+[[nodiscard]] expected<picture_size> size_of_pictures(const std::filesystem::path& first, std::int64_t side_px);
+/// As read_photographs(), [N, 3, height, width]; pictures that are brought to the size are cut to the square in their
+/// middle, of 7/8 of the shorter side. @param has_domains limits hold for each, and the table names them
+[[nodiscard]] expected<image_table> read_pictures(const std::vector<photograph>& photographs, row_limits limits,
+                                                  std::int64_t classes, const picture_size& size, bool has_domains);
+
 } // namespace mneme

@@ -1,5 +1,6 @@
 #include "runtime/data/pixel_constants.hpp"
 #include "runtime/base/check.hpp"
+#include "runtime/base/new_tensor.hpp"
 #include <array>
 #include <cmath>
 namespace mneme {
@@ -28,6 +29,56 @@ pixel_constants measured_constants(const at::Tensor& images) {
     made.deviation.push_back(variance > 0.0 ? std::sqrt(variance) / 255.0 : 1.0);
   }
   return made;
+}
+
+namespace {
+
+/// Places of a row that share constants: those of a channel, or one alone.
+std::int64_t places_alike(const at::Tensor& numbers) {
+  const auto plane = numbers.size(2) * numbers.size(3);
+  return numbers.size(1) == 1 && numbers.size(2) == 1 ? 1 : plane;
+}
+
+} // namespace
+
+pixel_constants measured_numbers(const at::Tensor& numbers) {
+  MNEME_CHECK(numbers.dim() == 4 && numbers.scalar_type() == at::kFloat && numbers.numel() > 0, numbers.dim());
+  const auto input = numbers.contiguous();
+  const auto alike = places_alike(input), width = input.numel() / input.size(0);
+  const auto groups = static_cast<std::size_t>(width / alike);
+  std::vector<double> sums(groups, 0.0), squares(groups, 0.0);
+  const auto count = static_cast<double>(input.size(0) * alike);
+  const auto each = [&](auto use) {
+    const auto* at = input.const_data_ptr<float>();
+    for (std::int64_t row = 0; row < input.size(0); ++row)
+      for (std::size_t group = 0; group < groups; ++group)
+        for (std::int64_t i = 0; i < alike; ++i)
+          use(group, static_cast<double>(*at++));
+  };
+  each([&](std::size_t group, double value) { sums[group] += value; });
+  pixel_constants constants;
+  for (const auto sum : sums)
+    constants.mean.push_back(sum / count);
+  each([&](std::size_t group, double value) {
+    const auto off = value - constants.mean[group];
+    squares[group] += off * off;
+  });
+  for (const auto square : squares)
+    constants.deviation.push_back(square > 0.0 ? std::sqrt(square / count) : 1.0);
+  return constants;
+}
+
+at::Tensor standardised(const at::Tensor& numbers, const pixel_constants& by) {
+  const auto input = numbers.contiguous();
+  const auto alike = places_alike(input);
+  auto moved = new_tensor(input.sizes(), at::kFloat);
+  const auto* from = input.const_data_ptr<float>();
+  auto* to = moved.mutable_data_ptr<float>();
+  for (std::int64_t row = 0; row < input.size(0); ++row)
+    for (std::size_t group = 0; group < by.mean.size(); ++group)
+      for (std::int64_t i = 0; i < alike; ++i)
+        *to++ = static_cast<float>((static_cast<double>(*from++) - by.mean[group]) / by.deviation[group]);
+  return moved;
 }
 
 } // namespace mneme

@@ -10,5 +10,11 @@ struct pixel_constants {
 };
 /// @param images [N, C, H, W] uint8 @pre at least one pixel
 [[nodiscard]] pixel_constants measured_constants(const at::Tensor& images);
+/// The same of numbers, in double, row after row: per channel of images, per number of rows without a plane ([N, 1, 1,
+/// F]).
+/// @param numbers [N, C, H, W] float32
+[[nodiscard]] pixel_constants measured_numbers(const at::Tensor& numbers);
+/// (v - mean) / deviation of each number by the constants of its place, in a tensor of its own.
+[[nodiscard]] at::Tensor standardised(const at::Tensor& numbers, const pixel_constants& by);
 
 } // namespace mneme

@@ -37,13 +37,26 @@ dataset relabelled(image_table table, const std::vector<std::int32_t>& position,
   dataset made;
   if (table.images.scalar_type() == at::kInt)
     made.vectors = table.images.flatten(1).to(at::kFloat); // exact: tokens are below 2^24
-  else
+  else if (table.images.scalar_type() == at::kFloat) {
+    made.vectors = table.images.flatten(1);
+    made.vector_shape = {table.images.size(1), table.images.size(2), table.images.size(3)};
+  } else
     made.images = std::move(table.images);
   made.file_rows = std::move(table.file_rows);
   made.labels.resize(position.size());
   std::transform(position.begin(), position.end(), made.labels.begin(),
                  [&](std::int32_t at) { return at < 0 ? -1 : at % static_cast<std::int32_t>(block); });
   return made;
+}
+
+/// Numbers of the data set are normalised where they lie, if the scenario asks for it; both splits by the training
+/// rows.
+void normalise_numbers(normalization kind, raw_data& data) {
+  if (kind != normalization::measured || data.train.images.scalar_type() != at::kFloat)
+    return;
+  const auto by = measured_numbers(data.train.images);
+  for (auto* table : {&data.train, &data.test})
+    table->images = standardised(table->images, by);
 }
 
 /// By which mean and deviation pixels are normalised; both splits by those of the training rows. Tokens have none.
@@ -73,7 +86,7 @@ expected<shown_size> shown_size_for(const scenario& from, const dataset& train) 
     return shown;
   if (!train.images.defined())
     return failed(from.where(shown.resize > 0 ? "data.resize" : "data.crop"),
-                  "rows of tokens have no size; expected data.resize = 0 and data.crop = 0");
+                  "rows of tokens or numbers have no size; expected data.resize = 0 and data.crop = 0");
   const auto [channels, height, width] = train.stored_shape();
   const auto [lines, pixels] = shown.resized(height, width);
   if (shown.crop > std::min(lines, pixels))
@@ -159,6 +172,8 @@ expected<task_stream> make_task_stream(const scenario& from, raw_data data) {
   if (auto empty = empty_tasks(from, made); !empty.empty())
     return tl::unexpected(std::move(empty));
 
+  normalise_numbers(from.data.normalize, data);
+  const bool holds_numbers = data.train.images.scalar_type() == at::kFloat;
   auto train = relabelled(std::move(data.train), train_at, made.classes);
   auto test = relabelled(std::move(data.test), test_at, made.classes);
   const bool transformed = plan->back().transform > 0;
@@ -172,7 +187,8 @@ expected<task_stream> make_task_stream(const scenario& from, raw_data data) {
   const auto constants = constants_for(from.data.normalize, data, train);
   for (auto* split : {&train, &test}) {
     split->shown = *shown;
-    set_normalisation(*split, constants);
+    if (!holds_numbers)
+      set_normalisation(*split, constants);
   }
   hold_out_public_rows(from, train, made.tasks);
   made.train = std::make_shared<const dataset>(std::move(train));

@@ -53,8 +53,12 @@ std::vector<client_id> client_pool::draw_cohort(round_id round) const {
   const auto count = settings_->clients->size();
   const auto stated = settings_->rounds.cohort; // 0: all available
   const auto wanted = plan_.everybody || stated == 0 ? count : stated;
+  const auto drawn = [&](client_id client) {
+    return free(client) &&
+           (!plan_.first_enrolled_only || settings_->clients->member(client, task_id{}) == membership::active);
+  };
   const rng_key key{.seed = settings_->seed, .task = opened_, .index = round.value};
-  return mneme::draw_cohort(key_for(key, purpose::cohort), count, wanted, free);
+  return mneme::draw_cohort(key_for(key, purpose::cohort), count, wanted, drawn);
 }
 
 bool client_pool::works_beside() const noexcept {

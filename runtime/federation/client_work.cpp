@@ -41,7 +41,9 @@ void client_work::send_off(assignment_in_flight& owner) {
   for (const auto to : settings_.further_parties)
     if (owner.sends[index_of(to)] > 0)
       send(to);
-  expect_arrival(owner, {.at = owner.horizon});
+  if (links_.share(link_direction::up))
+    links_.begin(link_direction::up, owner, owner.upload_bytes());
+  expect_arrival(owner, {.at = owner.sent_at()});
 }
 
 /// The upload is delivered once all parts have arrived, those at other parties one after the other.
@@ -49,14 +51,36 @@ void client_work::expect_arrival(assignment_in_flight& owner, party_arrival befo
   party_arrival next{.at = never};
   for (const auto to : settings_.further_parties)
     if (owner.sends[index_of(to)] > 0) {
-      const party_arrival there{.at = owner.horizon + upload_time(*settings_.clients, to, owner.client, owner.sends),
+      const party_arrival there{.at = owner.sent_at() + upload_time(*settings_.clients, to, owner.sent_to(to)),
                                 .where = to};
       if (before < there && there < next)
         next = there;
     }
-  if (next.at == never)
-    next.at = owner.horizon + owner.upload_time(*settings_.clients);
+  if (next.at == never && links_.share(link_direction::up)) {
+    owner.is_uploading = owner.waits_for_link = true;
+    if (owner.upload_arrives == never)
+      return;
+    next.at = owner.upload_arrives;
+  } else if (next.at == never) {
+    next.at = owner.sent_at() + owner.upload_time(*settings_.clients);
+  }
   clock_.expect(owner, federation_event::kind::arrival, std::max(clock_.now(), next.at), next.where);
+}
+
+void client_work::links_changed() {
+  for (const auto& [direction, id] : links_.take_ended()) {
+    auto& owner = in_flight_.at(id);
+    const auto there =
+        population::later_by(clock_.now(), settings_.clients->latency(owner.client, direction, owner.visit));
+    if (direction == link_direction::down) { // other parties' advice may come later
+      owner.delay = std::max(there, owner.horizon) - owner.horizon;
+      clock_.expect(owner, federation_event::kind::stage_over, owner.horizon + owner.delay);
+      continue;
+    }
+    owner.upload_arrives = there;
+    if (owner.waits_for_link)
+      clock_.expect(owner, federation_event::kind::arrival, there);
+  }
 }
 
 bool client_work::arrive(assignment_in_flight& owner, party_id where) {

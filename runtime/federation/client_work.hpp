@@ -8,14 +8,18 @@ class client_work {
 public:
   /// All outlive this.
   client_work(const federation_settings& settings, run_clock& clock, current_round& round, computing_ahead& ahead,
-              dispatcher& dispatch, run_output& out)
-      : settings_(settings), clock_(clock), round_(round), ahead_(ahead), dispatch_(dispatch), out_(out) {}
+              dispatcher& dispatch, in_flight_table& in_flight, server_links& links, run_output& out)
+      : settings_(settings), clock_(clock), round_(round), ahead_(ahead), dispatch_(dispatch), in_flight_(in_flight),
+        links_(links), out_(out) {}
 
   // Each returns whether the client has ended its work: then `owner` is in flight no more.
   /// Its download or a stage is over: the next stage's time runs, or what it sends is on its way.
   [[nodiscard]] bool stage_over(assignment_in_flight& owner);
   /// What it sends has arrived at a party.
   [[nodiscard]] bool arrive(assignment_in_flight& owner, party_id where);
+
+  /// Transfers that share a link of the server have come further.
+  void links_changed();
 
   // -- uploads on their way to the server
   /// Uploads that wait for others go to the server.
@@ -43,6 +47,8 @@ private:
   current_round& round_;
   computing_ahead& ahead_;
   dispatcher& dispatch_;
+  in_flight_table& in_flight_;
+  server_links& links_;
   run_output& out_;
   delivery_buffer deliveries_;
 };

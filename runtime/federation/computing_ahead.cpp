@@ -52,6 +52,8 @@ void computing_ahead::abandon(const std::vector<assignment_id>& ids) {
 // -- what virtual time needs ------------------------------------------------------------------------------------------
 
 bool computing_ahead::may_go_on() const {
+  if (settings_.clients->shares_links()) // what a link does next follows from all that was done before
+    return false;
   if (!wave_.is_known() || wave_.failure() || round_.wants_clients || is_repeating() || !clock_.has_events())
     return false;
   const auto& next = clock_.next();
@@ -192,7 +194,7 @@ void computing_ahead::learn_durations(const wave_report& report) {
     }
     auto due = owner.learn(id.stage, duration);
     if (owner.upload_size_known && !report.released) // the result is not needed before the upload arrives
-      due += owner.upload_time(*settings_.clients);
+      due += owner.planned_upload_time(*settings_.clients);
     const bool repeats = owner.phase == assignment_phase::repeating;
     for (auto i = first; i < next; ++i)
       if (report.released)

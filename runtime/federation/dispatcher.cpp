@@ -3,8 +3,8 @@
 namespace mneme {
 
 dispatcher::dispatcher(const federation_settings& settings, run_clock& clock, current_round& round,
-                       in_flight_table& in_flight, computing_ahead& ahead, run_output& out)
-    : settings_(settings), clock_(clock), round_(round), in_flight_(in_flight), ahead_(ahead), out_(out),
+                       in_flight_table& in_flight, server_links& links, computing_ahead& ahead, run_output& out)
+    : settings_(settings), clock_(clock), round_(round), in_flight_(in_flight), links_(links), ahead_(ahead), out_(out),
       pool_(settings), memories_(settings.memory_bytes_max) {}
 
 void dispatcher::open_task(task_id task) {
@@ -47,6 +47,7 @@ void dispatcher::begin_work(client_id client, activity_id kind) {
   auto bytes = round_.opened.bytes + (visit == 0 ? round_.opened.first_contact_bytes : 0);
   assignment_in_flight added;
   added.doing = kind;
+  added.visit = visit;
   added.horizon = clock_.now();
   if (doing.is_free(settings_)) {
     bytes = 0;
@@ -54,7 +55,7 @@ void dispatcher::begin_work(client_id client, activity_id kind) {
     out_.report().download_bytes += bytes;
     for (const auto from : settings_.further_parties)
       out_.report().*row_of(from).bytes_from += round_.heard[index_of(from)].bytes;
-    added.horizon += download_time(client, bytes);
+    added.horizon += download_time({.client = client, .bytes = bytes, .begins = clock_.now(), .visit = visit});
   }
   out_.record("scheduler", doing.begins_event, client, bytes);
 
@@ -70,20 +71,22 @@ void dispatcher::begin_work(client_id client, activity_id kind) {
     added.upload_size_known = settings_.upload_size_known;
     added.upload_bytes() = round_.known_upload_bytes(settings_);
   }
-  start_work(std::move(added));
+  const bool is_shared = links_.share(link_direction::down) && !doing.is_free(settings_);
+  start_work(std::move(added), is_shared ? std::optional(bytes) : std::nullopt);
 }
 
 /// Until a client has what the server sends, and what other parties do.
-virtual_duration dispatcher::download_time(client_id client, std::int64_t bytes) const {
-  auto time = settings_.clients->download_time(client, bytes);
+virtual_duration dispatcher::download_time(const transfer& sent) const {
+  auto time = settings_.clients->download_time(sent);
   for (const auto from : settings_.further_parties)
     if (const auto& [advice, advice_bytes] = round_.heard[index_of(from)]; advice)
-      time = std::max(time, (*settings_.clients.*row_of(from).download_time)(client, advice_bytes));
+      time = std::max(time, (*settings_.clients.*row_of(from).download_time)(
+                                {.client = sent.client, .bytes = advice_bytes, .begins = sent.begins}));
   return time;
 }
 
-/// Its first event is the end of its download.
-void dispatcher::start_work(assignment_in_flight&& added) {
+/// Its first event is the end of its download; where that is shared, the link says when it is.
+void dispatcher::start_work(assignment_in_flight&& added, std::optional<std::int64_t> shared_bytes) {
   const auto client = added.client;
   added.round = round_.place.round;
   added.task = settings_.rows->central() ? round_.place.task : pool_.task_of(client);
@@ -91,7 +94,10 @@ void dispatcher::start_work(assignment_in_flight&& added) {
   auto& owner = in_flight_.add(std::move(added));
   start(owner);
   pool_.assigned(client, owner.id);
-  clock_.expect(owner, federation_event::kind::stage_over, owner.horizon);
+  if (shared_bytes)
+    links_.begin(link_direction::down, owner, *shared_bytes);
+  else
+    clock_.expect(owner, federation_event::kind::stage_over, owner.horizon);
   ++round_.missing;
 }
 
@@ -128,6 +134,8 @@ void dispatcher::abandon(const std::vector<assignment_id>& ids, const char* why)
     out_.record("client", why, client);
     pool_.end_visit(client);
   }
+  if (settings_.clients->shares_links())
+    links_.abandon(ids);
   ahead_.abandon(ids);
 }
 

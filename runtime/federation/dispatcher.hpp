@@ -3,6 +3,7 @@
 #pragma once
 #include "runtime/federation/client_pool.hpp"
 #include "runtime/federation/computing_ahead.hpp"
+#include "runtime/federation/server_links.hpp"
 #include "runtime/storage/client_memory_store.hpp"
 namespace mneme {
 
@@ -11,7 +12,7 @@ class dispatcher {
 public:
   /// All outlive this.
   dispatcher(const federation_settings& settings, run_clock& clock, current_round& round, in_flight_table& in_flight,
-             computing_ahead& ahead, run_output& out);
+             server_links& links, computing_ahead& ahead, run_output& out);
 
   [[nodiscard]] const client_pool& pool() const noexcept { return pool_; }
 
@@ -30,7 +31,10 @@ public:
   /// changes a busy client's memory or visits.
   void start(const assignment_in_flight& owner);
   /// It was loaded from a checkpoint.
-  void took_up(const assignment_in_flight& owner) { pool_.assigned(owner.client, owner.id); }
+  void took_up(assignment_in_flight& owner) {
+    pool_.assigned(owner.client, owner.id);
+    owner.visit = pool_.visit_of(owner.client);
+  }
 
   // -- work ends
   /// What the client has made of its memory holds, and it has nothing to do.
@@ -54,8 +58,8 @@ public:
 
 private:
   void begin_work(client_id client, activity_id kind);
-  [[nodiscard]] virtual_duration download_time(client_id client, std::int64_t bytes) const;
-  void start_work(assignment_in_flight&& added);
+  [[nodiscard]] virtual_duration download_time(const transfer& sent) const;
+  void start_work(assignment_in_flight&& added, std::optional<std::int64_t> shared_bytes);
   void take(const availability_change& change);
   void leave(client_id client);
   void persist_memories(archive& state);
@@ -64,6 +68,7 @@ private:
   run_clock& clock_;
   current_round& round_;
   in_flight_table& in_flight_;
+  server_links& links_;
   computing_ahead& ahead_;
   run_output& out_;
   client_pool pool_;

@@ -17,11 +17,11 @@ bool is_delivered_before(const assignment_in_flight& a, const assignment_in_flig
 
 /// What goes to other parties leaves with the upload, which counts as delivered when all has arrived.
 virtual_time delivered_at(const assignment_in_flight& owner, const population& clients) {
-  auto latest = owner.horizon;
+  auto latest = owner.sent_at();
   for (std::size_t p = 0; p < parties.size(); ++p)
     if (p == index_of(party_id::server) || owner.sends[p] > 0)
-      latest = std::max(latest,
-                        owner.horizon + upload_time(clients, static_cast<party_id>(p), owner.client, owner.sends));
+      latest = std::max(latest, owner.sent_at() + upload_time(clients, static_cast<party_id>(p),
+                                                              owner.sent_to(static_cast<party_id>(p))));
   return latest;
 }
 

@@ -12,8 +12,7 @@ federation::federation(federation_settings settings) : settings_(std::move(setti
 void federation::advance() {
   if (!ahead_.is_out())
     out_.flush_many_events();
-  for (auto events = tuning::events_without_pause;
-       !out_.is_over() && round_.is_open && !work_.waits_for_server();) {
+  for (auto events = tuning::events_without_pause; !out_.is_over() && round_.is_open && !work_.waits_for_server();) {
     if (ahead_.is_out() && (stopping_ || !ahead_.may_go_on()))
       return;
     if (stopping_)
@@ -52,6 +51,8 @@ void federation::handle(const federation_event& now) {
       return give_work();
     return round_.missing == 0 ? close() : void();
   }
+  if (now.event_kind == link_change)
+    return work_.links_changed();
   auto* const owner = in_flight_.find(now.assignment);
   if (!owner) // abandoned since
     return;

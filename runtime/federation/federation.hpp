@@ -77,11 +77,12 @@ private:
   current_round round_;
   in_flight_table in_flight_;
   run_clock clock_{settings_};
-  run_output out_{settings_.trace, clock_, round_.place};
+  run_output out_{settings_, clock_, round_.place};
+  server_links links_{settings_, clock_};
   computing_ahead ahead_{settings_, clock_, round_, in_flight_, out_};
-  dispatcher dispatch_{settings_, clock_, round_, in_flight_, ahead_, out_};
-  client_work work_{settings_, clock_, round_, ahead_, dispatch_, out_};
-  recovery recovery_{settings_, clock_, round_, in_flight_, ahead_, dispatch_, out_};
+  dispatcher dispatch_{settings_, clock_, round_, in_flight_, links_, ahead_, out_};
+  client_work work_{settings_, clock_, round_, ahead_, dispatch_, in_flight_, links_, out_};
+  recovery recovery_{settings_, clock_, round_, in_flight_, links_, ahead_, dispatch_, out_};
   checkpoint_turn checkpoints_{settings_.checkpoint};
   party_turn turn_{settings_.further_parties};
   tensors_ref model_; // after the server step, while other parties are given it

@@ -11,6 +11,8 @@ const char* federation_event::deciding_keys() const {
     return "devices.rows_per_second";
   case kind::deadline:
     return "rounds.deadline";
+  case kind::link_change:
+    return "devices.server_uplink_mbit, devices.server_downlink_mbit and devices.link_file";
   case kind::churn:
     break;
   }

@@ -12,8 +12,9 @@ struct federation_event {
     drop_out,      ///< A client vanishes at work.
     deadline,      ///< A round's deadline has come.
     churn,         ///< Clients come, go, or change task by themselves.
+    link_change,   ///< Transfers that share a link of the server end, or go on at another rate.
   };
-  static constexpr auto last_kind = kind::churn;
+  static constexpr auto last_kind = kind::link_change;
   kind event_kind = kind::stage_over;
   party_id where{};           ///< arrival
   round_id round{};           ///< deadline

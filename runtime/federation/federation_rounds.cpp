@@ -108,7 +108,7 @@ void federation::take(const step_taken& step) {
   guarded([&] {
     const auto who = turn_.who();
     if (who == party_id::server) {
-      out_.log().stepped(step.digest);
+      out_.log().stepped(clock_.now(), step);
       model_ = step.says;
     } else {
       round_.heard[index_of(who)] = {.advice = step.says, .bytes = step.says_bytes};

@@ -39,7 +39,8 @@ struct federation_settings {
   checkpoint_section checkpoint{};
   std::int64_t stored_results_bytes_max = 0; ///< Larger ones are computed again after a checkpoint.
   bool trace = false;
-  std::int64_t events_max = 0; ///< Events after which the federation stops by itself; 0: never.
+  std::int64_t values_round = 0; ///< What is delivered in this round, from 1, goes to a file as it is; 0: in none.
+  std::int64_t events_max = 0;   ///< Events after which the federation stops by itself; 0: never.
 
   [[nodiscard]] bool is_async() const noexcept { return rounds.mode == round_mode::async; }
   /// FedAsync steps with every upload.

@@ -21,7 +21,7 @@ virtual_time assignment_in_flight::learn(std::uint32_t stage, virtual_duration t
 
 c10::SmallVector<virtual_time, 4> assignment_in_flight::stage_events() const {
   c10::SmallVector<virtual_time, 4> times;
-  auto at = horizon;
+  auto at = sent_at();
   for (auto stage = stages.size(); !is_uploading && stage + 1 > stages_reached; --stage) {
     times.push_back(at);
     if (stage == 0)

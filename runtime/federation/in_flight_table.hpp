@@ -3,6 +3,7 @@
 #include "runtime/base/assignment_table.hpp"
 #include "runtime/federation/activities.hpp"
 #include "runtime/federation/batch_planner.hpp"
+#include "runtime/population/population.hpp"
 #include <c10/util/SmallVector.h>
 #include <functional>
 namespace mneme {
@@ -31,6 +32,12 @@ struct assignment_in_flight {
   std::uint64_t event_sequence = 0; ///< Its event in the queue was pushed after those of lower ones.
   std::size_t stages_reached = 0;   ///< How far virtual time is.
   virtual_time horizon{};           ///< When the last known stage is over; at first the end of the download.
+  /// Its download has taken so much longer than `horizon` knows of: others share the server's link.
+  virtual_duration delay{0};
+  std::uint32_t visit = 0; ///< Its client's; it is not saved.
+  // Where its upload shares the server's link:
+  virtual_time upload_arrives = never; ///< never: its transfer is under way.
+  bool waits_for_link = false;         ///< All other parties have what they get.
   party_bytes sends{};               ///< What goes to each party.
   virtual_duration upload_takes{-1}; ///< As upload_time() has said it before; it is not saved.
   std::int64_t held_bytes = 0; ///< Outcomes computed ahead of virtual time.
@@ -47,12 +54,23 @@ struct assignment_in_flight {
   /// The server has its upload with this.
   [[nodiscard]] std::int64_t upload_bytes() const noexcept { return sends[index_of(party_id::server)]; }
   [[nodiscard]] std::int64_t& upload_bytes() noexcept { return sends[index_of(party_id::server)]; }
-  /// Until the server has it. A device's speed is drawn each time that it is asked for, so it is asked for once.
-  /// @pre upload_bytes() is known
-  [[nodiscard]] virtual_duration upload_time(const population& clients) {
+  /// When what it sends leaves. @pre all its stages are known
+  [[nodiscard]] virtual_time sent_at() const noexcept { return population::later_by(horizon, delay); }
+  /// What goes to a party, as it leaves. @pre all its stages are known
+  [[nodiscard]] transfer sent_to(party_id who) const noexcept {
+    return {.client = client, .bytes = sends[index_of(who)], .begins = sent_at(), .visit = visit};
+  }
+  /// Until the server has it, if it leaves at the horizon: what is shared only makes it later. A device's speed is
+  /// drawn each time that it is asked for, so it is asked for once. @pre upload_bytes() and all its stages are known
+  [[nodiscard]] virtual_duration planned_upload_time(const population& clients) {
     if (upload_takes.count() < 0)
-      upload_takes = clients.upload_time(client, upload_bytes());
+      upload_takes = clients.upload_time(
+          {.client = client, .bytes = upload_bytes(), .begins = horizon, .visit = visit});
     return upload_takes;
+  }
+  /// Until the server has it. @pre the same, and its download is over
+  [[nodiscard]] virtual_duration upload_time(const population& clients) {
+    return delay.count() > 0 ? clients.upload_time(sent_to(party_id::server)) : planned_upload_time(clients);
   }
   [[nodiscard]] bool uploads() const noexcept { return row_of(doing).uploads(); }
   /// The answer that virtual time needs before the upload's arrival has come; where there is none, all of it.

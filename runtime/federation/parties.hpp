@@ -11,7 +11,7 @@ namespace mneme {
 enum class party_id : std::uint8_t { server, proxy };
 
 struct party {
-  using link_time = virtual_duration (population::*)(client_id, std::int64_t) const;
+  using link_time = virtual_duration (population::*)(const transfer&) const;
   const char* name;                    ///< In errors and in events.csv.
   tensors_ref client_result::*part;    ///< What a client's round sends it.
   tensors_ref broadcast::*advice;      ///< Where clients find what it says; null: it makes the broadcast.
@@ -54,9 +54,8 @@ using party_bytes = std::array<std::int64_t, parties.size()>;
 [[nodiscard]] constexpr std::size_t index_of(party_id who) noexcept { return static_cast<std::size_t>(who); }
 [[nodiscard]] constexpr const party& row_of(party_id who) noexcept { return parties[index_of(who)]; }
 /// How long a client's part takes to the party.
-[[nodiscard]] inline virtual_duration upload_time(const population& clients, party_id who, client_id client,
-                                                  const party_bytes& bytes) {
-  return (clients.*row_of(who).upload_time)(client, bytes[index_of(who)]);
+[[nodiscard]] inline virtual_duration upload_time(const population& clients, party_id who, const transfer& sent) {
+  return (clients.*row_of(who).upload_time)(sent);
 }
 /// Bytes to all parties together.
 [[nodiscard]] constexpr std::int64_t sum_of(const party_bytes& bytes) noexcept {

@@ -9,8 +9,12 @@ namespace mneme {
 
 // clang-format off: a table of questions and answers
 // -- the server; the answer to open_task is a task_plan
-struct open_task { round_place where{}; };
-struct open_round { round_place where{}; };
+struct open_task {
+  round_place where{};
+};
+struct open_round {
+  round_place where{};
+};
 struct opened_round {
   broadcast_ref in{};
   std::int64_t bytes = 0, first_contact_bytes = 0;
@@ -19,21 +23,36 @@ struct opened_round {
 // -- every party
 struct deliveries {
   party_id to{};
-  std::vector<delivery> uploads{};  // in virtual order
+  std::vector<delivery> uploads{}; // in virtual order
   bool tell_when_folded = false;
 };
 /// Its step at the end of a round, the server first. `model`: that after the server's step, for the others.
-struct take_step { party_id to{}; round_place where{}; tensors_ref model{}; };
+struct take_step {
+  party_id to{};
+  round_place where{};
+  tensors_ref model{};
+};
 struct step_taken {
-  digest128 digest{};                           ///< What it says.
+  digest128 digest{}; ///< What it says.
   /// The server: its model, where there are other parties. Another party: its advice, as it arrives at clients.
   tensors_ref says{};
+  tensors_ref kept{}; ///< The server, after the round whose values are kept: all that is learnt, by name.
   std::int64_t says_bytes = 0, heard_bytes = 0; ///< Bytes of its advice, and of the model that it was sent.
 };
-struct save_state { party_id to{}; archive so_far{}; };     // it appends what it would go on with
-struct saved_state { archive state{}; };
-struct restore_state { party_id to{}; archive rest{}; };    // it goes on with its part of that
-struct restored_state { archive rest{}; };
+struct save_state {
+  party_id to{};
+  archive so_far{};
+}; // it appends what it would go on with
+struct saved_state {
+  archive state{};
+};
+struct restore_state {
+  party_id to{};
+  archive rest{};
+}; // it goes on with its part of that
+struct restored_state {
+  archive rest{};
+};
 
 // -- the server
 struct evaluate {

@@ -14,8 +14,8 @@ void persist(archive& state, round_place& place) {
 }
 
 void persist(archive& state, task_plan& plan) {
-  auto& [rounds, everybody, clients_without_rows, observers] = plan;
-  state(rounds)(everybody)(clients_without_rows)(observers);
+  auto& [rounds, everybody, clients_without_rows, first_enrolled_only, observers] = plan;
+  state(rounds)(everybody)(clients_without_rows)(first_enrolled_only)(observers);
 }
 
 void persist(archive& state, broadcast& sent) {

@@ -9,9 +9,9 @@ class recovery {
 public:
   /// All outlive this.
   recovery(const federation_settings& settings, run_clock& clock, current_round& round, in_flight_table& in_flight,
-           computing_ahead& ahead, dispatcher& dispatch, run_output& out)
-      : settings_(settings), clock_(clock), round_(round), in_flight_(in_flight), ahead_(ahead), dispatch_(dispatch),
-        out_(out) {}
+           server_links& links, computing_ahead& ahead, dispatcher& dispatch, run_output& out)
+      : settings_(settings), clock_(clock), round_(round), in_flight_(in_flight), links_(links), ahead_(ahead),
+        dispatch_(dispatch), out_(out) {}
 
   // -- checkpoints
   /// All of the federation, to or from a checkpoint. @param next what follows
@@ -40,6 +40,7 @@ private:
   run_clock& clock_;
   current_round& round_;
   in_flight_table& in_flight_;
+  server_links& links_;
   computing_ahead& ahead_;
   dispatcher& dispatch_;
   run_output& out_;

@@ -35,6 +35,9 @@ void recovery::expect_possible(const assignment_in_flight& saved, assignment_pha
   must_hold(reached <= stages.size() && !is_past(saved.horizon.time_since_epoch()) &&
                 std::none_of(stages.begin(), stages.end(), is_past),
             "has an assignment whose stages take impossible times");
+  must_hold(saved.delay.count() >= 0 && virtual_time(saved.delay) <= end_of_runs &&
+                saved.upload_arrives.time_since_epoch().count() >= 0,
+            "has an assignment that is ahead of its download");
   must_hold(*std::min_element(saved.sends.begin(), saved.sends.end()) >= 0 && saved.held_bytes >= 0,
             "has an upload of less than nothing");
   must_hold(phase != finished || !saved.uploads() || saved.result.upload, "has a finished round without its upload");
@@ -59,6 +62,7 @@ void recovery::expect_sound(next_step next) const {
   for (const auto client : round_.dropped_out)
     must_hold(client.value < settings_.clients->size(), "lost a client that there is not");
   must_hold(clock_.is_sound(), "has events in the wrong order");
+  must_hold(links_.is_sound(in_flight_), "has a transfer of an assignment that there is not");
 }
 
 } // namespace mneme

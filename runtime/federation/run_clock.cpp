@@ -4,7 +4,7 @@
 namespace mneme {
 
 run_clock::run_clock(const federation_settings& settings)
-    : events_max_(settings.events_max),
+    : events_max_(settings.events_max), link_traces_end_(settings.clients->link_traces_end()),
       fruitless_max_(tuning::fruitless_events_max + tuning::fruitless_events_of_client * settings.clients->size()) {}
 
 void run_clock::expect(assignment_in_flight& owner, federation_event::kind next, virtual_time at, party_id where) {
@@ -27,8 +27,11 @@ void run_clock::expect_churn(std::optional<virtual_time> next) {
 std::string run_clock::dead_end(round_id open) const {
   const auto& next = queue_.top();
   if (next.at >= end_of_runs)
-    return fmt::format("virtual time would go beyond {:.0f} years in round {}: {} make it so long",
-                       in_seconds(end_of_runs) / (365.25 * 24 * 3600), open.value + 1, next.event.deciding_keys());
+    return fmt::format("virtual time would go beyond {:.0f} years in round {}: {} make it so long{}",
+                       in_seconds(end_of_runs) / (365.25 * 24 * 3600), open.value + 1, next.event.deciding_keys(),
+                       link_traces_end_ ? "; a trace of devices.link_file may have ended: expected longer ones, "
+                                          "devices.trace_end = \"repeat\", or a rounds.deadline"
+                                        : "");
   return fmt::format("nothing has come of the last {} events: in round {} clients come and go, but none delivers "
                      "anything; expected stays ([enrolment], devices.availability) long enough for a client's work "
                      "(devices.rows_per_second and links), and devices.dropout below 1",

@@ -32,6 +32,8 @@ public:
   /// The queue holds an event for the next change of a client; one for a later change may be left from before a task
   /// was opened, and will find nothing to do.
   void expect_churn(std::optional<virtual_time> next);
+  /// Transfers that share a link of the server go on otherwise then.
+  void expect_link_change(virtual_time at) { queue_.push(at, {.event_kind = federation_event::kind::link_change}); }
   /// Changes up to now have been made.
   void made_changes() noexcept {
     if (churn_at_ <= now())
@@ -53,7 +55,9 @@ public:
   [[nodiscard]] bool is_sound() const;
 
 private:
-  const std::int64_t events_max_, fruitless_max_;
+  const std::int64_t events_max_;
+  const bool link_traces_end_;
+  const std::int64_t fruitless_max_;
   event_queue<federation_event> queue_;
   virtual_time churn_at_ = never;   // of the earliest event in the queue that waits for churn
   std::uint64_t next_sequence_ = 0; // of the events of assignments

@@ -4,7 +4,7 @@
 namespace mneme {
 namespace {
 
-constexpr std::size_t events_held_max = 4096; // of events.csv, before they go to the recorder
+constexpr std::size_t lines_held_max = 4096; // before they go to the recorder
 
 double percent(std::int64_t part, std::int64_t whole) {
   return whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
@@ -15,16 +15,33 @@ double percent(std::int64_t part, std::int64_t whole) {
 void run_log::record(virtual_time at, const event_place& place, const char* actor, const char* event,
                      std::optional<client_id> client, std::int64_t bytes) {
   if (trace_)
-    events_.push_back({.at = at,
-                       .actor = actor,
-                       .event = event,
-                       .client = client,
-                       .task = place.task,
-                       .round = place.round,
-                       .bytes = bytes});
+    lines_.events.push_back({.at = at,
+                             .actor = actor,
+                             .event = event,
+                             .client = client,
+                             .task = place.task,
+                             .round = place.round,
+                             .bytes = bytes});
 }
 
-bool run_log::has_many_events() const noexcept { return events_.size() >= events_held_max; }
+bool run_log::has_many_events() const noexcept { return lines_.size() >= lines_held_max; }
+
+void run_log::trace(virtual_time at, const char* party, const delivery& sent) {
+  if (!sent.upload)
+    return;
+  const auto round = report_.rounds + 1;
+  if (trace_) {
+    trace_digest_.add(digest_of(*sent.upload));
+    for (const auto& [name, value] : *sent.upload) {
+      tensor_map alone;
+      alone.put(name, value);
+      lines_.deliveries.push_back(
+          {.at = at, .round = round, .party = party, .client = sent.from, .tensor = name, .digest = digest_of(alone)});
+    }
+  }
+  if (round == values_round_)
+    lines_.values.push_back({.round = round, .client = sent.from, .party = party, .values = sent.upload});
+}
 
 void run_log::delivered(virtual_time at, const delivery& upload, std::int64_t bytes) {
   digest_.add(static_cast<std::int64_t>(at.time_since_epoch().count()));
@@ -32,8 +49,7 @@ void run_log::delivered(virtual_time at, const delivery& upload, std::int64_t by
   digest_.add(std::uint64_t{upload.started_from.value});
   digest_.add(upload.rows);
   digest_.add(bytes);
-  if (trace_ && upload.upload)
-    trace_digest_.add(digest_of(*upload.upload));
+  trace(at, row_of(party_id::server).name, upload);
   report_.upload_bytes += bytes;
   ++report_.client_rounds;
   report_.staleness_sum += upload.staleness;
@@ -45,8 +61,7 @@ void run_log::received(virtual_time at, party_id where, const delivery& sent, st
   digest_.add(std::uint64_t{sent.from.value});
   digest_.add(std::uint64_t{sent.started_from.value});
   digest_.add(bytes);
-  if (trace_ && sent.upload)
-    trace_digest_.add(digest_of(*sent.upload));
+  trace(at, row_of(where).name, sent);
   report_.*row_of(where).bytes_to += bytes;
 }
 
@@ -69,6 +84,17 @@ void run_log::trained(const std::shared_ptr<const training_losses>& losses) {
 void run_log::advised(party_id who, const step_taken& step) {
   digest_.add(step.digest);
   report_.*row_of(who).bytes_to += step.heard_bytes;
+}
+
+void run_log::stepped(virtual_time at, const step_taken& step) {
+  digest_.add(step.digest);
+  lines_.steps.push_back({.at = at,
+                          .round = report_.rounds,
+                          .deliveries = report_.client_rounds,
+                          .model = step.digest,
+                          .run = digest_.value()});
+  if (step.kept)
+    lines_.values.push_back({.round = report_.rounds, .values = step.kept});
 }
 
 evaluation_record run_log::add_evaluation(const evaluated& sums) {
@@ -116,7 +142,10 @@ void run_log::mark(virtual_time at) {
            .digest = digest_,
            .trace_digest = trace_digest_,
            .open_losses = open_losses_,
-           .events = events_.size(),
+           .events = lines_.events.size(),
+           .steps = lines_.steps.size(),
+           .deliveries = lines_.deliveries.size(),
+           .values = lines_.values.size(),
            .at = at};
 }
 
@@ -125,7 +154,10 @@ virtual_time run_log::return_to_mark() {
   digest_ = mark_.digest;
   trace_digest_ = mark_.trace_digest;
   open_losses_ = mark_.open_losses;
-  events_.resize(mark_.events);
+  lines_.events.resize(mark_.events);
+  lines_.steps.resize(mark_.steps);
+  lines_.deliveries.resize(mark_.deliveries);
+  lines_.values.resize(mark_.values);
   return mark_.at;
 }
 

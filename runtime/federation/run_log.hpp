@@ -15,7 +15,8 @@ public:
   };
 
   /// @param trace events are recorded, and the debugging digest is made
-  explicit run_log(bool trace) : trace_(trace) {}
+  /// @param values_round what is delivered in this round, counted from 1, is kept as it is; 0: in none
+  explicit run_log(bool trace, std::int64_t values_round = 0) : trace_(trace), values_round_(values_round) {}
 
   /// Counts, which callers raise where things happen.
   [[nodiscard]] run_report& report() noexcept { return report_; }
@@ -24,7 +25,7 @@ public:
               std::optional<client_id> client, std::int64_t bytes);
   /// So many events wait that they should be written.
   [[nodiscard]] bool has_many_events() const noexcept;
-  [[nodiscard]] std::vector<event_record> take_events() { return std::exchange(events_, {}); }
+  [[nodiscard]] recorded_events take_events() { return std::exchange(lines_, {}); }
 
   /// An upload reaches the server: the run digest, the counts. @param upload before it is handed over
   void delivered(virtual_time at, const delivery& upload, std::int64_t bytes);
@@ -42,8 +43,8 @@ public:
   [[nodiscard]] const training_losses& step_losses() const noexcept { return step_losses_; }
   /// What a party besides the server says from now on, and what it was told.
   void advised(party_id who, const step_taken& step);
-  /// The model after a server step.
-  void stepped(const digest128& model) { digest_.add(model); }
+  /// The server has stepped, and its round is closed.
+  void stepped(virtual_time at, const step_taken& step);
   /// The server has evaluated the model. Returns a line of metrics.jsonl, with what has been counted so far.
   [[nodiscard]] evaluation_record add_evaluation(const evaluated& sums);
   /// Batches begin to run. Those of rounds that run again are not counted twice.
@@ -59,19 +60,23 @@ public:
   void persist(archive& state);
 
 private:
+  /// Digests of the tensors that reach a party, and the tensors, where either is wanted.
+  void trace(virtual_time at, const char* party, const delivery& sent);
+
   struct kept {
     run_report report{};
     run_digest digest{}, trace_digest{};
     training_losses open_losses{};
-    std::size_t events = 0;
+    std::size_t events = 0, steps = 0, deliveries = 0, values = 0;
     virtual_time at{};
   };
 
   bool trace_;
+  std::int64_t values_round_;
   run_report report_;
-  run_digest digest_, trace_digest_;            // training losses enter neither
+  run_digest digest_, trace_digest_;          // training losses enter neither
   training_losses open_losses_, step_losses_; // of the open round, and of the one before
-  std::vector<event_record> events_;
+  recorded_events lines_;                     // that wait for the recorder
   kept mark_;
 };
 

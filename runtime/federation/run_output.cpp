@@ -2,8 +2,8 @@
 namespace mneme {
 
 void run_output::flush_events() {
-  if (auto events = log_.take_events(); !events.empty())
-    command(recorded_events{std::move(events)});
+  if (auto lines = log_.take_events(); lines.size() > 0)
+    command(std::move(lines));
 }
 
 void run_output::end(run_status status, std::string error) {

@@ -7,9 +7,10 @@ namespace mneme {
 
 class run_output {
 public:
-  /// @param clock of the events @param place of the open round, which events name. Both outlive this.
-  run_output(bool trace, const run_clock& clock, const round_place& place)
-      : trace_(trace), clock_(clock), place_(place), log_(trace) {}
+  /// @param settings what is traced @param clock of the events @param place of the open round, which events name. Clock
+  /// and place outlive this.
+  run_output(const federation_settings& settings, const run_clock& clock, const round_place& place)
+      : trace_(settings.trace), clock_(clock), place_(place), log_(settings.trace, settings.values_round) {}
 
   /// Nothing is wanted any more once the run is over.
   void command(federation_command wanted) {
@@ -30,7 +31,7 @@ public:
   /// Lines that wait go to the recorder; not while a wave is out, because one that fails is forgotten.
   void flush_events();
   void flush_many_events() {
-    if (trace_ && log_.has_many_events())
+    if (log_.has_many_events())
       flush_events();
   }
   [[nodiscard]] run_log& log() noexcept { return log_; }

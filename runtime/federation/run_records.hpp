@@ -33,9 +33,24 @@ struct program_progress {
   double share = 0.0; ///< In [0, 1].
 };
 
-/// Lines of events.csv.
+/// What was delivered in the round whose values are kept, and the model after it.
+struct kept_values {
+  std::int64_t round = 0;            ///< Counted from 1.
+  std::optional<client_id> client{}; ///< None: this is the model.
+  const char* party = "";            ///< That has received it.
+  tensors_ref values{};
+};
+
+/// Lines of events.csv, digests.csv and deliveries.csv.
 struct recorded_events {
   std::vector<event_record> events{};
+  std::vector<step_digests> steps{};
+  std::vector<tensor_digest> deliveries{};
+  std::vector<kept_values> values{};
+
+  [[nodiscard]] std::size_t size() const noexcept {
+    return events.size() + steps.size() + deliveries.size() + values.size();
+  }
 };
 
 /// Shown to the user.

@@ -3,6 +3,7 @@
 #include "runtime/base/virtual_clock.hpp"
 #include "runtime/federation/parties.hpp"
 #include "runtime/method/client_run.hpp"
+#include "runtime/population/population.hpp"
 #include <optional>
 #include <vector>
 namespace mneme {
@@ -25,6 +26,11 @@ struct issued_job {
   std::int64_t width = 1;   ///< How many such jobs make a fused group.
   virtual_duration takes{}; ///< On the client's device.
 };
+
+/// What a client's device does for it.
+[[nodiscard]] inline device_work device_work_of(const issued_job& job) noexcept {
+  return {.rows = job.rows, .trains = trains(job.key), .begins_round = job.id.stage == 0};
+}
 
 struct finished_round {
   assignment_id id{};

@@ -1,4 +1,5 @@
 #include "runtime/kernels/instruction_set.hpp"
+#include "runtime/base/arithmetic.hpp"
 #include "runtime/base/check.hpp"
 #include <algorithm>
 #include <cstdlib>
@@ -20,6 +21,8 @@ instruction_level best_level() {
 
 /// No higher than what the environment allows.
 instruction_level allowed_level() {
+  if (is_portable())
+    return instruction_level::half;
   const char* const asked = std::getenv("MNEME_KERNELS");
   const std::string_view name = asked ? asked : "";
   MNEME_CHECK(name.empty() || name == "avx2" || name == "plain", name);

@@ -128,6 +128,32 @@ private:
   plan wanted_;
 };
 
+/// The jobs of a stage, of any kinds, for who learns what they are while the run goes on: outcomes come back as they
+/// are, reasons why there are none among them.
+class [[nodiscard]] pending_stage {
+public:
+  pending_stage(job_desk& desk, plan jobs) : desk_(desk), jobs_(std::move(jobs)) {}
+
+  auto operator co_await() & noexcept {
+    struct awaiter {
+      pending_stage& self;
+      bool await_ready() const noexcept { return self.jobs_.empty(); }
+      void await_suspend(std::coroutine_handle<> who) { self.desk_.ask(std::move(self.jobs_), who); }
+      outcomes await_resume() { return self.desk_.collect(); }
+    };
+    return awaiter{*this};
+  }
+  template <class Unnamed = pending_stage>
+  auto operator co_await() && noexcept {
+    refuse_unnamed<Unnamed>();
+    return static_cast<pending_stage&>(*this).operator co_await();
+  }
+
+private:
+  job_desk& desk_;
+  plan jobs_;
+};
+
 /// The jobs that a client or the server may ask for. Nothing runs before the result is awaited.
 class context {
 public:
@@ -152,6 +178,10 @@ public:
     }
     return {desk_, std::move(wanted)};
   }
+  /// All jobs of a stage, whatever their kinds. Programs among them have passed check_promises().
+  pending_stage run_all(plan jobs) { return {desk_, std::move(jobs)}; }
+  /// Whose jobs these are, and how many stages it had before: for the errors of a job.
+  [[nodiscard]] job_id next_job() const noexcept { return {desk_.owner(), desk_.stage(), 0}; }
   /// Images and labels that travelled, were remembered or have just been made, as rows that jobs read (row_store.hpp).
   [[nodiscard]] sample_view rows_of(const at::Tensor& images, const at::Tensor& labels) const {
     MNEME_CHECK(made_ != nullptr);

@@ -56,11 +56,13 @@ void describe(key_text& key, const train_job& job) {
       .add(with.in_order)
       .add(with.classes.low)
       .add(with.classes.high)
+      .add(with.held_classes)
       .add(with.taught.low)
       .add(with.taught.high)
       .add(with.taught_features)
       .add(with.result)
       .add(with.evaluation)
+      .add(with.statistics_move)
       .add(with.replay_rows)
       .add(with.replay_weight)
       .add(with.replay_by)
@@ -77,7 +79,7 @@ void describe(key_text& key, const train_job& job) {
     key.add(name);
   describe(key, job.replay.samples.source.get());
 }
-void describe(key_text& key, const extract_job& job) { key.add(job.logits).add(job.frozen); }
+void describe(key_text& key, const extract_job& job) { key.add(job.logits).add(job.frozen).add(job.augment); }
 void describe(key_text& key, const statistics_job& job) {
   key.add(job.gram).add(job.classes.low).add(job.classes.high).add(job.parts).add(job.frozen).add(width_of(job));
 }

@@ -55,13 +55,15 @@ struct train_output {
   [[nodiscard]] std::map<std::string, double> loss_terms() const;
 };
 
-/// One pass over all rows under fixed weights, in order, without augmentation.
+/// One pass over all rows under fixed weights, in order.
 struct extract_job {
   model_ref net{};
   tensors_ref weights{};
   sample_view samples{};
-  bool logits = true;  ///< The logits are wanted, too.
-  bool frozen = false; ///< The weights change no more: features may be remembered.
+  bool logits = true;                                  ///< The logits are wanted, too.
+  bool frozen = false;                                 ///< The weights change no more: features may be remembered.
+  augmentation_kind augment = augmentation_kind::none; ///< How each row is shown; keyed below `stream`. Not if frozen.
+  rng_key stream{};
 };
 struct extract_output {
   at::Tensor features{}; ///< [n, D] float32
@@ -153,6 +155,13 @@ struct fuse_key {
   auto operator<=>(const fuse_key&) const = default;
 };
 [[nodiscard]] fuse_key key_of(const work& request);
+/// False for jobs that look at rows once, under fixed weights: their device passes rows forward only.
+[[nodiscard]] constexpr bool trains(const fuse_key& key) noexcept {
+  static_assert(std::is_same_v<std::variant_alternative_t<1, work>, extract_job> &&
+                std::is_same_v<std::variant_alternative_t<2, work>, statistics_job> &&
+                std::is_same_v<std::variant_alternative_t<3, work>, evaluate_job>);
+  return key.kind < 1 || key.kind > 3;
+}
 
 /// Rows a job will process, epochs included (at least one); its virtual duration follows from it.
 [[nodiscard]] std::int64_t rows_of(const work& request);

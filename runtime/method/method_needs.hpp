@@ -18,7 +18,7 @@ enum class rows_shown : std::uint8_t {
 struct module_request {
   std::filesystem::path file{};
   std::array<std::int64_t, 3> input{}; ///< Channels, height and width of a row that it takes; zeros: those of the data.
-  bool own_rows = false; ///< It says itself which rows it takes, and how many of them in a call.
+  bool own_rows = false;               ///< It says itself which rows it takes, and how many of them in a call.
 };
 
 /// The defaults are what federated averaging of a net with a linear head needs; the
@@ -26,6 +26,10 @@ struct module_request {
 struct method_needs {
   /// The head that nets are built with.
   head_kind head = head_kind::linear;
+  /// Directions of a class: head_kind::proxies.
+  std::int64_t proxies = 10;
+  /// Nets that can end without a ReLU before the head do so, unless their key says otherwise (model.last_relu).
+  bool signed_features = false;
   /// Rows of the head behind those of the classes: numbers made of the features, which the method's losses read.
   std::int64_t further_outputs = 0;
   rows_shown rows = rows_shown::current;
@@ -51,6 +55,11 @@ struct method_needs {
   std::map<std::string, std::filesystem::path> text_files{};
   /// Features of frozen nets are kept here between runs; empty: nowhere.
   std::filesystem::path feature_folder{};
+  /// The run's net is never trained: the method learns what stands behind it.
+  bool frozen_net = false;
+  /// The method decides itself which clients rest on what they remember: tasks.staying_share is told to it, and every
+  /// client enters every task.
+  bool own_groups = false;
   /// Defaults in any section in place of the usual ones, as TOML; every preset lies above them. They may follow from
   /// keys that are words: only those have been read when the engine looks at them.
   std::string defaults{};

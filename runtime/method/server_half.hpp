@@ -40,6 +40,7 @@ struct task_plan {
   std::optional<std::int64_t> rounds{}; ///< Instead of rounds.per_task.
   bool everybody = false;               ///< Instead of a cohort.
   bool clients_without_rows = false;    ///< They take part too.
+  bool first_enrolled_only = false;     ///< Cohorts are drawn from those alone who were enrolled in the first task.
   /// So many of the available clients outside the cohort look at their rows in each round (strategy::client_look),
   /// drawn like a cohort; the round waits for them. Only in rounds with a barrier.
   std::int64_t observers = 0;

@@ -4,6 +4,7 @@
 #include "runtime/method/method_needs.hpp"
 #include "runtime/method/proxy_half.hpp"
 #include "runtime/settings/scenario.hpp"
+#include <functional>
 namespace mneme {
 
 /// A module from outside, as a net without a head, and the weights that its file has.
@@ -16,11 +17,12 @@ struct loaded_module {
 /// The settings that a method receives before the run.
 struct method_setup {
   model_ref net{};
-  tensors_ref initial{}; ///< Initial weights: seed, seed_weights or pretrained. Null in strategy::check().
+  tensors_ref initial{};        ///< Initial weights: seed, seed_weights or pretrained. Null in strategy::check().
   tensors_ref initial_behind{}; ///< Those of strategy::net_behind(), where seed_weights has them; null: they are drawn.
   training_section training{};
   trainable_part trainable = trainable_part::all;
   upload_weighting weighting = upload_weighting::samples;
+  double keep_share = 0.0; ///< Share of the old model in what an averaging server steps to.
   rounds_section rounds{}; ///< Says, too, how the server steps where it does so as uploads come.
   bool oracle = false;
   std::int64_t tasks = 0;
@@ -29,9 +31,10 @@ struct method_setup {
   std::int64_t classes = 0;                            ///< Those of the run.
   std::array<std::int64_t, 3> shape{};                 ///< C, H, W of the data.
   std::int64_t tokens = 0;                             ///< Rows hold tokens from 0 below this; 0: they hold pixels.
-  std::vector<float> scale{}, shift{};                 ///< [C] nets see a pixel v of 0 .. 255 as v * scale + shift.
-  std::vector<class_range> task_classes{};             ///< [tasks] labels that occur in each.
-  std::int64_t public_rows = 0; ///< Rows of the run that no client holds (partition.public_share).
+  /// [C] nets see a pixel v of 0 .. 255 as v * scale + shift; none: rows are numbers, and no pixels.
+  std::vector<float> scale{}, shift{};
+  std::vector<class_range> task_classes{}; ///< [tasks] labels that occur in each.
+  std::int64_t public_rows = 0;            ///< Rows of the run that no client holds (partition.public_share).
   std::int64_t clients = 0;
   std::uint64_t seed = 0;
   std::map<std::string, tensor_map> files{};      ///< What method_needs::tensor_files asked for, by key.
@@ -82,7 +85,7 @@ public:
 struct strategy_entry {
   std::string name{};
   std::string summary{}; ///< One line with its paper, for `mneme list strategies`.
-  std::unique_ptr<strategy> (*make)() = nullptr;
+  std::function<std::unique_ptr<strategy>()> make{};
 };
 /// `const strategy_registration line{{.name = "fedavg", .summary = "...", .make = ...}};`
 struct strategy_registration {

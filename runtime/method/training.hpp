@@ -41,6 +41,8 @@ struct training_options {
   bool in_order = false;                        ///< Rows are taken as the job lists them, in every epoch: no shuffle.
   /// The loss covers these; other rows of the head stay untouched. None: the loss is one of features and maps.
   class_range classes{};
+  /// Rows of the head of the first so many classes keep their bits, while the others and the rest of the net learn.
+  std::int64_t held_classes = 0;
   /// Rows of the job's second set that join every step, or all where there are fewer; 0: it is not read. They are taken
   /// from one shuffle of it after the other (in_order: from the set as it is, again and again).
   std::int64_t replay_rows = 0;
@@ -56,6 +58,8 @@ struct training_options {
   training_result result = training_result::weights;
   bool first_loss = false; ///< train_output::first_loss is wanted.
   bool evaluation = false; ///< All of the net is in evaluation mode: nothing is dropped, running statistics stay.
+  /// What is not trained is in training mode, too: it normalises by the step's rows, and its running statistics move.
+  bool statistics_move = false;
   bool operator==(const training_options&) const = default;
 };
 
@@ -65,8 +69,10 @@ struct training_options {
 
 /// Which parameters of the net a training of `part` changes; `layers` are read by trainable_part::layers only. Throws
 /// std::invalid_argument for a name that is no layer's, or where nothing is left.
+/// @param statistics_move the running statistics of all layers change with them
 [[nodiscard]] parameter_choice trained_parameters(const model& net, trainable_part part,
-                                                  const std::vector<std::string>& layers = {});
+                                                  const std::vector<std::string>& layers = {},
+                                                  bool statistics_move = false);
 
 /// One step of a fused group as a loss reads it. Padded rows have row_weight 0.
 struct loss_input {
@@ -92,7 +98,11 @@ struct loss_output {
   at::Tensor d_logits{};            ///< [K, B, classes]
   at::Tensor d_features{};          ///< [K, B, D], or undefined
   std::vector<at::Tensor> d_maps{}; ///< By training_options::maps, each undefined or of its map's shape; or empty
-  std::vector<loss_term> terms{};   ///< What `values` is the sum of; empty: it is one term, main_term().
+  /// True: d_logits reach what stands behind the features alone, but for d_passing, a part of them that goes on, [K, B,
+  /// classes], or undefined: nothing of them. d_features are as ever. For nets that are a `network`.
+  bool stops_at_features = false;
+  at::Tensor d_passing{};
+  std::vector<loss_term> terms{}; ///< What `values` is the sum of; empty: it is one term, main_term().
 };
 
 /// A training objective. Const, shared by threads; model k's results never depend on the others.

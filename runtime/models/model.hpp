@@ -49,6 +49,8 @@ struct tape {
   bool for_backward = true;        ///< Set to false before passes that no backward pass follows: they need less memory.
   std::vector<std::string> maps{}; ///< Those of model::maps() that forward() is to show; set before it.
   std::vector<at::Tensor> d_maps{}; ///< A loss's gradients by them; set before backward(), which clears it.
+  bool stops_at_features = false;   ///< Gradients by logits stop there, but for d_passing; set before backward().
+  at::Tensor d_passing{};           ///< [K, B, classes] or undefined; backward() clears it.
   // The net's own business:
   bool training = false; ///< Mode of the last forward pass.
   kernels::scratch memory{};
@@ -128,12 +130,15 @@ using model_ref = std::shared_ptr<const model>;
 [[nodiscard]] at::Tensor initial_weights(const model& net, std::uint64_t seed);
 
 /// What the last layer computes: x W^T + b, or s cos(x, W_c) with a learnt scale s (Gidaris and Komodakis 2018). None:
-/// the net ends at its features.
-enum class head_kind : std::uint8_t { linear, cosine, none };
+/// the net ends at its features. Proxies: several directions of a class, of which a softmax takes the nearest
+/// (proxy_head.hpp).
+enum class head_kind : std::uint8_t { linear, cosine, proxies, none };
 /// A head: hidden layers with ReLU, which are one for all classes, then a row per class.
 struct head_shape {
   head_kind kind = head_kind::linear;
   std::vector<std::int64_t> hidden{}; ///< Widths of its hidden layers.
+  std::int64_t proxies = 10;          ///< Directions of a class: head_kind::proxies.
+  bool signed_features = false;       ///< Nets that can end without a ReLU before the head do.
 };
 
 /// A kind of model with its own keys: made by the scenario reader, built when the data are known.
@@ -142,6 +147,10 @@ public:
   virtual ~model_kind() = default;
   /// The method's choice; before build().
   void use_head(head_kind which) { head_.kind = which; }
+  /// The same: proxies of a class, of a head of proxies.
+  void use_proxies(std::int64_t count) { head_.proxies = count; }
+  /// The same: features may be negative where the net can do so.
+  void use_signed_features(bool wanted) { head_.signed_features = wanted; }
   /// How many tokens the data set has, whose rows hold tokens; 0: it holds images. Before build().
   void use_tokens(std::int64_t count) { tokens_ = count; }
   /// True if rows of its inputs are tokens.

@@ -3,10 +3,12 @@
 #include "runtime/models/activation_layer.hpp"
 #include "runtime/models/convolution_layer.hpp"
 #include "runtime/models/cosine_head.hpp"
+#include "runtime/models/depthwise_layer.hpp"
 #include "runtime/models/dropout.hpp"
 #include "runtime/models/linear_layer.hpp"
 #include "runtime/models/normalisation.hpp"
 #include "runtime/models/pooling.hpp"
+#include "runtime/models/proxy_head.hpp"
 #include "runtime/models/sampling_layer.hpp"
 #include "runtime/models/shortcut_layers.hpp"
 #include <cmath>
@@ -71,6 +73,25 @@ void network::add_convolution(const std::string& name, const convolution& layer)
   const auto out = made->out_shape();
   add_node({.operation = std::move(made)}, out, true);
   add_unless_built_in(layer.after);
+}
+
+void network::add_depthwise(const std::string& name, std::int64_t kernel, std::int64_t stride) {
+  const auto in = shape_here();
+  const std::vector<std::int64_t> filters{in.channels, 1, kernel, kernel};
+  const auto offset = add_parameter({.name = name + ".weight",
+                                     .shape = filters,
+                                     .deviation = std::sqrt(2.0 / static_cast<double>(kernel * kernel)),
+                                     .view = filters,
+                                     .order = {2, 3, 1, 0}});
+  auto layer = std::make_unique<depthwise_layer>(
+      depthwise_layer::shape{.in = in, .kernel = kernel, .stride = stride, .weight_offset = offset});
+  const auto out = layer->out_shape();
+  add_node({.operation = std::move(layer)}, out, true);
+}
+
+void network::add_relu6() {
+  const auto in = shape_here();
+  add_node({.operation = std::make_unique<relu6_layer>(in.floats())}, in, false);
 }
 
 void network::add_normalisation(const std::string& name, std::int64_t groups, activation after) {
@@ -149,6 +170,11 @@ parameter network::dense_weight(const std::string& name, std::int64_t out) const
   return weight;
 }
 
+void network::add_flat_rows() {
+  const auto in = shape_here();
+  add_node({.operation = std::make_unique<flat_rows_layer>(in, last_ == 0)}, {1, 1, in.floats()}, false);
+}
+
 void network::add_linear(const std::string& name, std::int64_t out, activation after, bool biased) {
   const auto in = shape_here();
   const double bound = 1.0 / std::sqrt(static_cast<double>(in.floats()));
@@ -201,12 +227,17 @@ void network::add_head(const std::string& name, std::int64_t classes, const head
   const double bound = 1.0 / std::sqrt(static_cast<double>(in.floats()));
   feature_width_ = shapes_[features_].floats();
   classes_ = classes;
+  const bool proxies = head.kind == head_kind::proxies;
+  auto rows = proxies ? std::vector<std::int64_t>{classes, head.proxies, in.floats()}
+                      : std::vector<std::int64_t>{classes, in.floats()};
   const auto weight_offset =
-      add_parameter({.name = name + ".weight", .shape = {classes, in.floats()}, .head = true, .bound = bound});
-  if (head.kind == head_kind::cosine) {
-    identity_ += " cosine";
+      add_parameter({.name = name + ".weight", .shape = std::move(rows), .head = true, .bound = bound});
+  if (proxies || head.kind == head_kind::cosine) {
+    identity_ += proxies ? " proxies " + std::to_string(head.proxies) : " cosine";
     const auto scale_offset =
         add_parameter({.name = name + ".sigma", .shape = {1}, .head = true, .whole = true, .constant = 1.0});
+    if (proxies)
+      return add_proxies({in.floats(), head.proxies, weight_offset, scale_offset});
     add_node({.operation = std::make_unique<cosine_head>(cosine_head::shape{in.floats(), weight_offset, scale_offset})},
              {1, 1, classes}, true);
   } else {
@@ -215,6 +246,11 @@ void network::add_head(const std::string& name, std::int64_t classes, const head
     add_node({.operation = std::make_unique<linear_layer>(shape)}, {1, 1, classes}, true);
     list_dense_layers();
   }
+  place_buffers();
+}
+
+void network::add_proxies(const proxy_head_shape& shape) {
+  add_node({.operation = std::make_unique<proxy_head>(shape)}, {1, 1, classes_}, true);
   place_buffers();
 }
 

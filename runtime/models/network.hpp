@@ -7,6 +7,7 @@
 namespace mneme {
 
 class normalisation_layer;
+struct proxy_head_shape;
 
 /// Built by a model's factory, layer by layer, then const. A layer reads what was added last, unless the
 /// factory goes back to an earlier place.
@@ -24,6 +25,10 @@ public:
     bool he_normal = false; ///< Drawn from N(0, 2 / (kernel^2 filters)) (He et al. 2015, fan out), not as PyTorch does.
   };
   void add_convolution(const std::string& name, const convolution& layer);
+  /// A convolution of every channel by itself, without bias; zeros around the image as TensorFlow's "same" has them, so
+  /// that `stride` divides its size. @pre it is not the first layer
+  void add_depthwise(const std::string& name, std::int64_t kernel, std::int64_t stride);
+  void add_relu6();
   /// @param groups 0: batch normalisation
   void add_normalisation(const std::string& name, std::int64_t groups, activation after);
   /// @param slope leaky: factor of values below zero
@@ -34,6 +39,8 @@ public:
   /// Every `stride`-th pixel, zeros as further channels.
   /// @param first where the given channels begin among `channels`
   void add_subsampling(std::int64_t stride, std::int64_t channels, std::int64_t first = 0);
+  /// What has been added last as flat rows in the order of files. Linear layers read images as they lie, without it.
+  void add_flat_rows();
   void add_linear(const std::string& name, std::int64_t out, activation after, bool biased = true);
   /// Two linear layers that read the same, their results side by side: means and log deviations of a normal.
   void add_normal(const std::string& mean_name, const std::string& log_deviation_name, std::int64_t width);
@@ -172,8 +179,11 @@ private:
   [[nodiscard]] at::Tensor map_of(const map& marked, const at::Tensor& value) const;
   [[nodiscard]] const map& map_named(const std::string& name) const;
   void add_map_gradients(tape& with) const;
+  [[nodiscard]] at::Tensor gradient_passing(const layer_pass& pass, const layer_pass& still, tape& with,
+                                            const node_roles& roles, const gradient_sink& sink) const;
   void run_sum(const node& entry, const at::Tensor& first, at::Tensor& out, const at::Tensor& second) const;
   void forget(tape& with, std::size_t done) const;
+  void add_proxies(const proxy_head_shape& shape);
   void add_hidden_of_head(const std::vector<std::int64_t>& widths);
   void back_node(std::size_t i, const layer_pass& pass, tape& with, const node_roles& roles,
                  const gradient_sink& sink) const;

@@ -45,12 +45,15 @@ function_results network::differentiable(const at::Tensor& weights, const at::Te
     values[i + 1] = value_of(nodes_[i], in_part && !roles[i].trained ? still : pass, values);
     if (seen.statistics.size() > 0 && seen.statistics.back().name.empty())
       seen.statistics.back().name = nodes_[i].name;
+    for (const auto& marked : maps_) // all lie before the head
+      if (marked.value == i + 1) {
+        seen.maps.push_back({marked.name, map_of(marked, values[i + 1])});
+        values[i + 1] = seen.maps.back().values.permute({0, 1, 3, 4, 2}).flatten(2); // gradients by maps are wanted
+      }
   }
   seen.features = values[features_];
   if (classes.size() > 0)
     seen.logits = values.back();
-  for (const auto& marked : maps_) // all lie before the head
-    seen.maps.push_back({marked.name, map_of(marked, values[marked.value])});
   return seen;
 }
 
@@ -111,9 +114,9 @@ at::Tensor network::map_of(const map& marked, const at::Tensor& value) const {
 }
 
 const network::map& network::map_named(const std::string& name) const {
-  const auto found = std::find_if(maps_.begin(), maps_.end(), [&](const map& marked) { return marked.name == name; });
-  MNEME_CHECK(found != maps_.end(), identity_, name);
-  return *found;
+  const auto entry = std::find_if(maps_.begin(), maps_.end(), [&](const map& marked) { return marked.name == name; });
+  MNEME_CHECK(entry != maps_.end(), identity_, name);
+  return *entry;
 }
 
 std::vector<std::string> network::maps() const {

@@ -144,7 +144,7 @@ network::node_roles network::roles_for(const parameter_choice& trained) const {
     const bool own = trained.changes_any(node.first_parameter, node.last_parameter);
     const bool bare = node.first_parameter == node.last_parameter;
     roles.push_back({.learns = own || before(node.from).learns || (node.other && before(*node.other).learns),
-                     .trained = bare ? before(node.from).trained : own,
+                     .trained = trained.moves_statistics() || (bare ? before(node.from).trained : own),
                      .fixed = !own});
   }
   return roles;
@@ -177,11 +177,14 @@ void network::backward(const at::Tensor& weights, tape& kept, class_range classe
   const layer_pass still{weights, pass.models, pass.rows, classes, nullptr, &kept.memory, &inputs};
   const auto roles = roles_for(trained);
   kept.gradients.resize(kept.values.size());
+  auto passing = gradient_passing(pass, still, kept, roles, out);
   if (classes.size() > 0)
     kept.gradients.back() = d_logits;
   add_map_gradients(kept);
   for (std::size_t i = nodes_.size(); i-- > 0;) {
     auto& d = kept.gradients[i + 1];
+    if (i + 1 == features_ && kept.stops_at_features)
+      d = std::exchange(passing, {});
     if (i + 1 == features_ && d_features.defined()) {
       if (d.defined())
         make_own(d), d.add_(d_features);
@@ -193,10 +196,31 @@ void network::backward(const at::Tensor& weights, tape& kept, class_range classe
     give_back(kept, std::exchange(kept.gradients[i + 1], {}));
     give_back(kept, std::exchange(kept.values[i + 1], {})); // its readers are done
   }
+  kept.stops_at_features = false;
   for (auto& tensor : kept.gradients)
     tensor.reset();
   for (auto& tensor : kept.values) // the first is the caller's, who fills it anew for the next step
     give_back(kept, std::exchange(tensor, {}));
+}
+
+/// The part of the gradient by logits that goes on behind the features, as one by them; undefined: there is none. The
+/// layers between are passed without gradients of their own.
+at::Tensor network::gradient_passing(const layer_pass& pass, const layer_pass& still, tape& with,
+                                     const node_roles& roles, const gradient_sink& sink) const {
+  auto d = std::exchange(with.d_passing, {});
+  if (!with.stops_at_features || !d.defined() || features_ == 0 || !roles[features_ - 1].learns)
+    return {};
+  auto passed = roles;
+  for (auto& role : passed)
+    role.fixed = true;
+  with.gradients.back() = std::move(d);
+  for (std::size_t i = nodes_.size(); i-- > features_;) {
+    if (passed[i].learns && with.gradients[i + 1].defined())
+      nodes_[i].operation ? back_node(i, roles[i].trained ? pass : still, with, passed, sink)
+                          : back_sum(i, with, passed);
+    give_back(with, std::exchange(with.gradients[i + 1], {}));
+  }
+  return std::exchange(with.gradients[features_], {});
 }
 
 /// Puts a loss's gradients by maps where those of the layers behind them are added.

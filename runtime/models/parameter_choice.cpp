@@ -64,6 +64,14 @@ parameter_choice parameter_choice::layers_of(const model& net, const std::vector
   return parameter_choice(std::move(chosen));
 }
 
+parameter_choice parameter_choice::with_statistics(const model& net) const {
+  auto with = *this;
+  for (std::size_t i = 0; i < chosen_.size(); ++i)
+    with.chosen_[i] = chosen_[i] || (net.layout()[i].buffer && !net.layout()[i].frozen);
+  with.statistics_ = !whole();
+  return with;
+}
+
 bool parameter_choice::changes(const model& net, std::size_t index) const {
   return whole() ? !net.layout()[index].frozen : chosen_[index];
 }

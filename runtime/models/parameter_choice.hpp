@@ -21,6 +21,10 @@ public:
   /// std::invalid_argument where a name is that of no layer which can be trained.
   [[nodiscard]] static parameter_choice layers_of(const model& net, const std::vector<std::string>& names);
 
+  /// The same, with the running statistics of all layers besides: every layer is in training mode.
+  [[nodiscard]] parameter_choice with_statistics(const model& net) const;
+  [[nodiscard]] bool moves_statistics() const noexcept { return statistics_; }
+
   /// True of the default: nothing was left out.
   [[nodiscard]] bool whole() const noexcept { return chosen_.empty(); }
   /// True if training changes the parameter at `index` of the layout, by gradients or by running statistics.
@@ -34,6 +38,7 @@ private:
   explicit parameter_choice(std::vector<bool> chosen) : chosen_(std::move(chosen)) {}
 
   std::vector<bool> chosen_; // by the layout; empty: all
+  bool statistics_ = false;  // all of them, whatever else is chosen
 };
 
 /// Contiguous pieces of [P] that gradients may change, given the classes of the loss; of none, the loss is on features.

@@ -6,6 +6,7 @@ namespace {
 
 enum class norm_kind : std::uint8_t { batch, group };
 enum class shortcut_kind : std::uint8_t { option_a, option_a_both_sides, convolution };
+enum class last_relu : std::uint8_t { automatic, on, off };
 enum class stem_kind : std::uint8_t { automatic, cifar, imagenet };
 
 /// What tells residual nets apart (He et al. 2016, "Deep Residual Learning for Image Recognition").
@@ -18,6 +19,7 @@ struct resnet_shape {
   std::int64_t groups_max = 32;
   shortcut_kind shortcut = shortcut_kind::convolution; ///< Shortcut of the blocks that halve the image.
   bool imagenet_stem = false;
+  bool last_relu = true; ///< Behind the sum of the last block.
   head_shape head{};
 };
 
@@ -41,7 +43,8 @@ public:
     for (std::size_t stage = 0; stage < shape_.blocks.size(); ++stage) {
       const auto name = "layer" + std::to_string(stage + 1);
       for (std::int64_t block = 0; block < shape_.blocks[stage]; ++block)
-        add_block(name + "." + std::to_string(block), shape_.width << stage, stage > 0 && block == 0 ? 2 : 1);
+        add_block(name + "." + std::to_string(block), shape_.width << stage, stage > 0 && block == 0 ? 2 : 1,
+                  shape_.last_relu || !is_last(stage, block) ? activation::relu : activation::none);
       net_.mark_map(name);
     }
     net_.add_mean_pool();
@@ -49,6 +52,10 @@ public:
   }
 
 private:
+  [[nodiscard]] bool is_last(std::size_t stage, std::int64_t block) const {
+    return stage + 1 == shape_.blocks.size() && block + 1 == shape_.blocks[stage];
+  }
+
   void add_stem() {
     const auto width = shape_.width;
     if (shape_.imagenet_stem)
@@ -60,7 +67,7 @@ private:
       net_.add_max_pool(3, 2, 1);
   }
 
-  void add_block(const std::string& name, std::int64_t width, std::int64_t stride) {
+  void add_block(const std::string& name, std::int64_t width, std::int64_t stride, activation after) {
     const auto start = net_.here();
     if (shape_.bottleneck)
       add_narrow_branch(name, width, stride);
@@ -71,10 +78,10 @@ private:
     net_.go_to(start);
     if (stride == 1 && net_.shape_here().channels == channels) {
       net_.go_to(end);
-      return net_.add_sum(start, activation::relu);
+      return net_.add_sum(start, after);
     }
     add_shortcut(name + ".downsample", channels, stride);
-    net_.add_sum(end, activation::relu);
+    net_.add_sum(end, after);
   }
 
   void add_branch(const std::string& name, std::int64_t width, std::int64_t stride) {
@@ -128,6 +135,10 @@ public:
                  "Normalisation: over a step's rows, or over groups of channels of each row.");
     table.integer("groups", groups_, {.low = 1, .high = 1024},
                   "Groups of channels, norm = \"group\": at most so many, with two channels or more in each.");
+    table.choice(
+        "last_relu", last_relu_, {{"auto", last_relu::automatic}, {"on", last_relu::on}, {"off", last_relu::off}},
+        "The ReLU behind the last block: without it features may be negative; \"auto\": as the method has it.");
+    table.added_later();
     head_keys(table);
   }
 
@@ -135,7 +146,12 @@ protected:
   explicit resnet_kind(std::int64_t width) : width_(width), usual_width_(width) {}
 
   [[nodiscard]] resnet_shape shape_of(std::vector<std::int64_t> blocks) const {
-    return {.width = width_, .blocks = std::move(blocks), .norm = norm_, .groups_max = groups_, .head = head()};
+    return {.width = width_,
+            .blocks = std::move(blocks),
+            .norm = norm_,
+            .groups_max = groups_,
+            .last_relu = last_relu_ == last_relu::automatic ? !head().signed_features : last_relu_ == last_relu::on,
+            .head = head()};
   }
 
   /// @param name the kind's, and what its own keys add to its identity
@@ -149,7 +165,8 @@ protected:
                             std::to_string(pixels) + "; mlp takes any shape");
     const auto norm = net_shape.norm == norm_kind::batch ? "batch" : "group" + std::to_string(net_shape.groups_max);
     const auto width = width_ == usual_width_ ? std::string{} : "width " + std::to_string(width_) + " ";
-    auto net = std::make_shared<network>(name + " " + width + norm + " " + std::to_string(channels) + "x" +
+    const auto* const ending = net_shape.last_relu ? " " : " no last relu ";
+    auto net = std::make_shared<network>(name + " " + width + norm + ending + std::to_string(channels) + "x" +
                                              std::to_string(height) + "x" + std::to_string(pixels) + "-" +
                                              std::to_string(classes),
                                          shape);
@@ -165,6 +182,7 @@ private:
   }
 
   norm_kind norm_ = norm_kind::batch;
+  last_relu last_relu_ = last_relu::automatic;
   std::int64_t groups_ = 32, width_, usual_width_;
 };
 

@@ -15,6 +15,16 @@ void channels_last_layer::backward(const layer_pass&, const backward_data& data,
         .copy_(data.d_out.view({-1, in_.pixels(), in_.channels}).transpose(1, 2));
 }
 
+void flat_rows_layer::forward(const layer_pass&, const at::Tensor& in, at::Tensor& out, at::Tensor& /*kept*/) const {
+  out.view({-1, in_.channels, in_.pixels()}).copy_(in.view({-1, in_.pixels(), in_.channels}).transpose(1, 2));
+}
+
+void flat_rows_layer::backward(const layer_pass&, const backward_data& data, const gradient_sink&) const {
+  if (data.d_in)
+    data.d_in->view({-1, in_.pixels(), in_.channels})
+        .copy_(data.d_out.view({-1, in_.channels, in_.pixels()}).transpose(1, 2));
+}
+
 at::Tensor subsampling_layer::taken(const at::Tensor& images) const {
   return images.slice(1, 0, std::nullopt, stride_).slice(2, 0, std::nullopt, stride_);
 }
@@ -40,6 +50,13 @@ void subsampling_layer::backward(const layer_pass&, const backward_data& data, c
 
 at::Tensor channels_last_layer::function(const function_pass&, const at::Tensor& in) const {
   return in.reshape({in.size(0), in.size(1), in_.channels, in_.pixels()}).transpose(2, 3).flatten(2);
+}
+
+at::Tensor flat_rows_layer::function(const function_pass& pass, const at::Tensor& in) const {
+  static_cast<void>(pass);
+  if (lies_flat_ || in_.channels == 1 || in_.pixels() == 1)
+    return in;
+  return in.reshape({in.size(0), in.size(1), in_.pixels(), in_.channels}).transpose(2, 3).flatten(2);
 }
 
 at::Tensor subsampling_layer::function(const function_pass&, const at::Tensor& in) const {

@@ -17,6 +17,24 @@ private:
   image_shape in_;
 };
 
+/// Images as nets hold them, channels last, to flat rows that count them channel by channel, as PyTorch's flatten does.
+class flat_rows_layer final : public layer {
+public:
+  /// @param lies_flat they lie so already, as the inputs of a net do
+  flat_rows_layer(const image_shape& in, bool lies_flat) : in_(in), lies_flat_(lies_flat) {}
+  [[nodiscard]] std::int64_t width(class_range) const override { return in_.floats(); }
+  [[nodiscard]] bool idle(const layer_pass&) const override {
+    return lies_flat_ || in_.channels == 1 || in_.pixels() == 1;
+  }
+  void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
+  void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const override;
+  [[nodiscard]] at::Tensor function(const function_pass& pass, const at::Tensor& in) const override;
+
+private:
+  image_shape in_;
+  bool lies_flat_;
+};
+
 /// The shortcut of a residual block that halves the image, without parameters: every second pixel, and zeros as
 /// further channels (He et al. 2016, "Deep Residual Learning", section 3.3, option A), behind the given ones or on both
 /// sides of them, as many on each.

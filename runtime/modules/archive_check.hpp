@@ -1,6 +1,6 @@
 /// archive_check: a TorchScript archive, looked at from its first entry to its last before LibTorch reads it.
 #pragma once
-#include "runtime/modules/zip_archive.hpp"
+#include "runtime/formats/zip_archive.hpp"
 #include <span>
 #include <string>
 #include <vector>

@@ -83,7 +83,8 @@ std::vector<std::string> environment_of_cell() {
   std::vector<std::string> variables{"OMP_NUM_THREADS=1"};
   for (const char* const* variable = environ; *variable != nullptr; ++variable) {
     const std::string_view text(*variable);
-    for (const auto* const taken : {"LD_LIBRARY_PATH=", "ATEN_CPU_", "ONEDNN_", "DNNL_", "MKL_"})
+    for (const auto* const taken :
+         {"LD_LIBRARY_PATH=", "ATEN_CPU_", "ONEDNN_", "DNNL_", "MKL_", "GLIBC_TUNABLES=", "MNEME_ARITHMETIC="})
       if (text.starts_with(taken))
         variables.emplace_back(text);
   }

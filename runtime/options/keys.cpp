@@ -30,6 +30,17 @@ std::string bounds_text(const range<double>& bounds) {
   return high ? " <= " + bound_text(bounds.high) : "";
 }
 
+/// { name = "snapdragon-888", link = "lte", share = 0.3 }
+std::string choice_text(const profile_choice& choice) {
+  const std::pair<const char*, std::string> words[] = {
+      {"name", choice.name}, {"file", choice.file.string()}, {"text", choice.text}, {"link", choice.link}};
+  std::string text = "{ ";
+  for (const auto& [key, word] : words)
+    if (!word.empty())
+      text += std::string(key) + " = " + in_quotes(word) + ", ";
+  return text + "share = " + number_text(choice.share) + " }";
+}
+
 std::string list_text(const std::vector<std::int64_t>& list) {
   return in_brackets(joined(list, [](std::int64_t number) { return std::to_string(number); }));
 }
@@ -49,6 +60,9 @@ struct present_value {
   std::string operator()(const std::variant<std::string, std::vector<std::int64_t>>* value) const {
     const auto* word = std::get_if<std::string>(value);
     return word ? in_quotes(*word) : list_text(std::get<1>(*value));
+  }
+  std::string operator()(const std::vector<profile_choice>* value) const {
+    return in_brackets(joined(*value, choice_text));
   }
   // The three forms of a device_value.
   std::string operator()(double value) const { return number_text(value); }
@@ -82,6 +96,10 @@ struct expectation {
   }
   std::string operator()(const std::variant<std::string, std::vector<std::int64_t>>*) const {
     return word_list(described.choices, " | ") + " | list of integers" + bounds_text(described.bounds);
+  }
+  std::string operator()(const std::vector<profile_choice>*) const {
+    return "list of profiles, as in [{ name = \"snapdragon-888\", link = \"lte\", share = 0.3 }, { file = "
+           "\"mine.toml\" }]";
   }
 };
 
@@ -130,6 +148,10 @@ void key_table::texts(std::string name, std::vector<std::string>& target, std::s
 
 void key_table::device(std::string name, device_value& target, range<double> bounds, std::string meaning) {
   add({.name = std::move(name), .target = &target, .meaning = std::move(meaning), .bounds = bounds});
+}
+
+void key_table::profiles(std::string name, std::vector<profile_choice>& target, std::string meaning) {
+  add({.name = std::move(name), .target = &target, .meaning = std::move(meaning)});
 }
 
 void key_table::word_or_integers(std::string name, std::variant<std::string, std::vector<std::int64_t>>& target,

@@ -26,6 +26,16 @@ struct log_normal {
 };
 using device_value = std::variant<double, std::vector<double>, log_normal>;
 
+/// A part of the clients whose devices follow one profile: a named one of this program, that of a file, or a text.
+struct profile_choice {
+  std::string name{};
+  std::filesystem::path file{};
+  std::string text{}; ///< The profile itself, as TOML.
+  std::string link{}; ///< The named profile whose links stand in place of the profile's own; empty: its own.
+  double share = 1.0; ///< Relative to the shares of the others.
+  bool operator==(const profile_choice&) const = default;
+};
+
 /// Bounds of a number, both included unless `open_low`.
 template <class Number>
 struct range {
@@ -37,13 +47,15 @@ struct range {
 /// What one key is bound to. Lists of integers or strings may be restricted to a length by a check.
 using key_target = std::variant<bool*, std::int64_t*, double*, std::string*, std::filesystem::path*, virtual_duration*,
                                 byte_size*, std::vector<std::int64_t>*, std::vector<double>*, std::vector<std::string>*,
-                                device_value*, std::variant<std::string, std::vector<std::int64_t>>*>;
+                                device_value*, std::variant<std::string, std::vector<std::int64_t>>*,
+                                std::vector<profile_choice>*>;
 
 struct key {
   std::string name{};
   key_target target{};
   std::string meaning{};             ///< One sentence, for help.
   std::string default_text{};        ///< As TOML; filled by the table when the key is added.
+  bool is_later = false;             ///< It enters the digest of a scenario only where it has not its default.
   range<double> bounds{};            ///< Numbers and elements of number lists.
   std::vector<std::string> choices{}; ///< Strings: the legal ones; empty: any.
   std::function<void(const std::string&)> chosen{}; ///< Strings bound to an enum: called with the choice.
@@ -67,6 +79,9 @@ public:
   void numbers(std::string name, std::vector<double>& target, range<double> bounds, std::string meaning);
   void texts(std::string name, std::vector<std::string>& target, std::string meaning);
   void device(std::string name, device_value& target, range<double> bounds, std::string meaning);
+  void profiles(std::string name, std::vector<profile_choice>& target, std::string meaning);
+  /// The key that was added last came after scenarios had been run: those without it keep their digests.
+  void added_later() { keys_.back().is_later = true; }
   /// A word of `choices`, or a list of integers.
   void word_or_integers(std::string name, std::variant<std::string, std::vector<std::int64_t>>& target,
                         std::vector<std::string> choices, std::string meaning);

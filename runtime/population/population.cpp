@@ -1,8 +1,11 @@
 #include "runtime/population/population.hpp"
 #include "runtime/base/check.hpp"
 #include "runtime/population/availability_trace.hpp"
+#include "runtime/population/link_trace.hpp"
+#include "runtime/settings/device_profile.hpp"
 #include <algorithm>
 #include <cmath>
+#include <limits>
 namespace mneme {
 namespace {
 
@@ -22,12 +25,17 @@ std::int64_t first_of_group(std::int64_t group, std::int64_t groups, std::int64_
 
 } // namespace
 
-population::population(const scenario& from, std::shared_ptr<const availability_trace> trace)
+population::population(const scenario& from, device_facts facts)
     : count_(from.clients.count), seed_(static_cast<std::uint64_t>(from.seed)), enrolment_(from.enrolment),
       devices_(from.devices), staggered_(from.tasks.transition == task_transition::staggered),
       transition_spread_(from.tasks.transition_spread), staying_share_(from.tasks.staying_share),
-      trace_(std::move(trace)) {
-  MNEME_CHECK((devices_.availability == device_availability::file) == (trace_ != nullptr), count_);
+      facts_(std::move(facts)) {
+  MNEME_CHECK((devices_.availability == device_availability::file) == (facts_.availability != nullptr), count_);
+  double sum = 0.0;
+  for (const auto& choice : devices_.profiles)
+    share_ends_.push_back(sum += choice.share);
+  for (auto& end : share_ends_)
+    end /= sum;
   MNEME_CHECK(count_ > 0, count_);
   MNEME_CHECK(enrolment_.kind != enrolment_kind::table || !enrolment_.table.empty(), enrolment_.table.size());
   for (const auto* value : {&devices_.rows_per_second, &devices_.uplink_mbit, &devices_.downlink_mbit,
@@ -71,25 +79,36 @@ std::vector<std::uint32_t> population::members(task_id during) const {
   return active;
 }
 
-virtual_duration population::compute_time(client_id client, std::int64_t rows) const {
-  MNEME_CHECK(rows >= 0, rows);
-  return waited(1e9 * static_cast<double>(rows) / device(devices_.rows_per_second, purpose::device_speed, client));
+virtual_duration population::compute_time(client_id client, const device_work& work) const {
+  MNEME_CHECK(work.rows >= 0, work.rows);
+  const auto rows = static_cast<double>(work.rows);
+  if (facts_.capacity)
+    if (const auto& rate = facts_.capacity->at(client.value).rows_per_second)
+      return waited(1e9 * rows / *rate);
+  if (facts_.speeds.empty())
+    return waited(1e9 * rows / device(devices_.rows_per_second, purpose::device_speed, client));
+  const auto& speed = facts_.speeds[profile_of(client)];
+  const auto starts = speed.job_start + (work.begins_round ? speed.round_start : virtual_duration{0});
+  const auto rate = work.trains ? speed.train_rows_per_second : speed.forward_rows_per_second;
+  return std::min(waited(1e9 * rows / rate) + std::min(starts, longest_wait), longest_wait);
 }
 
-virtual_duration population::download_time(client_id client, std::int64_t bytes) const {
-  return transfer_time(device(devices_.downlink_mbit, purpose::device_downlink, client), bytes);
+virtual_duration population::download_time(const transfer& sent) const {
+  return server_transfer_time(sent, link_direction::down);
 }
 
-virtual_duration population::upload_time(client_id client, std::int64_t bytes) const {
-  return transfer_time(device(devices_.uplink_mbit, purpose::device_uplink, client), bytes);
+virtual_duration population::upload_time(const transfer& sent) const {
+  return server_transfer_time(sent, link_direction::up);
 }
 
-virtual_duration population::proxy_download_time(client_id client, std::int64_t bytes) const {
-  return transfer_time(device(devices_.proxy_downlink_mbit, purpose::device_proxy_downlink, client), bytes);
+virtual_duration population::proxy_download_time(const transfer& sent) const {
+  return transfer_time(device(devices_.proxy_downlink_mbit, purpose::device_proxy_downlink, sent.client), sent.bytes,
+                       devices_.latency);
 }
 
-virtual_duration population::proxy_upload_time(client_id client, std::int64_t bytes) const {
-  return transfer_time(device(devices_.proxy_uplink_mbit, purpose::device_proxy_uplink, client), bytes);
+virtual_duration population::proxy_upload_time(const transfer& sent) const {
+  return transfer_time(device(devices_.proxy_uplink_mbit, purpose::device_proxy_uplink, sent.client), sent.bytes,
+                       devices_.latency);
 }
 
 bool population::drops_out(client_id client, task_id, std::uint32_t visit) const {
@@ -106,7 +125,9 @@ double population::dropout_point(client_id client, std::uint32_t visit) const {
 // -- over virtual time ------------------------------------------------------------------------------------------------
 
 bool population::changes_without_end() const noexcept {
-  return (has_random_enrolment() && enrolment_.absence_mean.count() > 0) ||
+  const bool repeats =
+      devices_.availability == device_availability::file && devices_.trace_end == trace_end_rule::repeat;
+  return (has_random_enrolment() && enrolment_.absence_mean.count() > 0) || repeats ||
          devices_.availability == device_availability::diurnal;
 }
 
@@ -153,8 +174,8 @@ std::vector<client_id> population::staying(task_id into, std::vector<client_id> 
 availability_window population::availability(client_id client, virtual_time at) const {
   if (devices_.availability == device_availability::always)
     return {};
-  if (trace_)
-    return trace_->window(client, at);
+  if (facts_.availability)
+    return facts_.availability->window(client, at);
   const auto period = devices_.availability_period, half = period / 2;
   rng_stream stream(key_for({.seed = seed_, .client = client}, purpose::reachability));
   const virtual_duration morning(
@@ -176,9 +197,74 @@ double population::device(const device_value& value, purpose purpose_id, client_
   return median * std::exp(sigma * stream.normal());
 }
 
-virtual_duration population::transfer_time(double mbit, std::int64_t bytes) const {
+// -- profiles and links -----------------------------------------------------------------------------------------------
+
+std::size_t population::profile_of(client_id client) const {
+  if (facts_.capacity)
+    if (const auto& profile = facts_.capacity->at(client.value).profile)
+      return *profile;
+  if (share_ends_.size() < 2)
+    return 0;
+  const auto drawn = rng_stream(key_for({.seed = seed_, .client = client}, purpose::device_profile)).uniform();
+  const auto place = std::upper_bound(share_ends_.begin(), share_ends_.end(), drawn) - share_ends_.begin();
+  return std::min(static_cast<std::size_t>(place), share_ends_.size() - 1);
+}
+
+/// Null: the links of the keys hold.
+const link_profile* population::link_of(client_id client) const {
+  if (devices_.profiles_read.empty())
+    return nullptr;
+  const auto& link = devices_.profiles_read[profile_of(client)]->link;
+  return link ? &*link : nullptr;
+}
+
+double population::mbit_of(client_id client, link_direction direction) const {
+  const bool is_up = direction == link_direction::up;
+  if (facts_.capacity) {
+    const auto& own = facts_.capacity->at(client.value);
+    if (const auto& mbit = is_up ? own.uplink_mbit : own.downlink_mbit)
+      return *mbit;
+  }
+  const auto* const link = link_of(client);
+  if (is_up)
+    return device(link ? link->uplink_mbit : devices_.uplink_mbit, purpose::device_uplink, client);
+  return device(link ? link->downlink_mbit : devices_.downlink_mbit, purpose::device_downlink, client);
+}
+
+std::pair<double, virtual_time> population::own_mbit(client_id client, link_direction direction,
+                                                     virtual_time at) const {
+  if (facts_.links && facts_.links->names(client)) {
+    const auto [mbit, until] = facts_.links->rate(client, direction, at);
+    return {mbit, until};
+  }
+  const auto mbit = mbit_of(client, direction);
+  return {mbit == 0.0 ? std::numeric_limits<double>::infinity() : mbit, never};
+}
+
+virtual_duration population::latency(client_id client, link_direction direction, std::uint32_t visit) const {
+  const auto* const link = link_of(client);
+  const auto fixed = std::min(link ? link->latency : devices_.latency, longest_wait);
+  if (!link || link->jitter.median == 0.0)
+    return fixed;
+  const auto drawn_for = direction == link_direction::up ? purpose::uplink_jitter : purpose::downlink_jitter;
+  rng_stream stream(key_for({.seed = seed_, .client = client, .visit = visit}, drawn_for));
+  const auto seconds = link->jitter.median * std::exp(link->jitter.sigma * stream.normal());
+  return std::min(fixed + waited(1e9 * seconds), longest_wait);
+}
+
+virtual_duration population::server_transfer_time(const transfer& sent, link_direction direction) const {
+  if (facts_.links && facts_.links->names(sent.client)) {
+    const auto passing = facts_.links->passing_time(sent.client, direction, sent.bytes, sent.begins);
+    const auto extra = latency(sent.client, direction, sent.visit);
+    return passing && *passing < longest_wait ? std::min(*passing + extra, longest_wait) : longest_wait;
+  }
+  const auto extra = devices_.profiles_read.empty() ? devices_.latency : latency(sent.client, direction, sent.visit);
+  return transfer_time(mbit_of(sent.client, direction), sent.bytes, extra);
+}
+
+virtual_duration population::transfer_time(double mbit, std::int64_t bytes, virtual_duration extra) const {
   MNEME_CHECK(bytes >= 0, bytes);
-  const auto latency = std::min(devices_.latency, longest_wait);
+  const auto latency = std::min(extra, longest_wait);
   if (mbit == 0.0)
     return latency;
   const auto in_transit = waited(8e3 * static_cast<double>(bytes) / mbit); // 8 * bytes / (mbit * 1e6) s

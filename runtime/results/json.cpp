@@ -137,6 +137,10 @@ std::string json_text(const run_summary& summary) {
   add_over_time(object, summary);
   add_population(object, summary);
   add_nodes(object, summary);
+  if (!summary.arithmetic.empty())
+    object["arithmetic"] = summary.arithmetic;
+  for (const auto& [name, value] : summary.machine)
+    object["machine"][name] = value;
   return dumped(object, 2) + "\n";
 }
 

@@ -1,6 +1,7 @@
 #include "runtime/results/run_directory.hpp"
 #include "runtime/base/csv_fields.hpp"
 #include "runtime/data/partition.hpp"
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <fcntl.h>
@@ -38,6 +39,7 @@ std::error_code make_folder(const fs::path& path) {
 }
 
 constexpr const char *checkpoints_name = "checkpoint", *models_name = "models", *origin_name = "checkpoint/run.json";
+constexpr const char *events_name = "events.csv", *digests_name = "digests.csv", *deliveries_name = "deliveries.csv";
 
 /// What a run writes before its scenario.toml.
 const std::set<std::string>& left_behind() {
@@ -123,6 +125,37 @@ void put(fmt::memory_buffer& to, const event_record& line) {
                  line.round.value + 1, line.bytes);
 }
 
+void put(fmt::memory_buffer& to, const step_digests& line) {
+  fmt::format_to(std::back_inserter(to), "{},", line.round);
+  put_seconds(to, line.at);
+  fmt::format_to(std::back_inserter(to), ",{},{},{}\n", line.deliveries, hex_text(line.model), hex_text(line.run));
+}
+
+void put(fmt::memory_buffer& to, const tensor_digest& line) {
+  fmt::format_to(std::back_inserter(to), "{},", line.round);
+  put_seconds(to, line.at);
+  fmt::format_to(std::back_inserter(to), ",{},{},{},{}\n", line.party, line.client.value, csv::field_text(line.tensor),
+                 hex_text(line.digest));
+}
+
+/// The files that grow by lines, and their lengths among those of all.
+struct line_file_name {
+  const char* name;
+  std::uint64_t line_lengths::*length;
+};
+constexpr std::array<line_file_name, 3> line_files{{{events_name, &line_lengths::events},
+                                                    {digests_name, &line_lengths::digests},
+                                                    {deliveries_name, &line_lengths::deliveries}}};
+
+/// 0 where it is no ordinary file: a link leads to another's.
+std::uint64_t length_of(const fs::path& file) {
+  std::error_code none;
+  if (!fs::is_regular_file(fs::symlink_status(file, none)))
+    return 0;
+  const auto bytes = fs::file_size(file, none);
+  return none ? 0 : bytes;
+}
+
 std::string_view view(const fmt::memory_buffer& text) { return {text.data(), text.size()}; }
 
 } // namespace
@@ -130,6 +163,8 @@ std::string_view view(const fmt::memory_buffer& text) { return {text.data(), tex
 std::string run_directory::model_file(task_id task) {
   return fmt::format("{}/task_{}.safetensors", models_name, task.value + 1);
 }
+
+std::string run_directory::values_file(std::int64_t round) { return fmt::format("values/round_{}.safetensors", round); }
 
 bool run_directory::never_began(const fs::path& folder) {
   const auto names = names_below(folder);
@@ -214,25 +249,25 @@ fs::path run_directory::resumable_at() const {
   return has("scenario.toml") && has(origin_name) ? now : fs::path();
 }
 
-std::uint64_t run_directory::settled_events() {
+line_lengths run_directory::settled_lines() {
   expect_in_place();
-  if (events_)
-    return events_->settled();
-  std::error_code none;
-  const auto bytes = fs::file_size(path_ / "events.csv", none);
-  return none ? 0 : bytes;
+  const auto settled = [&](std::optional<line_file>& file, const char* name) {
+    return file ? file->settled() : length_of(path_ / name);
+  };
+  return {.events = settled(events_, events_name),
+          .digests = settled(digests_, digests_name),
+          .deliveries = settled(deliveries_, deliveries_name)};
 }
 
-bool run_directory::has_events(std::uint64_t bytes) const {
-  const auto file = path_ / "events.csv";
-  std::error_code none;
-  const bool regular = fs::is_regular_file(fs::symlink_status(file, none)); // a link leads to another's file
-  const auto there = regular ? fs::file_size(file, none) : 0;
-  return (none ? 0 : there) >= bytes;
+std::string run_directory::file_shorter_than(const line_lengths& lengths) const {
+  for (const auto& file : line_files)
+    if (length_of(path_ / file.name) < lengths.*file.length)
+      return file.name;
+  return {};
 }
 
 void run_directory::cut_back(std::span<const evaluation_record> evaluations, const accuracy_matrix& matrix,
-                             std::int64_t tasks, const std::vector<std::string>& names, std::uint64_t events_bytes) {
+                             std::int64_t tasks, const std::vector<std::string>& names, const line_lengths& lengths) {
   for (const auto& folder : {path_, path_ / models_name})
     if (fs::is_directory(folder))
       for (const auto& entry : fs::directory_iterator(folder))
@@ -252,13 +287,14 @@ void run_directory::cut_back(std::span<const evaluation_record> evaluations, con
   if (!matrix.rows.empty())
     write_matrix(matrix, tasks);
   write_classes(evaluations, names);
-  if (!has_events(events_bytes))
+  if (const auto shorter = file_shorter_than(lengths); !shorter.empty())
     throw std::system_error(std::make_error_code(std::errc::no_such_file_or_directory),
-                            "cannot shorten '" + (path_ / "events.csv").string() + "'");
-  if (events_bytes == 0)
-    fs::remove(path_ / "events.csv");
-  else
-    fs::resize_file(path_ / "events.csv", events_bytes);
+                            "cannot shorten '" + (path_ / shorter).string() + "'");
+  for (const auto& file : line_files)
+    if (lengths.*file.length == 0)
+      fs::remove(path_ / file.name);
+    else
+      fs::resize_file(path_ / file.name, lengths.*file.length);
 }
 
 void run_directory::write(const std::string& name, std::string_view content) {
@@ -277,16 +313,30 @@ void run_directory::add(const evaluation_record& line) {
   metrics_->append(json_text(line) + "\n");
 }
 
-void run_directory::add(std::span<const event_record> lines) {
+template <class Line>
+void run_directory::add_lines(std::optional<line_file>& file, const char* name, const char* header,
+                              std::span<const Line> lines) {
   expect_in_place();
   fmt::memory_buffer text;
-  if (!events_) {
-    events_.emplace(path_ / "events.csv");
-    text.append(std::string_view(has_events(1) ? "" : "virtual_s,actor,event,client,task,round,bytes\n"));
+  if (!file) {
+    file.emplace(path_ / name);
+    text.append(std::string_view(length_of(path_ / name) > 0 ? "" : header));
   }
   for (const auto& line : lines)
     put(text, line);
-  events_->append(view(text));
+  file->append(view(text));
+}
+
+void run_directory::add(std::span<const event_record> lines) {
+  add_lines(events_, events_name, "virtual_s,actor,event,client,task,round,bytes\n", lines);
+}
+
+void run_directory::add(std::span<const step_digests> lines) {
+  add_lines(digests_, digests_name, "round,virtual_s,deliveries,model,run\n", lines);
+}
+
+void run_directory::add(std::span<const tensor_digest> lines) {
+  add_lines(deliveries_, deliveries_name, "round,virtual_s,party,client,tensor,digest\n", lines);
 }
 
 void run_directory::write_matrix(const accuracy_matrix& matrix, std::int64_t tasks) {

@@ -2,6 +2,7 @@
 #pragma once
 #include "runtime/base/atomic_file.hpp"
 #include "runtime/base/diagnostic.hpp"
+#include "runtime/base/digest.hpp"
 #include "runtime/results/metrics.hpp"
 #include <map>
 #include <optional>
@@ -44,12 +45,14 @@ struct run_summary {
   double fused_width_mean = 0.0, worker_busy_share = 0.0;
   std::int64_t peak_rss_bytes = 0;
   std::string device{};
-  std::map<std::string, double> figures{};   ///< The method's own, by key.
-  bool central_data = false;                 ///< The server trained on training rows.
-  std::optional<std::string> trace_digest{}; ///< With --trace only.
-  std::vector<node_record> nodes{};          ///< Where it was run with nodes.
-  std::string folder{};                      ///< The run directory; not in the file.
-  std::string resume_from{};                 ///< The run directory, where an unfinished run can go on; not in the file.
+  std::map<std::string, double> figures{};                    ///< The method's own, by key.
+  bool central_data = false;                                  ///< The server trained on training rows.
+  std::optional<std::string> trace_digest{};                  ///< With --trace only.
+  std::vector<node_record> nodes{};                           ///< Where it was run with nodes.
+  std::string arithmetic{};                                   ///< "machine" or "portable"
+  std::vector<std::pair<std::string, std::string>> machine{}; ///< What it was computed on and with, by name.
+  std::string folder{};                                       ///< The run directory; not in the file.
+  std::string resume_from{}; ///< The run directory, where an unfinished run can go on; not in the file.
 };
 /// The text of summary.json: one object, indented, with a final line break; undefined metrics are
 /// null, `error` and `trace_digest` appear only where there is one.
@@ -81,6 +84,30 @@ struct event_record {
   std::int64_t bytes = 0;
 };
 
+/// A line of digests.csv: what a run had come to when the server had stepped.
+struct step_digests {
+  virtual_time at{};
+  std::int64_t round = 0;      ///< Rounds closed so far, this one among them.
+  std::int64_t deliveries = 0; ///< Uploads that the server has taken in so far.
+  digest128 model{};           ///< Digest of all that is learnt.
+  digest128 run{};             ///< The run digest so far.
+};
+
+/// A line of deliveries.csv: a tensor of an upload, as it reached a party.
+struct tensor_digest {
+  virtual_time at{};
+  std::int64_t round = 0; ///< The open one, counted from 1.
+  const char* party = "";
+  client_id client{};
+  std::string tensor{};
+  digest128 digest{};
+};
+
+/// Lengths in bytes of the files that grow by lines.
+struct line_lengths {
+  std::uint64_t events = 0, digests = 0, deliveries = 0;
+};
+
 /// Owns the folder and its open files. What cannot be written throws std::system_error naming the
 /// file; everything written before stays whole (temporary name, then rename; lines are flushed).
 class run_directory {
@@ -103,23 +130,28 @@ public:
   /// Where the model at the end of a task is kept, below the folder.
   [[nodiscard]] static std::string model_file(task_id task);
 
+  /// Where the values of a round are kept, counted from 1, below the folder.
+  [[nodiscard]] static std::string values_file(std::int64_t round);
+
   /// Notes, for whoever opens the folder later, what scenario.toml does not say.
   void write_origin(const run_origin& from);
   [[nodiscard]] expected<run_origin> origin() const;
   /// "done", "failed", "interrupted", or "" where no summary says so.
   [[nodiscard]] std::string status() const;
-  /// Bytes of events.csv, all of which are on the disk when it returns.
-  [[nodiscard]] std::uint64_t settled_events();
-  /// True if events.csv still has so many bytes.
-  [[nodiscard]] bool has_events(std::uint64_t bytes) const;
+  /// Lengths of events.csv, digests.csv and deliveries.csv, all of which are on the disk when it returns.
+  [[nodiscard]] line_lengths settled_lines();
+  /// The first of the three files that is shorter; "" if none is.
+  [[nodiscard]] std::string file_shorter_than(const line_lengths& lengths) const;
   /// Takes away what was written after the state that is given, so that the run goes on as if it had not been.
   /// @param names of classes, by label
   void cut_back(std::span<const evaluation_record> evaluations, const accuracy_matrix& matrix, std::int64_t tasks,
-                const std::vector<std::string>& names, std::uint64_t events_bytes);
+                const std::vector<std::string>& names, const line_lengths& lengths);
 
   void write(const std::string& name, std::string_view content); ///< Whole file, atomically.
   void add(const evaluation_record& line);                       ///< metrics.jsonl
   void add(std::span<const event_record> lines);                 ///< events.csv, opened at the first call.
+  void add(std::span<const step_digests> lines);                 ///< digests.csv, the same
+  void add(std::span<const tensor_digest> lines);                ///< deliveries.csv, the same
   /// accuracy_matrix.csv with all `tasks` columns and the rows so far, atomically.
   void write_matrix(const accuracy_matrix& matrix, std::int64_t tasks);
   /// accuracy_per_class.csv: each class at the end of each task so far, atomically; nothing where none was counted.
@@ -134,10 +166,12 @@ private:
   /// Throws, saying where the folder is now, if it has been moved or removed: what is written would lie elsewhere. The
   /// same where a file is gone without which nobody can go on with the run.
   void expect_in_place() const;
+  template <class Line>
+  void add_lines(std::optional<line_file>& file, const char* name, const char* header, std::span<const Line> lines);
   std::filesystem::path path_;
-  bool has_begun_ = false;                        ///< scenario.toml is written, or was there.
-  open_file lock_;                                ///< The folder itself.
-  std::optional<line_file> metrics_{}, events_{}; ///< Opened by their first line.
+  bool has_begun_ = false; ///< scenario.toml is written, or was there.
+  open_file lock_;         ///< The folder itself.
+  std::optional<line_file> metrics_{}, events_{}, digests_{}, deliveries_{}; ///< Opened by their first line.
 };
 
 } // namespace mneme

@@ -2,6 +2,7 @@
 #include "runtime/data/data_sources.hpp"
 #include "runtime/method/strategy.hpp"
 #include "runtime/options/unit_text.hpp"
+#include "runtime/scenario/named_paths.hpp"
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -28,6 +29,12 @@ void check_data(const scenario& s, remarks& out) {
                    fmt::format("data.shape: expected [features] or [channels, height, width], found {} "
                                "numbers",
                                axes)});
+  if (const bool any = s.data.name == "folder"; s.data.side < 8 && !(any && s.data.side == 0))
+    out.push_back({{"data.side", "data.name"},
+                   fmt::format("data.side = {}: expected 8 to 1024{}", s.data.side,
+                               any ? ", or 0 for the size that all pictures have" : "")});
+  if (s.data.channels == 2)
+    out.push_back({{"data.channels"}, "data.channels = 2: expected 1 (grey), 3 (colour) or 0 (as the pictures are)"});
   const bool makes_tokens = is_synthetic(s) && s.data.tokens > 0;
   if (!makes_tokens && !data_source_named(s.data.name).holds_tokens)
     return;
@@ -45,9 +52,9 @@ void check_data(const scenario& s, remarks& out) {
                                "pixels",
                                because)});
   if (s.training.augment != augmentation_kind::none)
-    out.push_back({{"training.augment", source_key},
-                   fmt::format("training.augment: expected \"none\", because {}, and augmentation moves pixels",
-                               because)});
+    out.push_back(
+        {{"training.augment", source_key},
+         fmt::format("training.augment: expected \"none\", because {}, and augmentation moves pixels", because)});
 }
 
 /// Pixels are moved by the task, or brought to another size: both at once have no meaning of their own.
@@ -315,9 +322,12 @@ void check_availability_file(const scenario& s, remarks& out) {
 
 void check_paths(const scenario& s, remarks& out) {
   check_availability_file(s, out);
+  check_path("devices.capacity_file", s.devices.capacity_file, false, out);
+  check_path("devices.link_file", s.devices.link_file, false, out);
   check_path("data.root", s.data.root, true, out);
   check_path("model.module", s.model.module, false, out);
-  check_path("model.weights", s.model.weights, false, out);
+  if (s.model.weights != weights_as_drawn)
+    check_path("model.weights", s.model.weights, false, out);
   check_path("model.seed_weights", s.model.seed_weights, false, out);
   check_path("model.backbone", s.model.backbone, false, out);
   if (!s.model.backbone.empty() && !s.model.weights.empty())

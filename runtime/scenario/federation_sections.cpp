@@ -12,6 +12,52 @@ std::vector<std::string> data_names() {
   return names;
 }
 
+/// Keys that lead to rows of the user's own.
+void own_data_keys(section_keys& keys, data_section& to) {
+  const auto source = data_source_named(to.name);
+  const bool has_file = source.own_file, is_folder = source.is_own && !source.own_file;
+  keys.path(
+      "file", to.file,
+      "arrays: a file of arrays, .npz or .safetensors, or the train_x.npy (or the folder) of arrays that lie beside "
+      "each other, .npy each: train_x, train_y, test_x, test_y, if wanted train_domain, test_domain, class_names, "
+      "domain_names. csv: a table with a header.");
+  keys.read_if(has_file, "only data.name = \"arrays\" and \"csv\"");
+  keys.text("folder", to.folder,
+            "folder: the name of the folder of pictures below data.root or below an entry of $MNEME_DATA, where nodes "
+            "look for their own; empty: data.root itself.");
+  keys.read_if(is_folder, "only data.name = \"folder\"");
+  keys.number("test_share", to.test_share, {.low = 0.0, .high = 0.95},
+              "Own data without a test part: the share of the rows of each class (in each domain) that is drawn for it "
+              "from the seed, at least one of two or more.");
+  keys.added_later();
+  keys.read_if(has_file || is_folder, "only data.name = \"folder\", \"arrays\" and \"csv\"");
+  keys.integer(
+      "channels", to.channels, {.low = 0, .high = 3},
+      "folder: 3 for colour, 1 for grey (the brightness of coloured pictures); 0: grey where all pictures are.");
+  keys.added_later();
+  keys.read_if(is_folder, "only data.name = \"folder\"");
+  keys.choice(
+      "layout", to.layout,
+      {{"auto", array_layout::automatic},
+       {"channels-first", array_layout::channels_first},
+       {"channels-last", array_layout::channels_last}},
+      "arrays: the order of the axes of images, [N, C, H, W] or [N, H, W, C]; auto: the channels are the axis of "
+      "1 or 3.");
+  keys.added_later();
+  keys.read_if(to.name == "arrays", "only data.name = \"arrays\"");
+  keys.text("label_column", to.label_column, "csv: the column of the classes, words or numbers.");
+  keys.added_later();
+  keys.read_if(to.name == "csv", "only data.name = \"csv\"");
+  keys.text("split_column", to.split_column,
+            "csv: the column that says train or test; \"split\" may be absent: then data.test_share is drawn.");
+  keys.added_later();
+  keys.read_if(to.name == "csv", "only data.name = \"csv\"");
+  keys.text("domain_column", to.domain_column,
+            "csv: the column of the domains, words or numbers; \"domain\" may be absent: then there are none.");
+  keys.added_later();
+  keys.read_if(to.name == "csv", "only data.name = \"csv\"");
+}
+
 section_keys data_keys(data_section& to) {
   section_keys keys;
   const auto source = data_source_named(to.name);
@@ -20,6 +66,7 @@ section_keys data_keys(data_section& to) {
   keys.path("root", to.root,
             "The folder with the data files; empty: the entries of $MNEME_DATA (a path list), then system folders.");
   keys.read_if(!source.from_seed, "only data sets in files");
+  keys.read_if(!source.own_file, "only data sets that are looked for");
   keys.integer("train_rows", to.train_rows, {.low = 0}, "Only the first n training rows of the file; 0: all.");
   keys.integer("test_rows", to.test_rows, {.low = 0}, "Only the first n test rows of the file; 0: all.");
   keys.integer("train_per_class", to.train_per_class, {.low = 0},
@@ -30,7 +77,9 @@ section_keys data_keys(data_section& to) {
       "normalize", to.normalize,
       {{"mean-std", normalization::mean_std}, {"unit", normalization::unit}, {"measured", normalization::measured}},
       "Pixels minus a mean, over a deviation: the data set's published ones, or 0.5 and 0.5 (EMNIST, USPS, "
-      "digits, PACS, made-up rows); unit: in [0, 1]; measured: those of the training rows that are read.");
+      "digits, PACS, made-up rows, own pictures); unit: in [0, 1]; measured: those of the training rows that are read. "
+      "Rows "
+      "of numbers stay as they are, unless measured: then each number, or channel, by the training rows.");
   keys.read_if(holds_pixels, "only images");
   keys.flag("transposed", to.transposed, "The images in idx files are stored transposed, as in the public EMNIST.");
   keys.read_if(source.index_files, "only data sets in idx files");
@@ -43,16 +92,24 @@ section_keys data_keys(data_section& to) {
   keys.read_if(source.from_seed, "only data.name = \"synthetic\"");
   keys.integer(
       "tokens", to.tokens, {.low = 0, .high = 16'777'216},
-      "synthetic: rows hold data.shape tokens, whole numbers below this, for nets that read tokens; 0: pixels.");
-  keys.read_if(source.from_seed, "only data.name = \"synthetic\"");
-  keys.integer("side", to.side, {.low = 8, .high = 1'024},
-               "imagenet-subset, nico-common, nico-unique, open-image: pixels of a side that pictures are brought to.");
+      "synthetic: rows hold data.shape tokens, whole numbers below this, for nets that read tokens; 0: pixels. arrays: "
+      "tokens lie below this; 0: the largest one and one more.");
+  keys.read_if(source.from_seed || to.name == "arrays", "only data.name = \"synthetic\" and \"arrays\"");
+  keys.integer(
+      "side", to.side, {.low = 0, .high = 1'024},
+      "Data sets in folders of pictures: pixels of a side, at least 8, that the square in the middle of pictures "
+      "is brought to; folder: 0, if not given: pictures have one size and stay as they are.");
   keys.read_if(source.picture_folders, "only data sets in folders of pictures");
+  keys.unless_given([&to] {
+    if (to.name == "folder")
+      to.side = 0;
+  });
   keys.integer("resize", to.resize, {.low = 0, .high = 1'024},
                "Pixels of the shorter side that images are brought to before nets see them, by bicubic interpolation "
                "as Pillow does it; 0: as the data set has them.");
   keys.integer("crop", to.crop, {.low = 0, .high = 1'024},
                "Pixels of a side of the middle of images, which nets see, after data.resize; 0: all of it.");
+  own_data_keys(keys, to);
   return keys;
 }
 
@@ -233,6 +290,45 @@ section_keys rounds_keys(scenario& of_run) {
   return keys;
 }
 
+/// Profiles, traces, and what all transfers share at the server.
+void later_devices_keys(section_keys& keys, scenario& of_run) {
+  auto& to = of_run.devices;
+  const bool follows_trace = to.availability == device_availability::file || !to.link_file.empty();
+  keys.profiles("profiles", to.profiles,
+                "Devices that clients are drawn from: by name (`mneme list devices`), or files as `mneme calibrate` "
+                "writes them; `link` names the profile whose links stand in place of the device's own; shares are "
+                "relative. Empty: rows_per_second and the links above hold for all.");
+  keys.added_later();
+  keys.path("capacity_file", to.capacity_file,
+            "CSV with a header naming `client` and any of `profile`, `rows_per_second`, `uplink_mbit` and "
+            "`downlink_mbit`, which hold for the clients that it names in place of profiles and keys; `profile` is the "
+            "place in devices.profiles, from 0, of the one that a client has without a draw.");
+  keys.added_later();
+  keys.path("link_file", to.link_file,
+            "CSV with a header naming `client`, `from`, `to` (seconds), `uplink_mbit` and `downlink_mbit`: links that "
+            "change over time; between its spans nothing moves over a client's link. Clients it does not name have "
+            "the links above.");
+  keys.added_later();
+  keys.choice(
+      "trace_end", to.trace_end, {{"stop", trace_end_rule::stop}, {"repeat", trace_end_rule::repeat}},
+      "Behind the last span of a client in availability_file and link_file: it is never reached again, and "
+      "nothing moves over its link, so that a run that waits for it fails, in words; or the spans begin again.");
+  keys.read_if(follows_trace, "only devices.availability = \"file\" and devices.link_file");
+  keys.added_later();
+  keys.duration("trace_period", to.trace_period,
+                "repeat: how long a trace is; \"0 s\": its column `period` if it has one, else up to the client's last "
+                "`to`.");
+  keys.read_if(follows_trace && to.trace_end == trace_end_rule::repeat, "only devices.trace_end = \"repeat\"");
+  keys.added_later();
+  keys.number("server_uplink_mbit", to.server_uplink_mbit, {.low = 0.0, .high = 1e9},
+              "Megabits per second that all uploads to the server share, each in equal parts as far as its own link "
+              "takes them (max-min fair); 0: no limit.");
+  keys.added_later();
+  keys.number("server_downlink_mbit", to.server_downlink_mbit, {.low = 0.0, .high = 1e9},
+              "The same of all downloads from the server.");
+  keys.added_later();
+}
+
 section_keys devices_keys(scenario& of_run) {
   auto& to = of_run.devices;
   const auto& method = of_run.strategy.method;
@@ -240,6 +336,7 @@ section_keys devices_keys(scenario& of_run) {
   section_keys keys;
   keys.device("rows_per_second", to.rows_per_second, {.low = 0.0, .open_low = true},
               "Training rows a device works off.");
+  keys.read_if(to.profiles.empty(), "only devices without devices.profiles");
   keys.device("uplink_mbit", to.uplink_mbit, {.low = 0.0},
               "Megabits per second from device to server; 0: instantaneous.");
   keys.device("downlink_mbit", to.downlink_mbit, {.low = 0.0},
@@ -270,8 +367,26 @@ section_keys devices_keys(scenario& of_run) {
                {"bf16", wire_format::bf16},
                {"int8", wire_format::int8}},
               "What float32 tensors are converted to for a transfer, and back.");
+  later_devices_keys(keys, of_run);
   return keys;
 }
+
+constexpr const char* times_of_devices =
+    R"(How long things take, in virtual time, each rounded up to 1 ns:
+  a job of n rows, passes over them included
+      n / rows_per_second, or of a profile
+      job_start + n / rate, and round_start more where it is the first of a client's round.
+  rate of a profile, for the run's net with B rows in a step (training.batch)
+      train_rows_per_second of its [[nets]] entry with the net's name, parameters and batch
+      (forward_rows_per_second for jobs that only look at rows; 0: three times as many), else
+      B / max(B * operations of a row / flops_per_second, bytes of a step / bytes_per_second)
+      with the net's own count of products and convolutions, two operations for each multiplication and
+      its addition, forward and backward, and of the bytes that a step touches; a forward pass is counted
+      by its own operations and a third of the bytes.
+  a download or upload of b bytes
+      latency + jitter + 8 b / (mbit * 1e6) s; of links in link_file until their spans have let so many
+      bits pass; where the server's link is shared, until the transfer's parts of it have.
+A profile is drawn for each client by the shares; jitter for each of its transfers.)";
 
 } // namespace
 
@@ -303,7 +418,7 @@ std::vector<section> federation_sections(scenario& into) {
   sections.push_back({"devices",
                       "Speed and reliability of clients: a number for all, a list with one per client, or "
                       "{ median, sigma } of a log-normal.",
-                      devices_keys(into)});
+                      devices_keys(into), times_of_devices});
   return sections;
 }
 

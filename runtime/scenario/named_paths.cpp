@@ -6,7 +6,8 @@ std::vector<named_path> named_paths(scenario settings) {
   std::vector<named_path> found;
   for (const auto& section : sections_of(settings))
     for (const auto& key : section.keys.all())
-      if (const auto* const path = std::get_if<std::filesystem::path*>(&key.target); path && !(*path)->empty())
+      if (const auto* const path = std::get_if<std::filesystem::path*>(&key.target);
+          path && !(*path)->empty() && **path != weights_as_drawn)
         found.push_back({section.name + "." + key.name, **path});
   return found;
 }

@@ -3,6 +3,9 @@
 #include "runtime/settings/scenario.hpp"
 namespace mneme {
 
+/// model.weights where a net that is never trained is to stay as it is drawn: a word, and no path.
+inline constexpr const char* weights_as_drawn = "as-drawn";
+
 struct named_path {
   std::string key{}; ///< "model.weights"
   std::filesystem::path path{};

@@ -3,6 +3,7 @@
 #include "runtime/models/model.hpp"
 #include "runtime/options/unit_text.hpp"
 #include "runtime/scenario/checks.hpp"
+#include "runtime/scenario/device_profiles.hpp"
 #include "runtime/scenario/sections.hpp"
 #include "runtime/scenario/suggestions.hpp"
 #include "runtime/scenario/values.hpp"
@@ -210,6 +211,9 @@ private:
     check_names();
     resolve_defaults();
     resolve_file_keys();
+    if (!broken_.contains("devices.profiles"))
+      value_.devices.profiles_read =
+          chosen_profiles(value_.devices.profiles, place_of({"devices.profiles"}), problems_);
     if (value_.tasks.kind == task_kind::single)
       reduce_to_one_task();
     for (const auto& remark : check_combinations(value_))

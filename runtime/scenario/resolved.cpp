@@ -1,7 +1,11 @@
 #include "runtime/base/digest.hpp"
+#include "runtime/data/data_sources.hpp"
+#include "runtime/method/strategy.hpp"
+#include "runtime/models/model.hpp"
 #include "runtime/options/unit_text.hpp"
 #include "runtime/scenario/read.hpp"
 #include "runtime/scenario/sections.hpp"
+#include "runtime/settings/device_profile.hpp"
 namespace mneme {
 namespace {
 
@@ -38,12 +42,48 @@ std::string scenario_text(const std::filesystem::path& file) {
   return in_quotes(scenario_digest(read->value));
 }
 
-std::string digested_text(const std::string& section, const key& option) {
+/// Profiles count by what they say.
+std::string profiles_text(const devices_section& devices) {
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < devices.profiles_read.size(); ++i)
+    parts.push_back(devices.profiles_read[i]->content + " " + number_text(devices.profiles.at(i).share));
+  return in_brackets(word_list(parts));
+}
+
+/// The default of every key, "section.key", those of the scenario's own method and model among them.
+std::map<std::string, std::string> default_texts(const scenario& settings) {
+  scenario usual;
+  for (const auto& entry : strategies())
+    if (entry.name == settings.strategy.name)
+      usual.strategy.method = entry.make();
+  for (const auto& entry : models())
+    if (entry.name == settings.model.name)
+      usual.model.kind = entry.make();
+  std::map<std::string, std::string> texts;
+  for (const auto& group : sections_of(usual))
+    for (const auto& key : group.keys.all())
+      texts[group.name + "." + key.name] = current_text(key);
+  return texts;
+}
+
+/// Own data count by what they hold, in place of the keys that say where they lie.
+std::string digested_place(const data_section& data, const std::string& name) {
+  if (name != "file")
+    return {};
+  const auto content = own_content(data);
+  return content.empty() ? content : in_quotes(content);
+}
+
+std::string digested_text(const scenario& settings, const std::string& section, const key& option) {
+  if (section == "devices" && option.name == "profiles")
+    return profiles_text(settings.devices);
   if (section == "model" && option.name == "backbone")
     return scenario_text(**std::get_if<std::filesystem::path*>(&option.target));
   if (section == "worker" || section == "checkpoint" || (section.empty() && option.name == "title") ||
       (section == "data" && option.name == "root"))
     return {};
+  if (section == "data" && (option.name == "file" || option.name == "folder"))
+    return digested_place(settings.data, option.name);
   const auto* path = std::get_if<std::filesystem::path*>(&option.target);
   return path ? content_text(**path) : current_text(option);
 }
@@ -55,7 +95,13 @@ std::string resolved_text(const scenario& settings) {
 }
 
 std::string scenario_digest(const scenario& settings) {
-  const auto text = written(settings, digested_text);
+  const auto defaults = default_texts(settings);
+  const auto text = written(settings, [&](const std::string& section, const key& option) {
+    const auto usual = option.is_later ? defaults.find(section + "." + option.name) : defaults.end();
+    if (usual != defaults.end() && usual->second == current_text(option))
+      return std::string{};
+    return digested_text(settings, section, option);
+  });
   return hex_text(digest_of(std::as_bytes(std::span(text))));
 }
 

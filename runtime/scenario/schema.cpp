@@ -76,6 +76,12 @@ struct value_schema {
     const json word{{"type", "string"}, {"enum", described.choices}};
     return {{"anyOf", json::array({word, list_schema(number_schema("integer", described.bounds))})}};
   }
+  json operator()(const std::vector<profile_choice>*) const {
+    json properties{{"share", {{"type", "number"}, {"exclusiveMinimum", 0.0}}}};
+    for (const char* word : {"name", "file", "text", "link"})
+      properties[word] = {{"type", "string"}};
+    return list_schema({{"type", "object"}, {"properties", properties}, {"additionalProperties", false}});
+  }
 };
 
 json key_schema(const key& option) {

@@ -39,7 +39,9 @@ section_keys model_keys(scenario& of_run) {
               "of the classes.");
   keys.read_if(!is_built, "only scenarios with model.module");
   keys.path("weights", to.weights,
-            "safetensors of a pretrained net (torchvision or timm names); the head may be absent.");
+            "safetensors of a pretrained net (torchvision or timm names); the head may be absent. \"as-drawn\": a net "
+            "that is "
+            "never trained stays as it is drawn, which is refused otherwise.");
   keys.path(
       "seed_weights", to.seed_weights,
       "safetensors with the initial weights of the whole net, as a run's model.safetensors; empty: drawn from the "
@@ -103,6 +105,10 @@ section_keys strategy_keys(scenario& of_run) {
     if (of_run.rounds.mode == round_mode::async)
       of_run.strategy.weighting = upload_weighting::uniform;
   });
+  keys.number("keep_share", to.keep_share, {.low = 0.0, .high = 1.0},
+              "Averaging methods: share of the old model in the new one, s w_old + (1 - s) mean of the uploads.");
+  keys.added_later();
+  keys.read_if(of_run.rounds.mode == round_mode::sync, "only rounds.mode = \"sync\"");
   keys.flag("oracle", to.oracle, "The method is told of task transitions.");
   if (to.method)
     to.method->keys(keys);
@@ -122,6 +128,10 @@ section_keys worker_keys(worker_section& to) {
   keys.size("ahead_max", to.ahead_max, "Memory for outcomes computed ahead of virtual time.");
   keys.choice("without_nodes", to.without_nodes, {{"here", lonely_run::here}, {"wait", lonely_run::wait}},
               "With --nodes, when none is left: the run goes on in its own process, or waits until one is back.");
+  keys.choice("arithmetic", to.arithmetic,
+              {{"machine", arithmetic_kind::machine}, {"portable", arithmetic_kind::portable}},
+              "machine: the fastest kernels of this machine, whose bits others with the same instruction set repeat; "
+              "portable: AVX2 with FMA and one order of everything, the same bits on every x86-64 that has them.");
   keys.duration("node_silence", to.node_silence,
                 "With --nodes: a node without a sign of life for so long, by the clock, counts as lost.");
   keys.duration("node_answer", to.node_answer,

@@ -1,5 +1,6 @@
 #include "runtime/scenario/values.hpp"
 #include "runtime/options/unit_text.hpp"
+#include "runtime/scenario/named_paths.hpp"
 #include <algorithm>
 #include <sstream>
 namespace mneme {
@@ -70,6 +71,10 @@ public:
       return refuse();
     if (value->get().find('\0') != std::string::npos)
       return refuse(false);
+    if (into_.name == "weights" && value->get() == weights_as_drawn) {
+      *to = weights_as_drawn;
+      return;
+    }
     *to = value->get().empty() ? std::filesystem::path{} : (layer_.folder / value->get()).lexically_normal();
   }
   void operator()(virtual_duration* to) { read_with_unit(to, parse_duration, "s"); }
@@ -108,6 +113,21 @@ public:
     (*this)(&word);
     if (problems_.empty())
       *to = std::move(word);
+  }
+
+  void operator()(std::vector<profile_choice>* to) {
+    const auto* array = from_.as_array();
+    if (!array)
+      return refuse();
+    std::vector<profile_choice> choices;
+    for (std::size_t i = 0; i < array->size(); ++i)
+      if (const auto* table = (*array)[i].as_table())
+        choices.push_back(choice_in(*table, name_ + "[" + std::to_string(i) + "]"));
+      else
+        add((*array)[i], name_ + "[" + std::to_string(i) + "] = " + found_text((*array)[i]) +
+                             ": expected a profile and its share, as in { name = \"snapdragon-888\", share = 0.3 }");
+    if (problems_.empty())
+      *to = std::move(choices);
   }
 
 private:
@@ -188,23 +208,55 @@ private:
     key_table keys;
     keys.number("median", value.median, into_.bounds, "");
     keys.number("sigma", value.sigma, {.low = 0.0}, "");
-    for (const auto& [key, node] : table) {
-      const auto* option = keys.find(key.str());
-      const auto name = name_ + "." + std::string(key.str());
-      if (!option) {
-        const auto meant = nearest(key.str(), {"median", "sigma"});
-        problems_.push_back({place_in(layer_, key.source()),
-                             "unknown key '" + name + "'; " +
-                                 (meant.empty() ? "expected median and sigma" : "did you mean '" + meant + "'?")});
-        continue;
-      }
-      for (auto& found : read_value(*option, name, node, layer_))
-        problems_.push_back(std::move(found));
-    }
+    read_table(table, keys, name_);
     if (problems_.empty() && !table.contains("median"))
       add(table, name_ + " = " + found_text(table) + ": expected a median, as in { median = 1.0, sigma = 0.5 }");
     if (problems_.empty())
       to = value;
+  }
+
+  profile_choice choice_in(const toml::table& table, const std::string& name) {
+    profile_choice choice;
+    key_table keys;
+    keys.text("name", choice.name, "");
+    keys.path("file", choice.file, "");
+    keys.text("text", choice.text, "");
+    keys.text("link", choice.link, "");
+    keys.number("share", choice.share, {.low = 0.0, .high = 1e9, .open_low = true}, "");
+    read_table(table, keys, name);
+    if (int{!choice.name.empty()} + int{!choice.file.empty()} + int{!choice.text.empty()} != 1)
+      add(table, name + " = " + found_text(table) + ": expected one of name, file and text");
+    if (layer_.is_offered && !choice.file.empty())
+      add(table, name + ".file names a file of another machine; expected its content");
+    return choice;
+  }
+
+  /// The keys of an inline table, and what it has besides them.
+  void read_table(const toml::table& table, const key_table& keys, const std::string& name) {
+    std::vector<std::string> known;
+    for (const auto& key : keys.all())
+      known.push_back(key.name);
+    for (const auto& [key, node] : table) {
+      const auto* option = keys.find(key.str());
+      const auto full = name + "." + std::string(key.str());
+      if (!option) {
+        const auto meant = nearest(key.str(), known);
+        problems_.push_back({place_in(layer_, key.source()),
+                             "unknown key '" + full + "'; " +
+                                 (meant.empty() ? "expected " + words_text(known) : "did you mean '" + meant + "'?")});
+        continue;
+      }
+      for (auto& found : read_value(*option, full, node, layer_))
+        problems_.push_back(std::move(found));
+    }
+  }
+
+  /// "median and sigma"
+  static std::string words_text(const std::vector<std::string>& words) {
+    std::string text = words.front();
+    for (std::size_t i = 1; i < words.size(); ++i)
+      text += (i + 1 == words.size() ? " and " : ", ") + words[i];
+    return text;
   }
 
   const key& into_;

@@ -8,8 +8,11 @@ namespace mneme {
 
 class model_kind;
 class strategy;
+struct device_profile;
 
 enum class normalization { mean_std, unit, measured };
+/// Which axis of images in arrays holds the channels; automatic: the one of 1 or 3.
+enum class array_layout { automatic, channels_first, channels_last };
 struct data_section {
   std::string name = "fashion-mnist";
   std::filesystem::path root{};
@@ -20,10 +23,17 @@ struct data_section {
   std::vector<std::int64_t> shape{64}; ///< synthetic: [features] or [channels, height, width].
   std::int64_t classes = 10;           ///< synthetic
   std::int64_t rows = 100'000;         ///< synthetic
-  std::int64_t tokens = 0;             ///< synthetic: rows hold tokens below this; 0: pixels
-  std::int64_t side = 224;             ///< Data sets in folders of pictures: pixels of a side.
-  std::int64_t resize = 0;             ///< Pixels of the shorter side that images are brought to; 0: as they are.
-  std::int64_t crop = 0;               ///< Pixels of a side of their middle, which is shown; 0: all.
+  std::int64_t tokens = 0; ///< synthetic: rows hold tokens below this; 0: pixels. arrays: 0: the largest and one.
+  std::int64_t side = 224; ///< Data sets in folders of pictures: pixels of a side; folder: 0: as they are.
+  // Own data.
+  std::filesystem::path file{};                  ///< arrays, csv
+  std::string folder{};                          ///< folder: its name below the root; "": the root itself.
+  double test_share = 0.0;                       ///< Share of each class, where there is no test part.
+  std::int64_t channels = 0;                     ///< folder: 1 (grey) or 3; 0: 1 where all pictures are grey.
+  array_layout layout = array_layout::automatic; ///< arrays
+  std::string label_column = "label", split_column = "split", domain_column = "domain"; ///< csv
+  std::int64_t resize = 0; ///< Pixels of the shorter side that images are brought to; 0: as they are.
+  std::int64_t crop = 0;   ///< Pixels of a side of their middle, which is shown; 0: all.
 };
 
 enum class task_kind { class_incremental, domain_incremental, single };
@@ -97,6 +107,7 @@ struct rounds_section {
 };
 
 enum class device_availability { always, diurnal, file };
+enum class trace_end_rule { stop, repeat };
 enum class wire_format { fp32, fp16, bf16, int8 };
 struct devices_section {
   device_value rows_per_second = log_normal{2000.0, 0.5};
@@ -111,6 +122,12 @@ struct devices_section {
   virtual_duration availability_period = std::chrono::hours(24); ///< diurnal
   std::filesystem::path availability_file{};
   wire_format wire = wire_format::fp32;
+  std::vector<profile_choice> profiles{};
+  std::vector<std::shared_ptr<const device_profile>> profiles_read{}; ///< What they say, in their order.
+  std::filesystem::path capacity_file{}, link_file{};
+  trace_end_rule trace_end = trace_end_rule::stop; ///< Behind the last span of a client in a trace.
+  virtual_duration trace_period{0};                ///< repeat; 0: a client's own last time.
+  double server_uplink_mbit = 0.0, server_downlink_mbit = 0.0; ///< To and from the server, shared; 0: unlimited.
 };
 
 enum class trainable_part { all, head, body, layers }; ///< [model] offers the first two, jobs of methods all.
@@ -145,11 +162,14 @@ struct strategy_section {
   std::string name = "fedavg";
   std::string preset{};
   upload_weighting weighting = upload_weighting::samples;
+  double keep_share = 0.0; ///< The old model's share in what an averaging server steps to.
   bool oracle = false;
   std::shared_ptr<strategy> method{}; ///< Holds the method's own keys; prepared by the simulation.
 };
 
 enum class lonely_run { here, wait }; ///< What a run does without nodes that were promised.
+/// machine: the fastest kernels of the machine; portable: one order and one choice of instructions, AVX2 with FMA.
+enum class arithmetic_kind { machine, portable };
 struct worker_section {
   std::string device = "auto"; ///< "auto" | "cpu" | "cuda:N"
   std::int64_t count = 0, models_max = 0, shards = 0;
@@ -157,7 +177,8 @@ struct worker_section {
   lonely_run without_nodes = lonely_run::here;
   virtual_duration node_silence = std::chrono::seconds(3); ///< By the wall clock.
   virtual_duration node_answer = std::chrono::minutes(1);  ///< By the wall clock.
-  double verify_share = 0.0; ///< The share of rounds on nodes that are computed again.
+  arithmetic_kind arithmetic = arithmetic_kind::machine;
+  double verify_share = 0.0;                               ///< The share of rounds on nodes that are computed again.
 };
 
 enum class evaluation_mask { seen, all, task };

@@ -1,7 +1,7 @@
 #include "runtime/storage/kept_tensors.hpp"
 #include "runtime/base/atomic_file.hpp"
 #include "runtime/base/digest.hpp"
-#include "runtime/storage/safetensors.hpp"
+#include "runtime/storage/parameters.hpp"
 namespace mneme {
 namespace {
 

@@ -1,6 +1,6 @@
 #include "runtime/base/check.hpp"
 #include "runtime/base/new_tensor.hpp"
-#include "runtime/storage/safetensors.hpp"
+#include "runtime/storage/parameters.hpp"
 #include <algorithm>
 #include <array>
 #include <set>

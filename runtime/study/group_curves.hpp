@@ -2,6 +2,7 @@
 #pragma once
 #include "runtime/charts/chart.hpp"
 #include "runtime/results/timeline.hpp"
+#include "runtime/study/run_activity.hpp"
 #include "runtime/study/stored_run.hpp"
 #include <algorithm>
 namespace mneme {
@@ -12,6 +13,7 @@ struct reported_run {
   std::vector<evaluation_record> evaluations{}; ///< Empty where nothing was evaluated.
   std::vector<timeline_bin> course{};           ///< Empty for runs of versions that kept none.
   std::vector<class_accuracy> classes{};        ///< The same.
+  std::optional<run_activity> activity{};       ///< Null where the run has no events.csv.
 };
 
 /// Runs that differ in the seed alone.

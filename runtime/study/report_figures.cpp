@@ -1,5 +1,6 @@
 #include "runtime/study/report_figures.hpp"
 #include "runtime/results/plot.hpp"
+#include "runtime/study/activity_figures.hpp"
 #include <cmath>
 #include <fmt/format.h>
 #include <map>
@@ -81,6 +82,8 @@ public:
     traffic();
     staleness();
     arrivals();
+    for (std::size_t g = 0; g < std::min(groups_.size(), single_groups_max); ++g)
+      activity(g);
     return std::move(drawing_);
   }
 
@@ -397,6 +400,32 @@ private:
                   "virtual time (s)", "uploads per second"},
          .curves = std::move(curves),
          .y_min = 0.0});
+  }
+
+  /// Shows the group's first run that has a trace.
+  void activity(std::size_t g) {
+    const auto& runs = groups_[g].runs;
+    const auto run = std::find_if(runs.begin(), runs.end(), [](const reported_run& each) { return each.activity; });
+    if (run == runs.end())
+      return;
+    const auto number = std::to_string(g + 1), of_group = suffix(g);
+    if (auto chart = gantt_figure(*run->activity, "gantt-" + number, "Clients in a round" + of_group)) {
+      auto names = chart->kinds;
+      add(std::move(*chart), std::move(names), g);
+    }
+    if (auto chart =
+            utilisation_figure(*run->activity, "clients-time-" + number, "Clients over virtual time" + of_group)) {
+      std::vector<chart_series> names;
+      for (const auto& curve : chart->curves)
+        names.push_back(curve.series);
+      add(std::move(*chart), std::move(names), g);
+    }
+    if (auto chart = time_parts_figure(*run, "time-parts-" + number, "Time to accuracy and its parts" + of_group)) {
+      std::vector<chart_series> names;
+      for (const auto& kind : chart->kinds)
+        names.push_back(kind.series);
+      add(std::move(*chart), std::move(names), g);
+    }
   }
 
   const std::vector<run_group>& groups_;

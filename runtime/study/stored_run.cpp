@@ -108,6 +108,9 @@ expected<stored_run> with_summary(stored_run run, const fs::path& file) {
   run.seed = seed->get<std::int64_t>();
   run.error = word_in(summary, "error");
   run.device = word_in(summary, "device");
+  if (const auto machine = summary.find("machine"); machine != summary.end() && machine->is_object())
+    for (const auto& [name, value] : machine->items())
+      run.machine[name] = value.is_string() ? value.get<std::string>() : value.dump();
   add_figures(run.figures, summary, "");
   if (auto wrong = disagreements(run); !wrong.empty())
     return tl::unexpected(std::move(wrong));

@@ -19,6 +19,8 @@ struct stored_run {
   std::int64_t seed = 0;
   /// The resolved scenario: "rounds.cohort" and its value as TOML, words without their quotes.
   std::map<std::string, std::string> keys{};
+  /// "processor", "LibTorch", ... and what they were where it was computed; empty where the summary does not say.
+  std::map<std::string, std::string> machine{};
   /// Every number of summary.json; null where it is undefined.
   std::map<std::string, std::optional<double>> figures{};
 };

@@ -23,6 +23,11 @@ training_options in_steps(training_options options) {
   return options;
 }
 
+/// The classes whose rows of the head move.
+class_range learnt_classes(const training_options& options) {
+  return {std::max(options.classes.low, options.held_classes), options.classes.high};
+}
+
 /// @pre s < plan.steps()
 std::int64_t last_padded_rows(const step_plan& plan) {
   return plan.steps() == 0 ? 0 : plan.padded_rows_of(plan.steps() - 1);
@@ -33,15 +38,16 @@ std::int64_t last_padded_rows(const step_plan& plan) {
 fused_training::fused_training(std::span<const job> batch, image_store& images, training_buffers& buffers)
     : options_(in_steps(training_of(batch[0]).options)), net_(*training_of(batch[0]).net),
       loss_(training_of(batch[0]).objective), images_(images), buffers_(buffers), told_(false),
-      choice_(trained_parameters(net_, options_.trained, options_.layers)), rows_(options_) {
+      choice_(trained_parameters(net_, options_.trained, options_.layers, options_.statistics_move)), rows_(options_) {
   if (!loss_)
     loss_ = cross_entropy_objective();
   twice_taught_ = loss_->twice_taught();
   // Layers may share a node of the net, which writes the gradients of all its parameters; and a second pass reads the
   // weights after the first one's gradients were written.
   direct_ = optimizer::is_plain_sgd(options_) && !loss_->regularises() && options_.result == training_result::weights &&
-            options_.trained != trainable_part::layers && options_.replay_by == replay_pass::joint;
-  trained_ = trained_segments(net_, options_.classes, choice_);
+            options_.trained != trainable_part::layers && options_.held_classes == 0 &&
+            options_.replay_by == replay_pass::joint;
+  trained_ = trained_segments(net_, learnt_classes(options_), choice_);
   const bool padded = options_.evaluation || !choice_.mixes_rows(net_);
   clients_.reserve(batch.size());
   for (std::size_t i = 0; i < batch.size(); ++i) {
@@ -274,8 +280,9 @@ activations fused_training::forward(group_view& group, const step_shape& shape, 
 
 /// Gradients of the step, or the step itself, of plain SGD.
 void fused_training::backward(group_view& group, const step_shape& shape, const loss_output& result) {
-  if (!direct_ && options_.classes.size() == 0 && !result.d_features.defined())
-    group.gradients.zero_(); // no gradient reaches what lies behind the last map
+  const bool from_logits = options_.classes.size() > 0 && (!result.stops_at_features || result.d_passing.defined());
+  if (!direct_ && !from_logits && !result.d_features.defined())
+    group.gradients.zero_(); // no gradient reaches what lies behind the last map, or before the features
   const auto pass = [&](tape& kept, std::int64_t first, std::int64_t rows, const gradient_sink& sink) {
     const auto part_of = [&](const at::Tensor& d) {
       return d.defined() && d.size(1) != rows ? d.narrow(1, first, rows).contiguous() : d;
@@ -283,6 +290,8 @@ void fused_training::backward(group_view& group, const step_shape& shape, const 
     kept.d_maps = result.d_maps;
     for (auto& d : kept.d_maps)
       d = part_of(d);
+    kept.stops_at_features = result.stops_at_features;
+    kept.d_passing = part_of(result.d_passing);
     net_.backward(group.weights, kept, options_.classes, part_of(result.d_logits), part_of(result.d_features), choice_,
                   sink);
   };

@@ -55,6 +55,12 @@ std::string wrong_head(const train_job& job) {
       return fmt::format("classes {} to {} are asked for, and the head of the net '{}' has {}; expected classes of it, "
                          "or none for an objective of features",
                          wanted.low, wanted.high - 1, job.net->identity(), known);
+  if (const auto& with = job.options;
+      with.held_classes < 0 || (with.held_classes > 0 && with.held_classes >= with.classes.high))
+    return fmt::format(
+        "the rows of the head of the first {} classes are to keep their bits, and the loss covers classes {} "
+        "to {}; expected a class behind them",
+        with.held_classes, with.classes.low, with.classes.high - 1);
   const auto objective = job.objective ? job.objective : cross_entropy_objective();
   if (job.options.classes.size() == 0 && job.samples.size() > 0 && objective->reads_logits())
     return fmt::format("the objective '{}' reads logits, and there are none: {}; expected an objective of features and "

@@ -25,6 +25,8 @@ struct inference_pass {
   const sample_view& samples;
   class_range classes{}; ///< Classes of the logits; none: features only.
   bool frozen = false;
+  augmentation_kind augment = augmentation_kind::none;
+  rng_key stream{}; ///< Augmentation is keyed below it.
 };
 
 /// Where and with what a pass runs.
@@ -42,8 +44,11 @@ void run_blocks(const inference_pass& pass, row_span rows, image_store& images,
   for (std::int64_t first = 0; first < std::ssize(rows); first += block_rows) {
     const auto count = std::min(block_rows, std::ssize(rows) - first);
     auto inputs = at::empty({count, channels, height, width}, at::TensorOptions(at::kFloat).device(device));
+    std::vector<augmentation> augment;
+    for (auto i = first; pass.augment != augmentation_kind::none && i < first + count; ++i)
+      augment.push_back(drawn_augmentation(pass.augment, pass.stream, /*epoch=*/0, i));
     images.gather_into(inputs, pass.samples.source,
-                       rows.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)), {});
+                       rows.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)), augment);
     const auto seen = pass.net.forward(weights, inputs.unsqueeze(0), pass.classes, &kept);
     use({.first = first,
          .rows = count,
@@ -209,7 +214,14 @@ extract_output run_inference(const extract_job& job, image_store& images, featur
   extract_output out{.features = at::empty({rows, job.net->feature_width()}, options),
                      .logits = classes > 0 ? at::empty({rows, classes}, options) : at::Tensor{},
                      .labels = at::empty({rows}, at::kLong)};
-  for_each_block({*job.net, job.weights, job.samples, {0, classes}, job.frozen}, images, store, [&](const block& seen) {
+  const inference_pass pass{.net = *job.net,
+                            .weights = job.weights,
+                            .samples = job.samples,
+                            .classes = {0, classes},
+                            .frozen = job.frozen,
+                            .augment = job.augment,
+                            .stream = job.stream};
+  for_each_block(pass, images, store, [&](const block& seen) {
     out.features.narrow(0, seen.first, seen.rows).copy_(seen.features);
     if (classes > 0)
       out.logits.narrow(0, seen.first, seen.rows).copy_(seen.logits);

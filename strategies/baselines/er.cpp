@@ -11,17 +11,16 @@
 // What is remembered are row numbers; they are replayed by one shuffle of the buffer after the other, augmented as
 // others are.
 #include "strategies/shared/averaging.hpp"
+#include "strategies/shared/exemplar_memory.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/tensor.h>
 #include <algorithm>
 #include <fmt/format.h>
 #include <map>
-namespace mneme {
+namespace mneme::er_method {
 namespace {
 
 // Axes: K models, B rows of a step.
-
-using row_list = std::vector<std::int64_t>;
 
 enum draws : std::uint32_t { place_draw = first_method_purpose };
 constexpr const char *rows_name = "rows", *met_name = "met"; // in memory: [n] int64; [2] int64: rows met, the last task
@@ -48,10 +47,6 @@ public:
 private:
   loss_ref plain_ = cross_entropy_objective();
 };
-
-row_list listed(const at::Tensor& numbers) {
-  return {numbers.const_data_ptr<std::int64_t>(), numbers.const_data_ptr<std::int64_t>() + numbers.numel()};
-}
 
 /// Algorithm R over a stream of which `met` rows have passed.
 row_list sampled(row_list kept, const row_list& fresh, std::int64_t met, std::int64_t buffer, rng_stream& draw) {
@@ -126,7 +121,7 @@ train_job er::training(const client_context& ctx, const broadcast& in) const {
   const auto* const rows = ctx.memory().find(rows_name);
   if (!rows)
     return job;
-  job.replay.samples = {.source = ctx.samples().source, .rows = std::make_shared<const row_list>(listed(*rows))};
+  job.replay.samples = view_of(ctx.samples(), listed(rows));
   job.options.replay_rows = with_.replayed;
   if (with_.joint == joint_loss::together)
     job.objective = together_;
@@ -138,8 +133,8 @@ memory_ref er::remembered(const client_context& ctx, const broadcast& in) const 
   const auto task = static_cast<std::int64_t>(in.place.task.value);
   row_list kept, met{0, -1};
   if (const auto& memory = ctx.memory(); !memory.empty()) {
-    kept = listed(memory.at(rows_name));
-    met = listed(memory.at(met_name));
+    kept = listed(&memory.at(rows_name));
+    met = listed(&memory.at(met_name));
   }
   const auto& fresh = *ctx.samples().rows;
   if (met[1] == task || fresh.empty())
@@ -169,4 +164,4 @@ const strategy_registration line{{.name = "er",
                                   .make = []() -> std::unique_ptr<strategy> { return std::make_unique<er>(); }}};
 
 } // namespace
-} // namespace mneme
+} // namespace mneme::er_method

@@ -4,9 +4,13 @@
 // with w* the model at the end of the previous task, and F the mean over its clients of
 //     mean over batches of the squared gradient of the batch's loss, at most `fisher_max`,
 // or over rows, which is what Kirkpatrick et al. define (`fisher`),
-// blended over tasks by the classes known before: F = a F_old + (1 - a) F_new, a = known / all.
-// The public code adds the penalty to a net that is not trained, so it equals training without it: mode "repo_noop".
-#include "strategies/shared/averaging.hpp"
+// blended over tasks by the classes known before: F = a F_old + (1 - a) F_new, a = known / all; or added up, as a sum
+// of penalties towards one anchor is (`fisher_over_tasks`).
+//
+// The public code (github.com/Yuqin-G/STSA, aaaa006, methods/ewc.py) adds the penalty to a net that is not trained, so
+// it equals training without it: mode "repo_noop". Its Fisher pass after every local training is in training mode, so
+// that running statistics move by a second look at the client's rows before they are sent: `fisher_moves_statistics`.
+#include "strategies/baselines/old_knowledge.hpp"
 #include <ATen/TensorOperators.h>
 #include <charconv>
 namespace mneme {
@@ -16,9 +20,12 @@ constexpr const char *fisher_name = "fisher", *anchor_name = "anchor";
 
 enum class ewc_mode : std::uint8_t { faithful, repo_noop };
 enum class fisher_part : std::uint8_t { batch, sample };
+enum class fisher_sum : std::uint8_t { blend, add };
 struct ewc_options {
   fisher_part fisher = fisher_part::batch;
+  fisher_sum over_tasks = fisher_sum::blend;
   ewc_mode mode = ewc_mode::faithful;
+  bool moves_statistics = false;
   double lambda = 1000.0, fisher_max = 1e-4;
 };
 
@@ -60,12 +67,16 @@ private:
 /// Averages the Fisher information, too, that comes with the last uploads of a task.
 class ewc_server final : public averaging_server {
 public:
-  using averaging_server::averaging_server;
+  ewc_server(const method_setup& setup, fisher_sum over_tasks) : averaging_server(setup), over_tasks_(over_tasks) {}
   task<task_plan> open_task(server_context&, const round_place& place) override {
     if (!fresh_.empty()) {
       const auto known = static_cast<double>(before_.size()), seen = static_cast<double>(seen_.size());
       const auto mean = fresh_.take();
-      fisher_ = fisher_.defined() ? fisher_ * (known / seen) + mean * (1.0 - known / seen) : mean;
+      if (!fisher_.defined())
+        fisher_ = mean;
+      else
+        fisher_ =
+            over_tasks_ == fisher_sum::add ? fisher_ + mean : fisher_ * (known / seen) + mean * (1.0 - known / seen);
       auto hold = std::make_shared<tensor_map>();
       hold->put(fisher_name, fisher_);
       hold->put(anchor_name, weights());
@@ -91,6 +102,7 @@ public:
   }
 
 private:
+  fisher_sum over_tasks_;
   weighted_average fresh_; // of the open task
   at::Tensor fisher_;      // [P] of the tasks before, or undefined
   tensors_ref hold_;       // what clients of the open task are held back by; null in task 1
@@ -105,12 +117,24 @@ public:
     table.number("ewc_lambda", with_.lambda, {.low = 0.0}, "lambda: weight of the penalty.");
     table.choice("fisher", with_.fisher, {{"batch", fisher_part::batch}, {"sample", fisher_part::sample}},
                  "Gradients that are squared: of a batch's loss, as in the public code, or of each row's.");
+    table.choice("fisher_over_tasks", with_.over_tasks, {{"blend", fisher_sum::blend}, {"add", fisher_sum::add}},
+                 "How it is joined to that of tasks before: blended by the classes known, as in the public code, or "
+                 "added.");
+    table.added_later();
+    table.flag("fisher_moves_statistics", with_.moves_statistics,
+               "repo_noop: after training, clients look at their rows once more in training mode, which moves running "
+               "statistics, as in the public code.");
+    table.added_later();
     table.number("fisher_max", with_.fisher_max, {.low = 0.0}, "Upper bound of an element of the Fisher information.");
   }
   std::vector<preset> presets() const override {
     return {
-        {"paper", "the penalty as published", "[strategy]\newc_mode = \"faithful\"\n"},
-        {"official", "the public code, in which the penalty has no effect", "[strategy]\newc_mode = \"repo_noop\"\n"}};
+        {"paper",
+         "the penalty as published: Fisher information of rows, added up over tasks; its bound stays, which is ours",
+         "[strategy]\newc_mode = \"faithful\"\nfisher = \"sample\"\nfisher_over_tasks = \"add\"\n"},
+        {"official", "the public code, in which the penalty has no effect and the Fisher pass moves running statistics",
+         "[strategy]\newc_mode = \"repo_noop\"\nfisher_moves_statistics = true\nweighting = \"uniform\"\n" +
+             std::string(public_training) + "weight_decay = 0.0\n"}};
   }
   /// Fisher information comes with a task's last uploads, and from a second job.
   method_needs needs() const override { return {.round_barrier = true}; }
@@ -119,7 +143,9 @@ public:
     penalised_ = std::make_shared<ewc_loss>(with_.lambda);
   }
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
-  std::unique_ptr<server_half> make_server() const override { return std::make_unique<ewc_server>(setup()); }
+  std::unique_ptr<server_half> make_server() const override {
+    return std::make_unique<ewc_server>(setup(), with_.over_tasks);
+  }
 
 protected:
   class_range covered(const round_place& place) const override { return place.current; }
@@ -132,6 +158,7 @@ protected:
 
 private:
   [[nodiscard]] train_job fisher_job(const client_context& ctx, const broadcast& in, const tensors_ref& at) const;
+  [[nodiscard]] train_job second_look(const client_context& ctx, const broadcast& in, const tensors_ref& at) const;
 
   ewc_options with_;
   loss_ref penalised_; // made once, in prepare()
@@ -148,10 +175,25 @@ train_job fed_ewc::fisher_job(const client_context& ctx, const broadcast& in, co
   return job;
 }
 
+/// An epoch at rate 0: nothing but running statistics moves.
+train_job fed_ewc::second_look(const client_context& ctx, const broadcast& in, const tensors_ref& at) const {
+  auto job = local_training(setup(), ctx, in, {.samples = ctx.samples(), .classes = in.place.opened});
+  job.start = at;
+  job.options.epochs = 1;
+  job.options.learning_rate = 0.0;
+  job.stream.visit += std::uint32_t{1} << 24; // visits are fewer: it shuffles by itself
+  return job;
+}
+
 task<client_result> fed_ewc::client_round(client_context& ctx, const broadcast& in) const {
   auto training = averaging_method::client_round(ctx, in);
   auto trained = co_await training;
   const bool last = in.place.round_of_task + 1 == in.place.rounds_of_task && in.place.task.value + 1 < setup().tasks;
+  if (with_.mode == ewc_mode::repo_noop && with_.moves_statistics && setup().trainable == trainable_part::all) {
+    auto looking = ctx.train(second_look(ctx, in, trained.upload));
+    const auto looked = co_await looking;
+    trained.upload = looked.weights;
+  }
   if (!last || with_.mode == ewc_mode::repo_noop)
     co_return trained;
   auto own = whole_weights(trained.upload, in);

@@ -15,6 +15,11 @@ public:
     table.number("distillation_weight", with_.weight, {.low = 0.0}, "lambda: weight of the distillation loss.");
     table.number("temperature", with_.temperature, {.low = 0.0, .open_low = true}, "T of the distillation loss.");
   }
+  std::vector<preset> presets() const override {
+    return {{"official", "the public code of STSA's comparison (github.com/Yuqin-G/STSA, aaaa006)",
+             "[strategy]\ndistillation_weight = 3.0\ntemperature = 2.0\nweighting = \"uniform\"\n" +
+                 std::string(public_training) + "weight_decay = 5e-4\n"}};
+  }
   std::unique_ptr<server_half> make_server() const override { return std::make_unique<teaching_server>(setup()); }
 
 protected:

@@ -8,6 +8,7 @@
 // is compared with, as in the paper. Without a trained layer before the head the term would move nothing: that is
 // refused.
 #include "runtime/method/twice_taught_loss.hpp"
+#include "strategies/baselines/row_cosine.hpp"
 #include "strategies/shared/averaging.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty_like.h>
@@ -15,13 +16,12 @@
 #include <algorithm>
 #include <charconv>
 #include <fmt/format.h>
-namespace mneme {
+namespace mneme::moon_method {
 namespace {
 
 // Axes: B rows of a step, D features.
 
 constexpr const char* previous_name = "previous"; // [P] in a client's memory
-constexpr double length_min = 1e-8;               // of features that have a direction
 
 struct options {
   double mu = 1.0, temperature = 0.5;
@@ -31,18 +31,6 @@ std::string digits(double value) {
   char text[32];
   return {text, std::to_chars(text, text + sizeof text, value).ptr};
 }
-
-/// cos(z, y) of each row, and its gradient by z: y / (|z| |y|) - cos z / |z|^2.
-struct cosine {
-  at::Tensor value{}; // [B, 1]
-  at::Tensor slope{}; // [B, D]
-  cosine(const at::Tensor& z, const at::Tensor& y) {
-    const auto of_z = z.norm(2, 1, true), long_z = of_z.clamp_min(length_min);
-    const auto long_y = y.norm(2, 1, true).clamp_min(length_min);
-    value = (z / long_z * (y / long_y)).sum(1, true);
-    slope = ((y / long_y - value * (z / long_z)) / long_z).masked_fill(of_z <= length_min, 0.0);
-  }
-};
 
 /// CE + mu l_con; the teacher is the received model, the second one the client's previous.
 class contrastive_loss final : public twice_taught_loss {
@@ -56,7 +44,7 @@ public:
     auto out = (*plain_)(in);
     out.d_features = at::empty_like(in.features);
     for (std::int64_t k = 0; k < in.features.size(0); ++k) {
-      const cosine global(in.features[k], in.teacher_features[k]), previous(in.features[k], second_features[k]);
+      const row_cosine global(in.features[k], in.teacher_features[k]), previous(in.features[k], second_features[k]);
       const auto weight = in.row_weight[k].unsqueeze(1) * with_.mu;            // [B, 1], 0 where padded
       const auto closer = (previous.value - global.value) / with_.temperature; // l_con = log(1 + e^closer)
       const auto slope = (previous.slope - global.slope) * closer.sigmoid() / with_.temperature;
@@ -146,4 +134,4 @@ const strategy_registration line{{.name = "moon",
                                   .make = []() -> std::unique_ptr<strategy> { return std::make_unique<moon>(); }}};
 
 } // namespace
-} // namespace mneme
+} // namespace mneme::moon_method

@@ -4,6 +4,11 @@
 #include "strategies/shared/averaging.hpp"
 namespace mneme {
 
+/// [training] of the public programs of EWC and LwF (github.com/Yuqin-G/STSA, aaaa006), but for the weight decay.
+inline constexpr const char* public_training = "[training]\noptimizer = \"sgd\"\nepochs = 2\nbatch = 128\n"
+                                               "learning_rate = 0.01\nmomentum = 0.9\naugment = "
+                                               "\"crop-flip-jitter\"\n";
+
 struct distillation_options {
   double weight = 3.0, temperature = 2.0;
 };

@@ -83,7 +83,7 @@ private:
 };
 
 /// KL(p || q), a mean over rows, from logarithms.
-at::Tensor divergence(const at::Tensor& log_p, const at::Tensor& log_q) {
+at::Tensor kullback_leibler(const at::Tensor& log_p, const at::Tensor& log_q) {
   return mean_of_rows((by_element(log_p.contiguous(), at::exp) * (log_p - log_q)).sum(2));
 }
 
@@ -108,9 +108,9 @@ gan_losses gan_step(const feature_gan& gan, const gan_training& with, gan_player
     loss = loss + judge.told_apart(critic, drawn.old, generated(drawn.old_fakes)) * share;
   if (drawn.server.features.defined()) {
     const auto says = [&](const at::Tensor& features) { return judge.log_p(judge.scores(critic, features)); };
-    const auto with_real = divergence(says(drawn.server.features), says(drawn.real.features));
+    const auto with_real = kullback_leibler(says(drawn.server.features), says(drawn.real.features));
     const auto log_any = says(drawn.server_any.features);
-    const auto with_own = divergence(log_any, says(generated(drawn.own_any).features));
+    const auto with_own = kullback_leibler(log_any, says(generated(drawn.own_any).features));
     const auto of_classes = judge.cross_entropy(log_any, drawn.server_any.labels);
     losses.with_real = value_of(with_real);
     losses.with_own = value_of(with_own);

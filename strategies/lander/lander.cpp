@@ -24,7 +24,7 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <limits>
-namespace mneme {
+namespace mneme::lander_method {
 namespace {
 
 // Axes: C classes of the run, E numbers of an anchor, P weights, N images of the pool.
@@ -289,6 +289,9 @@ diagnostics lander::check(const method_setup& setup) const {
     wrong.push_back({"model.name", fmt::format("'{}' has no batch normalisations, whose statistics the generator is to "
                                                "match; expected a residual net with norm = \"batch\"",
                                                setup.net->identity())});
+  if (setup.tokens > 0 || setup.scale.empty())
+    wrong.push_back(
+        {"data.name", "the generator makes images, and the data are rows of tokens or numbers; expected images"});
   if (setup.trainable != trainable_part::all)
     wrong.push_back({"model.trainable", "model.trainable = \"head\": the method trains whole nets; expected \"all\""});
   for (std::size_t t = 1; t < setup.task_classes.size(); ++t)
@@ -371,4 +374,4 @@ const strategy_registration line{
      .make = []() -> std::unique_ptr<strategy> { return std::make_unique<lander>(); }}};
 
 } // namespace
-} // namespace mneme
+} // namespace mneme::lander_method

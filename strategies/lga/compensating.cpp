@@ -1,34 +1,14 @@
 #include "strategies/lga/compensating.hpp"
+#include "strategies/shared/exemplar_memory.hpp"
 #include <ATen/ATen.h>
 #include <algorithm>
 #include <fmt/format.h>
-#include <set>
 namespace mneme {
 namespace {
-
-using row_list = std::vector<std::int64_t>;
-
-row_list list_of(const at::Tensor* rows) {
-  if (!rows)
-    return {};
-  const auto* const first = rows->const_data_ptr<std::int64_t>();
-  return {first, first + rows->numel()};
-}
-
-sample_view view_of(const sample_view& like, row_list rows) {
-  return {.source = like.source, .rows = std::make_shared<const row_list>(std::move(rows))};
-}
 
 /// Places of rows of a class.
 at::Tensor rows_of_class(const at::Tensor& labels, std::int64_t label) {
   return (labels == label).nonzero().squeeze(1);
-}
-
-std::set<std::int64_t> labels_in(const dataset& source, const row_list& rows) {
-  std::set<std::int64_t> labels;
-  for (const auto row : rows)
-    labels.insert(source.label(row));
-  return labels;
 }
 
 } // namespace
@@ -37,22 +17,24 @@ std::set<std::int64_t> labels_in(const dataset& source, const row_list& rows) {
 
 /// Rows are those of the data set: a client keeps the raw rows of a task until it knows that the task is over.
 struct compensating_method::client_memory {
-  row_list current{};   ///< Those it held last.
-  row_list pending{};   ///< Those it held before them, and has not taken exemplars of.
-  row_list exemplars{}; ///< Class by class, the best first.
-  double entropy = 0.0; ///< In the round before.
+  row_list current{};           ///< Those it held last.
+  row_list pending{};           ///< Those it held before them, and has not taken exemplars of.
+  row_list exemplars{};         ///< Class by class, the best first.
+  double entropy = 0.0;         ///< In the round before.
   bool is_waiting = false;      ///< Its rows have changed, and it has not noticed.
+  bool is_over = false;         ///< The task of its rows is: of `current` it keeps exemplars alone.
   std::uint32_t known_task = 0; ///< From 1; with an oracle.
 
   static client_memory loaded(const tensor_map& from) {
     client_memory memory;
     if (from.empty())
       return memory;
-    memory.current = list_of(from.find("current"));
-    memory.pending = list_of(from.find("pending"));
-    memory.exemplars = list_of(from.find("exemplars"));
+    memory.current = listed(from.find("current"));
+    memory.pending = listed(from.find("pending"));
+    memory.exemplars = listed(from.find("exemplars"));
     memory.entropy = from.at("entropy").item<double>();
     memory.is_waiting = from.at("is_waiting").item<std::int64_t>() != 0;
+    memory.is_over = from.at("is_over").item<std::int64_t>() != 0;
     memory.known_task = static_cast<std::uint32_t>(from.at("known_task").item<std::int64_t>());
     return memory;
   }
@@ -63,6 +45,7 @@ struct compensating_method::client_memory {
     fields->put("exemplars", at::tensor(exemplars, at::kLong));
     fields->put("entropy", at::tensor(entropy, at::kDouble));
     fields->put("is_waiting", at::tensor(std::int64_t{is_waiting}, at::kLong));
+    fields->put("is_over", at::tensor(std::int64_t{is_over}, at::kLong));
     fields->put("known_task", at::tensor(std::int64_t{known_task}, at::kLong));
     return fields;
   }
@@ -71,7 +54,7 @@ struct compensating_method::client_memory {
   void hold(const row_list& rows, std::map<std::string, double>& counts) {
     if (rows == current)
       return;
-    pending = std::move(current);
+    pending = std::exchange(is_over, false) ? row_list{} : std::move(current);
     current = rows;
     is_waiting = true;
     counts["transitions_missed"] += 1.0; // until it is noticed
@@ -87,19 +70,7 @@ struct compensating_method::client_memory {
   }
   /// Exemplars of the pending rows join those that are there, which become fewer of each class.
   void memorise(const dataset& source, const extract_output& encoded, std::int64_t rows_max, exemplar_choice how) {
-    auto classes = labels_in(source, exemplars);
-    const auto fresh = labels_in(source, pending);
-    classes.insert(fresh.begin(), fresh.end());
-    const auto each = exemplars_per_class(rows_max, std::ssize(classes));
-    std::map<std::int64_t, std::int64_t> kept;
-    std::erase_if(exemplars, [&](std::int64_t row) { return fresh.contains(source.label(row)) ||
-                                                            ++kept[source.label(row)] > each; });
-    const auto labels = encoded.labels.cpu(), features = encoded.features.cpu();
-    for (const auto label : fresh) {
-      const auto places = rows_of_class(labels, label);
-      for (const auto place : chosen_exemplars(features.index_select(0, places), each, how))
-        exemplars.push_back(pending[static_cast<std::size_t>(places[place].item<std::int64_t>())]);
-    }
+    exemplars = memorised(source, exemplars, pending, encoded.features, {.rows_max = rows_max, .choice = how});
     pending.clear();
   }
 };
@@ -108,6 +79,7 @@ struct compensating_method::client_memory {
 struct compensating_method::finding {
   client_memory memory{};
   bool begins = false; ///< The client takes it that a task has begun.
+  bool rests = false;  ///< It trains on exemplars alone.
   std::map<std::string, double> counts{
       {"transitions_detected", 0.0}, {"transitions_missed", 0.0}, {"transitions_false", 0.0}};
 };
@@ -164,19 +136,22 @@ task<compensating_method::finding> compensating_method::look(client_context& ctx
   now.memory = client_memory::loaded(ctx.memory());
   auto& memory = now.memory;
   memory.hold(*ctx.samples().rows, now.counts);
+  const auto held = memory.is_over ? view_of(ctx.samples(), memory.exemplars) : ctx.samples();
 
-  auto looking = ctx.extract({.net = setup().net, .weights = weights, .samples = ctx.samples()});
+  auto looking = ctx.extract({.net = setup().net, .weights = weights, .samples = held});
   const auto answered = co_await looking;
   const auto entropy = mean_entropy(answered.logits.narrow(1, in.place.opened.low, in.place.opened.size()));
-  now.begins =
-      begins_task(std::exchange(memory.entropy, entropy), entropy, with_.threshold, with_.threshold_included);
+  now.begins = begins_task(std::exchange(memory.entropy, entropy), entropy, with_.threshold, with_.threshold_included);
   if (setup().oracle)
     now.begins = std::exchange(memory.known_task, in.place.task.value + 1) != in.place.task.value + 1;
-  if (!now.begins)
-    co_return now;
-
-  memory.notice(now.counts);
-  if (!memory.pending.empty()) {
+  if (now.begins)
+    memory.notice(now.counts);
+  if (is_left_behind(ctx, in) && !memory.is_over) {
+    memory.pending.insert(memory.pending.end(), memory.current.begin(), memory.current.end());
+    memory.is_over = true;
+  }
+  now.rests = memory.is_over;
+  if ((now.begins || memory.is_over) && !memory.pending.empty()) {
     extract_job encoding{.net = setup().net, .weights = weights, .samples = view_of(ctx.samples(), memory.pending)};
     encoding.logits = false;
     auto encode = ctx.extract(std::move(encoding));
@@ -184,6 +159,22 @@ task<compensating_method::finding> compensating_method::look(client_context& ctx
     memory.memorise(*ctx.samples().source, encoded, with_.memory_rows, with_.choice);
   }
   co_return now;
+}
+
+/// The paper's Z_o, where they have exemplars only: the head knows newer classes than any of the client's rows.
+bool compensating_method::is_left_behind(const client_context& ctx, const broadcast& in) const {
+  const auto& rows = *ctx.samples().rows;
+  if (with_.old_clients == old_client_rows::full || rows.empty())
+    return false;
+  const auto newest = task_of_class(in.place.opened.high - 1);
+  return std::all_of(rows.begin(), rows.end(),
+                     [&](std::int64_t row) { return task_of_class(ctx.samples().source->label(row)) < newest; });
+}
+
+/// The same, drawn for every round.
+bool compensating_method::rests_on_exemplars(const client_context& ctx, const client_memory& memory) const {
+  return with_.regroup == regrouping::round && !memory.exemplars.empty() &&
+         rng_stream(ctx.stream(group_draw)).uniform() < setup().staying_share;
 }
 
 std::int64_t compensating_method::task_of_class(std::int64_t label) const {
@@ -195,10 +186,10 @@ std::int64_t compensating_method::task_of_class(std::int64_t label) const {
 
 /// Local training on the current rows and all exemplars, under the old model that fits: the best of the latest task for
 /// a client that has just found out that another begins, else the best of the task before.
-train_job compensating_method::training(const client_context& ctx, const broadcast& in,
-                                        const finding& after) const {
+train_job compensating_method::training(const client_context& ctx, const broadcast& in, const finding& after) const {
   const auto& memory = after.memory;
-  auto rows = memory.current;
+  const auto fresh = after.rests ? row_list{} : memory.current;
+  auto rows = fresh;
   rows.insert(rows.end(), memory.exemplars.begin(), memory.exemplars.end());
   auto job = local_training(setup(), ctx, in, {.samples = view_of(ctx.samples(), rows), .classes = in.place.opened});
   job.objective = objective();
@@ -212,7 +203,7 @@ train_job compensating_method::training(const client_context& ctx, const broadca
     return job; // nothing can be forgotten: all rows weigh 1
 
   const auto& source = *ctx.samples().source;
-  const auto old = labels_in(source, memory.exemplars), current = labels_in(source, memory.current);
+  const auto old = labels_in(source, memory.exemplars), current = labels_in(source, fresh);
   forgetting_side known{.group_of_class = std::vector<std::int64_t>(static_cast<std::size_t>(setup().classes), -1)};
   for (const auto label : old)
     known.group_of_class.at(static_cast<std::size_t>(label)) = task_of_class(label);
@@ -242,10 +233,31 @@ sample_view compensating_method::prototypes_of(const client_context& ctx, const 
   return view_of(ctx.samples(), std::move(chosen));
 }
 
+program_job compensating_method::leaving_prototypes(const client_context& ctx, const broadcast& in,
+                                                    const tensors_ref& weights, const extract_output& encoded) const {
+  auto tensors = std::make_shared<tensor_map>();
+  tensors->put("encoder", in.first_contact->at("encoder"));
+  tensors->put("weights", weights->at(flat_weights));
+  tensors->put("seen", at::tensor(in.place.opened.high, at::kLong));
+  if (with_.perturbs && with_.perturbation == prototype_perturbation::latent)
+    tensors->put("variances", variances_by_class(encoded.features, encoded.labels));
+  const auto chosen = prototypes_of(ctx, encoded.features);
+  return {.body = prototypes_,
+          .in = tensors,
+          .samples = chosen,
+          .stream = ctx.stream(perturbation_draw),
+          .rows = 50 * chosen.size()};
+}
+
 task<client_result> compensating_method::client_round(client_context& ctx, const broadcast& in) const {
   const auto start = whole_weights(in.weights, in);
-  auto looking = look(ctx, in, start);
-  auto after = co_await looking;
+  finding after;
+  after.memory = client_memory::loaded(ctx.memory());
+  after.rests = rests_on_exemplars(ctx, after.memory);
+  if (!after.rests) {
+    auto looking = look(ctx, in, start);
+    after = co_await looking;
+  }
 
   // The rates of the released programs change within a round; each stretch is a job. The round of a task follows from
   // the number of the round, which clients know.
@@ -268,18 +280,12 @@ task<client_result> compensating_method::client_round(client_context& ctx, const
   result.rows = job.samples.size();
 
   // Who has found out that a task begins sends what its prototypes leave in the encoder, and no label.
-  if (after.begins && with_.proxy.scores()) {
+  if (after.begins && !after.rests && with_.proxy.scores()) {
     extract_job encoding{.net = setup().net, .weights = result.upload, .samples = ctx.samples()};
     encoding.logits = false;
     auto encode = ctx.extract(std::move(encoding));
     const auto encoded = co_await encode;
-    auto tensors = std::make_shared<tensor_map>();
-    tensors->put("encoder", in.first_contact->at("encoder"));
-    tensors->put("weights", result.upload->at(flat_weights));
-    tensors->put("seen", at::tensor(in.place.opened.high, at::kLong));
-    const auto chosen = prototypes_of(ctx, encoded.features);
-    program_job leaving{.body = prototypes_, .in = tensors, .samples = chosen, .rows = 50 * chosen.size()};
-    auto leave = ctx.run(std::move(leaving));
+    auto leave = ctx.run(leaving_prototypes(ctx, in, result.upload, encoded));
     const auto left = co_await leave;
     result.to_proxy = left.out;
   }
@@ -306,9 +312,10 @@ namespace {
 /// Averages, and gives clients the encoder once.
 class compensating_server final : public averaging_server {
 public:
-  compensating_server(const method_setup& setup, std::shared_ptr<const shared_encoder> known, rate_schedule rates)
-      : averaging_server(setup), clients_(setup.clients), known_(std::move(known)) {
-    if (rates == rate_schedule::code_quirk && (setup.rounds.per_task != 10 || setup.training.epochs != 20))
+  compensating_server(const method_setup& setup, std::shared_ptr<const shared_encoder> known,
+                      const compensating_options& with)
+      : averaging_server(setup), clients_(setup.clients), pool_(with.pool), known_(std::move(known)) {
+    if (with.rates == rate_schedule::code_quirk && (setup.rounds.per_task != 10 || setup.training.epochs != 20))
       warning_ = fmt::format("strategy.rates = \"code-quirk\" was made for 10 rounds of 20 epochs; with "
                              "rounds.per_task = {} and training.epochs = {} its decays fall elsewhere",
                              setup.rounds.per_task, setup.training.epochs);
@@ -321,6 +328,7 @@ public:
       ctx.warn(warning_);
     task_plan plan;
     plan.observers = clients_;
+    plan.first_enrolled_only = pool_ == cohort_pool::fixed;
     co_return plan;
   }
   broadcast open_round(const round_place& place) override {
@@ -331,6 +339,7 @@ public:
 
 private:
   std::int64_t clients_;
+  cohort_pool pool_;
   std::shared_ptr<const shared_encoder> known_;
   std::string warning_;
   tensors_ref once_;
@@ -339,7 +348,7 @@ private:
 } // namespace
 
 std::unique_ptr<server_half> compensating_method::make_server() const {
-  return std::make_unique<compensating_server>(setup(), known_, with_.rates);
+  return std::make_unique<compensating_server>(setup(), known_, with_);
 }
 
 std::unique_ptr<proxy_half> compensating_method::make_proxy() const {
@@ -354,7 +363,8 @@ void compensating_method::prepare(const method_setup& setup) {
   const gradient_encoder encoder(setup.shape, setup.classes);
   known_ = std::make_shared<const shared_encoder>(
       shared_encoder{.encoder = encoder, .weights = encoder.drawn({.seed = setup.seed, .purpose = encoder_draw})});
-  prototypes_ = prototype_program(setup.net, encoder, with_.perturbs);
+  prototypes_ =
+      prototype_program(setup.net, encoder, with_.perturbs ? with_.perturbation : prototype_perturbation::none);
 }
 
 diagnostics compensating_method::check(const method_setup& setup) const {
@@ -366,9 +376,9 @@ diagnostics compensating_method::check(const method_setup& setup) const {
                                      "repeat them; expected \"class-incremental\""});
       break;
     }
-  if (setup.tokens > 0)
-    wrong.push_back({"data.name", "the proxy reconstructs images from gradients, and the data are rows of tokens; "
-                                  "expected images"});
+  if (setup.tokens > 0 || setup.scale.empty())
+    wrong.push_back({"data.name", "the proxy reconstructs images from gradients, and the data are rows of tokens or "
+                                  "numbers; expected images"});
   if (setup.trainable != trainable_part::all)
     wrong.push_back(
         {"model.trainable", "model.trainable: the method trains and compares whole nets; expected \"all\""});
@@ -417,11 +427,26 @@ void compensating_method::shared_keys(key_table& table, compensating_options& to
                 "The last so many iterates are the proxy's images.");
   table.integer("proxy_init", to.proxy.first_scored, {.low = 0, .high = 1'000'000},
                 "Rounds of a task whose models the proxy takes without scoring them.");
-  table.choice("best_reset", to.proxy.reset,
-               {{"every-task", best_reset::every_task},
-                {"second-task", best_reset::second_task},
-                {"never", best_reset::never}},
-               "When the best score of tasks before is forgotten; as released LGA does so once, and GLFC never.");
+  table.choice(
+      "best_reset", to.proxy.reset,
+      {{"every-task", best_reset::every_task}, {"second-task", best_reset::second_task}, {"never", best_reset::never}},
+      "When the best score of tasks before is forgotten; as released LGA does so once, and GLFC never.");
+  table.choice("perturbation", to.perturbation,
+               {{"pixels", prototype_perturbation::pixels}, {"latent", prototype_perturbation::latent}},
+               "How prototypes are moved: by the binary cross-entropy of their pixels, as released, or by the "
+               "cross-entropy behind noisy features, as printed.");
+  table.added_later();
+  table.choice("old_clients", to.old_clients,
+               {{"full", old_client_rows::full}, {"exemplars", old_client_rows::exemplars}},
+               "What clients train on that stay at an old task: all its rows, as released, or exemplars, as printed.");
+  table.added_later();
+  table.choice("regroup", to.regroup, {{"task", regrouping::task}, {"round", regrouping::round}},
+               "When tasks.staying_share of the clients are drawn who rest on old classes: with each task, as "
+               "released, or in each round, as printed; the latter have exemplars alone for that round.");
+  table.added_later();
+  table.choice("pool", to.pool, {{"growing", cohort_pool::growing}, {"fixed", cohort_pool::fixed}},
+               "Whether clients that come later are drawn into cohorts; in LGA's released program they are not.");
+  table.added_later();
 }
 
 } // namespace mneme

@@ -116,6 +116,22 @@ enum class exponent_rule : std::uint8_t {
   one,
 };
 
+/// What a client trains on whose task is an old one, while others are at the newest (Z_o of the paper).
+enum class old_client_rows : std::uint8_t {
+  full,      ///< The rows of its task, as released.
+  exemplars, ///< Exemplars alone, also of its task, as the paper says.
+};
+/// How often clients are dealt anew to those that rest on old classes and the others.
+enum class regrouping : std::uint8_t {
+  task,  ///< With each task, as released: tasks.staying_share of them keep their rows.
+  round, ///< In each round, as the paper says: that share of those who have exemplars sees nothing else.
+};
+/// The clients that cohorts are drawn from.
+enum class cohort_pool : std::uint8_t {
+  growing, ///< Everybody who is enrolled.
+  fixed,   ///< Those of the first task: who comes later is never drawn, as LGA's released program has it.
+};
+
 struct compensating_options {
   forgetting_terms terms{};
   exponent_rule exponent = exponent_rule::own_classes;
@@ -124,14 +140,29 @@ struct compensating_options {
   std::int64_t memory_rows = 2000; ///< Exemplars of a client.
   exemplar_choice choice = exemplar_choice::greedy;
   rate_schedule rates = rate_schedule::scenario;
-  bool perturbs = true; ///< Prototypes are moved before they are encoded.
+  bool perturbs = true; ///< Prototypes are moved before they are encoded,
+  prototype_perturbation perturbation = prototype_perturbation::pixels; ///< like this.
+  old_client_rows old_clients = old_client_rows::full;
+  regrouping regroup = regrouping::task;
+  cohort_pool pool = cohort_pool::growing;
   proxy_options proxy{};
 };
+
+/// [training] of the presets. The papers say 20 epochs, and nothing of batches and augmentation.
+inline constexpr const char* printed_training =
+    "[training]\nepochs = 20\nbatch = 128\nlearning_rate = 0.1\nmomentum = 0.9\nweight_decay = 1e-5\n"
+    "augment = \"crop-flip-jitter\"\n";
+inline constexpr const char* released_training =
+    "[training]\nepochs = 20\nbatch = 128\nlearning_rate = 2.0\nweight_decay = 1e-5\n"
+    "augment = \"crop-flip-jitter\"\n";
 
 class compensating_method : public averaging_method {
 public:
   [[nodiscard]] method_needs needs() const override {
-    return {.round_barrier = true, .has_proxy = true, .blind_clients = true};
+    return {.round_barrier = true,
+            .has_proxy = true,
+            .blind_clients = true,
+            .own_groups = options().regroup == regrouping::round};
   }
   [[nodiscard]] diagnostics check(const method_setup& setup) const override;
   void prepare(const method_setup& setup) override;
@@ -151,6 +182,10 @@ private:
   struct client_memory;
   struct finding;
   [[nodiscard]] task<finding> look(client_context& ctx, const broadcast& in, tensors_ref weights) const;
+  [[nodiscard]] bool rests_on_exemplars(const client_context& ctx, const client_memory& memory) const;
+  [[nodiscard]] bool is_left_behind(const client_context& ctx, const broadcast& in) const;
+  [[nodiscard]] program_job leaving_prototypes(const client_context& ctx, const broadcast& in,
+                                               const tensors_ref& weights, const extract_output& encoded) const;
   [[nodiscard]] train_job training(const client_context& ctx, const broadcast& in, const finding& after) const;
   [[nodiscard]] sample_view prototypes_of(const client_context& ctx, const at::Tensor& features) const;
   [[nodiscard]] std::int64_t task_of_class(std::int64_t label) const;

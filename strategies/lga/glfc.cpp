@@ -1,7 +1,9 @@
 // GLFC: global-local forgetting compensation (Dong, Wang, Fang, Sun, Xu, Wang, Zhu 2022, "Federated Class-Incremental
 // Learning", CVPR). Rows are weighed by the mean gradient of old and of new ones (eqs. 2-4), an old model's sigmoids
 // take the place of the labels of old classes (eq. 5), and a proxy scores global models on images reconstructed from
-// the gradients of prototypes, from the first round on. LGA's predecessor: see lga.cpp for what is ours.
+// the gradients of prototypes, from the first round on. LGA's predecessor: see lga.cpp for what is ours, and for the
+// quirks of released programs that are keys. GLFC's (github.com/conditionWang/FCIL, 11e161a, without a licence) never
+// forgets its best score (`best_reset`), so that a teacher can stay for many tasks, and draws newcomers into cohorts.
 #include "strategies/lga/compensating.hpp"
 #include <ATen/ATen.h>
 namespace mneme {
@@ -28,16 +30,23 @@ public:
     shared_keys(table, with_);
   }
   std::vector<preset> presets() const override {
+    const std::string released = "losses = \"official\"\nrates = \"code-quirk\"\nreconstruction_rate = 0.1\n"
+                                 "weighting = \"uniform\"\n" +
+                                 std::string(released_training);
     return {{.name = "paper",
-             .meaning = "the losses and the proxy as printed, momentum 0.9 at rate 0.1",
-             .toml = "[strategy]\nlosses = \"paper\"\nweighting = \"uniform\"\n"
-                     "[training]\nlearning_rate = 0.1\nmomentum = 0.9\nweight_decay = 1e-5\n"},
+             .meaning = "losses, proxy, groups and perturbation as printed; rate 0.1 with momentum 0.9 is ours for the "
+                        "printed 2.0, batches and augmentation the released program's",
+             .toml = "[strategy]\nlosses = \"paper\"\nimages_per_gradient = 1\nold_clients = \"exemplars\"\nregroup = "
+                     "\"round\"\n"
+                     "perturbation = \"latent\"\nweighting = \"uniform\"\n" +
+                     std::string(printed_training)},
             {.name = "official",
              .meaning = "what the released program does, with its learning rates, but for its bugs",
-             .toml = "[strategy]\nlosses = \"official\"\nrates = \"code-quirk\"\nreconstruction_rate = 0.1\n"
-                     "weighting = \"uniform\"\n"
-                     "[training]\nepochs = 20\nbatch = 128\nlearning_rate = 2.0\nweight_decay = 1e-5\n"
-                     "augment = \"crop-flip-jitter\"\n"}};
+             .toml = "[strategy]\n" + released},
+            {.name = "released",
+             .meaning = "the same with those of its bugs that change results: exemplars that are chosen twice, a best "
+                        "score that is never forgotten",
+             .toml = "[strategy]\nexemplars = \"duplicates\"\nbest_reset = \"never\"\n" + released}};
   }
 
 protected:

@@ -35,8 +35,8 @@ void add_scaled(at::Tensor& to, const at::Tensor& direction, double factor) {
   auto* const values = to.mutable_data_ptr<float>();
   const auto size = to.numel();
   const auto scale = static_cast<float>(factor);
-  kernels::multiply({.a = &scale, .b = direction.const_data_ptr<float>(), .before = values, .c = values,
-                     .m = 1, .n = size, .k = 1});
+  kernels::multiply(
+      {.a = &scale, .b = direction.const_data_ptr<float>(), .before = values, .c = values, .m = 1, .n = size, .k = 1});
 }
 
 double largest(const at::Tensor& values) { return values.abs().max().item<double>(); }
@@ -333,16 +333,16 @@ private:
 // -- gradients from prototypes ----------------------------------------------------------------------------------------
 
 constexpr int perturbation_steps = 50;
-constexpr double perturbation_rate = 0.2, perturbation_decay = 1e-5;
+constexpr double pixel_rate = 0.2, pixel_decay = 1e-5, latent_rate = 1.0, latent_share = 0.1;
 
 class prototypes final : public looped_program {
 public:
-  prototypes(model_ref net, const gradient_encoder& encoder, bool perturbed)
-      : net_(std::move(net)), encoder_(encoder), perturbed_(perturbed) {}
+  prototypes(model_ref net, const gradient_encoder& encoder, prototype_perturbation how)
+      : net_(std::move(net)), encoder_(encoder), how_(how) {}
 
   [[nodiscard]] std::string name() const override { return "prototypes"; }
   [[nodiscard]] std::string identity() const override {
-    return fmt::format("{} {} {}", net_->identity(), encoder_.classes(), perturbed_);
+    return fmt::format("{} {} {}", net_->identity(), encoder_.classes(), static_cast<int>(how_));
   }
   [[nodiscard]] std::vector<declared_tensor> outcome(const program_job& job) const override {
     auto gradients = encoder_.tensors();
@@ -355,8 +355,10 @@ protected:
   [[nodiscard]] program_step run_call(const program_call& call) const override {
     const auto labels = call.labels();
     auto images = pixels(call);
-    if (perturbed_)
+    if (how_ == prototype_perturbation::pixels)
       images = moved(call, images, labels);
+    else if (how_ == prototype_perturbation::latent)
+      images = moved_against_noise(call, images, labels);
     const auto gradients = encoder_.gradients(call.in.at("encoder"), images, labels);
     program_step step;
     for (std::size_t g = 0; g < gradients.size(); ++g)
@@ -374,10 +376,20 @@ private:
     const auto& source = *call.samples.source;
     if (source.vectors.defined())
       return shown;
-    const auto channels = static_cast<std::int64_t>(source.scale.size());
-    const auto scale = at::tensor(source.scale, at::kFloat).view({1, channels, 1, 1}).to(call.device());
-    const auto shift = at::tensor(source.shift, at::kFloat).view({1, channels, 1, 1}).to(call.device());
-    return (shown - shift) / scale / 255.0;
+    return (shown - by_channel(call, source.shift)) / by_channel(call, source.scale) / 255.0;
+  }
+
+  /// [1, C, 1, 1]
+  [[nodiscard]] static at::Tensor by_channel(const program_call& call, const std::vector<float>& values) {
+    return at::tensor(values, at::kFloat).view({1, std::ssize(values), 1, 1}).to(call.device());
+  }
+
+  /// The net's view of pixels in [0, 1], as in training.
+  [[nodiscard]] static at::Tensor normalised(const program_call& call, const at::Tensor& images) {
+    const auto& source = *call.samples.source;
+    if (source.vectors.defined())
+      return images;
+    return images * 255.0 * by_channel(call, source.scale) + by_channel(call, source.shift);
   }
 
   [[nodiscard]] at::Tensor moved(const program_call& call, at::Tensor images, const at::Tensor& labels) const {
@@ -389,14 +401,42 @@ private:
       const auto logits = net_->differentiable(weights, x.unsqueeze(0), {0, classes}, {}).logits[0];
       const auto loss = (at::softplus(logits) - logits * targets).mean(1).sum(); // rows do not touch each other
       const auto slope = gradients_of(loss, {x}).front();
-      images = images - perturbation_rate * (slope + perturbation_decay * images);
+      images = images - pixel_rate * (slope + pixel_decay * images);
+    }
+    return images;
+  }
+
+  /// Descent on the cross-entropy of the head's answer to F(x) + 0.1 N(0, v). The head is linear, so what the noise
+  /// adds to its answer is the head's answer to the noise.
+  [[nodiscard]] at::Tensor moved_against_noise(const program_call& call, at::Tensor images,
+                                               const at::Tensor& labels) const {
+    const auto classes = call.in.at("seen").item<std::int64_t>();
+    const auto& flat = call.in.at("weights");
+    const auto deviations = call.in.at("variances").cpu().to(at::kDouble).sqrt() * latent_share; // [rows, D]
+    at::Tensor head;                                                                             // [classes, D]
+    for (const auto& part : net_->layout())
+      if (part.head && part.shape.size() == 2)
+        head = as_in_files(flat, part).narrow(0, 0, classes).cpu().to(at::kDouble);
+    rng_stream draw(call.stream);
+    for (int step = 0; step < perturbation_steps; ++step) {
+      auto noise = at::empty_like(deviations);
+      auto* const values = noise.mutable_data_ptr<double>();
+      for (std::int64_t i = 0; i < noise.numel(); ++i)
+        values[i] = draw.normal();
+      const auto added = at::mm(noise * deviations, head.t()).to(at::kFloat).to(call.device()); // [rows, classes]
+      const auto x = leaf_of(images);
+      const auto logits =
+          net_->differentiable(flat.unsqueeze(0), normalised(call, x).unsqueeze(0), {0, classes}, {}).logits[0] + added;
+      const auto loss =
+          -at::log_softmax(logits, 1).gather(1, labels.unsqueeze(1)).sum(); // rows do not touch each other
+      images = images - latent_rate * gradients_of(loss, {x}).front();
     }
     return images;
   }
 
   model_ref net_;
   gradient_encoder encoder_;
-  bool perturbed_;
+  prototype_perturbation how_;
 };
 
 } // namespace
@@ -405,8 +445,8 @@ program_ref inversion_program(const gradient_encoder& encoder, const inversion_o
   return std::make_shared<inversion>(encoder, with);
 }
 
-program_ref prototype_program(model_ref net, const gradient_encoder& encoder, bool perturbed) {
-  return std::make_shared<prototypes>(std::move(net), encoder, perturbed);
+program_ref prototype_program(model_ref net, const gradient_encoder& encoder, prototype_perturbation moved) {
+  return std::make_shared<prototypes>(std::move(net), encoder, moved);
 }
 
 } // namespace mneme

@@ -86,7 +86,7 @@ private:
     [[nodiscard]] float* sum_pulls(); ///< The second half of deltas.
   };
   [[nodiscard]] static layer layer_for(const gradient_encoder::convolution& shape, std::int64_t height,
-                                        std::int64_t width);
+                                       std::int64_t width);
   void pass_forward(const float* image, std::int64_t label);
   void pass_back();
   [[nodiscard]] double compare(const sent_gradients& sent);
@@ -128,14 +128,14 @@ private:
   std::vector<at::Tensor> changes_, moves_; // of the gradient and of x, oldest first
   std::vector<double> inverses_;            // 1 / (change . move)
   double rate_ = 1.0, length_ = 1.0, scale_ = 1.0, value_before_ = 0.0;
-  std::int64_t iterations_ = 0;                              // in all
+  std::int64_t iterations_ = 0;                           // in all
   std::int64_t iterations_of_step_ = 0, evaluations_ = 0; // of the step under way
 };
 
 struct inversion_options {
   std::int64_t steps = 250; ///< Each takes the optimizer up to 20 evaluations.
   double learning_rate = 1.0;
-  std::int64_t kept = 20;       ///< The last so many iterates are images.
+  std::int64_t kept = 20;      ///< The last so many iterates are images.
   bool by_hand_on_cpus = true; ///< Else autograd does it there, too, ten times slower: to measure that.
 };
 /// A program that turns gradients ("1.weight" ... of one image, and "encoder") into "images" [kept, C, H, W] uint8,
@@ -143,9 +143,17 @@ struct inversion_options {
 /// it starts again from other noise, up to three times; "objective" ends at -1 where all of them failed.
 [[nodiscard]] program_ref inversion_program(const gradient_encoder& encoder, const inversion_options& with);
 
+/// How prototypes are moved before they are encoded: 50 steps of descent on their pixels.
+enum class prototype_perturbation : std::uint8_t {
+  none,
+  pixels, ///< As released: on the binary cross-entropy of the net, which sees pixels in [0, 1].
+  latent, ///< On the cross-entropy behind features to which 0.1 N(0, v) is added, v the variances of the class
+          ///< (Dong et al. 2023), at rate 1; the net sees pixels as in training. Steps, and noise anew in each: ours.
+};
 /// A program that turns a client's prototypes, its rows, into the gradients they leave in the encoder: the eight
-/// tensors, [rows, ...]. Reads "encoder" and, where prototypes are `perturbed`, "weights" of the net and "seen", how
-/// many classes were: 50 steps of descent on the net's binary cross-entropy move their pixels, as released.
-[[nodiscard]] program_ref prototype_program(model_ref net, const gradient_encoder& encoder, bool perturbed);
+/// tensors, [rows, ...]. Reads "encoder" and, where prototypes are moved, "weights" of the net and "seen", how many
+/// classes were; latent: "variances" [rows, D] float64, those of each prototype's class.
+[[nodiscard]] program_ref prototype_program(model_ref net, const gradient_encoder& encoder,
+                                            prototype_perturbation moved);
 
 } // namespace mneme

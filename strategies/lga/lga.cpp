@@ -6,10 +6,18 @@
 //
 // What paper and released program do otherwise is a key, with presets for both. Ours, where neither can be followed:
 // - the KL of eq. 9 is infinite, because labels have zeros: here it is a cross-entropy against the mixed label;
-// - prototypes are perturbed as released (descent on pixels), not in latent space;
 // - the entropy of a client is that of its rows without augmentation, and scores are of images without it;
-// - the noise scale that is released comes from training images; here it comes from reconstructions;
+// - the noise scale that is released comes from training images of the first task, once; here it comes from
+//   reconstructions, which is what the proxy has, or is fixed (`noise_scale`);
 // - gradients that come within the first rounds of a task belong to it, so that clients may find out one by one.
+//
+// The released program (github.com/JiahuaDong/LGA, 867988c) has no licence, and quirks that are keys: noise on features
+// has the square of their variance as its standard deviation (`noise`), herding may choose a row twice (`exemplars`),
+// the best score is forgotten once (`best_reset`), newcomers are dealt to groups and never drawn (`pool`), clients at
+// an old task keep all its rows (`old_clients`), groups are drawn by task (`regroup`), prototypes move by descent on
+// pixels that the net sees unnormalised (`perturbation`). Left out: scores on augmented reconstructions whose values
+// wrap around at 8 bits and whose last batch below 64 is dropped, labels from 100 on that are never reconstructed,
+// entropies of augmented rows, and exemplars of a class that shrink from their end without being chosen anew.
 #include "strategies/lga/compensating.hpp"
 #include <ATen/ATen.h>
 #include <cmath>
@@ -152,8 +160,10 @@ private:
     add(0, against(logits, one_hot_rows(labels, classes), terms_.likelihood, classes), of_labels,
         taught ? terms_.label_factor : 1.0, classes);
     if (taught && terms_.distillation == old_knowledge::icarl) {
-      const auto old = in.teacher.size(2);
-      add(1, against(logits.narrow(1, 0, old), at::sigmoid(in.teacher[k]), class_likelihood::sigmoid, classes),
+      // iCaRL's own sum beside an undivided cross-entropy; beside binary ones, which are means over C, divided like
+      // them.
+      const auto old = in.teacher.size(2), divisor = terms_.likelihood == class_likelihood::softmax ? 1 : classes;
+      add(1, against(logits.narrow(1, 0, old), at::sigmoid(in.teacher[k]), class_likelihood::sigmoid, divisor),
           of_teacher, terms_.distillation_factor, old);
     } else if (taught) {
       const auto targets = mixed_targets(in.teacher[k], labels, classes, terms_.likelihood);
@@ -198,10 +208,11 @@ constexpr int draws_max = 20;
 
 } // namespace
 
-/// omega N(0, v), |noise| <= 0.1 sum v (eq. 11).
+/// omega N(0, v), |noise| <= 0.1 sum v (eq. 11). As released omega v^2 N(0, 1), |noise|^2 <= 0.1 sum v^2: the
+/// variance's square stands there as a standard deviation.
 at::Tensor accepted_noise(const at::Tensor& variances, const feature_noise& how, rng_stream& stream) {
-  const auto deviations = how.as_printed ? variances.sqrt() : variances;
-  const double bound = bound_share * variances.sum().item<double>();
+  const auto deviations = how.as_printed ? variances.sqrt() : variances.square();
+  const double bound = bound_share * (how.as_printed ? variances : deviations).sum().item<double>();
   auto noise = at::zeros_like(variances);
   for (int draw = 0; draw < draws_max; ++draw) {
     auto* const values = noise.mutable_data_ptr<double>();
@@ -232,6 +243,11 @@ at::Tensor variances_by_class(const at::Tensor& features, const at::Tensor& labe
 double next_noise_scale(double scale, std::int64_t old_classes, const at::Tensor& traces) {
   const auto fresh = static_cast<double>(traces.size(0)), old = static_cast<double>(old_classes);
   return ((old_classes == 0 ? 0.0 : old * scale) + traces.sum().item<double>()) / (old + fresh);
+}
+
+void running_scale::learn(const at::Tensor& traces) {
+  scale = next_noise_scale(scale_before, classes_before, traces);
+  classes = classes_before + traces.size(0);
 }
 
 /// The share of right answers over noisy copies (eq. 13).
@@ -283,6 +299,9 @@ public:
     shared_keys(table, with_);
     table.choice("noise", noise_, {{"paper", lga_form::printed}, {"official", lga_form::released}},
                  "Noise on features, and its scale: as printed (eqs. 11, 12) or as released.");
+    table.number("noise_scale", with_.proxy.noise_scale, {.low = 0.0},
+                 "omega, the scale of the noise; 0: it is learnt, from reconstructions.");
+    table.added_later();
     table.flag("cbl", category_balanced_, "The labels' loss weighs rows; else it is plain.");
     table.flag("sdl", semantic_, "Distillation is semantic; else iCaRL's.");
     table.flag("psr", with_.proxy.reconstructs, "The proxy reconstructs prototypes; else any old model is taken.");
@@ -291,17 +310,26 @@ public:
     table.flag("npb", with_.perturbs, "Prototypes are perturbed before they are encoded.");
   }
   std::vector<preset> presets() const override {
+    const std::string released = "losses = \"official\"\nnoise = \"official\"\nrates = \"code-quirk\"\n"
+                                 "reconstruction_rate = 0.1\nproxy_init = 6\nweighting = \"uniform\"\n" +
+                                 std::string(released_training);
     return {{.name = "paper",
-             .meaning = "the losses, weights and proxy as printed, momentum 0.9 at rate 0.1",
+             .meaning =
+                 "losses, weights, proxy, groups and perturbation as printed; rate 0.1 with momentum 0.9 is ours "
+                 "for the printed 2.0, which diverges under softmax losses, batches and augmentation the "
+                 "released program's",
              .toml = "[strategy]\nlosses = \"paper\"\nnoise = \"paper\"\nexemplars = \"rank\"\nproxy_init = 0\n"
-                     "weighting = \"uniform\"\n"
-                     "[training]\nlearning_rate = 0.1\nmomentum = 0.9\nweight_decay = 1e-5\n"},
+                     "images_per_gradient = 1\nold_clients = \"exemplars\"\nregroup = \"round\"\n"
+                     "perturbation = \"latent\"\nweighting = \"uniform\"\n" +
+                     std::string(printed_training)},
             {.name = "official",
              .meaning = "what the released program does, with its learning rates, but for its bugs",
-             .toml = "[strategy]\nlosses = \"official\"\nnoise = \"official\"\nexemplars = \"greedy\"\n"
-                     "rates = \"code-quirk\"\nreconstruction_rate = 0.1\nproxy_init = 6\nweighting = \"uniform\"\n"
-                     "[training]\nepochs = 20\nbatch = 128\nlearning_rate = 2.0\nweight_decay = 1e-5\n"
-                     "augment = \"crop-flip-jitter\"\n"}};
+             .toml = "[strategy]\nexemplars = \"greedy\"\n" + released},
+            {.name = "released",
+             .meaning = "the same with those of its bugs that change results: exemplars that are chosen twice, a best "
+                        "score that is forgotten once, newcomers that never take part",
+             .toml = "[strategy]\nexemplars = \"duplicates\"\nbest_reset = \"second-task\"\npool = \"fixed\"\n" +
+                     released}};
   }
 
 protected:

@@ -5,8 +5,7 @@
 namespace mneme {
 namespace {
 
-constexpr double first_scale = 0.15;       // as released
-constexpr std::int64_t noisy_copies = 5;   // of a feature, as released
+constexpr std::int64_t noisy_copies = 5; // of a feature, as released
 
 double median_of(std::vector<double> values) {
   const auto middle = values.begin() + std::ssize(values) / 2;
@@ -32,8 +31,7 @@ tensor_map scored(const tensor_map& in) {
   const rng_key stream{.seed = static_cast<std::uint64_t>(in.at("seed").item<std::int64_t>()),
                        .purpose = score_noise_draw,
                        .index = static_cast<std::uint64_t>(in.at("round").item<std::int64_t>())};
-  const auto score =
-      monitor_score(in.at("features"), in.at("labels"), in.at("head"), in.at("bias"), how, stream);
+  const auto score = monitor_score(in.at("features"), in.at("labels"), in.at("head"), in.at("bias"), how, stream);
   tensor_map out;
   out.put("score", at::tensor(score, at::kDouble));
   return out;
@@ -52,8 +50,7 @@ old_model read_model(const tensor_map& from, const char* name) {
   const auto* const weights = from.find(name);
   if (!weights)
     return {};
-  return {.weights = weights_only(*weights),
-          .classes = from.at(std::string(name) + "_classes").item<std::int64_t>()};
+  return {.weights = weights_only(*weights), .classes = from.at(std::string(name) + "_classes").item<std::int64_t>()};
 }
 
 } // namespace
@@ -73,7 +70,10 @@ void best_models::begin_task(bool forgets) {
 prototype_proxy::prototype_proxy(model_ref net, std::uint64_t seed, std::shared_ptr<const shared_encoder> known,
                                  const proxy_options& with)
     : net_(std::move(net)), seed_(seed), known_(std::move(known)), with_(with),
-      inversion_(inversion_program(known_->encoder, with_.inversion)), scale_(first_scale) {}
+      inversion_(inversion_program(known_->encoder, with_.inversion)) {
+  if (with_.noise_scale > 0.0)
+    omega_.scale = with_.noise_scale;
+}
 
 /// One row of each gradient belongs to one prototype.
 void prototype_proxy::receive(const delivery& in) {
@@ -132,8 +132,8 @@ void prototype_proxy::begin_task() {
   images_ = labels_ = at::Tensor(); // only the newest classes are watched
   rounds_ = 0;
   ++tasks_;
-  models_.begin_task(with_.reset == best_reset::every_task ||
-                     (with_.reset == best_reset::second_task && tasks_ == 2));
+  omega_.begin_task();
+  models_.begin_task(with_.reset == best_reset::every_task || (with_.reset == best_reset::second_task && tasks_ == 2));
 }
 
 std::vector<program_job> prototype_proxy::inversions(const round_place& place) {
@@ -169,19 +169,19 @@ void prototype_proxy::take_images(const std::vector<tensors_ref>& inversions) {
   labels_ = at::cat(labels).contiguous();
 }
 
-/// omega by eq. 12; or, as released, the root of the mean of Tr / d, once, when the second task begins. There it is
-/// taken from training images on the server; here from reconstructions, which is what the proxy has.
+/// omega by eq. 12, or fixed; or, as released, the root of the mean of Tr / d, once, when the second task begins. There
+/// it is taken from training images on the server; here from reconstructions, which is what the proxy has.
 void prototype_proxy::learn_scale(const at::Tensor& features, const at::Tensor& labels) {
   const auto traces = variances_by_class(features, labels).mean(1); // [L] Tr / d
+  if (with_.noise_scale > 0.0)
+    return;
   if (with_.running_scale)
-    scale_ = next_noise_scale(scale_, scaled_classes_, traces);
+    omega_.learn(traces);
   else if (tasks_ == 2)
-    scale_ = std::sqrt(traces.mean().item<double>());
-  scaled_classes_ += traces.size(0);
+    omega_.scale = std::sqrt(traces.mean().item<double>());
 }
 
-compute_job prototype_proxy::scoring(const round_place& place, const old_model& now,
-                                     const at::Tensor& features) const {
+compute_job prototype_proxy::scoring(const round_place& place, const old_model& now, const at::Tensor& features) const {
   const auto [head, bias] = head_of(*net_, now);
   auto in = std::make_shared<tensor_map>();
   in->put("features", features.contiguous());
@@ -189,7 +189,7 @@ compute_job prototype_proxy::scoring(const round_place& place, const old_model& 
   in->put("head", head.contiguous());
   in->put("bias", bias.contiguous());
   in->put("noise_as_printed", at::tensor(std::int64_t{with_.noise_as_printed}, at::kLong));
-  in->put("noise_scale", at::tensor(scale_, at::kDouble));
+  in->put("noise_scale", at::tensor(omega_.scale, at::kDouble));
   in->put("noise_copies", at::tensor(with_.augments ? noisy_copies : 0, at::kLong));
   in->put("seed", at::tensor(static_cast<std::int64_t>(seed_), at::kLong));
   in->put("round", at::tensor(std::int64_t{place.round.value}, at::kLong));
@@ -231,7 +231,8 @@ void prototype_proxy::persist(archive& state) {
   state(pool_)(images_)(labels_);
   persist_model(state, models_.chosen.before);
   persist_model(state, models_.chosen.latest);
-  state(models_.best)(tasks_)(rounds_)(classes_seen_)(scale_)(scaled_classes_)(starts_)(ends_)(failed_);
+  state(models_.best)(tasks_)(rounds_)(classes_seen_)(starts_)(ends_)(failed_);
+  state(omega_.scale)(omega_.scale_before)(omega_.classes)(omega_.classes_before);
 }
 
 } // namespace mneme

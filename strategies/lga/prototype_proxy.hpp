@@ -14,13 +14,15 @@ enum compensating_draws : std::uint32_t {
   score_noise_draw,
   any_model_draw,
   encoder_draw,
+  perturbation_draw,
+  group_draw,
 };
 
 // -- how models are scored, in lga.cpp --------------------------------------------------------------------------------
 
 struct feature_noise {
-  /// Noise of feature i: N(0, v_i) times the scale, and its length at most 0.1 sum v (as printed); as released
-  /// N(0, v_i^2) times it, and its squared length at most that.
+  /// Noise of feature i, whose variance is v_i: of standard deviation sqrt v_i times the scale, and its length at most
+  /// 0.1 sum v (as printed); as released of standard deviation v_i^2 times it, its squared length at most 0.1 sum v^2.
   bool as_printed = true;
   double scale = 0.15; ///< omega
   std::int64_t copies = 5;
@@ -38,6 +40,15 @@ struct feature_noise {
 /// @param scale omega_(t-1) @param old_classes C_old; 0: nothing was before
 /// @param traces [C_new] float64, Tr(cov_c) / d
 [[nodiscard]] double next_noise_scale(double scale, std::int64_t old_classes, const at::Tensor& traces);
+/// omega over a run. Images of a task come in several rounds: whatever is learnt within it follows from omega and the
+/// classes as they were when it began, so that no class counts twice.
+struct running_scale {
+  double scale = 0.15, scale_before = 0.15;
+  std::int64_t classes = 0, classes_before = 0; ///< That `scale` and `scale_before` are means over.
+  void begin_task() { scale_before = scale, classes_before = classes; }
+  /// @param traces [L] float64: of all classes of the task that there are images of by now
+  void learn(const at::Tensor& traces);
+};
 
 /// The share of right answers of the head over noisy copies of the features; over the features themselves where `how`
 /// has no copies. @param head [C, D] weights @param bias [C]
@@ -59,6 +70,7 @@ struct proxy_options {
   bool augments = true;          ///< Models are scored on noisy copies of features.
   bool noise_as_printed = true;  ///< feature_noise
   bool running_scale = true;     ///< omega by eq. 12; else 0.15, and from the second task on a radius as released.
+  double noise_scale = 0.0;      ///< omega; 0: it is learnt.
   std::int64_t first_scored = 6; ///< Rounds of a task whose models are taken without a score.
   best_reset reset = best_reset::every_task;
   inversion_options inversion{};
@@ -123,8 +135,7 @@ private:
   std::int64_t tasks_ = 0;        // that were heard of: by gradients, or without them by the classes seen
   std::int64_t rounds_ = 0;       // since the last one
   std::int64_t classes_seen_ = 0; // by the model before
-  double scale_ = 0.15;           // omega
-  std::int64_t scaled_classes_ = 0;
+  running_scale omega_;
   std::vector<double> starts_, ends_; // objectives of all inversions
   std::int64_t failed_ = 0;
 };

@@ -15,8 +15,15 @@
 // client once. Where the paper is silent or says two things, ours:
 // - p images of each class and task, of all clients together; the scores are of theta_(t-1), as eq. 13 prints
 //   (`moment`), by norms of gradients of what is trained (`criterion`), on the images as they are;
-// - the loss covers the classes of tasks opened so far;
-// - in eq. 12, too, each task counts alike.
+// - the loss covers the classes of tasks opened so far (`loss_classes`);
+// - in eq. 12, too, each task counts alike (`replay`).
+//
+// The released program (github.com/obaidullahzaland/OSI-FL, bf60f74) trains the head of a pretrained ResNet-18 alone,
+// by SGD, with batch norms in training mode (`frozen_norm`), over all classes; it retains what has the largest loss
+// after the task under one random view each (`criterion`, `moment`, `score_view`), and counts all images alike: preset
+// "official". Left out: OSCAR-R's and OSCAR's rate, which falls where the loss stays, and OSCAR-R's momentum, which
+// lasts over tasks. Its federated baselines train one client a task and keep half of the old model: keep_share = 0.5.
+#include "strategies/osi_fl/held_back_loss.hpp"
 #include "strategies/osi_fl/osi_options.hpp"
 #include "strategies/osi_fl/retained_rows.hpp"
 #include "strategies/shared/exemplar_selection.hpp"
@@ -26,7 +33,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
-namespace mneme {
+namespace mneme::osi_fl_method {
 namespace {
 
 // Axes: K classes of an upload, E numbers of a condition, Z images of a client and class, N images of a task, P weights
@@ -36,7 +43,7 @@ using run_mode = osi_options::run_mode;
 using retention = osi_options::retention;
 using score_moment = osi_options::score_moment;
 
-enum draws : std::uint32_t { summary_draw = first_method_purpose, generation_draw, retention_draw };
+enum draws : std::uint32_t { summary_draw = first_method_purpose, generation_draw, retention_draw, score_view_draw };
 
 /// Images with their classes, as they travel to jobs.
 struct labelled_images {
@@ -104,7 +111,16 @@ public:
              .meaning = "training of the server as in the paper's table: Adam at 1e-3, decay 1e-4, 20 epochs, batches "
                         "of 256",
              .toml = "[training]\noptimizer = \"adam\"\nlearning_rate = 1e-3\nweight_decay = 1e-4\nepochs = 20\n"
-                     "batch = 256\n"}};
+                     "batch = 256\n"},
+            {.name = "official",
+             .meaning = "the server of the released program: the head of a pretrained net learns by SGD, what is kept "
+                        "has the largest loss after the task, all images count alike, answers are among all classes",
+             .toml = "[strategy]\ncriterion = \"loss\"\nmoment = \"after\"\nscore_view = \"augmented\"\n"
+                     "loss_classes = \"all\"\nfrozen_norm = \"batch\"\nreplay = \"concat\"\n"
+                     "penalty = \"tensor-means\"\nlambda = 0.01\n"
+                     "[model]\ntrainable = \"head\"\n"
+                     "[training]\noptimizer = \"sgd\"\nlearning_rate = 1e-3\nmomentum = 0.9\nepochs = 25\n"
+                     "batch = 32\naugment = \"resized-crop-flip\"\n[evaluation]\nmask = \"all\"\n"}};
   }
   diagnostics check(const method_setup& setup) const override { return with_.check(setup); }
   void prepare(const method_setup& setup) override;
@@ -200,6 +216,9 @@ private:
   [[nodiscard]] program_job generation(const at::Tensor& condition, const rng_key& stream) const;
   [[nodiscard]] labelled_images collected(const std::vector<program_output>& generated);
   [[nodiscard]] train_job training_job(const labelled_images& pool, const context& ctx, const round_place& place) const;
+  [[nodiscard]] class_range covered(const round_place& place) const;
+  [[nodiscard]] loss_ref objective(const round_place& place) const;
+  [[nodiscard]] augmentation_kind view() const;
   [[nodiscard]] std::vector<std::int64_t> sizes_kept() const;
   [[nodiscard]] std::int64_t held_bytes(const labelled_images& fresh) const;
   task<std::vector<std::int64_t>> chosen(server_context& ctx, const round_place& place, const labelled_images& fresh,
@@ -278,11 +297,12 @@ std::int64_t osi_server::held_bytes(const labelled_images& fresh) const {
 }
 
 } // namespace
+} // namespace mneme::osi_fl_method
 
 // -- the global model (eqs. 11, 12, 16) -------------------------------------------------------------------------------
 
 /// J_t = mean loss over new images + sum over tasks before of that over E_i (eq. 16), as a weight for each row.
-std::vector<float> weights_by_task(std::int64_t fresh, std::span<const std::int64_t> retained) {
+std::vector<float> mneme::weights_by_task(std::int64_t fresh, std::span<const std::int64_t> retained) {
   std::vector<std::int64_t> sizes{fresh};
   sizes.insert(sizes.end(), retained.begin(), retained.end());
   std::erase(sizes, 0);
@@ -296,18 +316,34 @@ std::vector<float> weights_by_task(std::int64_t fresh, std::span<const std::int6
   return weights;
 }
 
+namespace mneme::osi_fl_method {
 namespace {
 
 /// Training on the new images alone (eq. 11), on all of every task, from the initial model (eq. 12), or on what is
 /// retained beside the new ones (eq. 16), by the scenario's training.
 train_job osi_server::training_job(const labelled_images& pool, const context& ctx, const round_place& place) const {
   constexpr client_id server_itself{std::numeric_limits<std::uint32_t>::max()};
-  return {.net = setup_.net,
-          .start = with_.keeps_everything() ? setup_.initial : weights_only(weights_),
-          .samples = ctx.rows_of(pool.images, pool.labels),
-          .objective = with_.mode == run_mode::oscar_r ? proximal_objective(with_.lambda) : cross_entropy_objective(),
-          .options = options_for_round(setup_.training, setup_.trainable, place.opened, 0, 1),
-          .stream = {.seed = setup_.seed, .client = server_itself, .task = place.task}};
+  train_job job{.net = setup_.net,
+                .start = with_.keeps_everything() ? setup_.initial : weights_only(weights_),
+                .samples = ctx.rows_of(pool.images, pool.labels),
+                .objective = objective(place),
+                .options = options_for_round(setup_.training, setup_.trainable, covered(place), 0, 1),
+                .stream = {.seed = setup_.seed, .client = server_itself, .task = place.task}};
+  job.options.statistics_move = with_.norm == osi_options::frozen_norm::batch;
+  return job;
+}
+
+class_range osi_server::covered(const round_place& place) const {
+  return with_.classes == osi_options::loss_classes::all ? class_range{0, setup_.classes} : place.opened;
+}
+
+/// OSCAR-R holds the model back: by lambda / 2 |w - w_(t-1)|^2, or as released, and then not in the first task.
+loss_ref osi_server::objective(const round_place& place) const {
+  if (with_.mode != run_mode::oscar_r)
+    return cross_entropy_objective();
+  if (with_.penalty == osi_options::change_penalty::sum)
+    return proximal_objective(with_.lambda);
+  return place.task.value == 0 ? cross_entropy_objective() : held_back_by_tensor(*setup_.net, with_.lambda);
 }
 
 task<void> osi_server::close_round(server_context& ctx, const round_place& place) {
@@ -340,12 +376,13 @@ task<void> osi_server::close_round(server_context& ctx, const round_place& place
 }
 
 } // namespace
+} // namespace mneme::osi_fl_method
 
 // -- what is retained (eqs. 13-15) ------------------------------------------------------------------------------------
 
 /// E_t,k = arg max of the summed scores over subsets of p images (eq. 14), and their union over the classes (eq. 15).
-std::vector<std::int64_t> retained_rows(std::span<const double> scores, std::span<const std::int64_t> labels,
-                                        std::int64_t count) {
+std::vector<std::int64_t> mneme::retained_rows(std::span<const double> scores, std::span<const std::int64_t> labels,
+                                               std::int64_t count) {
   MNEME_CHECK(scores.size() == labels.size(), scores.size(), labels.size());
   std::map<std::int64_t, std::vector<std::int64_t>> by_label;
   for (std::int64_t row = 0; row < std::ssize(labels); ++row)
@@ -361,6 +398,7 @@ std::vector<std::int64_t> retained_rows(std::span<const double> scores, std::spa
   return chosen;
 }
 
+namespace mneme::osi_fl_method {
 namespace {
 
 /// Cross-entropy of each row over the open classes.
@@ -383,6 +421,11 @@ std::vector<std::int64_t> herded(const at::Tensor& features, const std::vector<s
   return chosen;
 }
 
+/// How images are shown to the model that judges them.
+augmentation_kind osi_server::view() const {
+  return with_.view == osi_options::score_view::augmented ? setup_.training.augment : augmentation_kind::none;
+}
+
 /// E_t (eqs. 13-15): positions within `fresh`. Scores are lengths of gradients, |d loss / d theta| (eq. 13), or what
 /// `criterion` puts in their place.
 task<std::vector<std::int64_t>> osi_server::chosen(server_context& ctx, const round_place& place,
@@ -399,7 +442,8 @@ task<std::vector<std::int64_t>> osi_server::chosen(server_context& ctx, const ro
     auto job = training_job(fresh, ctx, place);
     job.start = weights;
     job.objective = cross_entropy_objective();
-    job.options.augment = augmentation_kind::none;
+    job.options.augment = view();
+    job.options.statistics_move = false;
     job.options.epochs = 1;
     job.options.result = training_result::row_norms;
     auto measuring = ctx.train(std::move(job));
@@ -407,10 +451,12 @@ task<std::vector<std::int64_t>> osi_server::chosen(server_context& ctx, const ro
     co_return retained_rows(doubles_in(measured.row_norms), labels, with_.retained());
   }
   extract_job job{.net = setup_.net, .weights = weights, .samples = ctx.rows_of(fresh.images, fresh.labels)};
+  job.augment = view();
+  job.stream = {.seed = setup_.seed, .purpose = score_view_draw, .task = place.task};
   auto looking = ctx.extract(std::move(job));
   auto shown = co_await looking;
   if (with_.criterion == retention::loss)
-    co_return retained_rows(losses_of(shown, fresh.labels, place.opened), labels, with_.retained());
+    co_return retained_rows(losses_of(shown, fresh.labels, covered(place)), labels, with_.retained());
   co_return herded(shown.features.cpu(), labels, with_.retained());
 }
 
@@ -449,4 +495,4 @@ const strategy_registration line{
      .make = []() -> std::unique_ptr<strategy> { return std::make_unique<osi_fl>(); }}};
 
 } // namespace
-} // namespace mneme
+} // namespace mneme::osi_fl_method

@@ -9,9 +9,18 @@ diagnostics osi_options::check(const method_setup& setup) const {
     wrong.push_back({"model.name", fmt::format("'{}' has no head, so there is nothing to train; every other model has "
                                                "one",
                                                setup.net->identity())});
-  if (setup.tokens > 0)
-    wrong.push_back({"data.name", "the generator makes images, and the data are rows of tokens; expected images"});
+  if (setup.tokens > 0 || setup.scale.empty())
+    wrong.push_back(
+        {"data.name", "the generator makes images, and the data are rows of tokens or numbers; expected images"});
   const std::string once = ": a client speaks once in a task, which clients of the one before do again; expected ";
+  if (norm == frozen_norm::batch && setup.trainable == trainable_part::all)
+    wrong.push_back({"strategy.frozen_norm", "strategy.frozen_norm = \"batch\": nothing is frozen, so batch norms use "
+                                             "the step's statistics anyway; expected model.trainable = \"head\", or "
+                                             "\"running\""});
+  if (view == score_view::augmented && setup.training.augment == augmentation_kind::none)
+    wrong.push_back({"strategy.score_view", "strategy.score_view = \"augmented\": there is no augmentation to view "
+                                            "rows under; expected training.augment = \"resized-crop-flip\", or "
+                                            "\"plain\""});
   if (setup.transition == task_transition::staggered)
     wrong.push_back({"tasks.transition", "tasks.transition = \"staggered\"" + once + "\"round\""});
   if (setup.staying_share > 0.0)
@@ -26,7 +35,7 @@ diagnostics osi_options::check(const method_setup& setup) const {
                      "stands for; leave the key away"});
   if (!shape.empty() && (shape.size() != 2 || !captions()))
     wrong.push_back({"strategy.condition_shape", captions() ? "expected two numbers, tokens and numbers of each"
-                                                                  : "no effect without the modules of a captioner"});
+                                                            : "no effect without the modules of a captioner"});
   else if (captions())
     for (auto& finding : parts.check(setup, condition_numbers(), uses_diffusion_parts()))
       wrong.push_back(std::move(finding));
@@ -40,8 +49,7 @@ void osi_options::keys(key_table& table) {
                 {"oscar-r", run_mode::oscar_r},
                 {"oscar-il", run_mode::oscar_il}},
                "Selected images are retained; all are, and each task trains anew; the model is held back; nothing.");
-  table.choice("condition", condition,
-               {{"embed512", condition_kind::embed512}, {"sd77x768", condition_kind::sd77x768}},
+  table.choice("condition", condition, {{"embed512", condition_kind::embed512}, {"sd77x768", condition_kind::sd77x768}},
                "What a client sends of a class and the generator is told: 512 numbers, or 77 tokens of 768.");
   table.integers("condition_shape", shape, {.low = 1, .high = 100'000},
                  "Tokens, and numbers of each, of modules that have others than the condition's name says.");
@@ -55,8 +63,23 @@ void osi_options::keys(key_table& table) {
                "osi-fl: which are retained: those of the largest gradient or loss, any, or those near the class mean.");
   table.choice("moment", moment, {{"before", score_moment::before}, {"after", score_moment::after}},
                "osi-fl: the model that judges them: the one before the task was learnt, or after.");
+  table.choice("score_view", view, {{"plain", score_view::plain}, {"augmented", score_view::augmented}},
+               "osi-fl: how it is shown them: as they are, or one view each under training.augment, as released.");
+  table.added_later();
+  table.choice("loss_classes", classes, {{"opened", loss_classes::opened}, {"all", loss_classes::all}},
+               "Classes that the loss covers: those of tasks opened so far, or all of the run, as released.");
+  table.added_later();
+  table.choice(
+      "frozen_norm", norm, {{"running", frozen_norm::running}, {"batch", frozen_norm::batch}},
+      "model.trainable = \"head\": batch norms of the frozen net use their running statistics, or those of the "
+      "step, which move the running ones, as released.");
+  table.added_later();
   table.choice("replay", weighs_tasks, {{"eq16", true}, {"concat", false}},
                "Whether each earlier task weighs as much as the new one, or each image as much as any other.");
+  table.choice("penalty", penalty, {{"sum", change_penalty::sum}, {"tensor-means", change_penalty::tensor_means}},
+               "oscar-r: lambda / 2 |w - w_(t-1)|^2, or lambda times the sum over tensors of the mean squared change, "
+               "which leaves the first task free, as released.");
+  table.added_later();
   table.number("lambda", lambda, {.low = 0.0}, "oscar-r: weight of the penalty on changes of the model.");
   table.integer("images", generator.sampling.images, {.low = 1, .high = 100'000},
                 "Images made for each client and class.");

@@ -9,12 +9,20 @@ struct osi_options {
   enum class condition_kind : std::uint8_t { embed512, sd77x768 };
   enum class retention : std::uint8_t { gradient_norm, loss, random, herding };
   enum class score_moment : std::uint8_t { before, after };
+  enum class score_view : std::uint8_t { plain, augmented };
+  enum class loss_classes : std::uint8_t { opened, all };
+  enum class frozen_norm : std::uint8_t { running, batch };
+  enum class change_penalty : std::uint8_t { sum, tensor_means };
 
   run_mode mode = run_mode::osi_fl;
   condition_kind condition = condition_kind::embed512;
   std::int64_t p = 5;
   retention criterion = retention::gradient_norm;
   score_moment moment = score_moment::before;
+  score_view view = score_view::plain;
+  loss_classes classes = loss_classes::opened;
+  frozen_norm norm = frozen_norm::running;
+  change_penalty penalty = change_penalty::sum;
   bool weighs_tasks = true; // eq. 16; else all rows alike
   double lambda = 0.1;
   generator_settings generator{};

@@ -145,8 +145,8 @@ at::Tensor travelling_weights::complete(const at::Tensor& base, const tensor_map
 // -- server half ------------------------------------------------------------------------------------------------------
 
 averaging_server::averaging_server(const method_setup& setup)
-    : net_(setup.net), weighting_(setup.weighting), rounds_(setup.rounds), travelling_(setup.net, setup.trainable),
-      weights_(setup.initial->at(flat_weights)) {
+    : net_(setup.net), weighting_(setup.weighting), keep_share_(setup.keep_share), rounds_(setup.rounds),
+      travelling_(setup.net, setup.trainable), weights_(setup.initial->at(flat_weights)) {
   if (!travelling_.whole())
     frozen_ = weights_only(weights_);
 }
@@ -197,12 +197,18 @@ void averaging_server::fold_change(const delivery& in, double weight) {
     changes_[name].add(in.upload->at(name), start, scaled);
 }
 
-/// w = sum_k n_k w_k / sum_k n_k (McMahan et al., Algorithm 1), in float64 and delivery order.
+/// w = s w_old + (1 - s) sum_k n_k w_k / sum_k n_k (McMahan et al., Algorithm 1, where s = 0), sums in float64 and
+/// delivery order. As in OSI-FL's federated baselines a share s of the old model stays, running statistics included.
 tensor_map averaging_server::take_means() {
   tensor_map means;
-  for (auto& [name, sum] : sums_)
-    if (!sum.empty())
-      means.put(name, sum.take());
+  const auto present = keep_share_ > 0.0 ? travelling_.pick(weights_) : nullptr;
+  for (auto& [name, sum] : sums_) {
+    if (sum.empty())
+      continue;
+    auto mean = sum.take();
+    const auto* const old = present ? present->find(name) : nullptr; // what else uploads hold is the method's own
+    means.put(name, old ? mean.mul_(1.0 - keep_share_).add_(old->to(mean.device()), keep_share_) : mean);
+  }
   return means;
 }
 

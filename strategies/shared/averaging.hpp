@@ -104,6 +104,7 @@ private:
 
   model_ref net_;
   upload_weighting weighting_;
+  double keep_share_;
   rounds_section rounds_;
   travelling_weights travelling_;
   at::Tensor weights_;                             // [P]

@@ -2,6 +2,7 @@
 #include "runtime/base/check.hpp"
 #include <ATen/ATen.h>
 #include <algorithm>
+#include <numeric>
 namespace mneme {
 namespace {
 
@@ -12,22 +13,26 @@ std::vector<std::int64_t> nearest(const at::Tensor& rows, const at::Tensor& mean
   return {first, first + count};
 }
 
+enum class chosen_rows : std::uint8_t { are_out, come_again, add_nothing };
+constexpr std::int64_t wins_max = 1000; // of chosen_rows::add_nothing
+
 /// The next row is the one with which the mean of the chosen, (sum + f) / (k + 1), is nearest to the class mean. With
 /// v = (k + 1) mean - sum the distance is |v - f|, so one product with v ranks all rows.
-std::vector<std::int64_t> herded(const at::Tensor& rows, const at::Tensor& mean, std::int64_t count, bool again) {
+std::vector<std::int64_t> herded(const at::Tensor& rows, const at::Tensor& mean, std::int64_t count, chosen_rows rule) {
   std::vector<std::int64_t> chosen;
   const auto lengths = rows.square().sum(1); // [n]
   auto sum = at::zeros_like(mean);
   auto taken = at::zeros({rows.size(0)}, at::kBool);
-  for (std::int64_t k = 0; k < count; ++k) {
+  for (std::int64_t k = 0; std::ssize(chosen) < count && (k < wins_max || rule != chosen_rows::add_nothing); ++k) {
     const auto target = mean * static_cast<double>(k + 1) - sum;
     auto distances = lengths - 2.0 * at::mv(rows, target);
-    if (!again)
+    if (rule == chosen_rows::are_out)
       distances.masked_fill_(taken, std::numeric_limits<double>::infinity());
     const auto next = distances.argmin().item<std::int64_t>();
-    taken[next].fill_(true);
     sum += rows[next];
-    chosen.push_back(next);
+    if (rule != chosen_rows::add_nothing || !taken[next].item<bool>())
+      chosen.push_back(next);
+    taken[next].fill_(true);
   }
   return chosen;
 }
@@ -40,9 +45,22 @@ std::vector<std::int64_t> chosen_exemplars(const at::Tensor& features, std::int6
   const auto raw = features.cpu().to(at::kDouble);
   const auto rows = as_they_are ? raw : raw / raw.norm(2, {1}, true).clamp_min(1e-12);
   const auto mean = rows.mean(0);
-  const bool again = how == exemplar_choice::duplicates;
-  const auto chosen_count = again ? count : std::min(count, rows.size(0));
-  return how == exemplar_choice::rank ? nearest(rows, mean, chosen_count) : herded(rows, mean, chosen_count, again);
+  const auto places = std::min(count, rows.size(0));
+  switch (how) {
+  case exemplar_choice::greedy:
+    return herded(rows, mean, places, chosen_rows::are_out);
+  case exemplar_choice::rank:
+    return nearest(rows, mean, places);
+  case exemplar_choice::duplicates:
+    return herded(rows, mean, count, chosen_rows::come_again);
+  case exemplar_choice::repeats:
+    return herded(rows, mean, places, chosen_rows::add_nothing);
+  case exemplar_choice::first:
+    break;
+  }
+  std::vector<std::int64_t> chosen(static_cast<std::size_t>(places));
+  std::iota(chosen.begin(), chosen.end(), 0);
+  return chosen;
 }
 
 } // namespace mneme

@@ -165,6 +165,7 @@ void backbone_keys(key_table& table, std::string& layer, std::filesystem::path& 
 method_needs split_method::needs() const {
   return {.head = head_kind::none,
           .feature_folder = with_.feature_cache,
+          .frozen_net = true,
           .defaults = "[training]\nepochs = 3\nlearning_rate = 0.02\nmomentum = 0.9\nclip_norm = 5.0\n"};
 }
 

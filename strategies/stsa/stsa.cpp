@@ -10,7 +10,7 @@
 // Equations 7, 8, 10 and 11 are computed in statistics_sums.cpp, one accumulator for STSA and one for STSA-E.
 #include "runtime/base/triangle.hpp"
 #include "runtime/method/file_keys.hpp"
-#include "runtime/storage/safetensors.hpp"
+#include "runtime/storage/parameters.hpp"
 #include "runtime/training/ridge.hpp"
 #include "strategies/shared/averaging.hpp"
 #include "strategies/stsa/dummy_clients.hpp"
@@ -21,7 +21,7 @@
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/zeros.h>
 #include <algorithm>
-namespace mneme {
+namespace mneme::stsa_method {
 namespace {
 
 // Axes: D features of the net, M of its random features, C classes, c classes of a task, P dummy parts of a client.
@@ -307,6 +307,7 @@ method_needs stsa::needs() const {
   method_needs needed{.head = head_kind::cosine,
                       .round_barrier = true, // statistics of all clients, each once
                       .feature_folder = with_.feature_cache,
+                      .frozen_net = with_.adaptation == adaptation_kind::none,
                       .defaults = "[strategy]\nweighting = \"uniform\"\n"};
   if (with_.estimated() && with_.split == dummy_split::file)
     needed.row_marks = {.name = "dummy", .below = with_.dummies};
@@ -412,6 +413,7 @@ weight_decay = 5e-4
 augment = "crop-flip-jitter"
 )";
   const std::string paper = "readout = \"linear\"\nkappa = \"total\"\nclamp_b = false\n";
+  const std::string official = "readout = \"cosine\"\nkappa = \"total\"\nclamp_b = true\n";
   const std::string transformer = R"([strategy]
 adaptation_rounds = 10
 projection_width = 1250
@@ -426,11 +428,16 @@ momentum = 0.9
 weight_decay = 5e-4
 )";
   const auto with = [](std::string base, const std::string& keys) { return base.insert(base.find('\n') + 1, keys); };
-  return {{"paper", "ResNet-18 as in the paper: linear read-out, kappa over all dummy clients", with(residual, paper)},
-          {"paper-vit", "ViT as in the paper: 1,250 random features, ridge 1e6, 10 dummy clients",
-           with(transformer, paper)},
-          {"official", "ResNet-18 as in the public code: cosine read-out, negative coefficients clamped",
-           with(residual, "readout = \"cosine\"\nkappa = \"total\"\nclamp_b = true\n")}};
+  return {
+      {"paper", "ResNet-18 as in the paper: linear read-out, kappa over all dummy clients", with(residual, paper)},
+      {"paper-vit", "ViT as in the paper: 1,250 random features, ridge 1e6, 10 dummy clients",
+       with(transformer, paper)},
+      {"official", "ResNet-18 as in the public code: cosine read-out, negative coefficients clamped",
+       with(residual, official)},
+      {"official-vit",
+       "ViT as in the public code's main.py, read by cosine, negative coefficients clamped; its 5 dummy clients are "
+       "dummies = 5, here the paper's 10",
+       with(transformer, official)}};
 }
 
 const strategy_registration line{
@@ -439,4 +446,4 @@ const strategy_registration line{
      .make = []() -> std::unique_ptr<strategy> { return std::make_unique<stsa>(); }}};
 
 } // namespace
-} // namespace mneme
+} // namespace mneme::stsa_method

@@ -14,7 +14,17 @@ inline std::unique_ptr<model_kind> kind_of(const std::string& name) {
   FAIL("no model is called " << name);
   return nullptr;
 }
-/// Words and numbers by key, as a scenario's [model] gives them.
+/// "a, b" as a list.
+inline std::vector<std::string> listed_texts(const std::string& text) {
+  std::vector<std::string> texts;
+  for (std::size_t at = 0; at <= text.size();) {
+    const auto end = std::min(text.find(", ", at), text.size());
+    texts.push_back(text.substr(at, end - at));
+    at = end + 2;
+  }
+  return texts;
+}
+/// Words, numbers and lists of texts by key, as a scenario's [model] gives them.
 using model_keys = std::vector<std::pair<std::string, std::string>>;
 inline std::unique_ptr<model_kind> kind_with(const std::string& name, const model_keys& chosen) {
   auto kind = kind_of(name);
@@ -26,6 +36,8 @@ inline std::unique_ptr<model_kind> kind_with(const std::string& name, const mode
     REQUIRE(found);
     if (found->chosen)
       found->chosen(value);
+    else if (auto* const texts = std::get_if<std::vector<std::string>*>(&found->target))
+      **texts = listed_texts(value);
     else
       *std::get<std::int64_t*>(found->target) = std::stoll(value);
   }

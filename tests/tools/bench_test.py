@@ -294,7 +294,8 @@ class Run(unittest.TestCase):
     def test_unknown_names_are_bad_usage(self):
         done = self.run_bench("b4")
         self.assertEqual(done.returncode, 2)
-        self.assertIn("no benchmark is called 'b4'; there are b1, b2, b2c, b3, b5, b6, b7, b9, b11, b12", done.stderr)
+        self.assertIn("no benchmark is called 'b4'; there are b1, b2, b2c, b3, b5, b6, b7, b9, b11, "
+                      "b12, b13", done.stderr)
 
 
 if __name__ == "__main__":

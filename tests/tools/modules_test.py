@@ -131,7 +131,7 @@ class Modules(unittest.TestCase):
         self.refused(content[:at] + bytes([content[at] ^ 1]) + content[at + 1:], "has another checksum than the")
 
     def test_archives_that_cannot_be_are_refused(self):
-        self.refused(bomb(), "would unpack to 1073741824 bytes; at most 67108864 bytes of code are taken")
+        self.refused(bomb(), "would unpack to 1073741824 bytes; at most 67108864 bytes are taken")
         self.refused(overlapping(), "'archive/a' is called 'archive/b' in the archive's directory")
         self.refused(b"", "net.pt")
         self.refused(b"\x80\x02}q\x00.", "the file is one of torch.save")

@@ -202,6 +202,20 @@ def cores_figures(measured, wanted):
             "verdicts": verdicts}
 
 
+def portable_figures(measured, wanted):
+    """The result of B13. measured: {workload: {"machine" | "AVX2" | "portable": samples}}"""
+    lines, verdicts, digests = [], [], {}
+    for name, by_arithmetic in measured.items():
+        digests[name] = same_digest(by_arithmetic["portable"], f"b13, {name}")
+        for arithmetic, samples in by_arithmetic.items():
+            lines.append(contender(f"{name}, {arithmetic}", samples))
+        for other, share in (("machine", wanted.PORTABLE_SHARE), ("AVX2", wanted.PORTABLE_SHARE_OF_AVX2)):
+            gain = ratio(by_arithmetic["portable"], by_arithmetic[other], "cpu_rate")
+            verdicts.append(at_least(f"{name}: portable to {other}", gain, share))
+    return {"name": "b13", "title": wanted.PORTABLE_TITLE, "rate": "cpu_rate", "contenders": lines,
+            "run_digest": digests, "verdicts": verdicts}
+
+
 def link_samples(links, bytes_each):
     """Client-rounds per second whose uploads a link carries."""
     return [{"cpu_rate": link["bytes_per_second"] * link["wall_seconds"] / link["cpu_seconds"] / bytes_each,

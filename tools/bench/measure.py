@@ -24,6 +24,7 @@ class Bench:
 
     def __init__(self, root, programs, quick, repeat, say):
         self.root, self.programs, self.quick, self.repeat, self.say = root, programs, quick, repeat, say
+        self.environment = None  # of the programs; None: this process's
 
     def choose(self, thorough, quick):
         return quick if self.quick else thorough
@@ -32,7 +33,7 @@ class Bench:
 
     def output_of(self, program, *arguments):
         command = [os.path.join(self.programs, program), *map(str, arguments)]
-        done = subprocess.run(command, cwd=self.root, capture_output=True, text=True)
+        done = subprocess.run(command, cwd=self.root, capture_output=True, text=True, env=self.environment)
         if done.returncode != 0:
             raise Failure(f"{' '.join(command)}\nended with {done.returncode}: {done.stdout}{done.stderr}")
         return done.stdout
@@ -177,24 +178,25 @@ class Bench:
                     samples.append(figures.program_sample(json.loads(printed)))
         return figures.programs_figures(measured, workloads)
 
+    def sample(self, name, overrides=(), options=()):
+        """A sample of ours on a workload, or on a net of NODES_NETS."""
+        if name in workloads.TRAINING:
+            return self.our_training(workloads.TRAINING[name], overrides=overrides, options=options)
+        scenario, own, rounds, quick_rounds = workloads.NODES_NETS[name]
+        return figures.our_sample(*(self.summary(scenario, n, 1, (*own, *overrides), options)
+                                    for n in self.choose(rounds, quick_rounds)))
+
     def nodes(self):
         """B11. The node is killed after each run: its lines are not read."""
-        def sample(name, options=()):
-            if name in workloads.TRAINING:
-                return self.our_training(workloads.TRAINING[name], options=options)
-            scenario, overrides, rounds, quick_rounds = workloads.NODES_NETS[name]
-            return figures.our_sample(*(self.summary(scenario, n, 1, overrides, options)
-                                        for n in self.choose(rounds, quick_rounds)))
-
         measured = {name: {"alone": [], "node": []} for name in (*workloads.NODES, *workloads.NODES_NETS)}
         links = {name: {"plain": [], "TLS": []} for name in measured}
         seconds = self.choose(LOOP_SECONDS, LOOP_QUICK_SECONDS)
         for turn in range(self.repeat):
             self.say(f"b11: {turn + 1} of {self.repeat}")
             for name, samples in measured.items():
-                samples["alone"].append(sample(name))
+                samples["alone"].append(self.sample(name))
                 with self.node() as address:
-                    samples["node"].append(sample(name, ("--nodes", address)))
+                    samples["node"].append(self.sample(name, options=("--nodes", address)))
                 mib = workloads.message_mib(samples["alone"][-1]["upload_bytes"])
                 for kind, found in links[name].items():
                     words = ["--tls"] if kind == "TLS" else []
@@ -216,10 +218,25 @@ class Bench:
         figures.agree(norms, SAME_WORK if work.hidden else SAME_WORK_DROPOUT)
         return figures.device_figures(work, samples, device)
 
+    def portable(self):
+        """B13."""
+        ways = {"machine": ((), {}), "AVX2": ((), workloads.AVX2),
+                "portable": (('worker.arithmetic="portable"',), {})}
+        measured = {name: {way: [] for way in ways} for name in workloads.PORTABLE}
+        for turn in range(self.repeat):
+            self.say(f"b13: {turn + 1} of {self.repeat}")
+            for name, by_way in measured.items():
+                for way, (overrides, variables) in ways.items():
+                    self.environment = {**os.environ, **variables}
+                    by_way[way].append(self.sample(name, overrides))
+        self.environment = None
+        return figures.portable_figures(measured, workloads)
+
     def measure(self, name, device=None):
         if device:
             return self.on_device(workloads.TRAINING[name], device)
         if name in workloads.TRAINING:
             return self.training(workloads.TRAINING[name])
         return {"b3": self.no_op, "b5": self.no_wait, "b6": self.buffered, "b7": self.cores,
-                "b9": self.programs_stacked, "b11": self.nodes, "b12": self.observers}[name]()
+                "b9": self.programs_stacked, "b11": self.nodes, "b12": self.observers,
+                "b13": self.portable}[name]()

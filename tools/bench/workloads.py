@@ -134,7 +134,14 @@ NO_OBSERVERS = ("enrolment.initial=10",)
 OBSERVERS_ROUNDS, OBSERVERS_QUICK_ROUNDS = (10, 510), (5, 25)
 OBSERVER_MICROSECONDS = 200.0  # of CPU
 
-ALL = ("b1", "b2", "b2c", "b3", "b5", "b6", "b7", "b9", "b11", "b12")
+# B13: the same runs in portable arithmetic, and in the machine's where libraries are told that it has AVX2 at most.
+PORTABLE_TITLE = "B13: portable arithmetic to the machine's"
+PORTABLE = ("b1", "b2", "b2c", "resnet18")
+PORTABLE_SHARE, PORTABLE_SHARE_OF_AVX2 = 0.6, 0.9
+AVX2 = {"MNEME_KERNELS": "avx2", "ATEN_CPU_CAPABILITY": "avx2", "MKL_ENABLE_INSTRUCTIONS": "AVX2",
+        "ONEDNN_MAX_CPU_ISA": "AVX2"}
+
+ALL = ("b1", "b2", "b2c", "b3", "b5", "b6", "b7", "b9", "b11", "b12", "b13")
 
 
 def message_mib(upload_bytes):

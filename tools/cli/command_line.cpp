@@ -16,9 +16,12 @@ namespace {
 struct command_line {
   run_arguments run{};
   resume_arguments resume{};
+  verify_arguments verify{};
+  diff_arguments diff{};
   serve_arguments serve{};
   sweep_arguments sweep{};
   validate_arguments validate{};
+  calibrate_arguments calibrate{};
   compare_arguments compare{};
   report_arguments report{};
   new_arguments made{};
@@ -26,30 +29,37 @@ struct command_line {
   std::string shell{};
   std::string topic{}; // for the help of help only
   bool examined_as_json = false;
+  std::vector<std::string> examined_data{};
   CLI::App app{"mneme simulates federated continual learning.", "mneme"};
   CLI::App *run_command, *resume_command, *validate_command, *list_command, *doctor_command, *help_command;
-  CLI::App* node_command;
+  CLI::App *node_command, *calibrate_command, *verify_command, *diff_command;
   CLI::App *sweep_command, *compare_command, *report_command, *new_command, *schema_command, *completion_command;
 
   command_line() {
     app.set_version_flag("--version", "mneme " MNEME_VERSION);
     run_command = app.add_subcommand("run", "Run scenarios, one after another.");
     resume_command = app.add_subcommand("resume", "Go on with a run that was interrupted, killed or failed.");
+    verify_command = app.add_subcommand("verify", "Run again what a run directory holds, and compare the digests.");
+    diff_command = app.add_subcommand("diff", "Tell where two runs begin to differ, and what was not alike for them.");
     node_command = app.add_subcommand("node", "Compute clients of runs that other processes began.");
     sweep_command = app.add_subcommand("sweep", "Run a grid of scenarios, keys and seeds; done runs are not repeated.");
     compare_command = app.add_subcommand("compare", "Tables of runs: means over seeds, intervals, differences, ranks.");
     report_command = app.add_subcommand("report", "Write an HTML page with tables and figures of runs.");
     validate_command = app.add_subcommand("validate", "Check scenarios and their data without running them.");
+    calibrate_command = app.add_subcommand(
+        "calibrate", "Measure how fast this machine trains a scenario's net, and write it as a device profile.");
     list_command = app.add_subcommand("list", "List what there is: " + joined_by_comma(listed_things()) + ".");
     new_command = app.add_subcommand("new", "Write a commented scenario of a method on a data set.");
     schema_command = app.add_subcommand("schema", "Print a JSON schema of scenarios, for editors.");
     completion_command = app.add_subcommand("completion", "Print what a shell needs to complete commands and keys.");
-    doctor_command =
-        app.add_subcommand("doctor", "Tell what this machine computes with, and check that it gives equal bits.");
+    doctor_command = app.add_subcommand(
+        "doctor", "Tell what this machine computes with, and check that it gives equal bits; or what is read of data.");
     help_command =
         app.add_subcommand("help", "Explain a command, a section of a scenario, a strategy, a model or a key.");
     bind_run();
     bind_resume();
+    bind_verify();
+    bind_diff();
     bind_node();
     bind_sweep();
     bind_compare();
@@ -58,7 +68,13 @@ struct command_line {
     bind_new();
     completion_command->add_option("SHELL", shell, "bash, zsh or fish.")->type_name("");
     bind_validate();
+    bind_calibrate();
     doctor_command->add_flag("--json", examined_as_json, "Print one JSON object.");
+    doctor_command
+        ->add_option("DATA", examined_data,
+                     "Tell what is read of these instead: a folder of pictures, a file of arrays (.npz, .safetensors, "
+                     ".npy), a table (.csv), or the data of a scenario (.toml).")
+        ->type_name("...");
     help_command->add_option("TOPIC", topic, "What to explain; without it, an overview.")->type_name("");
     for (auto* command : app.get_subcommands({}))
       command->allow_extras();
@@ -95,17 +111,49 @@ private:
     to.add_option("--out", run.out, "Folder of the run, which must not exist; of several scenarios, DIR/NAME.")
         ->type_name("DIR");
     bind_running(to, run);
-    to.add_flag("--trace", run.trace, "Write events.csv and partition.csv, too.");
+    to.add_flag("--trace", run.trace, "Write events.csv, deliveries.csv and partition.csv, too.");
+    bind_values(to, run.values_round);
     to.add_flag("--tensorboard", run.tensorboard, "Write an event file for TensorBoard, too.");
   }
   void bind_resume() {
     resume_command->add_option("RUN_DIR", resume.folders, "Folder of the run, as mneme run made it.")->type_name("");
     bind_running(*resume_command, resume);
   }
+  void bind_verify() {
+    auto& to = *verify_command;
+    to.add_option("RUN_DIR", verify.folders, "Folder of the run, as mneme run made it.")->type_name("");
+    to.add_option("--threads", verify.threads, "Threads, and workers where worker.count is 0; default: one per core.")
+        ->type_name("N");
+    to.add_option("--digest", verify.digest,
+                  "The run digest to expect, or its first digits, as a paper has them; default: that of the run.")
+        ->type_name("HEX");
+    to.add_option("--keep", verify.keep, "Keep the repeated run in this new folder.")->type_name("DIR");
+    to.add_flag("--trace", verify.trace, "As of mneme run; without it, as the run had it.");
+    bind_values(to, verify.values_round);
+    to.add_flag("--quiet", verify.quiet, "Print nothing but differences.");
+  }
+  void bind_diff() {
+    auto& to = *diff_command;
+    to.add_option("RUN_A RUN_B", diff.folders, "Folders of two runs.")->type_name("");
+    auto* again = to.add_flag("--again", diff.again,
+                              "Where the folders do not tell which element differs, repeat both runs on this machine.");
+    to.add_option("--threads", diff.threads, "Threads of the repeated runs; default: one per core.")
+        ->type_name("N")
+        ->needs(again);
+  }
+  static void bind_values(CLI::App& to, std::int64_t& into) {
+    to.add_option("--round", into,
+                  "Write what is delivered in this round, and the model after it, to values/round_N.safetensors.")
+        ->type_name("N")
+        ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
+  }
   void bind_node() {
     auto& to = *node_command;
     to.add_option("--listen", serve.listen, "Where runs find this node.")->type_name("HOST:PORT");
     to.add_option("--threads", serve.threads, "Workers; default: one per core.")->type_name("N");
+    to.add_option("--arithmetic", serve.arithmetic, "machine or portable: that of the runs (worker.arithmetic).")
+        ->type_name("WORD")
+        ->check(CLI::IsMember({"machine", "portable"}));
     to.add_option("--metrics-port", serve.metrics_port, "Figures for Prometheus, on 127.0.0.1; 0: any free port.")
         ->type_name("PORT");
     to.add_flag("--native-code", serve.native_code,
@@ -141,6 +189,8 @@ private:
         ->check(CLI::Range(1, 4096));
     to.add_flag("--dry-run", sweep.dry,
                 "Only print the runs and what would become of each, once each point was checked.");
+    to.add_option("--slurm", sweep.slurm, "Only write a script for sbatch, a job array of the runs that are not done.")
+        ->type_name("FILE");
     auto* quiet = to.add_flag("--quiet", sweep.quiet, "Print nothing but failures.");
     to.add_flag("--json", sweep.json, "Print a JSON object per line.")->excludes(quiet);
   }
@@ -155,6 +205,18 @@ private:
                              "is played with the sizes of jobs and messages, FLOPs are counted on one row of the net, "
                              "and seconds are these at the rate of products measured here for a moment.");
     to.add_flag("--json", validate.json, "Print the costs of each scenario as a JSON object.")->needs(cost);
+  }
+  void bind_calibrate() {
+    auto& to = *calibrate_command;
+    to.add_option("SCENARIO", calibrate.scenarios, "A scenario file: its net, batch, optimizer and rows.")
+        ->type_name("");
+    to.add_option("--set", calibrate.settings, "Override a key: a TOML value, or a bare string.")
+        ->type_name("KEY=VALUE")
+        ->allow_extra_args(false);
+    to.add_option("-o,--out", calibrate.file, "The profile to write; default: stdout.")->type_name("FILE");
+    to.add_option("--seconds", calibrate.seconds, "About how long to measure; default: 6.")
+        ->type_name("S")
+        ->check(CLI::Range(0.1, 3600.0));
   }
   void bind_compare() {
     auto& to = *compare_command;
@@ -187,7 +249,9 @@ private:
     bind_where(to, report.where);
   }
   void bind_new() {
-    new_command->add_option("METHOD DATASET", made.names, "As mneme list strategies and datasets name them.")
+    new_command
+        ->add_option("METHOD DATASET", made.names,
+                     "As mneme list strategies and datasets name them, or a path to data of your own.")
         ->type_name("");
     new_command->add_option("-o,--out", made.file, "The file to write; default: stdout.")->type_name("FILE");
   }
@@ -260,8 +324,14 @@ int dispatch(const command_line& line) {
     return serve_nodes(line.serve);
   if (*line.resume_command)
     return resume_run(line.resume);
+  if (*line.verify_command)
+    return verify_run(line.verify);
+  if (*line.diff_command)
+    return diff_runs(line.diff);
   if (*line.validate_command)
     return validate_scenarios(line.validate);
+  if (*line.calibrate_command)
+    return calibrate_scenario(line.calibrate);
   if (*line.list_command)
     return list_things(line.list);
   if (*line.compare_command)
@@ -275,7 +345,8 @@ int dispatch(const command_line& line) {
   if (*line.schema_command)
     return print_schema();
   if (*line.doctor_command)
-    return examine(line.examined_as_json);
+    return line.examined_data.empty() ? examine(line.examined_as_json)
+                                      : examine_data(line.examined_data, line.examined_as_json);
   return bad_input("no command given; expected one of " + joined_by_comma(line.command_names()));
 }
 

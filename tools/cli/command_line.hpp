@@ -20,6 +20,7 @@ struct serve_arguments {
   std::string listen{}, status{}, keys{}; ///< One of them is given.
   std::string threads{};                  ///< Empty: one per core
   std::string metrics_port{};             ///< Empty: none
+  std::string arithmetic = "machine";     ///< Or "portable": that of the runs
   bool native_code = false;               ///< Compiled modules that runs send may be loaded.
   node_arguments on{};
 };
@@ -35,6 +36,7 @@ struct run_arguments {
   std::string serve{};                 ///< Port of the live report; empty: none
   std::string serve_token{};           ///< Empty: this machine alone is served
   node_arguments on{};
+  std::int64_t values_round = 0; ///< 0: none
   bool quiet = false, json = false, trace = false, tensorboard = false;
 };
 
@@ -47,6 +49,21 @@ struct resume_arguments {
   bool quiet = false, json = false;
 };
 
+/// `mneme verify RUN_DIR [--threads N] [--digest HEX] [--keep DIR] [--trace] [--round N] [--quiet]`
+struct verify_arguments {
+  std::vector<std::string> folders{};
+  std::string threads{}, digest{}, keep{}; ///< Empty: one per core; that of the run; nothing is kept
+  std::int64_t values_round = 0;           ///< 0: none
+  bool trace = false, quiet = false;
+};
+
+/// `mneme diff RUN_A RUN_B [--again [--threads N]]`
+struct diff_arguments {
+  std::vector<std::string> folders{};
+  std::string threads{}; ///< Empty: one per core
+  bool again = false;    ///< Both are repeated here where their folders do not tell the element.
+};
+
 /// `mneme validate SCENARIO... [--set KEY=VALUE]... [--cost [--json]]`
 struct validate_arguments {
   std::vector<std::string> scenarios{};
@@ -55,8 +72,16 @@ struct validate_arguments {
   bool json = false;                   ///< A JSON object per scenario, if it is well.
 };
 
+/// `mneme calibrate SCENARIO [-o FILE] [--set KEY=VALUE]... [--seconds S]`
+struct calibrate_arguments {
+  std::vector<std::string> scenarios{};
+  std::vector<std::string> settings{}; ///< "KEY=VALUE"
+  std::string file{};                  ///< "": stdout
+  double seconds = 6.0;                ///< About so long it measures.
+};
+
 /// `mneme sweep SCENARIO... [--over KEY=V1,V2]... [--set KEY=VALUE]... [--seeds 1-5] [--out DIR] [--jobs N]
-/// [--threads N] [--quiet|--json]`
+/// [--threads N] [--slurm FILE] [--quiet|--json]`
 struct sweep_arguments {
   std::vector<std::string> scenarios{}; ///< Or a file with a [sweep] table.
   std::vector<std::string> over{};      ///< "KEY=V1,V2"
@@ -66,6 +91,7 @@ struct sweep_arguments {
   std::int64_t jobs = 0;                ///< Runs at a time; 0: one per core
   std::int64_t threads = 0;             ///< Threads of each run; 0: the cores shared out
   bool dry = false;                     ///< Only say what would run.
+  std::string slurm{};                  ///< Only write this script, a job array for Slurm; "": run.
   bool quiet = false, json = false;
 };
 
@@ -113,7 +139,10 @@ struct list_arguments {
 [[nodiscard]] int sweep_scenarios(const sweep_arguments& arguments);
 [[nodiscard]] int serve_nodes(const serve_arguments& arguments);
 [[nodiscard]] int resume_run(const resume_arguments& arguments);
+[[nodiscard]] int verify_run(const verify_arguments& arguments);
+[[nodiscard]] int diff_runs(const diff_arguments& arguments);
 [[nodiscard]] int validate_scenarios(const validate_arguments& arguments);
+[[nodiscard]] int calibrate_scenario(const calibrate_arguments& arguments);
 [[nodiscard]] int compare_folders(const compare_arguments& arguments);
 [[nodiscard]] int report_runs(const report_arguments& arguments);
 [[nodiscard]] int new_scenario(const new_arguments& arguments);
@@ -126,6 +155,8 @@ struct list_arguments {
 [[nodiscard]] int print_schema();
 /// `mneme doctor [--json]`: the machine, and whether it gives equal bits; exit_failed where it does not.
 [[nodiscard]] int examine(bool json);
+/// `mneme doctor [--json] DATA...`: what is read there; exit_bad_input where something is wrong with it.
+[[nodiscard]] int examine_data(const std::vector<std::string>& paths, bool as_json);
 /// A section, method, model or key; commands are explained by their own options.
 [[nodiscard]] int explain(const std::string& topic, const std::vector<std::string>& commands);
 

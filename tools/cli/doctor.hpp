@@ -1,7 +1,7 @@
 /// doctor: a report on this machine, and what can be said of equal bits on it.
 #pragma once
 #include "runtime/training/equal_bits.hpp"
-#include "tools/cli/machine.hpp"
+#include "tools/cli/doctor_facts.hpp"
 namespace mneme {
 
 /// All that `mneme doctor` says.

@@ -18,6 +18,8 @@ void print_section(const section& group) {
     std::printf("[%s]\n%s\n\n", group.name.c_str(), group.meaning.c_str());
   for (const auto& key : group.keys.all())
     print_key(key);
+  if (!group.details.empty())
+    std::printf("\n%s\n", group.details.c_str());
 }
 
 /// A method or a model: its summary and its own keys.

@@ -1,6 +1,7 @@
 #include "runtime/data/data_sources.hpp"
 #include "runtime/method/strategy.hpp"
 #include "runtime/models/model.hpp"
+#include "runtime/scenario/device_profiles.hpp"
 #include "runtime/scenario/read.hpp"
 #include "runtime/scenario/sections.hpp"
 #include "tools/cli/messages.hpp"
@@ -48,9 +49,21 @@ std::vector<listed> scenarios() {
   std::vector<listed> rows;
   std::error_code failed;
   for (fs::recursive_directory_iterator at("scenarios", failed), end; !failed && at != end; at.increment(failed))
-    if (at->path().extension() == ".toml" && at->is_regular_file(failed))
+    if (at->path().filename() == "devices" && at->is_directory(failed)) // profiles, which are no scenarios
+      at.disable_recursion_pending();
+    else if (at->path().extension() == ".toml" && at->is_regular_file(failed))
       rows.push_back({at->path().string(), title_of(at->path())});
   std::sort(rows.begin(), rows.end(), [](const listed& a, const listed& b) { return a.name < b.name; });
+  return rows;
+}
+
+std::vector<listed> devices() {
+  std::vector<listed> rows;
+  std::vector<problem> ignored; // of profiles that this program was built with
+  for (const auto& entry : device_catalogue()) {
+    const auto profile = profile_of_text(entry.name, entry.text, ignored);
+    rows.push_back({entry.name, profile.title + (profile.link ? " (links)" : "")});
+  }
   return rows;
 }
 
@@ -59,6 +72,8 @@ std::vector<listed> rows_of(const std::string& text) {
     return with_keys(strategies());
   if (text == "models")
     return with_keys(models());
+  if (text == "devices")
+    return devices();
   if (text == "datasets")
     return datasets();
   return text == "partitions" ? partitions() : scenarios();
@@ -89,7 +104,8 @@ void print_markdown(const std::string& text, const std::vector<listed>& rows) {
 } // namespace
 
 const std::vector<std::string>& listed_things() {
-  static const std::vector<std::string> things{"strategies", "models", "datasets", "partitions", "scenarios", "runs"};
+  static const std::vector<std::string> things{"strategies", "models",    "datasets", "partitions",
+                                               "devices",    "scenarios", "runs"};
   return things;
 }
 

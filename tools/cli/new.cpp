@@ -2,10 +2,12 @@
 #include "runtime/base/atomic_file.hpp"
 #include "runtime/data/data_sources.hpp"
 #include "runtime/method/strategy.hpp"
+#include "runtime/options/unit_text.hpp"
 #include "runtime/scenario/read.hpp"
 #include "runtime/scenario/sections.hpp"
 #include "tools/cli/messages.hpp"
 #include "tools/cli/output_file.hpp"
+#include "tools/cli/own_data.hpp"
 #include <algorithm>
 #include <fmt/format.h>
 #include <set>
@@ -104,6 +106,8 @@ std::string commented(const section& group, const std::set<std::string>& said) {
 /// Every key with what it takes, its meaning and its value; those that are not chosen here as comments.
 std::string scenario_text(new_scenario_choice made, const std::string& lead) {
   std::set<std::string> said{"title", "seed", "data.name", "strategy.name"};
+  if (const auto source = data_source_named(made.settings.data.name); source.is_own)
+    said.insert({source.own_file ? "data.file" : "data.root", "data.test_share"});
   for (const auto& [key, value] : made.choice)
     said.insert(key);
   made.settings.title = made.settings.strategy.name + " on " + made.settings.data.name;
@@ -132,7 +136,9 @@ diagnostics unknown_names(const new_arguments& arguments) {
   if (arguments.names.size() != 2)
     return {{"", "expected mneme new METHOD DATASET, as in mneme new fedprox mnist"}};
   check("strategy", arguments.names[0], strategies());
-  check("data set", arguments.names[1], data_sources());
+  if (std::error_code ignored;
+      !std::filesystem::exists(arguments.names[1], ignored) || !data_source_named(arguments.names[1]).name.empty())
+    check("data set", arguments.names[1], data_sources());
   std::error_code none;
   using kind = std::filesystem::file_type;
   const auto there = std::filesystem::status(arguments.file, none).type();
@@ -142,17 +148,46 @@ diagnostics unknown_names(const new_arguments& arguments) {
   return wrong;
 }
 
+/// A data set by its name, or a path of one's own.
+expected<own_data_look> looked_at_data(const std::string& word) {
+  own_data_look look;
+  look.section.name = word;
+  if (!data_source_named(word).name.empty()) {
+    look.rows = load_data(look.section, 1);
+    return look;
+  }
+  auto own = look_at_own_data(word);
+  if (!own)
+    return failed(word, "is neither a folder of pictures nor a file that ends with .npz, .safetensors, .npy or .csv");
+  if (!own->rows)
+    return tl::unexpected(own->rows.error());
+  return std::move(*own);
+}
+
+/// Lines of [data], as far as they lead to the rows.
+std::string lines_of(const data_section& data) {
+  auto text = fmt::format("name = \"{}\"\n", data.name);
+  if (!data.root.empty())
+    text += fmt::format("root = {}\n", in_quotes(data.root.string()));
+  if (!data.file.empty())
+    text += fmt::format("file = {}\n", in_quotes(data.file.string()));
+  if (data.test_share > 0.0)
+    text += fmt::format("test_share = {}\n", data.test_share);
+  return text;
+}
+
 } // namespace
 
 int new_scenario(const new_arguments& arguments) {
   if (const auto wrong = unknown_names(arguments); !wrong.empty())
     return print_errors(wrong);
   const passing_file file;
-  write_atomically(file.path(), fmt::format("[data]\nname = \"{}\"\n[strategy]\nname = \"{}\"\n", arguments.names[1],
-                                            arguments.names[0]));
-  data_section data;
-  data.name = arguments.names[1];
-  const auto rows = load_data(data, 1);
+  const auto look = looked_at_data(arguments.names[1]);
+  if (!look)
+    return print_errors(look.error());
+  const auto& rows = look->rows;
+  write_atomically(file.path(),
+                   fmt::format("[data]\n{}[strategy]\nname = \"{}\"\n", lines_of(look->section), arguments.names[0]));
   auto made = first_fitting(file.path(), [&](const scenario& settings) {
     return rows ? check_against_data(settings, &*rows) : diagnostics{};
   });

@@ -1,5 +1,6 @@
 #include "actors/run/node_service.hpp"
 #include "runtime/base/printable.hpp"
+#include "tools/cli/arithmetic.hpp"
 #include "tools/cli/interrupts.hpp"
 #include "tools/cli/messages.hpp"
 #include "tools/cli/run_options.hpp"
@@ -32,6 +33,10 @@ int serve(const serve_arguments& arguments) {
     wrong.push_back(metrics.error().front());
   if (!wrong.empty())
     return print_errors(wrong);
+  if (auto ready =
+          restart_for(arguments.arithmetic == "portable" ? arithmetic_kind::portable : arithmetic_kind::machine);
+      !ready)
+    return print_errors(ready.error());
   const auto served = serve_as_node({.listen = *address,
                                      .tls = tls_option(arguments.on),
                                      .threads = *threads,

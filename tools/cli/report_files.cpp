@@ -38,6 +38,11 @@ expected<reported_run> with_files(stored_run run, std::vector<std::string>& warn
   if (!classes)
     return tl::unexpected(classes.error());
   complete.classes = std::move(*classes);
+  const auto* const late = said_by(complete.run, "rounds.late");
+  auto activity = read_activity(folder, !late || *late != "keep");
+  if (!activity)
+    return tl::unexpected(activity.error());
+  complete.activity = std::move(*activity);
   return complete;
 }
 

@@ -1,3 +1,4 @@
+#include "tools/cli/arithmetic.hpp"
 #include "tools/cli/interrupts.hpp"
 #include "tools/cli/messages.hpp"
 #include "tools/cli/run_options.hpp"
@@ -15,6 +16,9 @@ int resume_run(const resume_arguments& arguments) {
   if (!shown)
     return print_errors(shown.error());
   const auto& folder = arguments.folders.front();
+  if (const auto read = read_scenario(std::filesystem::path(folder) / "scenario.toml", {}))
+    if (auto ready = restart_for(read->value.worker.arithmetic); !ready)
+      return print_errors(ready.error());
   run_options options{.threads = *threads,
                       .style = style_option(arguments.quiet, arguments.json),
                       .interrupts = &watch_interrupts(),

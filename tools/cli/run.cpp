@@ -3,6 +3,7 @@
 #include "runtime/study/stored_run.hpp"
 #include "runtime/study/sweep_request.hpp"
 #include "runtime/study/tensorboard_events.hpp"
+#include "tools/cli/arithmetic.hpp"
 #include "tools/cli/interrupts.hpp"
 #include "tools/cli/messages.hpp"
 #include "tools/cli/run_options.hpp"
@@ -76,6 +77,15 @@ std::vector<run_and_folder> planned_runs(const run_arguments& arguments, diagnos
   return runs;
 }
 
+/// All runs of a process have one arithmetic; for the portable one the process starts again.
+expected<void> arithmetic_of(const std::vector<run_and_folder>& runs) {
+  for (const auto& run : runs)
+    if (run.scenario.worker.arithmetic != runs.front().scenario.worker.arithmetic)
+      return failed("worker.arithmetic", "the scenarios of one command have one arithmetic; run those with \"machine\" "
+                                         "and those with \"portable\" one after the other");
+  return runs.empty() ? expected<void>() : restart_for(runs.front().scenario.worker.arithmetic);
+}
+
 /// What has been evaluated so far, for TensorBoard; a run that ended before has nothing to show.
 void write_tensorboard(const std::filesystem::path& folder) {
   const auto evaluations = read_evaluations(folder);
@@ -90,6 +100,8 @@ int run_scenarios(const run_arguments& arguments) {
   const auto runs = planned_runs(arguments, wrong);
   if (!wrong.empty())
     return print_errors(wrong);
+  if (auto ready = arithmetic_of(runs); !ready)
+    return print_errors(ready.error());
   const auto shown = serving_option(arguments.serve, arguments.serve_token);
   if (!shown)
     return print_errors(shown.error());
@@ -97,6 +109,7 @@ int run_scenarios(const run_arguments& arguments) {
   run_options options{.threads = *threads_option(arguments.threads),
                       .style = style_option(arguments.quiet, arguments.json),
                       .trace = arguments.trace,
+                      .values_round = arguments.values_round,
                       .interrupts = &interrupts,
                       .live = shown->view};
   if (const auto done = node_options(arguments.on, options); !done)

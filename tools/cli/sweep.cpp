@@ -6,6 +6,7 @@
 #include "runtime/study/sweep_plan.hpp"
 #include "tools/cli/forked_tasks.hpp"
 #include "tools/cli/interrupts.hpp"
+#include "tools/cli/job_array.hpp"
 #include "tools/cli/messages.hpp"
 #include "tools/cli/point_locks.hpp"
 #include "tools/cli/report_files.hpp"
@@ -95,6 +96,8 @@ public:
       return code;
     if (arguments_.dry)
       return show_plan();
+    if (!arguments_.slurm.empty())
+      return write_array();
     if (!pending_.empty()) {
       fs::create_directories(out_);
       locks_.emplace(out_);
@@ -156,6 +159,24 @@ private:
       const auto found = known.find(&planned);
       std::printf("%-7s  %s\n", found == known.end() ? "kept" : found->second, printable(planned.label).c_str());
     }
+    return exit_done;
+  }
+
+  /// The runs that are not done as a script for sbatch, instead of doing them here.
+  [[nodiscard]] int write_array() {
+    std::vector<array_point> points;
+    for (auto& run : pending_) {
+      if (run.folder.empty())
+        choose_folder(run);
+      points.push_back({run.plan->scenario.name, resolved_text(run.plan->scenario), run.folder});
+    }
+    if (points.empty()) {
+      std::fprintf(stderr, "all runs of the sweep are done: there is nothing to submit\n");
+      return exit_done;
+    }
+    write_job_array(arguments_.slurm, points, std::max<std::int64_t>(1, arguments_.threads));
+    if (!arguments_.quiet)
+      std::printf("%zu runs: sbatch %s\n", points.size(), printable(arguments_.slurm).c_str());
     return exit_done;
   }
 

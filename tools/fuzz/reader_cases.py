@@ -9,6 +9,7 @@ import struct
 import subprocess
 import zipfile
 
+from array_bytes import Array, npy, png, write_safetensors
 from checkpoint_bytes import with_checksum
 from jpeg_bytes import small_jpeg
 
@@ -156,6 +157,61 @@ def lists_case(folder, program):
     with open(annotations, "rb") as file:
         honest = file.read()
     return ReaderCase(folder, program, "val/val_annotations.txt", honest, made.words)
+
+
+def _own_rows():
+    """Numbers of three classes, as data.name = "arrays" takes them."""
+    return {"train_x": Array("float32", [12, 3], [row * 0.5 + i for row in range(12) for i in range(3)]),
+            "train_y": Array("int64", [12], [row % 3 for row in range(12)]),
+            "test_x": Array("float32", [6, 3], [row * 0.25 - i for row in range(6) for i in range(3)]),
+            "test_y": Array("int64", [6], [row % 3 for row in range(6)])}
+
+
+def _npz_case(packing):
+    def made(folder, program):
+        packed = io.BytesIO()
+        with zipfile.ZipFile(packed, "w", packing) as archive:
+            for name, array in _own_rows().items():
+                archive.writestr(zipfile.ZipInfo(name + ".npy"), npy(array), packing)
+        return _WithScenario(folder, program, "a.npz", packed.getvalue(),
+                             _scenario(data='name = "arrays"\nfile = "a.npz"'))
+    return made
+
+
+npz_case = _npz_case(zipfile.ZIP_STORED)
+packed_npz_case = _npz_case(zipfile.ZIP_DEFLATED)
+
+
+def npy_case(folder, program):
+    arrays = {name + ".npy": npy(array) for name, array in _own_rows().items()}
+    honest = arrays.pop("train_x.npy")
+    return _WithScenario(folder, program, "train_x.npy", honest,
+                         _scenario(data='name = "arrays"\nfile = "train_x.npy"'), arrays.items())
+
+
+def own_safetensors_case(folder, program):
+    os.makedirs(folder, exist_ok=True)
+    path = os.path.join(folder, "a.safetensors")
+    write_safetensors(path, _own_rows())
+    with open(path, "rb") as file:
+        honest = file.read()
+    return _WithScenario(folder, program, "a.safetensors", honest,
+                         _scenario(data='name = "arrays"\nfile = "a.safetensors"'))
+
+
+def csv_case(folder, program):
+    table = "label,a,b,domain,split\n" + "".join(
+        f"{'xyz'[row % 3]},{row * 0.5},{-row},{'pq'[row // 3 % 2]},{'test' if row > 11 else 'train'}\n"
+        for row in range(18))
+    return _WithScenario(folder, program, "t.csv", table.encode(), _scenario(data='name = "csv"\nfile = "t.csv"'))
+
+
+def png_folder_case(folder, program):
+    picture = png(8, 8, [bytes(i * 3 for i in range(64))])
+    beside = {f"p/{split}/{name}/{number}.png": picture for split in ("train", "test") for name in "xyz"
+              for number in range(2)}
+    return _WithScenario(folder, program, "p/train/x/0.png", picture, _scenario(data='name = "folder"\nroot = "p"'),
+                         beside.items())
 
 
 def partition_case(folder, program):

@@ -1,5 +1,5 @@
 // A net that is trained before a run, on classes that its tasks do not use, and methods that learn behind it.
-#include "runtime/storage/safetensors.hpp"
+#include "runtime/storage/parameters.hpp"
 #include "tests/support/interrupted_runs.hpp"
 #include "tests/support/run.hpp"
 #include "tests/support/scenario_text.hpp"
@@ -38,7 +38,8 @@ scenario_text learning_scenario(const std::string& method) {
                                   {"strategy.name", method}});
 }
 scenario_text split_scenario(const std::string& method) {
-  return learning_scenario(method).with({{"strategy.adjustment_hidden", raw_toml("[10, 10]")},
+  return learning_scenario(method).with({{"model.weights", "as-drawn"},
+                                         {"strategy.adjustment_hidden", raw_toml("[10, 10]")},
                                          {"strategy.adjustment_width", 8},
                                          {"strategy.head_width", 6}});
 }
@@ -62,7 +63,8 @@ struct two_scenarios {
   scratch_folder folder;
   two_scenarios(const scenario_text& trained, const scenario_text& learning) {
     write_file(folder.path() / "backbone.toml", trained.text());
-    write_file(folder.path() / "test.toml", learning.with({{"model.backbone", "backbone.toml"}}).text());
+    write_file(folder.path() / "test.toml",
+               learning.without("model.weights").with({{"model.backbone", "backbone.toml"}}).text());
   }
   [[nodiscard]] scenario read() const { return read_scenario(folder.path() / "test.toml", {}).value().value; }
   [[nodiscard]] run_summary run(const std::string& name) const {
@@ -183,5 +185,15 @@ TEST_CASE("nets that read images are refused rows of tokens, and backbones layer
              ContainsSubstring("reads images, and the data are rows"));
   CHECK_THAT(refusal_of(split_scenario("fedhaf").with({{"strategy.feature_layer", "layer4"}})),
              ContainsSubstring("no such layer to read features from; expected \"\", or one of: fc1, fc2"));
-  CHECK(refusal_of(tokens.with({{"model.name", "lstm"}, {"model.hidden", 6}})) == "");
+  CHECK(refusal_of(tokens.with({{"model.name", "lstm"}, {"model.hidden", 6}, {"model.weights", "as-drawn"}})) == "");
+}
+
+TEST_CASE("a frozen net that nothing has trained is refused unless it is said to be meant so") {
+  const auto drawn = split_scenario("fedhaf");
+  CHECK(refusal_of(drawn) == "");
+  CHECK_THAT(refusal_of(drawn.without("model.weights")),
+             ContainsSubstring("the net is frozen, and nothing has trained it") && ContainsSubstring("as-drawn"));
+  const auto head = learning_scenario("fedavg").with({{"model.trainable", "head"}});
+  CHECK_THAT(refusal_of(head), ContainsSubstring("the net is frozen, and nothing has trained it"));
+  CHECK(refusal_of(head.with({{"model.weights", "as-drawn"}})) == "");
 }

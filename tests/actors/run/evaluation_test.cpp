@@ -1,6 +1,6 @@
 // What a run measures and keeps: losses of trainings, answers among the classes of a task, accuracies of classes, and
 // models, from which other runs begin.
-#include "runtime/storage/safetensors.hpp"
+#include "runtime/storage/parameters.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
 
 #include "tests/support/interrupted_runs.hpp"
@@ -153,6 +153,7 @@ TEST_CASE("models are kept at the end of each task if asked for, and another run
 
 TEST_CASE("a run of any method begins with the model of another one", "[evaluation]") {
   const auto split = small_scenario({{"strategy.name", "split-fedavg"},
+                                     {"model.weights", "as-drawn"},
                                      {"strategy.adjustment_hidden", raw_toml("[8]")},
                                      {"strategy.adjustment_width", 6},
                                      {"strategy.head_width", 5}});

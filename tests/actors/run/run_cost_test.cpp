@@ -46,7 +46,7 @@ double virtual_seconds_of(const run_report& report) {
 TEST_CASE("played runs send, count and last what the runs themselves do") {
   const auto& over = GENERATE(
       overrides{{"strategy.name", "fedavg"}}, overrides{{"strategy.name", "fed-lwf"}, {"devices.wire", "int8"}},
-      overrides{{"strategy.name", "fedprox"}, {"model.trainable", "head"}},
+      overrides{{"strategy.name", "fedprox"}, {"model.trainable", "head"}, {"model.weights", "as-drawn"}},
       overrides{{"strategy.name", "fedavg"}, {"devices.dropout", "0.3"}, {"rounds.deadline", "100 ms"}},
       overrides{{"strategy.name", "fedavg"}, {"rounds.mode", "async"}, {"devices.dropout", "0.2"}},
       overrides{{"strategy.name", "joint"}, {"devices.availability", "diurnal"}, {"evaluation.every", "2"}},
@@ -77,6 +77,7 @@ TEST_CASE("the work of a run follows from its rows, epochs, heads and teachers")
     auto over = once;
     over.emplace_back("strategy.name", method);
     over.emplace_back("model.trainable", part);
+    over.emplace_back("model.weights", "as-drawn");
     return cost_of_toml(world + all, over);
   };
   // 60 rows a task, twice; 6-5-2 and then 6-5-4: products of 30 and 5 c weights. Forward 2 (30 + 5 c), back the same

@@ -20,7 +20,7 @@ scenario of_clients(std::int64_t count) {
 }
 
 availability availability_of(const scenario& from, std::shared_ptr<const availability_trace> trace = nullptr) {
-  return availability(std::make_shared<const population>(from, std::move(trace)));
+  return availability(std::make_shared<const population>(from, device_facts{.availability = std::move(trace)}));
 }
 
 scenario coming_and_going(std::int64_t count, virtual_duration absence) {

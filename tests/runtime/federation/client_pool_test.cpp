@@ -52,6 +52,18 @@ TEST_CASE("a cohort is drawn among those who have rows and nothing to do") {
   CHECK((pool.draw_cohort({0}).size() == 9));
 }
 
+TEST_CASE("a plan may leave out of cohorts who was not enrolled in the first task") {
+  auto from = ten_clients(round_mode::sync);
+  from.enrolment = {.kind = enrolment_kind::growing, .initial = 4, .added_per_task = 6};
+  const auto settings = settings_of(from);
+  client_pool pool(settings);
+  pool.open_task({1}, {});
+  pool.plan_task({});
+  CHECK((pool.draw_cohort({0}) == ids{{0}, {2}, {4}, {6}, {8}}));
+  pool.plan_task({.first_enrolled_only = true});
+  CHECK((pool.draw_cohort({0}) == ids{{0}, {2}}));
+}
+
 TEST_CASE("idle clients are drawn without replacement, whoever became idle first") {
   const auto settings = settings_of(ten_clients(round_mode::async));
   client_pool first(settings), second(settings);

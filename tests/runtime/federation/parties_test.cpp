@@ -1,6 +1,6 @@
-#include "runtime/federation/parties.hpp"
 #include "runtime/federation/activities.hpp"
 #include "runtime/federation/federation_event.hpp"
+#include "runtime/federation/parties.hpp"
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <set>
@@ -31,9 +31,9 @@ TEST_CASE("a part of a client's result takes its party's link") {
   from.devices.latency = 100ms;
   const population clients(from);
   const party_bytes bytes{32, 16};
-  CHECK(upload_time(clients, party_id::server, {0}, bytes) == 2100ms);
-  CHECK(upload_time(clients, party_id::proxy, {0}, bytes) == 2100ms);
-  CHECK(upload_time(clients, party_id::proxy, {1}, bytes) == 100ms);
+  CHECK(upload_time(clients, party_id::server, {.client = {0}, .bytes = bytes[0]}) == 2100ms);
+  CHECK(upload_time(clients, party_id::proxy, {.client = {0}, .bytes = bytes[1]}) == 2100ms);
+  CHECK(upload_time(clients, party_id::proxy, {.client = {1}, .bytes = bytes[1]}) == 100ms);
   CHECK(sum_of(bytes) == 48);
 }
 

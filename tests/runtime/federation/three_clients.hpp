@@ -70,9 +70,10 @@ struct federation_parts {
   run_clock clock{settings};
   run_output out{settings.trace, clock, round.place};
   computing_ahead ahead{settings, clock, round, in_flight, out};
-  dispatcher dispatch{settings, clock, round, in_flight, ahead, out};
-  client_work work{settings, clock, round, ahead, dispatch, out};
-  recovery recover{settings, clock, round, in_flight, ahead, dispatch, out};
+  server_links links{settings, clock};
+  dispatcher dispatch{settings, clock, round, in_flight, links, ahead, out};
+  client_work work{settings, clock, round, ahead, dispatch, in_flight, links, out};
+  recovery recover{settings, clock, round, in_flight, links, ahead, dispatch, out};
 };
 
 } // namespace mneme::test

@@ -32,9 +32,17 @@ std::vector<subject> subjects() {
           {"vee", {1, 28, 28}},
           {"identity", small},
           {"lenet", {2, 16, 19}},
+          {"layers",
+           {3, 8, 8},
+           {{"layers", "conv 4 3x3, relu, residual [, conv 6 3x3 pad 1 stride 2, tanh, ] shortcut [, subsample 2 6, ], "
+                       "dropout 0.3, flatten, batch-norm, linear classes"}}},
+          {"layers",
+           {1, 1, 9},
+           {{"layers", "linear 5, relu, residual [, layer-norm, linear 5, gelu, ], linear classes"}}},
           {"linear", small},
           {"mlp", small},
           {"mlp", small, {}, head_kind::cosine},
+          {"mlp", small, {}, head_kind::proxies},
           {"mlp", small, {{"activation", "leaky"}}, head_kind::none},
           {"lenet", {2, 16, 19}, {{"activation", "sigmoid"}}},
           {"lenet", {2, 16, 19}, {{"activation", "tanh"}}},
@@ -49,6 +57,7 @@ std::vector<subject> subjects() {
           {.name = "resnet32", .shape = smaller, .bound = 4e-6},
           {"resnet8", small, {{"shortcut", "conv1x1"}}},
           {"resnet8", small, {{"norm", "group"}, {"groups", "4"}}},
+          {"resnet8", small, {{"last_relu", "off"}}},
           {"vit", {3, 8, 8}, tokens},
           {"vit", {3, 8, 8}, adapted},
           {"vit", {3, 8, 8}, resized}};
@@ -138,7 +147,8 @@ void check_bits(const model& net, const at::Tensor& inputs) {
 
 TEST_CASE("every registered model is tried as a function", "[models]") {
   auto tried = subjects();
-  for (const auto* const name : {"resnet152", "lstm", "bert"}) // the blocks of resnet50; lstm_test.cpp, bert_test.cpp
+  // The blocks of resnet50; lstm_test.cpp, bert_test.cpp, efficientnet_test.cpp.
+  for (const auto* const name : {"resnet152", "lstm", "bert", "efficientnet-lite0"})
     tried.push_back({.name = name});
   for (const auto& entry : models())
     CHECK(std::any_of(tried.begin(), tried.end(), [&](const subject& chosen) { return chosen.name == entry.name; }));

@@ -76,6 +76,66 @@ TEST_CASE("a cosine head and its gradients agree with autograd", "[models]") {
   CHECK(of_head[1].size == 1);
 }
 
+TEST_CASE("a head of proxies and its gradients agree with autograd", "[models]") {
+  auto kind = kind_with("linear", {});
+  kind->use_head(head_kind::proxies);
+  kind->use_proxies(3);
+  const auto net = kind->build({1, 1, 7}, 6).value();
+  CHECK(net->identity().ends_with(" proxies 3"));
+  CHECK(net->size() == 6 * 3 * 7 + 1);
+  const class_range classes{2, 5};
+  const auto weights = weights_for(*net);
+  const auto inputs = drawn({group, rows, 1, 1, 7}, 1), d_logits = drawn({group, rows, 3}, 2);
+  tape kept;
+  const training_mode training;
+  const auto logits = net->forward(weights, inputs, classes, &kept, &training).logits.clone();
+  auto gradients = at::full(weights.sizes(), 77.0F);
+  net->backward(weights, kept, classes, d_logits, {}, {}, {gradients});
+  for (std::int64_t k = 0; k < group; ++k) {
+    const auto flat = weights[k].clone().set_requires_grad(true);
+    const auto proxies = flat.narrow(0, 0, 6 * 3 * 7).view({18, 7});
+    const auto unit = [](const at::Tensor& v) { return v / v.norm(2, 1, true); };
+    const auto away = unit(inputs[k].flatten(1)).unsqueeze(1) - unit(proxies).unsqueeze(0); // [B, 18, D]
+    const auto similar = -away.square().sum(2).view({rows, 6, 3});
+    const auto expected = ((similar.softmax(2) * similar).sum(2) * flat[6 * 3 * 7]).narrow(1, 2, 3);
+    CHECK(largest_difference(logits[k].contiguous(), expected.detach().contiguous()) < 2e-6);
+    (expected * d_logits[k]).sum().backward();
+    for (const auto& piece : trained_segments(*net, classes))
+      CHECK(largest_difference(gradients[k].narrow(0, piece.offset, piece.size).contiguous(),
+                               flat.grad().narrow(0, piece.offset, piece.size).contiguous()) < 1e-5);
+  }
+  const auto of_head = trained_segments(*net, classes);
+  REQUIRE(of_head.size() == 2); // three classes of three rows, and the scale
+  CHECK(of_head[0].size == 63);
+}
+
+TEST_CASE("the similarity of a class is the softmax-weighted mean over its proxies", "[models]") {
+  auto kind = kind_with("linear", {});
+  kind->use_head(head_kind::proxies);
+  kind->use_proxies(2);
+  const auto net = kind->build({1, 1, 2}, 1).value();
+  // cos = 1 + r / 2: r = -0.5 and -0.9 are cosines 0.75 and 0.55; all are shifted alike in 0.5 and 0.1.
+  const auto weights = at::tensor({0.75F, std::sqrt(1 - 0.75F * 0.75F), 0.55F, std::sqrt(1 - 0.55F * 0.55F), 1.0F});
+  const auto shown =
+      net->forward(weights.view({1, 5}), at::tensor({3.0F, 0.0F}).view({1, 1, 1, 1, 2}), {0, 1}, nullptr);
+  CHECK_THAT(shown.logits.item<float>(), Catch::Matchers::WithinAbs(0.339475 - 1.0, 1e-6));
+}
+
+TEST_CASE("residual nets can end without a ReLU, as a method or a key says", "[models]") {
+  const auto inputs = drawn({1, 4, 3, 9, 9}, 1);
+  const auto least_feature = [&](const model_keys& keys, bool is_signed) {
+    auto kind = kind_with("resnet8", keys);
+    kind->use_signed_features(is_signed);
+    const auto net = kind->build({3, 9, 9}, 4).value();
+    CHECK(net->identity().ends_with(" no last relu 3x9x9-4") == (is_signed || !keys.empty()));
+    const auto weights = initial_weights(*net, 1).unsqueeze(0);
+    return net->forward(weights, inputs, {}, nullptr).features.min().item<float>();
+  };
+  CHECK(least_feature({}, false) >= 0.0F);
+  CHECK(least_feature({}, true) < 0.0F);
+  CHECK(least_feature({{"last_relu", "off"}}, false) < 0.0F);
+}
+
 TEST_CASE("a sampling layer shows means in evaluation and draws by key in training", "[models]") {
   const auto net = sampling_net();
   CHECK(net->feature_width() == 6);

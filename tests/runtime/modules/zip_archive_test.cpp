@@ -1,4 +1,4 @@
-#include "runtime/modules/zip_archive.hpp"
+#include "runtime/formats/zip_archive.hpp"
 #include "tests/support/scratch.hpp"
 #include "tests/support/script_modules.hpp"
 #include <ATen/ATen.h>
@@ -60,7 +60,7 @@ TEST_CASE("what would unpack to more than is allowed is refused before it is unp
   const auto text = archive();
   const auto found = zip_entries(bytes_of(text), 100);
   REQUIRE_FALSE(found);
-  CHECK_THAT(found.error().text, ContainsSubstring("at most 100 bytes of code are taken"));
+  CHECK_THAT(found.error().text, ContainsSubstring("at most 100 bytes are taken"));
 }
 
 TEST_CASE("an entry that is not what the directory says is refused") {

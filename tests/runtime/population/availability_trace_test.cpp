@@ -66,3 +66,23 @@ TEST_CASE("what is wrong with a trace is said by line") {
         "trace.csv:5: from = 4, to = 4: expected a time that ends after it begins\n"
         "trace.csv:6: to = x: expected seconds from the beginning of the run, from 0 to 9e9\n");
 }
+
+TEST_CASE("a trace that repeats begins again after its period, its own last time, or the one of its column") {
+  const scratch_folder folder;
+  scenario from;
+  from.clients.count = 4;
+  from.devices.availability = device_availability::file;
+  from.devices.trace_end = trace_end_rule::repeat;
+  from.devices.availability_file = folder.path() / "trace.csv";
+  write_file(from.devices.availability_file, "client,from,to,period\n0,10,20,\n1,10,20,50\n2,0,5,\n");
+  const auto trace = *read_availability_trace(from);
+  CHECK(trace->window({0}, when(25s)).until == when(30s)); // away from 20 to 30 s
+  CHECK(trace->window({0}, when(35s)).until == when(40s));
+  CHECK(trace->window({1}, when(20s)).until == when(60s));
+  CHECK_FALSE(trace->window({1}, when(20s)).within);
+  CHECK(trace->window({1}, when(60s)).until == when(70s));
+  CHECK(trace->window({2}, when(3s)).within); // always, in stretches of 5 s
+  CHECK(trace->window({2}, when(3s)).until == when(10s));
+  CHECK_FALSE(trace->window({3}, when(0s)).within);
+  CHECK(trace->window({3}, when(0s)).until == never);
+}

@@ -67,10 +67,10 @@ TEST_CASE("a transfer takes the latency and the time of its bits", "[population]
   auto from = of_clients(2);
   from.devices = {.uplink_mbit = std::vector<double>{8.0, 0.0}, .downlink_mbit = 16.0, .latency = 50ms};
   const population pair(from);
-  CHECK(pair.upload_time({0}, 1'000'000) == 1050ms);
-  CHECK(pair.download_time({0}, 1'000'000) == 550ms);
-  CHECK(pair.upload_time({1}, 1'000'000) == 50ms); // no bandwidth named: instantaneous
-  CHECK(pair.upload_time({0}, 0) == 50ms);
+  CHECK(pair.upload_time({.client = {0}, .bytes = 1'000'000}) == 1050ms);
+  CHECK(pair.download_time({.client = {0}, .bytes = 1'000'000}) == 550ms);
+  CHECK(pair.upload_time({.client = {1}, .bytes = 1'000'000}) == 50ms); // no bandwidth named: instantaneous
+  CHECK(pair.upload_time({.client = {0}, .bytes = 0}) == 50ms);
 }
 
 TEST_CASE("durations are rounded up to one nanosecond, and whole ones stay as they are", "[population]") {
@@ -99,7 +99,8 @@ TEST_CASE("speeds are log-normal over clients and each client keeps its own", "[
     logs.push_back(x);
     sum += x;
     squares += x * x;
-    with_uplink += x * std::log(static_cast<double>((many.upload_time({c}, 1 << 20) - 50ms).count()));
+    with_uplink +=
+        x * std::log(static_cast<double>((many.upload_time({.client = {c}, .bytes = 1 << 20}) - 50ms).count()));
   }
   std::nth_element(logs.begin(), logs.begin() + clients / 2, logs.end());
   const double error = 0.5 / std::sqrt(double{clients});
@@ -109,7 +110,7 @@ TEST_CASE("speeds are log-normal over clients and each client keeps its own", "[
   const double uplink_ns = std::log(8e3 * (1 << 20) / 10.0);
   CHECK((with_uplink - uplink_ns * sum) / clients == Catch::Approx(0.0).margin(4 * 0.25 / std::sqrt(double{clients})));
   CHECK(many.compute_time({5}, 100) == population(from).compute_time({5}, 100));
-  CHECK(many.upload_time({5}, 100) != many.download_time({5}, 100));
+  CHECK(many.upload_time({.client = {5}, .bytes = 100}) != many.download_time({.client = {5}, .bytes = 100}));
   from.seed = 2;
   CHECK(many.compute_time({5}, 100) != population(from).compute_time({5}, 100));
 }

@@ -184,7 +184,7 @@ TEST_CASE("a run without the files that it began with says so, and where it goes
   for (const std::string name : {"scenario.toml", "checkpoint/run.json"}) {
     fs::rename(folder.path() / "run" / name, folder.path() / "away");
     CHECK_THROWS_WITH(run.add(evaluation_record{}), ContainsSubstring(name + "' was moved or removed"));
-    CHECK_THROWS_WITH(run.settled_events(), ContainsSubstring(name + "' was moved or removed"));
+    CHECK_THROWS_WITH(run.settled_lines(), ContainsSubstring(name + "' was moved or removed"));
     CHECK(run.resumable_at().empty());
     fs::rename(folder.path() / "away", folder.path() / "run" / name);
     CHECK_NOTHROW(run.write("summary.json", "{}"));
@@ -197,9 +197,9 @@ TEST_CASE("events.csv that became a link is not cut back: it is another's file")
   test::write_file(other, "precious");
   auto run = made_at(folder.path() / "run");
   fs::create_symlink(other, run.path() / "events.csv");
-  CHECK_FALSE(run.has_events(4));
-  CHECK_THROWS_WITH(run.cut_back({}, {}, 1, {}, 4), ContainsSubstring("events.csv"));
-  run.cut_back({}, {}, 1, {}, 0);
+  CHECK(run.file_shorter_than({.events = 4}) == "events.csv");
+  CHECK_THROWS_WITH(run.cut_back({}, {}, 1, {}, {.events = 4}), ContainsSubstring("events.csv"));
+  run.cut_back({}, {}, 1, {}, {});
   CHECK_FALSE(fs::is_symlink(run.path() / "events.csv"));
   CHECK(test::content_of(other) == "precious");
 }
@@ -339,7 +339,21 @@ TEST_CASE("what was written after a state is cut off, and lines go on from there
   run.add(first);
   run.write_matrix(matrix, 2);
   run.add(std::span(two_events).first(1));
-  const auto events = run.settled_events();
+  const std::vector<step_digests> steps{{.round = 1, .deliveries = 2, .model = {1, 2}, .run = {3, 4}},
+                                        {.round = 2, .deliveries = 3}};
+  const std::vector<tensor_digest> uploaded{{.at = virtual_time{std::chrono::milliseconds(1500)},
+                                             .round = 2,
+                                             .party = "server",
+                                             .client = {7},
+                                             .tensor = "weights",
+                                             .digest = {5, 6}}};
+  run.add(std::span(steps).first(1));
+  const auto events = run.settled_lines();
+  run.add(std::span(steps).last(1));
+  run.add(std::span(uploaded));
+  CHECK(test::content_of(run.path() / "deliveries.csv") ==
+        "round,virtual_s,party,client,tensor,digest\n"
+        "2,1.500000000,server,7,weights,00000000000000050000000000000006\n");
   const auto metrics_then = test::content_of(run.path() / "metrics.jsonl");
   const auto matrix_then = test::content_of(run.path() / "accuracy_matrix.csv");
   run.add(second);
@@ -350,8 +364,8 @@ TEST_CASE("what was written after a state is cut off, and lines go on from there
   run.write(run_directory::model_file({1}), "second");
   test::write_file(run.path() / "model.safetensors.part", "torn");
   test::write_file(run.path() / "models" / "task_2.safetensors.part", "torn");
-  CHECK(run.has_events(events));
-  CHECK_FALSE(run.has_events(10'000));
+  CHECK(run.file_shorter_than(events).empty());
+  CHECK(run.file_shorter_than({.events = 10'000}) == "events.csv");
 
   const auto path = run.path();
   { const auto closed = std::move(run); }
@@ -361,7 +375,11 @@ TEST_CASE("what was written after a state is cut off, and lines go on from there
   again->cut_back(std::vector{first}, matrix, 2, {"cat"}, events);
   CHECK(test::content_of(path / "metrics.jsonl") == metrics_then);
   CHECK(test::content_of(path / "accuracy_matrix.csv") == matrix_then);
-  CHECK(fs::file_size(path / "events.csv") == events);
+  CHECK(fs::file_size(path / "events.csv") == events.events);
+  CHECK(test::content_of(path / "digests.csv") == "round,virtual_s,deliveries,model,run\n"
+                                                  "1,0.000000000,2,00000000000000010000000000000002,"
+                                                  "00000000000000030000000000000004\n");
+  CHECK_FALSE(fs::exists(path / "deliveries.csv"));
   CHECK_FALSE(fs::exists(path / "summary.json"));
   CHECK_FALSE(fs::exists(path / "model.safetensors.part"));
   CHECK(test::content_of(path / "models" / "task_1.safetensors") == "first");
@@ -384,13 +402,12 @@ TEST_CASE("accuracies of classes are listed task by task, for those that have be
                                                    {.round = {1}}, // in the middle of a task
                                                    {.task = {1}, .round = {2}, .per_class = {{4, 0}, {3, 3}, {2, 1}}}};
   run.write_classes(evaluations, {"T-shirt", "a, \"b\""});
-  CHECK(test::content_of(run.path() / "accuracy_per_class.csv") ==
-        "after_task,class,name,rows,accuracy\n"
-        "1,0,T-shirt,4,75\n"
-        "1,1,\"a, \"\"b\"\"\",3,33.333333333333336\n"
-        "2,0,T-shirt,4,0\n"
-        "2,1,\"a, \"\"b\"\"\",3,100\n"
-        "2,2,,2,50\n");
+  CHECK(test::content_of(run.path() / "accuracy_per_class.csv") == "after_task,class,name,rows,accuracy\n"
+                                                                   "1,0,T-shirt,4,75\n"
+                                                                   "1,1,\"a, \"\"b\"\"\",3,33.333333333333336\n"
+                                                                   "2,0,T-shirt,4,0\n"
+                                                                   "2,1,\"a, \"\"b\"\"\",3,100\n"
+                                                                   "2,2,,2,50\n");
 }
 
 TEST_CASE("a run that starts again from the beginning finds nothing of the one before") {
@@ -399,7 +416,7 @@ TEST_CASE("a run that starts again from the beginning finds nothing of the one b
   run.add(evaluation_record{});
   run.add(two_events);
   run.write_matrix({.rows = {{50.0}}, .pooled = {50.0}}, 1);
-  run.cut_back({}, {}, 1, {}, 0);
+  run.cut_back({}, {}, 1, {}, {});
   fs::remove(folder.path() / "run" / "checkpoint"); // fails unless it is empty
   CHECK(fs::is_empty(folder.path() / "run"));
 }

@@ -106,8 +106,8 @@ TEST_CASE("a key that the chosen kind does not read is a warning if the user gav
 
 TEST_CASE("keys of images have no effect on rows of tokens, and those of idx files only there", "[scenario]") {
   const scenario_folder folder;
-  folder.write("a.toml", "[data]\nname = \"shakespeare\"\ntransposed = true\nnormalize = \"unit\"\nside = 64\n" +
-                             probe_sections);
+  folder.write("a.toml",
+               "[data]\nname = \"shakespeare\"\ntransposed = true\nnormalize = \"unit\"\nside = 64\n" + probe_sections);
   CHECK(folder.all(folder.read("a.toml").warnings) ==
         "a.toml:3:14: error: data.transposed has no effect here: only data sets in idx files read it\n"
         "a.toml:4:13: error: data.normalize has no effect here: only images read it\n"
@@ -125,8 +125,8 @@ TEST_CASE("what moves pixels is refused for rows of tokens, and domains where ro
                          "transform = \"domains\"\n" +
                              probe_sections);
   CHECK(folder.refusal("b.toml") == "b.toml:6:13: error: tasks.transform = \"domains\": the rows of \"mnist\" know no "
-                                    "domains; expected another transform, or a data set with domains: digits, "
-                                    "nico-common, nico-unique, open-image, pacs\n");
+                                    "domains; expected another transform, or a data set with domains: arrays, csv, "
+                                    "digits, folder, nico-common, nico-unique, open-image, pacs\n");
 }
 
 TEST_CASE("a run in which nobody ever answers is warned of", "[scenario]") {

@@ -75,6 +75,11 @@ const std::vector<std::pair<std::string, std::string>> other_values{
     {"devices.observing_costs", "false"},
     {"devices.availability", "diurnal"},
     {"devices.availability_period", "1 h"},
+    {"devices.profiles", "[{ name = \"snapdragon-888\", link = \"lte\", share = 0.5 }, { name = \"raspberry-pi-5\" }]"},
+    {"devices.trace_end", "repeat"},
+    {"devices.trace_period", "1 h"},
+    {"devices.server_uplink_mbit", "100"},
+    {"devices.server_downlink_mbit", "200"},
     {"model.name", "probe-stem"},
     {"model.trainable", "head"},
     {"model.module_output", "scores"},
@@ -94,6 +99,7 @@ const std::vector<std::pair<std::string, std::string>> other_values{
     {"training.augment", "crop-flip"},
     {"strategy.preset", "small"},
     {"strategy.weighting", "uniform"},
+    {"strategy.keep_share", "0.5"},
     {"strategy.oracle", "true"},
     {"strategy.mu", "0.02"},
     {"strategy.rule", "median"},
@@ -148,9 +154,28 @@ TEST_CASE("every key but title, workers, checkpoints and data.root changes the d
 
 TEST_CASE("no key is forgotten by the tests of the digest", "[scenario]") {
   // One word only, files, or without effect on a run.
-  std::set<std::string> known{
-      "title",         "data.root",          "tasks.transform", "partition.file", "devices.availability_file",
-      "model.weights", "model.seed_weights", "model.module",    "model.backbone", "strategy.name"};
+  std::set<std::string> known{"title",
+                              "data.root",
+                              "tasks.transform",
+                              "partition.file",
+                              "devices.availability_file",
+                              "devices.capacity_file",
+                              "devices.link_file",
+                              "model.weights",
+                              "model.seed_weights",
+                              "model.module",
+                              "model.backbone",
+                              "strategy.name",
+                              // Where own data lie; what they hold counts.
+                              "data.file",
+                              "data.folder",
+                              // They belong to own data.
+                              "data.test_share",
+                              "data.channels",
+                              "data.layout",
+                              "data.label_column",
+                              "data.split_column",
+                              "data.domain_column"};
   for (const auto& [name, value] : other_values)
     known.insert(name);
   scenario defaults;

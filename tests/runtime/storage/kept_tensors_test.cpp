@@ -1,5 +1,5 @@
 #include "runtime/storage/kept_tensors.hpp"
-#include "runtime/storage/safetensors.hpp"
+#include "runtime/storage/parameters.hpp"
 #include "tests/support/scratch.hpp"
 #include "tests/support/tensors.hpp"
 #include <catch2/catch_test_macros.hpp>

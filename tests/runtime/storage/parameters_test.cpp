@@ -1,5 +1,5 @@
 #include "runtime/models/function.hpp"
-#include "runtime/storage/safetensors.hpp"
+#include "runtime/storage/parameters.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
 
 #include "tests/support/nets.hpp"

@@ -1,7 +1,7 @@
-// Our models against PyTorch's and torchvision's on made-up weights: tools/export/torchvision_reference.py and
-// vit_reference.py.
+// Our models against PyTorch's and torchvision's on made-up weights: tools/export/torchvision_reference.py,
+// layers_reference.py and vit_reference.py.
 #include "runtime/method/training.hpp"
-#include "runtime/storage/safetensors.hpp"
+#include "runtime/storage/parameters.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
 
 #include "tests/support/golden.hpp"
@@ -119,6 +119,11 @@ void check(const std::string& name, double gradient_bound = 1e-4, double bound =
 TEST_CASE("cnn and lenet compute what PyTorch's layers compute", "[models][golden]") {
   check("cnn");
   check("lenet");
+}
+
+TEST_CASE("lists of layers compute what PyTorch's Sequential of them computes", "[models][golden]") {
+  check("layers_blocks");
+  check("layers_flat");
 }
 
 TEST_CASE("resnet8 and resnet32 compute what torchvision's blocks compute", "[models][golden]") {

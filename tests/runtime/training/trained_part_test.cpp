@@ -173,3 +173,38 @@ TEST_CASE("a part that is not there is refused by name", "[trained part]") {
   CHECK(refusal(net_of("linear", small, 6), with_part({}, trainable_part::body)) ==
         "the net 'linear 270-6' is nothing but a head, so its body cannot be trained");
 }
+
+TEST_CASE("rows of the head of held classes keep their bits, whatever moves the others") {
+  auto kind = kind_with("mlp", {});
+  kind->use_head(head_kind::cosine);
+  for (const auto& net : {kind->build(small, 6).value(), net_of("mlp", small, 6)})
+    for (const double momentum : {0.0, 0.9}) {
+      INFO(net->identity() << ", momentum " << momentum);
+      training_options options{.epochs = 2, .batch_rows = 4, .learning_rate = 0.1, .momentum = momentum};
+      options.weight_decay = momentum > 0.0 ? 0.01 : 0.0;
+      options.held_classes = 4;
+      const auto jobs = clients_of(net, options, {7, 3});
+      const auto together = run_all(jobs);
+      for (std::size_t k = 0; k < jobs.size(); ++k) {
+        const auto& before = std::get<train_job>(jobs[k].request).start->at(flat_weights);
+        const auto& after = weights_of(together[k]);
+        CHECK(same_bits(after, weights_of(run_all({jobs[k]})[0])));
+        for (const auto& entry : net->layout()) {
+          INFO(entry.name);
+          const auto row = entry.size / entry.shape[0];
+          const auto held = entry.head && !entry.whole ? 4 * row : 0;
+          CHECK(same_bits(before.narrow(0, entry.offset, held), after.narrow(0, entry.offset, held)));
+          CHECK_FALSE(same_bits(before.narrow(0, entry.offset + held, entry.size - held),
+                                after.narrow(0, entry.offset + held, entry.size - held)));
+        }
+      }
+    }
+}
+
+TEST_CASE("no class is left to learn where all are held") {
+  training_options options{.epochs = 1, .batch_rows = 4};
+  options.held_classes = 6;
+  const auto failed = run_all(clients_of(net_of("mlp", small, 6), options, {3}));
+  REQUIRE(std::holds_alternative<std::string>(failed[0]));
+  CHECK(std::get<std::string>(failed[0]).find("expected a class behind them") != std::string::npos);
+}

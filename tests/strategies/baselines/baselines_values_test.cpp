@@ -32,11 +32,10 @@ std::vector<train_job> trainings(const strategy& method, broadcast in) {
     if (r % classes >= in.place.current.low && r % classes < in.place.current.high)
       mine.push_back(r);
   const auto device = make_executor("cpu");
-  return jobs_of_kind<train_job>(
-      jobs_of_round(method, *device,
-                    {.in = std::make_shared<const broadcast>(std::move(in)),
-                     .samples = view_of(striped_rows(48, features, classes), mine),
-                     .seed = 1}));
+  return jobs_of_kind<train_job>(jobs_of_round(method, *device,
+                                               {.in = std::make_shared<const broadcast>(std::move(in)),
+                                                .samples = view_of(striped_rows(48, features, classes), mine),
+                                                .seed = 1}));
 }
 
 tensors_ref fisher_upload(double fisher, double weight = 0.0) {
@@ -77,6 +76,39 @@ TEST_CASE("EWC blends what it knew by the share of classes known before, and a t
   const auto fourth = begin(3);
   CHECK_THAT(value_of(fourth, "fisher"), WithinRel(0.5 * 6.0 + 0.5 * 1.0, 1e-6)); // 3 of 6
   CHECK(value_of(fourth, "anchor") == 0.75);
+}
+
+TEST_CASE("Fisher information of tasks may be added up instead of blended", "[ewc]") {
+  const auto method = prepared("fed-ewc", {{"fisher_over_tasks", "add"}}, 4);
+  const auto server = method->make_server();
+  const auto device = make_executor("cpu");
+  job_desk desk;
+  server_context ctx(desk);
+  for (const std::uint32_t task : {0U, 1U, 2U}) {
+    const round_place place{.task = {task}, .opened = {0, task + 1}, .current = {task, task + 1}};
+    (void)run_step(server->open_task(ctx, place), desk, *device);
+    if (task == 2)
+      CHECK(server->open_round(place).extra->at("fisher")[7].item<double>() == 2.5);
+    server->fold({.upload = fisher_upload(task == 0 ? 2.0 : 0.5), .rows = 1});
+    run_step(server->close_round(ctx, {}), desk, *device);
+  }
+}
+
+TEST_CASE("as in the public code EWC looks at rows once more at rate 0, which moves running statistics", "[ewc]") {
+  for (const bool moves : {false, true}) {
+    const auto method =
+        prepared("fed-ewc", {{"ewc_mode", "repo_noop"}, {"fisher_moves_statistics", moves ? "true" : "false"}}, 3);
+    const auto start = weights_only(initial_weights(*setup_of(3).net, 2));
+    const auto jobs =
+        trainings(*method, {.place = {.task = {1}, .opened = {0, 4}, .current = {2, 4}}, .weights = start});
+    REQUIRE(jobs.size() == (moves ? 2 : 1));
+    if (!moves)
+      continue;
+    CHECK(jobs[1].options.learning_rate == 0.0);
+    CHECK(jobs[1].options.epochs == 1);
+    CHECK((jobs[1].options.classes == class_range{0, 4}));
+    CHECK_FALSE(at::equal(jobs[1].start->at(flat_weights), start->at(flat_weights)));
+  }
 }
 
 TEST_CASE("EWC's penalty has the gradient lambda F (w - w*) on each segment of the weights", "[ewc]") {

@@ -145,6 +145,34 @@ TEST_CASE("values and gradients of every reading are those of the formulas") {
   check_against_reference(at, others);
 }
 
+TEST_CASE("what passes the features is the gradient by logits of the terms that do") {
+  const step at;
+  for (const bool labels : {false, true})
+    for (const auto vectors : {balanced_vectors::features, balanced_vectors::logits}) {
+      CAPTURE(labels, static_cast<int>(vectors));
+      adjustment_terms sum{.feature_distillation = 2.0,
+                           .feature_balance = 0.7,
+                           .cross_entropy = 1.5,
+                           .distillation = 0.8,
+                           .balanced = vectors,
+                           .tasks = tasks};
+      const auto joint = at.loss_of(sum);
+      CHECK_FALSE(joint.stops_at_features);
+      auto staged = sum, passing = sum;
+      staged.labels_pass = labels;
+      staged.distillation_passes = false;
+      passing.distillation = 0.0;
+      passing.cross_entropy = labels ? 1.5 : 0.0;
+      const auto cut = at.loss_of(staged);
+      CHECK(cut.stops_at_features);
+      CHECK(at::equal(cut.d_logits, joint.d_logits));
+      CHECK(at::equal(cut.d_features, joint.d_features));
+      CHECK(cut.d_passing.defined() == (labels || vectors == balanced_vectors::logits));
+      if (cut.d_passing.defined())
+        CHECK(largest_difference(cut.d_passing[0].contiguous(), at.loss_of(passing).d_logits[0].contiguous()) < 1e-7);
+    }
+}
+
 TEST_CASE("where the present model is the one before, nothing is distilled") {
   step same;
   same.taught = same.logits.narrow(1, 0, old_classes).contiguous();

@@ -77,15 +77,66 @@ TEST_CASE("each stage has the losses of its equations, and labels reach stage 2 
   }
 }
 
-TEST_CASE("without stages both parts learn at once, for the epochs of both, by the sum of all losses") {
-  split_client client("fedhaf", {{"ablation", "stages"}, {"adjustment_epochs", "3"}});
-  client.open(0);
-  const auto jobs = stages_of(client, 0);
-  REQUIRE(jobs.size() == 1);
-  auto both = terms_of(1);
-  both.feature_distillation = 2.0;
-  both.feature_balance = both.cross_entropy = both.distillation = 1.0;
-  CHECK(is_loss(jobs[0], both));
-  CHECK(jobs[0].options.layers.empty());
-  CHECK(jobs[0].options.epochs == 5);
+TEST_CASE("without stages both parts learn at once, for the epochs of both, from what the stages would give them") {
+  for (const auto* const word : {"as-staged", "joint"})
+    for (const auto* const labels : {"first-task", "always", "never"}) {
+      split_client client(
+          "fedhaf",
+          {{"ablation", "stages"}, {"adjustment_epochs", "3"}, {"stages_gradient", word}, {"stage2_ce", labels}});
+      for (const std::uint32_t task : {0U, 1U}) {
+        CAPTURE(word, labels, task);
+        client.open(task);
+        const auto jobs = stages_of(client, task);
+        REQUIRE(jobs.size() == 1);
+        auto both = terms_of(task + 1);
+        both.feature_distillation = 2.0;
+        both.feature_balance = both.cross_entropy = both.distillation = 1.0;
+        if (word == std::string("as-staged")) {
+          both.distillation_passes = false;
+          both.labels_pass = labels == std::string("always") || (labels == std::string("first-task") && task == 0);
+        }
+        CHECK(is_loss(jobs[0], both));
+        CHECK(jobs[0].options.layers.empty());
+        CHECK(jobs[0].options.epochs == 5);
+        (void)client.round(task);
+      }
+    }
+}
+
+TEST_CASE("as staged the head has the gradient of all losses, and the module that of what passes the features") {
+  for (const bool labels : {false, true}) {
+    CAPTURE(labels);
+    split_client client("fedhaf", {{"ablation", "stages"}});
+    client.open(0);
+    (void)client.round(0);
+    client.open(1);
+    auto job = stages_of(client, 1).at(0);
+    job.options.result = training_result::gradient;
+    job.options.batch_rows = 0;
+    job.options.epochs = 1;
+    const auto gradient_by = [&](const adjustment_terms& terms) {
+      job.objective = adjustment_objective(terms);
+      const auto done = client.device->run(std::vector<mneme::job>{{.id = {}, .request = job}});
+      return std::get<train_output>(std::get<work_output>(done[0])).gradients;
+    };
+    auto joint = terms_of(2);
+    joint.feature_distillation = 2.0;
+    joint.feature_balance = joint.cross_entropy = joint.distillation = 1.0;
+    auto staged = joint, module = joint;
+    staged.labels_pass = labels;
+    staged.distillation_passes = false;
+    module.cross_entropy = labels ? 1.0 : 0.0;
+    module.distillation = 0.0;
+    const auto as_staged = gradient_by(staged), of_all = gradient_by(joint), of_module = gradient_by(module);
+    for (const auto& entry : job.net->layout()) {
+      if (entry.buffer)
+        continue;
+      CAPTURE(entry.name);
+      const auto part = [&](const at::Tensor& flat) { return flat.narrow(0, entry.offset, entry.size); };
+      const bool head = entry.name.starts_with("head.");
+      CHECK(at::allclose(part(as_staged), part(head ? of_all : of_module), 1e-5, 1e-7));
+      CHECK(part(as_staged).abs().max().item<double>() > 0.0);
+    }
+    CHECK_FALSE(at::allclose(as_staged, of_all, 1e-3, 1e-5));
+  }
 }

@@ -70,8 +70,8 @@ struct lone_client {
   /// Mean entropy of the classes seen over the rows of a task, under the model that is sent.
   [[nodiscard]] double entropy_in(std::uint32_t task) {
     const auto work = work_in(task, 0);
-    const auto seen = run_plan(
-        *device, {extract_job{.net = setup.net, .weights = work.in->weights, .samples = work.samples}});
+    const auto seen =
+        run_plan(*device, {extract_job{.net = setup.net, .weights = work.in->weights, .samples = work.samples}});
     const auto logits = std::get<extract_output>(std::get<work_output>(seen[0])).logits;
     return mean_entropy(logits.narrow(1, 0, work.in->place.opened.high));
   }
@@ -135,7 +135,7 @@ TEST_CASE("a client tells its loss which classes are old, of which task, and by 
     const char *name, *losses;
     double exponent;
   };
-  for (const auto& [name, losses, exponent] : {expected{"lga", "paper", 2.0 / 5}, // old classes of all it holds
+  for (const auto& [name, losses, exponent] : {expected{"lga", "paper", 2.0 / 5},    // old classes of all it holds
                                                expected{"lga", "official", 1.0 / 2}, // t / (t + 1)
                                                expected{"glfc", "paper", 1.0}}) {
     lone_client client(name, {{"losses", losses}});
@@ -247,8 +247,8 @@ TEST_CASE("a prototype is the row nearest to its class mean, of normalised featu
     const auto pixels = client.rows->images.flatten(1).index_select(0, at::tensor(own, at::kLong));
     const auto x = pixels.to(at::kDouble) / 255.0 - 0.5;
     const auto unit = x / x.norm(2, {1}, true);
-    expected.push_back(own[static_cast<std::size_t>(
-        (unit - unit.mean(0)).norm(2, {1}, false).argmin().item<std::int64_t>())]);
+    expected.push_back(
+        own[static_cast<std::size_t>((unit - unit.mean(0)).norm(2, {1}, false).argmin().item<std::int64_t>())]);
   }
   CHECK(*jobs[0].samples.rows == expected);
   CHECK(jobs[0].rows == 50 * 2);
@@ -273,9 +273,53 @@ TEST_CASE("exemplars of a task join those of the ones before, which become fewer
   work.in = std::make_shared<const broadcast>(in);
   client.memory = run_round(*client.method, *client.device, work).memory;
   const auto second = numbers_of("exemplars");
-  REQUIRE(second.size() == 5); // 8 / 5 of each class
+  REQUIRE(second.size() == 5);  // 8 / 5 of each class
   CHECK(second[0] == first[0]); // the best one stays
   CHECK(second[1] == first[4]);
   for (std::size_t i = 0; i < 5; ++i)
     CHECK(second[i] % classes == static_cast<std::int64_t>(i));
+}
+
+TEST_CASE("a client that stays at an old task trains on all its rows as released, on exemplars as printed", "[lga]") {
+  for (const bool printed : {false, true}) {
+    CAPTURE(printed);
+    lone_client client("lga", {{"memory", "8"}, {"old_clients", printed ? "exemplars" : "full"}});
+    (void)client.take_part(0, 0);
+    const auto stays = [&](std::uint32_t round) { // the head grows, and its rows are those of the first task
+      auto work = client.work_in(1, round);
+      work.samples = view_of(client.rows, lone_client::held_in(0));
+      auto result = run_round(*client.method, *client.device, work);
+      client.memory = result.memory;
+      return result;
+    };
+    const auto first = stays(10), second = stays(11);
+    CHECK(first.rows == (printed ? 8 : 40));
+    CHECK(second.rows == (printed ? 8 : 40));
+    CHECK((first.to_proxy == nullptr) == printed); // it is told that a task has begun: released, it sends prototypes
+    const auto later = client.take_part(1, 12);    // now it goes on to the second task
+    CHECK(later.rows == 60 + (printed ? 8 : 0));
+  }
+}
+
+TEST_CASE("where groups are drawn by round, a share of those who have exemplars sees nothing else", "[lga]") {
+  for (const double share : {0.0, 1.0}) {
+    CAPTURE(share);
+    lone_client client("lga", {{"memory", "8"}, {"regroup", "round"}});
+    CHECK(client.method->needs().own_groups);
+    client.setup.staying_share = share;
+    client.method->prepare(client.setup);
+    CHECK(client.take_part(0, 0).rows == 40);      // nothing is old yet
+    CHECK(client.take_part(1, 10).rows == 60 + 8); // it had no exemplars when the round began
+    CHECK(client.take_part(1, 11).rows == (share > 0.0 ? 8 : 60 + 8));
+  }
+}
+
+TEST_CASE("newcomers are drawn into cohorts unless the pool is fixed", "[lga]") {
+  for (const bool fixed : {false, true}) {
+    lone_client client("lga", {{"pool", fixed ? "fixed" : "growing"}});
+    job_desk desk;
+    server_context ctx(desk);
+    const auto plan = run_step(client.server->open_task(ctx, class_task(0, 2)), desk, *client.device);
+    CHECK(plan.first_enrolled_only == fixed);
+  }
 }

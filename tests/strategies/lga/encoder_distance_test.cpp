@@ -1,6 +1,6 @@
 // The objective that images are found by, and its slope: what is written by hand against autograd in float64.
-#include "strategies/lga/gradient_inversion.hpp"
 #include "runtime/method/gradients.hpp"
+#include "strategies/lga/gradient_inversion.hpp"
 #include "tests/support/tensors.hpp"
 #include <ATen/ATen.h>
 #include <catch2/catch_approx.hpp>

@@ -88,11 +88,13 @@ at::Tensor reference(const step& at, const forgetting_terms& terms, const at::Te
     const auto y = labels[static_cast<std::size_t>(i)];
     const auto hot = at::zeros({classes}, at::kDouble).index_put({at::tensor(y)}, at::tensor(1.0, at::kDouble));
     const auto log_p = at::log_softmax(z[i], 0), p = at::sigmoid(z[i]);
-    const auto bce = [&](const at::Tensor& t, std::int64_t columns) {
+    const auto bce_sum = [&](const at::Tensor& t, std::int64_t columns) {
       const auto q = p.narrow(0, 0, columns);
-      return -(t * q.log() + (1.0 - t) * (1.0 - q).log()).sum() / static_cast<double>(classes);
+      return -(t * q.log() + (1.0 - t) * (1.0 - q).log()).sum();
     };
-    const auto against = [&](const at::Tensor& t) { return softmax ? -(t * log_p).sum() : bce(t, classes); };
+    const auto against = [&](const at::Tensor& t) {
+      return softmax ? -(t * log_p).sum() : bce_sum(t, classes) / static_cast<double>(classes);
+    };
     const double w = weights[static_cast<std::size_t>(i)];
     const double labels_w = terms.weighs_labels ? w : 1.0, teacher_w = terms.weighs_distillation ? w : 1.0;
     sum = sum + against(hot) * (labels_w * (at.has_teacher ? terms.label_factor : 1.0) / 8.0);
@@ -100,8 +102,9 @@ at::Tensor reference(const step& at, const forgetting_terms& terms, const at::Te
       continue;
     auto mixed = hot.clone();
     mixed.narrow(0, 0, old_classes).copy_(softmax ? at::softmax(taught[i], 0) : at::sigmoid(taught[i]));
-    const auto term = terms.distillation == old_knowledge::mixed ? against(mixed)
-                                                                 : bce(at::sigmoid(taught[i]), old_classes);
+    const auto term = terms.distillation == old_knowledge::mixed
+                          ? against(mixed)
+                          : bce_sum(at::sigmoid(taught[i]), old_classes) / (softmax ? 1.0 : double(classes));
     sum = sum + term * (teacher_w * terms.distillation_factor / 8.0);
   }
   return sum;
@@ -134,6 +137,7 @@ TEST_CASE("values and gradients of every form agree with autograd in float64") {
       {class_likelihood::sigmoid, cumulative, old_knowledge::mixed},
       {class_likelihood::sigmoid, old_new, old_knowledge::mixed, true, false, 0.5, 0.5},
       {class_likelihood::softmax, per_task, old_knowledge::icarl, true, false},
+      {class_likelihood::sigmoid, cumulative, old_knowledge::icarl, true, false},
       {class_likelihood::sigmoid, cumulative, old_knowledge::mixed, false, true},
       {class_likelihood::softmax, none, old_knowledge::mixed},
   };

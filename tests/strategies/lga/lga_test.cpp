@@ -183,6 +183,17 @@ TEST_CASE("the scale of the noise is the mean trace over all classes so far") {
   CHECK(scale == Catch::Approx(0.3));
 }
 
+TEST_CASE("classes whose images come in the first round of a task count once when more come in the second") {
+  const auto traces = [](std::vector<double> values) { return at::tensor(values, at::kDouble); };
+  running_scale omega{.scale = 0.1, .classes = 10};
+  omega.begin_task();
+  omega.learn(traces({0.2}));
+  CHECK(omega.scale == Catch::Approx(1.2 / 11));
+  omega.learn(traces({0.2, 0.4}));               // of both classes by then
+  CHECK(omega.scale == Catch::Approx(1.6 / 12)); // 0.13333
+  CHECK(omega.classes == 12);
+}
+
 TEST_CASE("photographs under a fresh ResNet-18 have an entropy that is noticed in the first round") {
   MNEME_NEEDS_DATA(folder, "cifar-100-binary");
   const auto data =

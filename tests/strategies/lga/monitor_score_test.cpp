@@ -20,15 +20,26 @@ at::Tensor normals(rng_stream& stream, std::int64_t count) {
 
 } // namespace
 
-TEST_CASE("noise has the deviations of the features as printed, their variances as released, times the scale") {
+TEST_CASE(
+    "noise has the deviations of the features as printed, their variances' squares as released, times the scale") {
   const auto variances = at::linspace(50.0, 400.0, 8, at::kDouble);
   rng_stream expected(drawing), printed(drawing);
   CHECK(at::allclose(accepted_noise(variances, {.as_printed = true, .scale = 0.15}, printed),
                      normals(expected, 8) * variances.sqrt() * 0.15));
-  const auto small = variances / 1000.0; // squares of released noise keep a bound on variances
+  const auto small = variances / 1000.0; // squares of released noise keep a bound on squares of variances
   rng_stream again(drawing), released(drawing);
   CHECK(at::allclose(accepted_noise(small, {.as_printed = false, .scale = 0.15}, released),
-                     normals(again, 8) * small * 0.15));
+                     normals(again, 8) * small.square() * 0.15));
+}
+
+TEST_CASE("released noise has the square of the variance as its deviation, and a bound by the sum of those squares") {
+  const auto variances = at::tensor({0.04, 0.09}, at::kDouble);
+  rng_stream expected(drawing), same(drawing);
+  const auto noise = accepted_noise(variances, {.as_printed = false, .scale = 0.15}, same);
+  CHECK(at::allclose(noise, normals(expected, 2) * at::tensor({0.00024, 0.001215}, at::kDouble)));
+  rng_stream wide(drawing); // no draw keeps the bound: the last one is brought onto it
+  const auto bounded = accepted_noise(variances, {.as_printed = false, .scale = 1e6}, wide);
+  CHECK(bounded.square().sum().item<double>() == Approx(0.00097).epsilon(1e-9));
 }
 
 TEST_CASE("noise that never keeps its bound ends on it, after twenty draws") {

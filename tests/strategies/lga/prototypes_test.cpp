@@ -37,15 +37,59 @@ TEST_CASE("prototypes are moved by 50 steps of descent on the binary cross-entro
   REQUIRE((moved - pixels).abs().max().item<double>() > 0.05);
   for (const bool perturbed : {false, true}) {
     CAPTURE(perturbed);
-    const auto body = prototype_program(net, encoder, perturbed);
+    const auto body =
+        prototype_program(net, encoder, perturbed ? prototype_perturbation::pixels : prototype_perturbation::none);
     const auto done = run_by_width({{.body = body, .in = in, .samples = rows_from(source, 0, seen)}}, 1);
-    const auto expected =
-        encoder.gradients(encoder_weights.to(at::kDouble), perturbed ? moved : pixels, labels);
+    const auto expected = encoder.gradients(encoder_weights.to(at::kDouble), perturbed ? moved : pixels, labels);
     for (std::size_t g = 0; g < expected.size(); ++g) {
       CAPTURE(encoder.tensors()[g].name);
       const auto& found = tensors_of(done[0]).at(encoder.tensors()[g].name);
       CHECK(at::allclose(found.to(at::kDouble), expected[g].view_as(found), 1e-3, 1e-6));
     }
+  }
+}
+
+TEST_CASE("in latent space they move by the cross-entropy behind features to which noise is added") {
+  const auto net = model_named("linear", {3, extent, extent}, classes); // features are pixels
+  const auto weights = initial_weights(*net, 3);
+  const gradient_encoder encoder({3, extent, extent}, classes);
+  const auto encoder_weights = encoder.drawn({.seed = 2, .purpose = first_method_purpose});
+  const auto source = drawn_data(seen, {3, extent, extent}, classes);
+  const auto pixels = source->images.to(at::kDouble) / 255.0;
+  const auto labels = at::arange(seen);
+  const std::int64_t width = 3 * extent * extent;
+  const auto variances = at::linspace(0.0, 2.0, seen * width, at::kDouble).view({seen, width});
+  auto in = std::make_shared<tensor_map>();
+  in->put("encoder", encoder_weights);
+  in->put("weights", weights);
+  in->put("seen", at::tensor(seen, at::kLong));
+  in->put("variances", variances);
+  const rng_key stream{.seed = 4, .purpose = first_method_purpose};
+
+  const auto w = as_in_files(weights, net->layout()[0]).narrow(0, 0, seen).to(at::kDouble);
+  const auto b = as_in_files(weights, net->layout()[1]).narrow(0, 0, seen).to(at::kDouble);
+  const auto by_channel = [](const std::vector<float>& values) {
+    return at::tensor(values, at::kFloat).to(at::kDouble).view({1, 3, 1, 1});
+  };
+  const auto scale = by_channel(source->scale) * 255.0, shift = by_channel(source->shift);
+  rng_stream draw(stream);
+  auto x = pixels.clone();
+  for (int step = 0; step < 50; ++step) {
+    auto noise = at::empty({seen, width}, at::kDouble);
+    for (std::int64_t i = 0; i < noise.numel(); ++i)
+      noise.mutable_data_ptr<double>()[i] = draw.normal();
+    const auto features = (x * scale + shift).flatten(1) + 0.1 * variances.sqrt() * noise;
+    const auto slope = (at::softmax(features.mm(w.t()) + b, 1) - at::one_hot(labels, seen)).mm(w);
+    x = x - slope.view_as(x) * scale; // rate 1
+  }
+  const auto body = prototype_program(net, encoder, prototype_perturbation::latent);
+  const auto done =
+      run_by_width({{.body = body, .in = in, .samples = rows_from(source, 0, seen), .stream = stream}}, 1);
+  const auto expected = encoder.gradients(encoder_weights.to(at::kDouble), x, labels);
+  for (std::size_t g = 0; g < expected.size(); ++g) {
+    CAPTURE(encoder.tensors()[g].name);
+    const auto& sent = tensors_of(done[0]).at(encoder.tensors()[g].name);
+    CHECK(at::allclose(sent.to(at::kDouble), expected[g].view_as(sent), 1e-3, 1e-5));
   }
 }
 

@@ -1,4 +1,5 @@
 // OSI-FL without actors: what clients send, the one-shot rule, what the server makes, learns and retains.
+#include "strategies/osi_fl/held_back_loss.hpp"
 #include "strategies/osi_fl/latent_nets.hpp"
 #include "tests/support/learning.hpp"
 #include "tests/support/nets.hpp"
@@ -177,9 +178,9 @@ TEST_CASE("whoever trains sends a model in each round of a task, as the paper co
   const auto resnet = net_of("resnet18", {3, 224, 224}, 1000, {{"stem", "imagenet"}});
   const auto whole = counted("fedavg", resnet, 20);
   CHECK(whole == 20.0 * 11'689'512);
-  CHECK(whole == 233'790'240.0);                                         // the paper's 233 million
-  CHECK(static_cast<std::int64_t>(whole) / (60 * 512) == 7'610);         // what a client of OSI-FL says of 60 classes
-  CHECK(static_cast<std::int64_t>(whole) / (10 * 512) == 45'662);        // of ten
+  CHECK(whole == 233'790'240.0);                                  // the paper's 233 million
+  CHECK(static_cast<std::int64_t>(whole) / (60 * 512) == 7'610);  // what a client of OSI-FL says of 60 classes
+  CHECK(static_cast<std::int64_t>(whole) / (10 * 512) == 45'662); // of ten
   CHECK(counted("fedavg", resnet, 20, trainable_part::head) == 20.0 * 513 * 1000);
 
   const auto lenet = net_of("lenet", {1, 28, 28}, 10);
@@ -256,8 +257,8 @@ TEST_CASE("what server and clients hold at most is counted") {
   const auto pictures = (12 + 4) * (64 + 8), model = static_cast<int>(setup.initial->bytes());
   const auto rest = figures.at("server_held_bytes") - static_cast<double>(2 * upload + pictures + model);
   const latent_shape shape{.image = images, .kinds = classes};
-  const auto nets = image_encoder(shape).parameters().size() + latent_denoiser(shape).parameters().size() +
-                    64 * 64 + 64 + 64 + 1 + 1; // components of 64 pixels: basis, centre, spread, scale, shift
+  const auto nets = image_encoder(shape).parameters().size() + latent_denoiser(shape).parameters().size() + 64 * 64 +
+                    64 + 64 + 1 + 1; // components of 64 pixels: basis, centre, spread, scale, shift
   CHECK(rest == static_cast<double>(4 * nets));
 }
 
@@ -320,6 +321,52 @@ TEST_CASE("training goes on from the last task's model, and rows are judged by i
     const auto jobs = ceiling.closed(federation::place(task));
     REQUIRE(jobs.size() == 1);
     CHECK(same_bits(jobs[0].start->at(flat_weights), ceiling.setup().initial->at(flat_weights)));
+  }
+}
+
+TEST_CASE("as released all classes are covered, what is frozen is in training mode, and scores are of random views") {
+  federation federated({{"p", "1"},
+                        {"criterion", "loss"},
+                        {"moment", "after"},
+                        {"loss_classes", "all"},
+                        {"frozen_norm", "batch"},
+                        {"score_view", "augmented"},
+                        {"mode", "osi-fl"}});
+  auto setup = federated.setup();
+  setup.trainable = trainable_part::head;
+  setup.training.augment = augmentation_kind::crop_flip;
+  federated.method->prepare(setup);
+  federated.server = federated.method->make_server();
+  (void)federated.open(0);
+  federated.fold(0, federated.answer(0, 0));
+  const auto jobs = federated.closed(federation::place(0));
+  REQUIRE(jobs.size() == 1); // scores come of an extraction
+  CHECK(jobs[0].options.classes == class_range{0, classes});
+  CHECK(jobs[0].options.statistics_move);
+  CHECK(jobs[0].options.trained == trainable_part::head);
+  CHECK(federated.method->check(setup).empty());
+  setup.trainable = trainable_part::all;
+  setup.training.augment = augmentation_kind::none;
+  const auto wrong = federated.method->check(setup);
+  REQUIRE(wrong.size() == 2);
+  CHECK(wrong[0].where == "strategy.frozen_norm");
+  CHECK(wrong[1].where == "strategy.score_view");
+}
+
+TEST_CASE("OSCAR-R as released leaves the first task free and counts changes by tensor") {
+  for (const auto* const penalty : {"sum", "tensor-means"}) {
+    federation federated({{"mode", "oscar-r"}, {"lambda", "0.01"}, {"penalty", penalty}});
+    for (const std::uint32_t task : {0U, 1U}) {
+      CAPTURE(penalty, task);
+      (void)federated.open(task);
+      federated.fold(2 * task, federated.answer(2 * task, task));
+      const auto jobs = federated.closed(federation::place(task));
+      const bool sum = penalty == std::string("sum");
+      const auto expected = sum         ? proximal_objective(0.01)
+                            : task == 0 ? cross_entropy_objective()
+                                        : held_back_by_tensor(*federated.net, 0.01);
+      CHECK(jobs.at(0).objective->identity() == expected->identity());
+    }
   }
 }
 

@@ -69,6 +69,18 @@ TEST_CASE("uploads are averaged by rows, or uniformly") {
   CHECK(at::equal(closed(uniform), at::full({12}, 3.0)));
 }
 
+TEST_CASE("a share of the old model stays where the scenario keeps it") {
+  auto setup = setup_of();
+  setup.initial = weights_only(at::full({12}, 4.0F));
+  setup.keep_share = 0.5;
+  averaging_server server(setup);
+  server.fold(upload_of(0, 1.0, 3));
+  server.fold(upload_of(1, 1.0, 5));
+  CHECK(at::equal(closed(server), at::full({12}, 2.5F))); // (o + u) / 2
+  server.fold(upload_of(0, 0.5, 1));
+  CHECK(at::equal(closed(server), at::full({12}, 1.5F)));
+}
+
 TEST_CASE("sums start anew each round, in float64") {
   averaging_server server(setup_of());
   server.fold(upload_of(0, 16777216.0, 1)); // 2^24: adding 1 in float32 changes nothing

@@ -3,7 +3,7 @@
 #include "runtime/federation/run_log.hpp"
 #include "runtime/results/run_directory.hpp"
 #include "runtime/storage/checkpoint_file.hpp"
-#include "runtime/storage/safetensors.hpp"
+#include "runtime/storage/parameters.hpp"
 #include "runtime/study/stored_run.hpp"
 #include "tools/fuzz/decoders/decoder.hpp"
 #include <algorithm>

@@ -162,10 +162,10 @@ private:
             .round = place_.round};
   }
   [[nodiscard]] virtual_duration download_time(client_id client, std::int64_t bytes) const {
-    const auto from_server = population_.download_time(client, bytes);
+    const auto from_server = population_.download_time({.client = client, .bytes = bytes});
     if (proxy_.advice == 0)
       return from_server;
-    return std::max(from_server, population_.proxy_download_time(client, toy_proxy::advice_bytes));
+    return std::max(from_server, population_.proxy_download_time({.client = client, .bytes = toy_proxy::advice_bytes}));
   }
 
   /// It takes no time and no bytes where looking costs nothing.
@@ -237,9 +237,9 @@ private:
     note("client", "upload", client, result.upload_bytes);
     work.ended = now_;
     if (result.to_proxy == 0)
-      return push(population_.upload_time(client, result.upload_bytes), happening::arrival, id);
+      return push(population_.upload_time({.client = client, .bytes = result.upload_bytes}), happening::arrival, id);
     note("client", "to_proxy", client, result.proxy_bytes);
-    push(population_.proxy_upload_time(client, result.proxy_bytes), happening::proxy_arrival, id);
+    push(population_.proxy_upload_time({.client = client, .bytes = result.proxy_bytes}), happening::proxy_arrival, id);
   }
 
   /// The upload is delivered when the proxy has its part, too.
@@ -252,7 +252,7 @@ private:
       digest_.add(item);
     proxy_.receive({.from = client, .started_from = work.round}, result.to_proxy);
     out_.report.proxy_bytes += result.proxy_bytes;
-    const auto at_server = work.ended + population_.upload_time(client, result.upload_bytes);
+    const auto at_server = work.ended + population_.upload_time({.client = client, .bytes = result.upload_bytes});
     push(std::max(at_server, now_) - now_, happening::arrival, id);
   }
 
@@ -380,7 +380,7 @@ private:
   bool open_ = false, wants_ = false, ambiguous_ = false;
   std::int64_t missing_ = 0, folded_ = 0, steps_ = 0;
   double loss_rows_ = 0.0, loss_sum_ = 0.0; // of the round's uploads
-  std::vector<client_id> dropped_out_; // of the open round
+  std::vector<client_id> dropped_out_;      // of the open round
 };
 
 } // namespace

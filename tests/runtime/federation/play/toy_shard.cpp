@@ -64,7 +64,8 @@ void toy_shard::start(const start_rounds& wave) {
   std::vector<parked_job> parked;
   for (const auto& job : done.issued) {
     const auto& client = clients_.at(job.id.assignment);
-    const auto due = client.ready + job.takes + toy_->settings.clients->upload_time(client.given.client, job.bytes);
+    const auto due = client.ready + job.takes +
+                     toy_->settings.clients->upload_time({.client = client.given.client, .bytes = job.bytes});
     parked.push_back({.job = job, .due = due, .shard = which_});
   }
   wave_report part{.from = which_, .issued = std::exchange(done.issued, {}), .released = {{}}, .last = false};

@@ -1,0 +1,26 @@
+// csv: a user's own table, a line for each row: a label, numbers, and the part and the domain where it says them.
+#include "runtime/data/csv_table.hpp"
+#include "runtime/data/data_sources.hpp"
+namespace mneme {
+namespace {
+
+expected<raw_data> load_csv(const data_section& data, std::uint64_t seed) {
+  if (data.file.empty())
+    return failed("data.file", "names no file; expected data.file = \"table.csv\", a table with a header");
+  auto table = read_csv_table(data);
+  if (!table)
+    return tl::unexpected(table.error());
+  return put_together(std::move(table->train), std::move(table->test), table->classes, 0, data, seed);
+}
+
+const source_registration csv_line{
+    {.name = "csv",
+     .summary = "your own table in data.file: a header, a column of labels (words or numbers), columns of numbers, and "
+                "columns split (train, test) and domain where there are some; docs/data.md",
+     .load = [](const data_section& data, const auto&, std::uint64_t seed) { return load_csv(data, seed); },
+     .has_domains = true,
+     .is_own = true,
+     .own_file = true}};
+
+} // namespace
+} // namespace mneme

@@ -1,0 +1,115 @@
+// folder: a user's own pictures in a folder for each class, as torchvision's ImageFolder reads them, with folders
+// around them for parts (train, test) and domains where there are some.
+#include "runtime/base/new_tensor.hpp"
+#include "runtime/data/data_sources.hpp"
+#include "runtime/data/picture_tree.hpp"
+#include "runtime/data/splits.hpp"
+#include <algorithm>
+#include <cstring>
+#include <fmt/format.h>
+namespace mneme {
+namespace {
+
+using std::filesystem::path;
+
+/// Those of `pictures` at these places.
+std::vector<photograph> picked(const std::vector<photograph>& pictures, const std::vector<std::int64_t>& places) {
+  std::vector<photograph> chosen;
+  for (const auto place : places)
+    chosen.push_back(pictures[static_cast<std::size_t>(place)]);
+  return chosen;
+}
+
+/// Numbers rows as those of the part from which they were drawn.
+void renumber(image_table& table, const std::vector<std::int64_t>& drawn) {
+  if (table.file_rows.empty())
+    table.file_rows = drawn;
+  else
+    for (auto& row : table.file_rows)
+      row = drawn[static_cast<std::size_t>(row)];
+}
+
+/// True if red, green and blue of every picture are the same.
+bool is_grey(const at::Tensor& images) {
+  const auto plane = images.size(2) * images.size(3);
+  const auto* at = images.const_data_ptr<std::uint8_t>();
+  for (std::int64_t row = 0; row < images.size(0); ++row, at += 3 * plane)
+    if (std::memcmp(at, at + plane, static_cast<std::size_t>(plane)) != 0 ||
+        std::memcmp(at, at + 2 * plane, static_cast<std::size_t>(plane)) != 0)
+      return false;
+  return true;
+}
+
+/// [N, 1, H, W]: the brightness of ITU-R BT.601 in whole numbers, as Pillow's convert("L") has it; of a grey pixel its
+/// value.
+at::Tensor in_grey(const at::Tensor& images) {
+  const auto plane = images.size(2) * images.size(3);
+  auto grey = new_tensor({images.size(0), 1, images.size(2), images.size(3)}, at::kByte);
+  const auto* from = images.const_data_ptr<std::uint8_t>();
+  auto* to = grey.mutable_data_ptr<std::uint8_t>();
+  for (std::int64_t row = 0; row < images.size(0); ++row, from += 3 * plane, to += plane)
+    for (std::int64_t i = 0; i < plane; ++i)
+      to[i] = static_cast<std::uint8_t>(
+          (19595U * from[i] + 38470U * from[plane + i] + 7471U * from[2 * plane + i] + 0x8000U) >> 16U);
+  return grey;
+}
+
+expected<raw_data> load_folder(const data_section& data, const std::vector<path>& roots, std::uint64_t seed) {
+  const auto root = picture_root(data, roots);
+  if (!root)
+    return tl::unexpected(root.error());
+  auto tree = list_pictures(*root);
+  if (!tree)
+    return tl::unexpected(tree.error());
+  const auto& classes = tree->classes;
+  const bool has_domains = !classes.domains.empty();
+  if (auto wrong = wrong_test_share(!tree->test.empty(), data, classes.where); !wrong.empty())
+    return tl::unexpected(std::move(wrong));
+  drawn_parts drawn;
+  if (tree->test.empty()) {
+    auto parts = drawn_test_rows(part_of(tree->train, has_domains), data.test_share, seed, classes);
+    if (!parts)
+      return tl::unexpected(parts.error());
+    drawn = std::move(*parts);
+    tree->test = picked(tree->train, drawn.test);
+    tree->train = picked(tree->train, drawn.train);
+  }
+  if (auto absent = absent_classes(part_of(tree->train, has_domains), part_of(tree->test, has_domains), classes);
+      !absent.empty())
+    return tl::unexpected(std::move(absent));
+  const auto size = size_of_pictures(tree->train.front().file, data.side);
+  if (!size)
+    return tl::unexpected(size.error());
+  const auto read = [&](const std::vector<photograph>& pictures, row_limits limits) {
+    return read_pictures(pictures, limits, classes.count, *size, has_domains);
+  };
+  auto rows = with_splits(
+      {.name = "folder", .classes = classes.count, .domain_names = classes.domains, .class_names = classes.names},
+      read(tree->train, train_limits(data)), read(tree->test, test_limits(data)));
+  if (!rows)
+    return rows;
+  if (!drawn.test.empty()) {
+    renumber(rows->train, drawn.train);
+    renumber(rows->test, drawn.test);
+  }
+  if (data.channels == 1 || (data.channels == 0 && is_grey(rows->train.images) && is_grey(rows->test.images)))
+    for (auto* table : {&rows->train, &rows->test})
+      table->images = in_grey(table->images);
+  const auto channels = static_cast<std::size_t>(rows->train.images.size(1));
+  rows->mean.assign(channels, 0.5);
+  rows->deviation.assign(channels, 0.5);
+  return rows;
+}
+
+const source_registration folder_line{
+    {.name = "folder",
+     .summary = "your own pictures in data.root: train/CLASS/*.{png,jpg,jpeg} and test/CLASS/..., or CLASS/... with "
+                "data.test_share; a folder for each domain around those of the classes where there are domains; "
+                "docs/data.md",
+     .load = load_folder,
+     .picture_folders = true,
+     .has_domains = true,
+     .is_own = true}};
+
+} // namespace
+} // namespace mneme

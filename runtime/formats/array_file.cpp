@@ -1,0 +1,175 @@
+#include "runtime/formats/array_file.hpp"
+#include "runtime/base/available_memory.hpp"
+#include "runtime/base/disk_file.hpp"
+#include "runtime/formats/safetensors_file.hpp"
+#include "runtime/formats/zip_archive.hpp"
+#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+namespace mneme {
+namespace {
+
+using std::filesystem::path;
+
+bool is_among(const std::string& name, const std::vector<std::string>& names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+diagnostic unknown_array(const std::string& file, const std::string& name, const std::vector<std::string>& names) {
+  const auto meant = nearest(name, names);
+  return {file, fmt::format("has an array '{}', which nothing reads; {}", name,
+                            meant.empty() ? fmt::format("expected {}", fmt::join(names, ", "))
+                                          : fmt::format("did you mean '{}'?", meant))};
+}
+
+/// Refuses what this process cannot hold.
+expected<void> fits_into_memory(const path& file, std::uint64_t bytes) {
+  const auto room = available_memory();
+  if (bytes <= static_cast<std::uint64_t>(std::max<std::int64_t>(room.bytes, 0)))
+    return {};
+  return failed(file.string(), fmt::format("takes {} bytes of memory, and {} are {}", bytes, room.bytes, room.source));
+}
+
+expected<npy_array> read_npy(const path& file) {
+  auto opened = disk_file::open(file);
+  if (!opened)
+    return tl::unexpected(opened.error());
+  if (auto room = fits_into_memory(file, opened->size_bytes()); !room)
+    return tl::unexpected(room.error());
+  npy_reader reader(opened->size_bytes());
+  std::vector<std::uint8_t> piece(std::size_t{1} << 20);
+  for (;;) {
+    const auto bytes = opened->read(piece);
+    if (!bytes)
+      return tl::unexpected(bytes.error());
+    if (!reader.feed({piece.data(), *bytes}) || *bytes == 0)
+      break;
+  }
+  auto array = reader.finish();
+  if (!array)
+    return failed(file.string(), array.error());
+  return std::move(*array);
+}
+
+expected<named_arrays> read_siblings(const path& file, const std::vector<std::string>& names) {
+  named_arrays arrays;
+  diagnostics wrong;
+  for (const auto& sibling : array_files(file, names))
+    if (auto array = read_npy(sibling))
+      arrays[sibling.stem().string()] = {std::move(*array), sibling.string()};
+    else
+      append(wrong, array.error());
+  if (arrays.empty() && wrong.empty())
+    return failed(file.string(), fmt::format("no array lies there; expected {}.npy", fmt::join(names, ".npy, ")));
+  if (!wrong.empty())
+    return tl::unexpected(std::move(wrong));
+  return arrays;
+}
+
+expected<named_arrays> read_npz(const path& file, const std::vector<std::string>& names) {
+  auto opened = disk_file::open(file);
+  if (!opened)
+    return tl::unexpected(opened.error());
+  if (auto room = fits_into_memory(file, opened->size_bytes()); !room)
+    return tl::unexpected(room.error());
+  std::vector<std::uint8_t> bytes(opened->size_bytes());
+  const auto read = opened->read(bytes);
+  if (!read)
+    return tl::unexpected(read.error());
+  bytes.resize(*read);
+  const auto room = static_cast<std::uint64_t>(std::max<std::int64_t>(available_memory().bytes, 0));
+  const auto entries = zip_entries(bytes, room);
+  if (!entries)
+    return failed(opened->place(entries.error().byte), entries.error().text);
+  named_arrays arrays;
+  diagnostics wrong;
+  for (const auto& entry : *entries) {
+    const auto name = entry.name.ends_with(".npy") ? entry.name.substr(0, entry.name.size() - 4) : entry.name;
+    const auto place = fmt::format("{}: {}", file.string(), name);
+    if (!is_among(name, names)) {
+      wrong.push_back(unknown_array(file.string(), name, names));
+      continue;
+    }
+    npy_reader reader(entry.bytes);
+    zip_pieces(bytes, entry, [&](std::span<const std::uint8_t> piece) { (void)reader.feed(piece); });
+    if (auto array = reader.finish())
+      arrays[name] = {std::move(*array), place};
+    else
+      wrong.push_back({place, array.error()});
+  }
+  if (!wrong.empty())
+    return tl::unexpected(std::move(wrong));
+  return arrays;
+}
+
+/// A list of texts as JSON has it, or nothing.
+std::vector<std::string> listed_texts(const std::string& text) {
+  std::vector<std::string> texts;
+  const auto list = nlohmann::json::parse(text, nullptr, false);
+  if (!list.is_array())
+    return {};
+  for (const auto& entry : list) {
+    if (!entry.is_string())
+      return {};
+    texts.push_back(entry.get<std::string>());
+  }
+  return texts;
+}
+
+expected<named_arrays> read_tensors(const path& file, const std::vector<std::string>& names) {
+  std::error_code ignored;
+  if (auto room = fits_into_memory(file, std::filesystem::file_size(file, ignored)); !ignored && !room)
+    return tl::unexpected(room.error());
+  safetensors_metadata metadata;
+  const auto tensors = read_safetensors(file, &metadata);
+  if (!tensors)
+    return tl::unexpected(tensors.error());
+  named_arrays arrays;
+  diagnostics wrong;
+  for (const auto& [name, value] : *tensors)
+    if (is_among(name, names))
+      arrays[name] = {{.values = value}, fmt::format("{}: {}", file.string(), name)};
+    else
+      wrong.push_back(unknown_array(file.string(), name, names));
+  for (const auto& [name, text] : metadata) {
+    if (!is_among(name, names) || arrays.contains(name))
+      continue;
+    const auto place = fmt::format("{}: metadata {}", file.string(), name);
+    arrays[name] = {{.texts = listed_texts(text)}, place};
+    if (arrays[name].content.texts.empty())
+      wrong.push_back({place, R"(expected a JSON list of texts, as ["cat", "dog"])"});
+  }
+  if (!wrong.empty())
+    return tl::unexpected(std::move(wrong));
+  return arrays;
+}
+
+} // namespace
+
+std::vector<path> array_files(const path& file, const std::vector<std::string>& names) {
+  std::error_code ignored;
+  const bool is_folder = std::filesystem::is_directory(file, ignored);
+  if (!is_folder && file.extension() != ".npy")
+    return {file};
+  std::vector<path> files;
+  for (const auto& name : names)
+    if (auto sibling = (is_folder ? file : file.parent_path()) / (name + ".npy");
+        std::filesystem::exists(sibling, ignored))
+      files.push_back(std::move(sibling));
+  return files;
+}
+
+expected<named_arrays> read_array_file(const path& file, const std::vector<std::string>& names) {
+  std::error_code ignored;
+  const auto ending = file.extension();
+  if (std::filesystem::is_directory(file, ignored) || ending == ".npy")
+    return read_siblings(file, names);
+  if (ending == ".npz")
+    return read_npz(file, names);
+  if (ending == ".safetensors")
+    return read_tensors(file, names);
+  return failed(file.string(), "expected a file that ends with .safetensors, .npz or .npy, or a folder of .npy files");
+}
+
+} // namespace mneme

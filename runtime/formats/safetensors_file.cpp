@@ -1,0 +1,357 @@
+#include "runtime/formats/safetensors_file.hpp"
+#include "runtime/base/check.hpp"
+#include "runtime/base/new_tensor.hpp"
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <fmt/format.h>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <tuple>
+namespace mneme {
+namespace {
+
+// A file: 8 bytes little-endian length of the header, the header (one JSON object), the contents.
+// Offsets in the header count from the end of the header.
+
+// A header may name hundreds of thousands of tensors, and the ordered object looks through all of its names for each.
+using json = nlohmann::json;
+static_assert(std::endian::native == std::endian::little, "contents are written as they lie in memory");
+
+constexpr std::uint64_t length_bytes = 8;
+constexpr std::uint64_t header_bytes_max = 100'000'000; // as in the format's reference reader
+constexpr const char* metadata = "__metadata__";
+
+struct dtype_name {
+  const char* name;
+  at::ScalarType type;
+};
+constexpr std::array<dtype_name, 10> dtypes{{{"F64", at::kDouble},
+                                             {"F32", at::kFloat},
+                                             {"F16", at::kHalf},
+                                             {"BF16", at::kBFloat16},
+                                             {"I64", at::kLong},
+                                             {"I32", at::kInt},
+                                             {"I16", at::kShort},
+                                             {"I8", at::kChar},
+                                             {"U8", at::kByte},
+                                             {"BOOL", at::kBool}}};
+
+const char* dtype_text(at::ScalarType type) {
+  const auto* found = std::find_if(dtypes.begin(), dtypes.end(), [&](const auto& dtype) { return dtype.type == type; });
+  MNEME_CHECK(found != dtypes.end(), c10::toString(type));
+  return found->name;
+}
+
+/// A tensor's line of the header, checked.
+struct entry {
+  std::string name{};
+  at::ScalarType type{};
+  std::vector<std::int64_t> shape{};
+  std::uint64_t begin = 0, end = 0; ///< Within the contents.
+};
+
+/// What is wrong with one file, as diagnostics with their byte. Of a file that is wrong everywhere, the first are
+/// enough.
+class diagnostic_list {
+public:
+  explicit diagnostic_list(std::string file) : file_(std::move(file)) {}
+  void add(std::uint64_t byte, std::string text) {
+    if (enough())
+      return;
+    diagnostics_.push_back({fmt::format("{}: byte {}", file_, byte), std::move(text)});
+  }
+  [[nodiscard]] bool empty() const noexcept { return diagnostics_.empty(); }
+  [[nodiscard]] bool enough() const noexcept { return diagnostics_.size() >= diagnostics_max; }
+  [[nodiscard]] tl::unexpected<diagnostics> failed() { return tl::unexpected<diagnostics>{std::move(diagnostics_)}; }
+
+private:
+  static constexpr std::size_t diagnostics_max = 20;
+  std::string file_;
+  diagnostics diagnostics_;
+};
+
+/// Where `name` stands in the file, for a diagnostic: the header itself if it is spelt with escapes.
+std::uint64_t byte_of(const std::string& header, const std::string& name) {
+  const auto at = header.find(json(name).dump(-1, ' ', false, json::error_handler_t::replace));
+  return length_bytes + (at == std::string::npos ? 0 : at);
+}
+
+/// Goes through the header before it is parsed, for what the parsed object would no longer show: names given twice, and
+/// nests deeper than the format knows. The parser's own callback walks through an object for each of its members.
+class header_watch final : public nlohmann::json_sax<json> {
+public:
+  header_watch(const std::string& header, diagnostic_list& wrong) : header_(header), wrong_(wrong) {}
+  [[nodiscard]] bool too_deep() const noexcept { return too_deep_; }
+  /// What is wrong with the JSON itself, if anything is.
+  [[nodiscard]] const std::optional<std::pair<std::uint64_t, std::string>>& flaw() const noexcept { return flaw_; }
+
+  bool key(string_t& name) override {
+    if (depth_ == 1 && !names_.insert(name).second && !wrong_.enough())
+      wrong_.add(byte_of(header_, name), fmt::format("'{}' is named twice in the header; names must differ", name));
+    return true;
+  }
+  bool start_object(std::size_t) override { return opened(); }
+  bool start_array(std::size_t) override { return opened(); }
+  bool end_object() override { return closed(); }
+  bool end_array() override { return closed(); }
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool parse_error(std::size_t position, const std::string&, const json::exception& problem) override {
+    if (dynamic_cast<const json::parse_error*>(&problem))
+      flaw_.emplace(length_bytes + (position > 0 ? position - 1 : 0),
+                    "the header is not valid JSON; is this a safetensors file, and whole?");
+    else // a number that no double can hold
+      flaw_.emplace(length_bytes, "the header has a number that is out of range; the file is damaged");
+    return false;
+  }
+
+private:
+  static constexpr int depth_max = 3; // { name: { "shape": [ ... ] } }
+  bool opened() {
+    too_deep_ = too_deep_ || depth_ >= depth_max;
+    ++depth_;
+    return true;
+  }
+  bool closed() {
+    --depth_;
+    return true;
+  }
+
+  const std::string& header_;
+  diagnostic_list& wrong_;
+  std::set<std::string> names_;
+  std::optional<std::pair<std::uint64_t, std::string>> flaw_;
+  int depth_ = 0;
+  bool too_deep_ = false;
+};
+
+/// The header as JSON. Names given twice and nests deeper than the format knows are diagnostics.
+std::optional<json> parsed_header(const std::string& header, diagnostic_list& wrong) {
+  header_watch watch(header, wrong);
+  if (!json::sax_parse(header, &watch)) {
+    wrong.add(watch.flaw()->first, watch.flaw()->second);
+    return std::nullopt;
+  }
+  if (watch.too_deep()) {
+    wrong.add(length_bytes, "the header nests deeper than a safetensors header does; the file is damaged");
+    return std::nullopt;
+  }
+  auto parsed = json::parse(header);
+  if (!parsed.is_object())
+    wrong.add(length_bytes, "the header is no JSON object; is this a safetensors file?");
+  return parsed;
+}
+
+/// A list of at most `count_max` whole numbers from 0, or nothing.
+std::optional<std::vector<std::uint64_t>> whole_numbers(const json& from, const char* key, std::size_t count_max) {
+  const auto found = from.find(key);
+  if (found == from.end() || !found->is_array() || found->size() > count_max)
+    return std::nullopt;
+  std::vector<std::uint64_t> result;
+  for (const auto& number : *found) {
+    if (!number.is_number_unsigned())
+      return std::nullopt;
+    result.push_back(number.get<std::uint64_t>());
+  }
+  return result;
+}
+
+/// Bytes of a tensor, or nothing where its strides do not fit into an int64 (an empty tensor has strides too).
+std::optional<std::uint64_t> bytes_of(const std::vector<std::uint64_t>& shape, at::ScalarType type) {
+  std::int64_t reach = static_cast<std::int64_t>(c10::elementSize(type));
+  bool empty = false;
+  for (auto extent : shape) {
+    empty = empty || extent == 0;
+    if (__builtin_mul_overflow(reach, std::max<std::uint64_t>(extent, 1), &reach))
+      return std::nullopt;
+  }
+  return empty ? 0 : static_cast<std::uint64_t>(reach);
+}
+
+/// One entry of the header, or what is wrong with it.
+tl::expected<entry, std::string> checked_entry(const std::string& name, const json& from, std::uint64_t content_bytes) {
+  constexpr std::size_t dimensions_max = 64; // as many as a tensor of LibTorch may have
+  if (!from.is_object() || !from.contains("dtype") || !from["dtype"].is_string())
+    return tl::unexpected(fmt::format("'{}' has no dtype; expected {{\"dtype\", \"shape\", \"data_offsets\"}}", name));
+  const auto wanted = from["dtype"].get<std::string>();
+  const auto* type =
+      std::find_if(dtypes.begin(), dtypes.end(), [&](const auto& dtype) { return dtype.name == wanted; });
+  if (type == dtypes.end())
+    return tl::unexpected(
+        fmt::format("'{}' has dtype '{}'; known are F64, F32, F16, BF16, I64, I32, I16, I8, U8, BOOL", name, wanted));
+  const auto shape = whole_numbers(from, "shape", dimensions_max);
+  if (!shape)
+    return tl::unexpected(
+        fmt::format("the shape of '{}' is no list of at most {} whole numbers", name, dimensions_max));
+  const auto offsets = whole_numbers(from, "data_offsets", 2);
+  if (!offsets || offsets->size() != 2)
+    return tl::unexpected(fmt::format("the data_offsets of '{}' are no two whole numbers", name));
+  const auto begin = (*offsets)[0], end = (*offsets)[1];
+  if (begin > end || end > content_bytes)
+    return tl::unexpected(fmt::format("'{}' lies at bytes {} to {} of the contents, which have {} bytes; "
+                                      "the file is damaged, or was cut short",
+                                      name, begin, end, content_bytes));
+  const auto bytes = bytes_of(*shape, type->type);
+  if (!bytes || *bytes != end - begin)
+    return tl::unexpected(fmt::format("'{}' takes {} bytes by its shape and dtype, but {} by its offsets", name,
+                                      bytes ? std::to_string(*bytes) : "more than 2^63", end - begin));
+  return entry{name, type->type, {shape->begin(), shape->end()}, begin, end};
+}
+
+/// All tensors of the header, by their place in the file: together they are the contents, without
+/// overlaps or holes.
+std::vector<entry> checked_entries(const std::string& header, const json& object, std::uint64_t content_bytes,
+                                   diagnostic_list& wrong) {
+  std::vector<entry> entries;
+  for (const auto& [name, line] : object.items()) {
+    if (name == metadata)
+      continue;
+    if (wrong.enough()) // each looks for its place in the whole header
+      return {};
+    if (auto checked = checked_entry(name, line, content_bytes))
+      entries.push_back(std::move(*checked));
+    else
+      wrong.add(byte_of(header, name), checked.error());
+  }
+  if (!wrong.empty())
+    return {};
+  std::stable_sort(entries.begin(), entries.end(),
+                   [](const entry& a, const entry& b) { return std::tie(a.begin, a.end) < std::tie(b.begin, b.end); });
+  std::uint64_t expected_begin = 0;
+  for (const auto& checked : entries) {
+    if (checked.begin != expected_begin && !wrong.enough())
+      wrong.add(byte_of(header, checked.name),
+                fmt::format("'{}' begins at byte {} of the contents where {} was expected: tensors {}", checked.name,
+                            checked.begin, expected_begin,
+                            checked.begin < expected_begin ? "overlap" : "leave a hole"));
+    expected_begin = checked.end;
+  }
+  if (expected_begin != content_bytes && wrong.empty())
+    wrong.add(length_bytes + header.size() + expected_begin,
+              fmt::format("{} bytes at the end belong to no tensor", content_bytes - expected_begin));
+  return entries;
+}
+
+/// The contents of one tensor. A byte of a BOOL that is neither 0 nor 1 is damage.
+at::Tensor contents(std::ifstream& in, const entry& from, std::uint64_t contents_begin, diagnostic_list& wrong) {
+  auto value = new_tensor(from.shape, from.type);
+  MNEME_CHECK(value.nbytes() == from.end - from.begin, from.name);
+  auto* bytes = static_cast<char*>(value.mutable_data_ptr());
+  in.seekg(static_cast<std::streamoff>(contents_begin + from.begin));
+  if (!in.read(bytes, static_cast<std::streamsize>(value.nbytes())))
+    wrong.add(contents_begin + from.begin,
+              fmt::format("'{}' cannot be read; the file shrank, or the disk fails", from.name));
+  else if (from.type == at::kBool)
+    if (const auto* odd = std::find_if(bytes, bytes + value.nbytes(), [](char byte) { return byte != 0 && byte != 1; });
+        odd != bytes + value.nbytes())
+      wrong.add(contents_begin + from.begin + static_cast<std::uint64_t>(odd - bytes),
+                fmt::format("'{}' is BOOL, but a byte is {}; expected 0 or 1", from.name,
+                            static_cast<unsigned>(static_cast<unsigned char>(*odd))));
+  return value;
+}
+
+/// The header's text, its length checked against the file's.
+std::optional<std::string> header_text(std::ifstream& in, std::uint64_t file_bytes, diagnostic_list& wrong) {
+  std::uint64_t header_bytes = 0;
+  if (file_bytes < length_bytes || !in.read(reinterpret_cast<char*>(&header_bytes), length_bytes)) {
+    wrong.add(0, fmt::format("the file has {} bytes; a safetensors file has at least 10", file_bytes));
+    return std::nullopt;
+  }
+  if (header_bytes > file_bytes - length_bytes || header_bytes > header_bytes_max) {
+    wrong.add(0, fmt::format("a header of {} bytes is announced, but {} follow; at most {} are taken. Is this a "
+                             "safetensors file, and whole?",
+                             header_bytes, file_bytes - length_bytes, header_bytes_max));
+    return std::nullopt;
+  }
+  std::string header(header_bytes, '\0');
+  in.read(header.data(), static_cast<std::streamsize>(header_bytes));
+  if (header.empty() || header.front() != '{') {
+    wrong.add(length_bytes, "the header does not begin with '{'; is this a safetensors file?");
+    return std::nullopt;
+  }
+  return header;
+}
+
+safetensors_metadata texts_of(const json& object) {
+  safetensors_metadata texts;
+  if (const auto entries = object.find(metadata); entries != object.end() && entries->is_object())
+    for (const auto& [name, value] : entries->items())
+      if (value.is_string())
+        texts[name] = value.get<std::string>();
+  return texts;
+}
+
+/// The header of a file with these tensors, padded with spaces so that the contents begin at a multiple of 8.
+std::string header_of(const tensor_map& tensors, const safetensors_metadata& texts) {
+  auto header = nlohmann::ordered_json::object();
+  if (!texts.empty())
+    header[metadata] = texts;
+  std::uint64_t begin = 0;
+  for (const auto& [name, value] : tensors) {
+    MNEME_CHECK(name != metadata, name);
+    header[name] = {{"dtype", dtype_text(value.scalar_type())},
+                    {"shape", value.sizes().vec()},
+                    {"data_offsets", {begin, begin + value.nbytes()}}};
+    begin += value.nbytes();
+  }
+  auto text = header.dump();
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  return text;
+}
+
+} // namespace
+
+std::vector<std::byte> safetensors_bytes(const tensor_map& tensors, const safetensors_metadata& texts) {
+  const auto header = header_of(tensors, texts);
+  std::vector<std::byte> bytes(length_bytes + header.size() + static_cast<std::size_t>(tensors.bytes()));
+  const std::uint64_t header_bytes = header.size();
+  std::memcpy(bytes.data(), &header_bytes, length_bytes);
+  std::memcpy(bytes.data() + length_bytes, header.data(), header.size());
+  auto* to = bytes.data() + length_bytes + header.size();
+  for (const auto& [name, value] : tensors) {
+    if (value.nbytes() == 0)
+      continue;
+    const auto host = value.cpu();
+    std::memcpy(to, host.const_data_ptr(), host.nbytes());
+    to += host.nbytes();
+  }
+  return bytes;
+}
+
+expected<tensor_map> read_safetensors(const std::filesystem::path& file, safetensors_metadata* texts) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(file, error))
+    return failed(file.string(), "there is no such file, or it is a folder; expected a safetensors file");
+  const auto file_bytes = std::filesystem::file_size(file, error);
+  std::ifstream in(file, std::ios::binary);
+  if (error || !in)
+    return failed(file.string(), "the file cannot be opened; check its permissions");
+  diagnostic_list wrong(file.string());
+  const auto header = header_text(in, file_bytes, wrong);
+  const auto object = header ? parsed_header(*header, wrong) : std::nullopt;
+  if (!wrong.empty())
+    return wrong.failed();
+  const auto contents_begin = length_bytes + header->size();
+  const auto entries = checked_entries(*header, *object, file_bytes - contents_begin, wrong);
+  if (!wrong.empty())
+    return wrong.failed();
+  tensor_map result;
+  for (const auto& entry : entries)
+    result.put(entry.name, contents(in, entry, contents_begin, wrong));
+  if (!wrong.empty())
+    return wrong.failed();
+  if (texts)
+    *texts = texts_of(*object);
+  return result;
+}
+
+} // namespace mneme

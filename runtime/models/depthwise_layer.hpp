@@ -1,0 +1,49 @@
+/// depthwise_layer: a convolution of every channel by itself (Howard et al. 2017, MobileNet).
+#pragma once
+#include "runtime/models/layer.hpp"
+namespace mneme {
+
+/// Pixels outside of the image are zeros, as many before as behind it, or one less before: TensorFlow's "same".
+class depthwise_layer final : public layer {
+public:
+  struct shape {
+    image_shape in{};
+    std::int64_t kernel = 3, stride = 1;
+    std::int64_t weight_offset = 0; ///< [kernel, kernel, channels] within [P]
+  };
+  explicit depthwise_layer(const shape& chosen) : shape_(chosen) {}
+  [[nodiscard]] image_shape out_shape() const;
+  [[nodiscard]] std::int64_t width(class_range) const override { return out_shape().floats(); }
+  [[nodiscard]] bool passes_rows_alone() const override { return true; }
+  void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
+  void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const override;
+  [[nodiscard]] at::Tensor function(const function_pass& pass, const at::Tensor& in) const override;
+
+  /// Zeros before the first row or column, and behind the last, of an image with `extent` of them.
+  [[nodiscard]] static std::array<std::int64_t, 2> padding_of(std::int64_t extent, std::int64_t kernel,
+                                                              std::int64_t stride);
+
+private:
+  /// Calls use(pixel of the result, pixel of the image, tap) for all that are within the image.
+  template <class Use>
+  void for_each_tap(const Use& use) const;
+  [[nodiscard]] at::Tensor applied(const at::Tensor& images, const at::Tensor& filters) const;
+
+  shape shape_;
+};
+
+/// min(max(x, 0), 6).
+class relu6_layer final : public layer {
+public:
+  explicit relu6_layer(std::int64_t width) : width_(width) {}
+  [[nodiscard]] std::int64_t width(class_range) const override { return width_; }
+  [[nodiscard]] bool passes_rows_alone() const override { return true; }
+  void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
+  void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const override;
+  [[nodiscard]] at::Tensor function(const function_pass& pass, const at::Tensor& in) const override;
+
+private:
+  std::int64_t width_;
+};
+
+} // namespace mneme

@@ -1,0 +1,97 @@
+// EfficientNet-Lite0 (Tan and Le 2019; the Lite variants of 2020 have ReLU6 and no squeeze-and-excitation), as in
+// TensorFlow: what is padded to halve an even image is padded behind it. Weights: tools/fetch_weights.
+#include "runtime/models/network.hpp"
+#include "runtime/options/keys.hpp"
+#include <array>
+#include <fmt/format.h>
+namespace mneme {
+namespace {
+
+/// So many blocks: pixels are widened, filtered by channel and narrowed again.
+struct stage {
+  std::int64_t blocks, kernel, stride, widened, channels; // widened: by this factor
+};
+constexpr std::array stages{stage{1, 3, 1, 1, 16}, stage{2, 3, 2, 6, 24},  stage{2, 5, 2, 6, 40},
+                            stage{3, 3, 2, 6, 80}, stage{3, 5, 1, 6, 112}, stage{4, 5, 2, 6, 192},
+                            stage{1, 3, 1, 6, 320}};
+constexpr std::int64_t stem_channels = 32, feature_channels = 1280, halvings = 5;
+
+class lite_builder {
+public:
+  explicit lite_builder(network& net) : net_(net) {}
+
+  void add_all(std::int64_t classes, const head_shape& head) {
+    // A filter of 3 x 3 that is padded behind the image is one of 4 x 4, padded all around, whose first row and column
+    // are zeros: so the file has it.
+    add_convolution("conv_stem", {.filters = stem_channels, .kernel = 4, .stride = 2, .padding = 1});
+    add_normalisation("bn0", true);
+    std::int64_t number = 0;
+    for (const auto& [blocks, kernel, stride, widened, channels] : stages)
+      for (std::int64_t i = 0; i < blocks; ++i)
+        add_block(fmt::format("blocks.{}", number++), kernel, i == 0 ? stride : 1, widened, channels);
+    add_convolution("conv_head", {.filters = feature_channels, .kernel = 1});
+    add_normalisation("bn1", true);
+    net_.add_mean_pool();
+    net_.add_head("fc", classes, head);
+  }
+
+private:
+  void add_block(const std::string& name, std::int64_t kernel, std::int64_t stride, std::int64_t widened,
+                 std::int64_t channels) {
+    const auto start = net_.here();
+    const auto before = net_.shape_here().channels;
+    if (widened > 1) {
+      add_convolution(name + ".expand_conv", {.filters = widened * before, .kernel = 1});
+      add_normalisation(name + ".bn0", true);
+    }
+    net_.add_depthwise(name + ".depthwise_conv", kernel, stride);
+    add_normalisation(name + ".bn1", true);
+    add_convolution(name + ".project_conv", {.filters = channels, .kernel = 1});
+    add_normalisation(name + ".bn2", false);
+    if (stride == 1 && channels == before)
+      net_.add_sum(start, activation::none);
+    net_.mark_map(name);
+  }
+
+  void add_convolution(const std::string& name, network::convolution how) {
+    how.bias = false;
+    how.he_normal = true;
+    net_.add_convolution(name, how);
+  }
+
+  void add_normalisation(const std::string& name, bool active) {
+    net_.add_normalisation(name, 0, activation::none);
+    if (active)
+      net_.add_relu6();
+  }
+
+  network& net_;
+};
+
+class efficientnet_lite_kind final : public model_kind {
+public:
+  void keys(key_table& table) override { head_keys(table); }
+
+  [[nodiscard]] tl::expected<model_ref, std::string> build(std::array<std::int64_t, 3> shape,
+                                                           std::int64_t classes) const override {
+    const auto [channels, height, width] = shape;
+    constexpr auto multiple = std::int64_t{1} << halvings;
+    if (height % multiple != 0 || width % multiple != 0)
+      return tl::unexpected(fmt::format("efficientnet-lite0 halves images {} times, and {} x {} pixels cannot be; "
+                                        "expected multiples of {}, as data.resize = 224 gives",
+                                        halvings, height, width, multiple));
+    auto net = std::make_shared<network>(
+        fmt::format("efficientnet-lite0 {}x{}x{}-{}", channels, height, width, classes), shape);
+    lite_builder(*net).add_all(classes, head());
+    return net;
+  }
+};
+
+const model_registration line{
+    {.name = "efficientnet-lite0",
+     .summary = "EfficientNet-Lite0 (Tan and Le 2019): 3.4 million weights, 1,280 features; tools/fetch_weights has "
+                "those of ImageNet",
+     .make = []() -> std::unique_ptr<model_kind> { return std::make_unique<efficientnet_lite_kind>(); }}};
+
+} // namespace
+} // namespace mneme

@@ -1,0 +1,432 @@
+// layers: a net of one's own, written as a list of layers in the scenario.
+#include "runtime/base/diagnostic.hpp"
+#include "runtime/models/layer_texts.hpp"
+#include "runtime/models/network.hpp"
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <map>
+#include <xxhash.h>
+namespace mneme {
+namespace {
+
+constexpr std::int64_t units_max = 65'536;
+constexpr std::int64_t kernel_max = 15; // as kernels::convolve takes them
+constexpr double norm_epsilon = 1e-5;   // PyTorch's
+
+/// What arrives at a layer.
+enum class arriving : std::uint8_t { images, numbers, tokens, indices };
+
+/// Adds layers to a net; what cannot be added is said in words.
+class layers_builder {
+public:
+  layers_builder(network& net, arriving at_first, std::int64_t classes, std::int64_t known_tokens, head_shape head)
+      : net_(net), kind_(at_first), classes_(classes), known_tokens_(known_tokens), head_(std::move(head)) {}
+
+  /// "" where all went well.
+  std::string add_all(const std::vector<layer_text>& layers) {
+    add_list(layers, true);
+    if (wrong_.empty() && !ended_)
+      refuse(layers.back(), fmt::format("the net ends without its head; expected \"linear classes\" as the last layer, "
+                                        "and {} arrive there",
+                                        arrived()));
+    return wrong_;
+  }
+
+private:
+  using adder = void (layers_builder::*)(const layer_text&);
+  struct known_layer {
+    const char* usage;
+    adder add;
+  };
+  static const std::map<std::string, known_layer>& known() {
+    using self = layers_builder;
+    static const std::map<std::string, known_layer> table{
+        {"conv", {"conv FILTERS KERNEL [stride N] [pad N] [no-bias] [he-normal]", &self::convolution}},
+        {"linear", {"linear classes, linear UNITS [no-bias]", &self::linear}},
+        {"batch-norm", {"batch-norm", &self::batch_norm}},
+        {"group-norm", {"group-norm GROUPS", &self::group_norm}},
+        {"layer-norm", {"layer-norm [EPSILON]", &self::layer_norm}},
+        {"relu", {"relu", &self::activation_function}},
+        {"leaky-relu", {"leaky-relu [SLOPE]", &self::activation_function}},
+        {"sigmoid", {"sigmoid", &self::activation_function}},
+        {"tanh", {"tanh", &self::activation_function}},
+        {"silu", {"silu", &self::activation_function}},
+        {"gelu", {"gelu", &self::activation_function}},
+        {"max-pool", {"max-pool WINDOW [stride N] [pad N]", &self::max_pool}},
+        {"global-avg-pool", {"global-avg-pool", &self::global_mean}},
+        {"dropout", {"dropout RATE", &self::dropout}},
+        {"flatten", {"flatten", &self::flatten}},
+        {"subsample", {"subsample STRIDE CHANNELS [first N]", &self::subsample}},
+        {"embedding", {"embedding WIDTH", &self::embedding}},
+        {"lstm", {"lstm WIDTH", &self::lstm}},
+        {"patch-embedding", {"patch-embedding PATCH WIDTH", &self::patch_embedding}},
+        {"attention", {"attention HEADS", &self::attention}},
+        {"first-token", {"first-token", &self::one_token}},
+        {"last-token", {"last-token", &self::one_token}},
+    };
+    return table;
+  }
+
+  // -- lists ----------------------------------------------------------------------------------------------------------
+
+  void add_list(const std::vector<layer_text>& layers, bool is_top) {
+    for (std::size_t i = 0; i < layers.size() && wrong_.empty(); ++i) {
+      const auto& layer = layers[i];
+      if (ended_)
+        return refuse(layer, "stands behind the head; expected \"linear classes\" as the last layer");
+      is_last_ = is_top && i + 1 == layers.size();
+      // What layers with parameters do themselves is theirs, as in the nets of this program.
+      const bool has_relu = i + 1 < layers.size() && layers[i + 1].kind == "relu" && fuses_relu(layer);
+      after_ = has_relu ? activation::relu : activation::none;
+      add(layer);
+      if (!wrong_.empty() || !has_relu)
+        continue;
+      const auto& relu = layers[++i];
+      words_ = std::make_unique<layer_words>(relu, "relu");
+      end_words();
+    }
+  }
+  [[nodiscard]] static bool fuses_relu(const layer_text& layer) {
+    return layer.kind == "conv" || layer.kind == "linear" || layer.kind == "batch-norm" || layer.kind == "group-norm" ||
+           layer.kind == "residual";
+  }
+
+  void add(const layer_text& layer) {
+    if (layer.kind == "residual")
+      return residual(layer);
+    const auto entry = known().find(layer.kind);
+    if (entry == known().end()) {
+      std::vector<std::string> names{"residual"};
+      for (const auto& [name, usage] : known())
+        names.push_back(name);
+      const auto meant = nearest(layer.kind, names);
+      return refuse(layer, fmt::format("there is no layer '{}'; {}", layer.kind,
+                                       meant.empty() ? fmt::format("expected one of {}", fmt::join(names, ", "))
+                                                     : fmt::format("did you mean '{}'?", meant)));
+    }
+    const auto in = net_.shape_here();
+    const bool may_begin = layer.kind == "conv" || layer.kind == "flatten" || layer.kind == "patch-embedding";
+    if (net_.here() == 0 && kind_ == arriving::images && in.channels > 1 && !may_begin)
+      return refuse(layer,
+                    fmt::format("{} arrive; expected conv, flatten or patch-embedding as the first layer", arrived()));
+    if (kind_ == arriving::indices && layer.kind != "embedding")
+      return refuse(layer, fmt::format("{} arrive; expected embedding as the first layer", arrived()));
+    words_ = std::make_unique<layer_words>(layer, entry->second.usage);
+    (this->*entry->second.add)(layer);
+  }
+
+  void residual(const layer_text& layer) {
+    if (net_.here() == 0 && kind_ != arriving::numbers)
+      return refuse(layer, fmt::format("{} arrive; expected another layer before the first block", arrived()));
+    const auto after = after_;
+    make_flat();
+    const auto start = net_.here();
+    const auto kind = kind_;
+    const auto begin_shape = net_.shape_here();
+    add_list(layer.body, false);
+    const auto end = net_.here();
+    const auto end_shape = net_.shape_here();
+    const auto end_kind = kind_;
+    if (!wrong_.empty())
+      return;
+    if (ended_)
+      return refuse(layer, "the head stands in the block; expected it behind all blocks");
+    net_.go_to(start);
+    kind_ = kind;
+    add_list(layer.shortcut, false);
+    if (!wrong_.empty())
+      return;
+    if (kind_ != end_kind || !is_same(net_.shape_here(), end_shape))
+      return refuse(layer,
+                    fmt::format("the block's layers end with {} and its shortcut with {} ({} arrive); expected the "
+                                "same, as \"] shortcut [\", \"conv {} 1x1 stride N\", \"]\" makes them",
+                                shape_text(end_shape, end_kind), arrived(), shape_text(begin_shape, kind),
+                                end_shape.channels));
+    if (layer.shortcut.empty()) {
+      net_.go_to(end);
+      net_.add_sum(start, after);
+    } else {
+      net_.add_sum(end, after);
+    }
+  }
+
+  // -- layers ---------------------------------------------------------------------------------------------------------
+
+  void convolution(const layer_text& layer) {
+    network::convolution how{.filters = words_->integer("number of filters", 1, units_max),
+                             .kernel = words_->square("kernel", kernel_max),
+                             .stride = words_->named("stride", 1, 64, 1),
+                             .padding = words_->named("pad", 0, kernel_max, 0),
+                             .bias = !words_->flag("no-bias"),
+                             .after = after_,
+                             .he_normal = words_->flag("he-normal")};
+    if (!end_words() || !reads(layer, arriving::images))
+      return;
+    const auto in = net_.shape_here();
+    if (std::min(in.height, in.width) + 2 * how.padding < how.kernel)
+      return refuse(layer, fmt::format("a window of {0} x {0} does not fit into {1} with a border of {2}; expected a "
+                                       "smaller kernel, or more pad",
+                                       how.kernel, arrived(), how.padding));
+    net_.add_convolution(layer.name, how);
+  }
+
+  void linear(const layer_text& layer) {
+    const bool is_head = words_->flag("classes");
+    const auto units = is_head ? classes_ : words_->integer("number of units", 1, units_max);
+    const bool biased = !words_->flag("no-bias");
+    if (!end_words())
+      return;
+    if (kind_ == arriving::images)
+      return refuse(layer, fmt::format("{} arrive; expected flatten or global-avg-pool before it", arrived()));
+    if (is_last_ || is_head) {
+      if (!is_last_)
+        return refuse(layer, "\"linear classes\" is the head; expected it as the last layer");
+      if (units != classes_)
+        return refuse(layer,
+                      fmt::format("the last layer has {} rows, and the run {} classes; expected \"linear classes\"",
+                                  units, classes_));
+      if (!biased)
+        return refuse(layer, "heads have a bias; expected no \"no-bias\"");
+      if (kind_ == arriving::tokens)
+        return refuse(layer, fmt::format("{} arrive; expected first-token or last-token before the head", arrived()));
+      if (head_.hidden.empty() && net_.here() > 0)
+        make_flat(); // rows of the head lie as in files
+      net_.add_head(layer.name, classes_, head_);
+      ended_ = true;
+      return;
+    }
+    if (kind_ == arriving::numbers)
+      return net_.add_linear(layer.name, units, after_, biased);
+    if (!biased)
+      return refuse(layer, "layers of tokens have a bias; expected no \"no-bias\"");
+    net_.add_tokens_linear(layer.name, {.out = units, .after = after_, .drawn = network::initial::uniform});
+  }
+
+  void batch_norm(const layer_text& layer) {
+    if (!end_words() || !not_tokens(layer))
+      return;
+    make_flat();
+    net_.add_normalisation(layer.name, 0, after_);
+  }
+  void group_norm(const layer_text& layer) {
+    const auto groups = words_->integer("number of groups", 1, units_max);
+    if (!end_words() || !not_tokens(layer))
+      return;
+    make_flat();
+    if (net_.shape_here().channels % groups != 0)
+      return refuse(layer, fmt::format("{} channels do not divide into {} groups", net_.shape_here().channels, groups));
+    net_.add_normalisation(layer.name, groups, after_);
+  }
+  void layer_norm(const layer_text& layer) {
+    const auto epsilon = words_->number("epsilon", 1e-12, 1.0, norm_epsilon);
+    if (!end_words())
+      return;
+    if (kind_ == arriving::images)
+      return refuse(layer,
+                    fmt::format("{} arrive, and layer-norm reads rows of numbers or tokens; expected batch-norm or "
+                                "group-norm",
+                                arrived()));
+    make_flat();
+    net_.add_tokens_norm(layer.name, epsilon);
+  }
+
+  void activation_function(const layer_text& layer) {
+    const auto slope = layer.kind == "leaky-relu" ? words_->number("slope", 0.0, 1.0, 0.01) : 0.0;
+    if (!end_words())
+      return;
+    if (layer.kind == "gelu")
+      return net_.add_gelu();
+    // A ReLU that no layer before it does itself is a leaky one whose slope is 0.
+    net_.add_activation(layer.kind == "sigmoid" ? activation::sigmoid
+                        : layer.kind == "tanh"  ? activation::tanh
+                        : layer.kind == "silu"  ? activation::silu
+                                                : activation::leaky,
+                        slope);
+  }
+
+  void max_pool(const layer_text& layer) {
+    const auto window = words_->square("window", 1024);
+    const auto stride = words_->named("stride", 1, 1024, window), padding = words_->named("pad", 0, window / 2, 0);
+    if (!end_words() || !reads(layer, arriving::images))
+      return;
+    const auto in = net_.shape_here();
+    if (std::min(in.height, in.width) + 2 * padding < window)
+      return refuse(layer, fmt::format("a window of {0} x {0} does not fit into {1}", window, arrived()));
+    net_.add_max_pool(window, stride, padding);
+  }
+  void global_mean(const layer_text& layer) {
+    if (!end_words() || !reads(layer, arriving::images))
+      return;
+    net_.add_mean_pool();
+    kind_ = arriving::numbers;
+  }
+  void dropout(const layer_text&) {
+    const auto rate = words_->number("rate", 0.0, 0.999);
+    if (end_words())
+      net_.add_dropout(rate);
+  }
+  void flatten(const layer_text& layer) {
+    if (!end_words())
+      return;
+    if (kind_ == arriving::tokens)
+      return refuse(layer, fmt::format("{} arrive; expected first-token or last-token", arrived()));
+    kind_ = arriving::numbers; // weights behind it count an image's values channel by channel, as PyTorch's do
+  }
+  void subsample(const layer_text& layer) {
+    const auto stride = words_->integer("stride", 1, 64),
+               channels = words_->integer("number of channels", 1, units_max);
+    const auto first = words_->named("first", 0, units_max, 0);
+    if (!end_words() || !reads(layer, arriving::images))
+      return;
+    if (first + net_.shape_here().channels > channels)
+      return refuse(
+          layer, fmt::format("{} channels from {} on do not fit into {}", net_.shape_here().channels, first, channels));
+    net_.add_subsampling(stride, channels, first);
+  }
+
+  // -- tokens ---------------------------------------------------------------------------------------------------------
+
+  void embedding(const layer_text& layer) {
+    const auto width = words_->integer("width", 1, units_max);
+    if (!end_words() || !reads(layer, arriving::indices))
+      return;
+    net_.add_token_embedding(layer.name, known_tokens_, width);
+    kind_ = arriving::tokens;
+  }
+  void lstm(const layer_text& layer) {
+    const auto width = words_->integer("width", 1, units_max);
+    if (end_words() && reads(layer, arriving::tokens))
+      net_.add_lstm(layer.name, 0, width);
+  }
+  void patch_embedding(const layer_text& layer) {
+    const auto patch = words_->integer("patch", 1, 1024), width = words_->integer("width", 1, units_max);
+    if (!end_words() || !reads(layer, arriving::images))
+      return;
+    const auto in = net_.shape_here();
+    if (net_.here() != 0 || in.height % patch != 0 || in.width % patch != 0)
+      return refuse(
+          layer, fmt::format("{} arrive; expected images as the first layer reads them, of whole patches", arrived()));
+    net_.add_patch_embedding(patch, width);
+    kind_ = arriving::tokens;
+  }
+  void attention(const layer_text& layer) {
+    const auto heads = words_->integer("number of heads", 1, 1024);
+    if (!end_words() || !reads(layer, arriving::tokens))
+      return;
+    const auto in = net_.shape_here();
+    if (in.channels % heads != 0)
+      return refuse(layer, fmt::format("{} numbers of a token do not divide into {} heads", in.channels, heads));
+    net_.add_tokens_linear(layer.name + ".qkv", {.out = 3 * in.channels, .drawn = network::initial::uniform});
+    net_.add_attention(heads, in.pixels());
+    net_.add_tokens_linear(layer.name + ".proj", {.out = in.channels, .drawn = network::initial::uniform});
+  }
+  void one_token(const layer_text& layer) {
+    if (!end_words() || !reads(layer, arriving::tokens))
+      return;
+    layer.kind == "first-token" ? net_.add_first_token() : net_.add_last_token();
+    kind_ = arriving::numbers;
+  }
+
+  // -- words ----------------------------------------------------------------------------------------------------------
+
+  bool end_words() {
+    wrong_ = words_->finish();
+    return wrong_.empty();
+  }
+  void refuse(const layer_text& layer, const std::string& text) {
+    if (wrong_.empty())
+      wrong_ = fmt::format("{}: {}", layer.place(), text);
+  }
+  bool reads(const layer_text& layer, arriving kind) {
+    if (kind_ == kind)
+      return true;
+    const char* const expected = kind == arriving::images    ? "images"
+                                 : kind == arriving::numbers ? "rows of numbers"
+                                 : kind == arriving::tokens  ? "tokens as vectors (behind embedding or patch-embedding)"
+                                                             : "rows of tokens, as the first layer reads them";
+    refuse(layer, fmt::format("{} arrive; expected {}", arrived(), expected));
+    return false;
+  }
+  bool not_tokens(const layer_text& layer) {
+    if (kind_ == arriving::tokens)
+      refuse(layer, fmt::format("{} arrive; expected layer-norm", arrived()));
+    return kind_ != arriving::tokens;
+  }
+  /// Brings flat rows into the order and shape that layers other than linear ones count them in.
+  void make_flat() {
+    if (const auto in = net_.shape_here(); kind_ == arriving::numbers && in.pixels() > 1)
+      net_.add_flat_rows();
+  }
+  [[nodiscard]] std::string arrived() const { return shape_text(net_.shape_here(), kind_); }
+  static std::string shape_text(const image_shape& shape, arriving kind) {
+    switch (kind) {
+    case arriving::images:
+      return fmt::format("images of {} x {} x {} (channels, height, width)", shape.channels, shape.height, shape.width);
+    case arriving::tokens:
+      return fmt::format("{} tokens of {} numbers", shape.pixels(), shape.channels);
+    case arriving::indices:
+      return fmt::format("rows of {} tokens", shape.width);
+    case arriving::numbers:
+      break;
+    }
+    return fmt::format("rows of {} numbers", shape.floats());
+  }
+  static bool is_same(const image_shape& a, const image_shape& b) {
+    return a.height == b.height && a.width == b.width && a.channels == b.channels;
+  }
+
+  network& net_;
+  arriving kind_;
+  std::int64_t classes_, known_tokens_;
+  head_shape head_;
+  activation after_ = activation::none;
+  bool is_last_ = false, ended_ = false;
+  std::unique_ptr<layer_words> words_;
+  std::string wrong_;
+};
+
+class layers_kind final : public model_kind {
+public:
+  void keys(key_table& table) override {
+    table.texts(
+        "layers", layers_,
+        "The layers, as in [\"conv 32 3x3 pad 1\", \"batch-norm\", \"relu\", \"max-pool 2\", \"flatten\", \"linear "
+        "classes\"]; \"residual [\", ..., \"]\" or \"] shortcut [\", ..., \"]\" are blocks. docs/nets.md has all.");
+    head_keys(table);
+  }
+  [[nodiscard]] bool reads_tokens() const override {
+    return !layers_.empty() && layers_.front().find("embedding") != std::string::npos &&
+           layers_.front().find("patch-embedding") == std::string::npos;
+  }
+
+  [[nodiscard]] tl::expected<model_ref, std::string> build(std::array<std::int64_t, 3> shape,
+                                                           std::int64_t classes) const override {
+    const auto layers = parsed_layers(layers_);
+    if (!layers)
+      return tl::unexpected(layers.error());
+    const auto [channels, height, width] = shape;
+    const auto text = fmt::format("{}", fmt::join(layers_, "\n"));
+    auto net =
+        std::make_shared<network>(fmt::format("layers {:016x} {}x{}x{}-{}", XXH3_64bits(text.data(), text.size()),
+                                              channels, height, width, classes),
+                                  shape);
+    const auto kind = tokens() > 0                   ? arriving::indices
+                      : channels == 1 && height == 1 ? arriving::numbers
+                                                     : arriving::images;
+    auto wrong = layers_builder(*net, kind, classes, tokens(), head()).add_all(*layers);
+    if (!wrong.empty())
+      return tl::unexpected(std::move(wrong));
+    return net;
+  }
+
+private:
+  std::vector<std::string> layers_{"flatten", "linear 200", "relu", "linear classes"};
+};
+
+const model_registration layers_line{
+    {.name = "layers",
+     .summary = "a net of your own, layer by layer in model.layers, fused as all others; docs/nets.md",
+     .make = []() -> std::unique_ptr<model_kind> { return std::make_unique<layers_kind>(); }}};
+
+} // namespace
+} // namespace mneme

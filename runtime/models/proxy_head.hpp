@@ -1,0 +1,29 @@
+/// proxy_head: logits = s m_c, where m_c is the softmax-weighted mean of a row's similarities to the proxies of class
+/// c.
+#pragma once
+#include "runtime/models/layer.hpp"
+namespace mneme {
+
+struct proxy_head_shape {
+  std::int64_t in = 0;      ///< D
+  std::int64_t proxies = 0; ///< K of a class: its row of the head is [K, D].
+  std::int64_t weight_offset = 0, scale_offset = 0;
+};
+
+/// The local similarity classifier of PODNet (Douillard et al. 2020, eq. 9), as released:
+///     r_ck = -|x^ - w^_ck|^2 = 2 cos(x, w_ck) - 2,  a_ck = softmax_k(r_ck),  m_c = sum_k a_ck r_ck,
+/// with a learnt scale s, no bias, and unit vectors by PyTorch's bound on norms (unit_rows.hpp).
+class proxy_head final : public layer {
+public:
+  explicit proxy_head(const proxy_head_shape& sizes) : shape_(sizes) {}
+  [[nodiscard]] std::int64_t width(class_range classes) const override { return classes.size(); }
+  [[nodiscard]] std::int64_t kept_bytes_per_row() const override;
+  void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
+  void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const override;
+  [[nodiscard]] at::Tensor function(const function_pass& pass, const at::Tensor& in) const override;
+
+private:
+  proxy_head_shape shape_;
+};
+
+} // namespace mneme

@@ -1,0 +1,115 @@
+#include "runtime/population/client_table.hpp"
+#include "runtime/base/csv_fields.hpp"
+#include <algorithm>
+#include <fmt/format.h>
+#include <fstream>
+namespace mneme {
+namespace {
+
+constexpr double seconds_max = 9e9; // of a run
+
+class table_reader {
+public:
+  table_reader(const client_table_form& form, const std::function<std::string(const client_line&)>& take)
+      : form_(form), take_(take) {}
+
+  diagnostics read(std::istream& in) {
+    std::string text;
+    std::getline(in, text);
+    read_header(csv::without_mark(text));
+    while (wrong_.size() < csv::diagnostics_max && columns_ > 0 && std::getline(in, text)) {
+      ++line_;
+      std::string_view unread = text;
+      if (const auto line = csv::next_line(unread); !line.empty())
+        read_line(csv::fields_of(line));
+    }
+    return std::move(wrong_);
+  }
+
+private:
+  void wrong(std::string text) {
+    wrong_.push_back({form_.file.string() + ":" + std::to_string(line_), std::move(text)});
+  }
+
+  [[nodiscard]] std::vector<std::string> names() const {
+    std::vector<std::string> columns{"client"};
+    columns.insert(columns.end(), form_.columns.begin(), form_.columns.end());
+    columns.insert(columns.end(), form_.optional.begin(), form_.optional.end());
+    return columns;
+  }
+
+  void read_header(std::string_view line) {
+    const auto fields = csv::fields_of(line);
+    std::string example = "client";
+    for (const auto& column : form_.columns)
+      example += "," + column;
+    const auto expected_names = names();
+    for (std::size_t i = 0; i < expected_names.size(); ++i) {
+      const auto at = std::find(fields.begin(), fields.end(), expected_names[i]);
+      const bool may_be_missing = i > form_.columns.size();
+      if (at == fields.end() && !may_be_missing)
+        return wrong(fmt::format("the header names no column '{}'; expected a first line such as {}", expected_names[i],
+                                 example));
+      column_.push_back(at == fields.end() ? fields.size() : static_cast<std::size_t>(at - fields.begin()));
+    }
+    columns_ = fields.size();
+  }
+
+  void read_line(const std::vector<std::string_view>& fields) {
+    if (fields.size() != columns_)
+      return wrong(fmt::format("the line has {} fields; expected {}, one for each column of the header", fields.size(),
+                               columns_));
+    std::int64_t client = -1;
+    if (!csv::is_number(fields[column_[0]], client) || client < 0 || client >= form_.clients)
+      return wrong(fmt::format("client = {}: expected a whole number from 0 to {} (clients.count = {})",
+                               fields[column_[0]], form_.clients - 1, form_.clients));
+    client_line read{.client = static_cast<std::uint32_t>(client), .line = line_};
+    const auto columns = names();
+    for (std::size_t i = 1; i < columns.size(); ++i) {
+      const auto field = column_[i] < columns_ ? fields[column_[i]] : std::string_view{};
+      double value = 0.0;
+      const bool is_given = !field.empty() || i <= form_.columns.size();
+      if (is_given && (!csv::is_number(field, value) || !(value >= 0.0 && value < seconds_max)))
+        return wrong(fmt::format("{} = {}: expected {}, from 0 to 9e9", columns[i], field, meaning(columns[i])));
+      read.values.push_back(is_given ? std::optional(value) : std::nullopt);
+    }
+    if (const auto text = take_(read); !text.empty())
+      wrong(text);
+  }
+
+  static std::string meaning(const std::string& column) {
+    if (column == "from" || column == "to")
+      return "seconds from the beginning of the run";
+    if (column == "period")
+      return "seconds";
+    if (column == "profile")
+      return "a place in devices.profiles";
+    return column == "rows_per_second" ? "rows" : "megabits per second";
+  }
+
+  const client_table_form& form_;
+  const std::function<std::string(const client_line&)>& take_;
+  std::vector<std::size_t> column_;
+  std::size_t columns_ = 0, line_ = 1;
+  diagnostics wrong_;
+};
+
+} // namespace
+
+diagnostics read_client_table(const client_table_form& form,
+                              const std::function<std::string(const client_line&)>& take) {
+  std::ifstream file(form.file, std::ios::binary);
+  if (file)
+    return table_reader(form, take).read(file);
+  std::string columns = "client";
+  for (std::size_t i = 0; i < form.columns.size(); ++i)
+    columns += (i + 1 == form.columns.size() ? " and " : ", ") + form.columns[i];
+  return {{form.where,
+           fmt::format("cannot read '{}'; expected a CSV file with the columns {}", form.file.string(), columns)}};
+}
+
+std::string wrong_span(double from, double to) {
+  return to > from ? "" : fmt::format("from = {}, to = {}: expected a time that ends after it begins", from, to);
+}
+
+} // namespace mneme

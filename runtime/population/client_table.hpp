@@ -1,0 +1,34 @@
+/// client_table: the lines of a CSV file that says something of clients, column by column.
+#pragma once
+#include "runtime/base/diagnostic.hpp"
+#include "runtime/base/virtual_clock.hpp"
+#include <filesystem>
+#include <functional>
+#include <optional>
+namespace mneme {
+
+/// What a file should look like.
+struct client_table_form {
+  std::filesystem::path file{};
+  std::string where{}; ///< The key that names the file, for a diagnostic.
+  std::int64_t clients = 0;
+  std::vector<std::string> columns{};  ///< Besides `client`.
+  std::vector<std::string> optional{}; ///< They may be missing.
+};
+
+/// A line: the client, and the numbers of `columns`, then of `optional` (none: no such column, or an empty field).
+struct client_line {
+  std::uint32_t client = 0;
+  std::vector<std::optional<double>> values{};
+  std::size_t line = 0;
+};
+
+/// Reads all lines. @param take says what is wrong with one; empty: nothing
+/// Fails with at most a few diagnostics, each with its line.
+[[nodiscard]] diagnostics read_client_table(const client_table_form& form,
+                                            const std::function<std::string(const client_line&)>& take);
+
+/// Times of a span as such files have them. Returns what is wrong; empty: nothing.
+[[nodiscard]] std::string wrong_span(double from, double to);
+
+} // namespace mneme

@@ -1,0 +1,102 @@
+#include "runtime/population/device_speeds.hpp"
+#include "runtime/models/work_count.hpp"
+#include "runtime/options/unit_text.hpp"
+#include <algorithm>
+#include <fmt/format.h>
+#include <optional>
+namespace mneme {
+namespace {
+
+constexpr double forward_share = 1.0 / 3.0;    // of the time of training: backward takes about twice forward
+constexpr std::int64_t buffers_of_weights = 4; // weights, gradients, momentum, and the model that was received
+
+class speed_finder {
+public:
+  speed_finder(const scenario& from, const net_at_work& at_work) : from_(from), at_work_(at_work) {}
+
+  expected<std::vector<device_speed>> find() {
+    std::vector<device_speed> speeds;
+    for (const auto& profile : from_.devices.profiles_read) {
+      auto speed = of_net(*profile);
+      speed.job_start = profile->job_start;
+      speed.round_start = profile->round_start;
+      speeds.push_back(speed);
+      check_memory(*profile);
+    }
+    if (!wrong_.empty())
+      return tl::unexpected(std::move(wrong_));
+    return speeds;
+  }
+
+private:
+  void wrong(std::string text) { wrong_.push_back({from_.where("devices.profiles"), std::move(text)}); }
+
+  device_speed of_net(const device_profile& profile) {
+    const auto batch = from_.training.batch;
+    std::vector<std::string> batches;
+    for (const auto& known : profile.nets) {
+      if (known.net != from_.model.name || known.parameters != at_work_.net.size())
+        continue;
+      if (known.batch == batch)
+        return {.train_rows_per_second = known.train_rows_per_second,
+                .forward_rows_per_second = known.forward_rows_per_second > 0.0
+                                               ? known.forward_rows_per_second
+                                               : known.train_rows_per_second / forward_share};
+      batches.push_back(std::to_string(known.batch));
+    }
+    if (profile.flops_per_second > 0.0)
+      return by_work(profile);
+    const auto entry = fmt::format("net = {}, parameters = {}", in_quotes(from_.model.name), at_work_.net.size());
+    wrong(batches.empty()
+              ? fmt::format("{} has no [[nets]] entry with {}, and no flops_per_second; expected one of them, as "
+                            "`mneme calibrate` measures on such a device",
+                            profile.source, entry)
+              : fmt::format("{} has {} at batch {}, not at training.batch = {}, and no flops_per_second; expected one "
+                            "of them, as `mneme calibrate` measures on such a device",
+                            profile.source, entry, joined(batches, [](const auto& word) { return word; }), batch));
+    return {};
+  }
+
+  /// Seconds that the operations of a row, and the bytes that a step touches, take.
+  device_speed by_work(const device_profile& profile) {
+    if (!pass_)
+      pass_ = work_of_pass(at_work_.net, at_work_.shape, 1, {0, std::min(at_work_.classes, at_work_.net.classes())});
+    const auto rows = static_cast<double>(rows_of_step());
+    const auto bytes = static_cast<double>(at_work_.net.working_set(rows_of_step()));
+    const auto rate = [&](double operations, double share) {
+      const auto in_products = rows * operations / profile.flops_per_second;
+      const auto in_memory = profile.bytes_per_second > 0.0 ? share * bytes / profile.bytes_per_second : 0.0;
+      return rows / std::max({in_products, in_memory, 1e-12});
+    };
+    return {.train_rows_per_second = rate(pass_->forward + pass_->backward, 1.0),
+            .forward_rows_per_second = rate(pass_->forward, forward_share)};
+  }
+
+  void check_memory(const device_profile& profile) {
+    const auto bytes = buffers_of_weights * std::int64_t{sizeof(float)} * at_work_.net.size() +
+                       at_work_.net.working_set(rows_of_step());
+    if (profile.memory.bytes > 0 && bytes > profile.memory.bytes)
+      wrong(fmt::format("{} has {} of memory, and a step of {} rows of this net takes about {}; expected a smaller "
+                        "training.batch or net, or another device",
+                        profile.source, size_text(profile.memory), rows_of_step(), size_text({bytes})));
+  }
+
+  /// A full batch is counted as one of the usual size.
+  [[nodiscard]] std::int64_t rows_of_step() const {
+    const auto batch = from_.training.batch;
+    return batch > 0 ? batch : training_section{}.batch;
+  }
+
+  const scenario& from_;
+  const net_at_work& at_work_;
+  std::optional<pass_work> pass_;
+  diagnostics wrong_;
+};
+
+} // namespace
+
+expected<std::vector<device_speed>> device_speeds_of(const scenario& from, const net_at_work& at_work) {
+  return speed_finder(from, at_work).find();
+}
+
+} // namespace mneme

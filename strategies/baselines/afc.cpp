@@ -1,0 +1,274 @@
+// AFC: M. Kang, J. Park and B. Han, "Class-Incremental Learning by Knowledge Distillation with Adaptive Feature
+// Consolidation", CVPR 2022, federated as rehearsal.hpp says. PODNet's proxies and NCA, and a distillation of maps that
+// weighs each channel by how much the loss depends on it. With n classes seen and s new:
+//     L = NCA(z, y) + distillation sqrt(n / s) mean over stages l of mean over channels c of I_lc |u_lc - v_lc|,
+// u the squares of a channel divided by their length (proxy_rehearsal.hpp). Importance, when a task ends and the head
+// is tuned: I_lc = mean over rows of sum over pixels of (d NCA / d map_lc)^2, divided by its mean over the channels of
+// the stage. All as released; the paper weighs squared distances of the maps themselves.
+//
+// Ours in the federation: each client of the last round measures importance on its rows, without augmentation, with its
+// own model (importance = "received": with the one that it has received), the server takes the mean and sends it with
+// the teacher; where nobody has sent any, all channels weigh 1. Rows count alike and the net is in evaluation mode,
+// where the program sums squares of batch means in training mode, so that a row of a smaller batch counts for more.
+#include "runtime/method/gradients.hpp"
+#include "runtime/models/function.hpp"
+#include "strategies/baselines/proxy_rehearsal.hpp"
+#include <ATen/ATen.h>
+#include <cmath>
+#include <fmt/format.h>
+#include <numeric>
+namespace mneme::afc_method {
+namespace {
+
+enum class measured_model : std::uint8_t { own, received };
+struct options {
+  double distillation = 4.0;
+  measured_model importance = measured_model::own;
+};
+
+std::string importance_name(const std::string& map) { return "importance." + map; }
+
+// -- importance -------------------------------------------------------------------------------------------------------
+
+/// What the loss of a row depends on, channel by channel of every map.
+class importance_program final : public looped_program {
+public:
+  /// @param channels of each map
+  importance_program(model_ref net, std::vector<std::string> maps, std::vector<std::int64_t> channels)
+      : net_(std::move(net)), maps_(std::move(maps)), channels_(std::move(channels)) {}
+  std::string name() const override { return "importance"; }
+  std::string identity() const override { return net_->identity(); }
+  std::vector<declared_tensor> outcome(const program_job&) const override {
+    std::vector<declared_tensor> vectors;
+    for (std::size_t m = 0; m < maps_.size(); ++m)
+      vectors.push_back({.name = importance_name(maps_[m]), .shape = {channels_[m]}});
+    return vectors;
+  }
+
+protected:
+  program_step run_call(const program_call& call) const override {
+    constexpr std::int64_t rows_at_once = 64;
+    const auto weights = call.in.at(flat_weights).unsqueeze(0);
+    const class_range classes{0, call.in.at("seen").item<std::int64_t>()};
+    const auto labels = call.labels();
+    std::vector<at::Tensor> sums(maps_.size());
+    for (std::int64_t first = 0; first < labels.numel(); first += rows_at_once) {
+      std::vector<std::int64_t> places(static_cast<std::size_t>(std::min(rows_at_once, labels.numel() - first)));
+      std::iota(places.begin(), places.end(), first);
+      add_rows(weights, call.images(places), labels.narrow(0, first, std::ssize(places)), classes, sums);
+    }
+    program_step answer;
+    for (std::size_t m = 0; m < maps_.size(); ++m) {
+      const auto mean = sums[m].mean();
+      answer.tensors[importance_name(maps_[m])] =
+          at::where(mean > 0, sums[m] / mean, at::ones_like(sums[m])).to(at::kFloat).contiguous();
+    }
+    return answer;
+  }
+
+private:
+  /// Adds squared gradients of each row's own loss: rows do not mix in evaluation mode. NCA is nca_rows() as a
+  /// function.
+  void add_rows(const at::Tensor& weights, const at::Tensor& images, const at::Tensor& labels, class_range classes,
+                std::vector<at::Tensor>& sums) const {
+    const auto results = net_->differentiable(leaf_of(weights), images.unsqueeze(0), classes, {});
+    const auto loss = nca_rows(results.logits[0], labels).values.sum();
+    std::vector<at::Tensor> maps;
+    for (const auto& name : maps_)
+      for (const auto& map : results.maps)
+        if (map.name == name)
+          maps.push_back(map.values);
+    const auto slopes = gradients_of(loss, maps);
+    for (std::size_t m = 0; m < slopes.size(); ++m) {
+      const auto added = slopes[m][0].to(at::kDouble).square().sum({0, 2, 3}); // [C]
+      sums[m] = sums[m].defined() ? sums[m] + added : added;
+    }
+  }
+
+  model_ref net_;
+  std::vector<std::string> maps_;
+  std::vector<std::int64_t> channels_;
+};
+
+/// Channels of maps, by a pass of an empty image.
+std::vector<std::int64_t> channels_of(const method_setup& setup, const std::vector<std::string>& maps) {
+  tape once;
+  once.for_backward = false;
+  once.maps = maps;
+  const auto weights = setup.initial->at(flat_weights).cpu().unsqueeze(0);
+  const auto image = at::zeros({1, 1, setup.shape[0], setup.shape[1], setup.shape[2]});
+  std::vector<std::int64_t> channels;
+  for (const auto& map : setup.net->forward(weights, image, {}, &once).maps)
+    channels.push_back(map.size(2));
+  return channels;
+}
+
+// -- the loss ---------------------------------------------------------------------------------------------------------
+
+class afc_loss final : public stepwise_loss {
+public:
+  /// @param importance of every map, [channels]
+  afc_loss(double factor, std::vector<at::Tensor> importance, const std::string& task)
+      : stepwise_loss(fmt::format("afc {} {}", factor, task), {"nca", "map_distillation"}), factor_(factor),
+        importance_(std::move(importance)) {}
+
+protected:
+  void add_model(const model_step& in, const model_losses& out) const override {
+    out.add(0, in, nca_rows(in.logits, in.labels), 1.0);
+    for (std::size_t m = 0; m < in.maps.size(); ++m) {
+      const auto weight = importance_[m].defined() ? importance_[m].to(in.maps[m].device())
+                                                   : at::ones({in.maps[m].size(1)}, in.maps[m].options());
+      out.add_map(1, in, m, channel_rows(in.maps[m], in.teacher_maps[m], weight),
+                  factor_ / static_cast<double>(in.maps.size()));
+    }
+  }
+
+private:
+  double factor_;
+  std::vector<at::Tensor> importance_;
+};
+
+// -- the method -------------------------------------------------------------------------------------------------------
+
+class afc final : public proxy_rehearsal {
+public:
+  void keys(key_table& table) override {
+    table.number("distillation", with_.distillation, {.low = 0.0}, "Weight of the distillation of maps.");
+    table.choice("importance", with_.importance, {{"own", measured_model::own}, {"received", measured_model::received}},
+                 "The model whose gradients weigh channels: the client's own after its training, or the received one.");
+    proxy_keys(table);
+    memory_keys(table);
+    readout_keys(table, class_readout::argmax);
+  }
+  std::vector<preset> presets() const override {
+    const std::string training = "[training]\nepochs = 20\nbatch = 128\nlearning_rate = 0.1\nschedule = \"cosine\"\n"
+                                 "momentum = 0.9\nweight_decay = 5e-4\naugment = \"crop-flip-jitter\"\n";
+    return {{.name = "paper",
+             .meaning = "as LGA compares with it: 20 epochs in each of 10 rounds, AFC's weights for CIFAR-100",
+             .toml = training},
+            {.name = "official",
+             .meaning = "the same with the herding of AFC's program",
+             .toml = "[strategy]\nexemplars = \"repeats\"\n" + training}};
+  }
+  void prepare(const method_setup& setup) override {
+    proxy_rehearsal::prepare(setup);
+    importance_ = std::make_shared<importance_program>(setup.net, maps(), channels_of(setup, maps()));
+  }
+  task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
+  std::unique_ptr<server_half> make_server() const override;
+
+private:
+  [[nodiscard]] loss_ref loss_for(const broadcast& in, const task_split& classes) const;
+  [[nodiscard]] program_job measuring(const client_context& ctx, const rehearsal& now,
+                                      const tensors_ref& weights) const;
+
+  options with_;
+  program_ref importance_;
+};
+
+loss_ref afc::loss_for(const broadcast& in, const task_split& classes) const {
+  std::vector<at::Tensor> known;
+  for (const auto& map : maps()) {
+    const auto* const sent = in.extra ? in.extra->find(importance_name(map)) : nullptr;
+    known.push_back(sent ? *sent : at::Tensor());
+  }
+  const auto factor = with_.distillation * std::sqrt(classes.growth());
+  return std::make_shared<afc_loss>(factor, std::move(known), fmt::format("task {}", classes.task));
+}
+
+program_job afc::measuring(const client_context& ctx, const rehearsal& now, const tensors_ref& weights) const {
+  auto in = std::make_shared<tensor_map>(*weights_only(weights->at(flat_weights)));
+  in->put("seen", at::tensor(now.classes.opened(), at::kLong));
+  const auto rows = now.all_rows();
+  return {.body = importance_, .in = in, .samples = view_of(ctx.samples(), rows), .rows = 3 * std::ssize(rows)};
+}
+
+task<client_result> afc::client_round(client_context& ctx, const broadcast& in) const {
+  auto recalling = recall(ctx, in);
+  const auto now = co_await recalling;
+
+  auto job = proxy_training(ctx, in, now, loss_for(in, now.classes), with_.distillation > 0.0);
+  auto learning = ctx.train(std::move(job));
+  const auto trained = co_await learning;
+  auto tuning = tuned_head(ctx, in, now, trained.weights);
+  const auto weights = co_await tuning;
+
+  tensors_ref more;
+  if (now.is_last && !now.all_rows().empty()) {
+    auto measured = measuring(ctx, now, with_.importance == measured_model::own ? weights : now.start);
+    auto measure = ctx.run(std::move(measured));
+    const auto importance = co_await measure;
+    more = importance.out;
+  }
+  auto summing = class_sums(ctx, now, weights);
+  const auto sums = co_await summing;
+  if (sums) {
+    auto both = std::make_shared<tensor_map>(*sums);
+    for (const auto& [name, value] : *more)
+      both->put(name, value);
+    more = both;
+  }
+  co_return result_of(now, weights, more);
+}
+
+// -- server half ------------------------------------------------------------------------------------------------------
+
+class afc_server final : public rehearsing_server {
+public:
+  afc_server(const method_setup& setup, const std::vector<std::string>& maps) : rehearsing_server(setup) {
+    for (const auto& map : maps)
+      names_.push_back(importance_name(map));
+    sums_.resize(names_.size());
+  }
+  broadcast open_round(const round_place& place) override {
+    auto sent = rehearsing_server::open_round(place);
+    if (!sent.extra || importance_.empty())
+      return sent;
+    auto extra = std::make_shared<tensor_map>(*sent.extra);
+    for (std::size_t m = 0; m < names_.size(); ++m)
+      extra->put(names_[m], importance_[m]);
+    sent.extra = extra;
+    return sent;
+  }
+  std::map<std::string, double> figures() const override {
+    auto numbers = rehearsing_server::figures();
+    for (std::size_t m = 0; m < importance_.size(); ++m)
+      numbers["largest_" + names_[m]] = importance_[m].max().item<double>();
+    return numbers;
+  }
+  void persist(archive& state) override {
+    rehearsing_server::persist(state);
+    state(importance_);
+    for (auto& sum : sums_)
+      state(sum);
+  }
+
+protected:
+  void fold_more(const delivery& in) override {
+    for (std::size_t m = 0; m < names_.size(); ++m)
+      if (const auto* const own = in.upload->find(names_[m]))
+        sums_[m].add(own->cpu(), weight_of(in));
+  }
+  void end_task(const round_place&) override {
+    if (sums_.empty() || sums_.front().empty())
+      return;
+    importance_.clear();
+    for (auto& sum : sums_)
+      importance_.push_back(sum.take());
+  }
+
+private:
+  std::vector<std::string> names_;
+  std::vector<weighted_average> sums_;
+  std::vector<at::Tensor> importance_; // of the task that is over; empty: of none
+};
+
+std::unique_ptr<server_half> afc::make_server() const { return std::make_unique<afc_server>(setup(), maps()); }
+
+const strategy_registration line{
+    {.name = "afc",
+     .summary = "distillation of maps weighed by what the loss depends on (AFC, Kang et al. 2022), federated",
+     .make = []() -> std::unique_ptr<strategy> { return std::make_unique<afc>(); }}};
+
+} // namespace
+} // namespace mneme::afc_method

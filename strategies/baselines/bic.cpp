@@ -1,0 +1,375 @@
+// BiC: Y. Wu, Y. Chen, L. Wang, Y. Ye, Z. Liu, Y. Guo and Y. Fu, "Large Scale Incremental Learning", CVPR 2019,
+// federated as rehearsal.hpp says. The last layer favours new classes; two numbers, learnt on a small balanced
+// hold-out, take that back. Stage 1, over the classes seen, with lambda = n_old / n:
+//     L = lambda KD + (1 - lambda) CE,  KD = -sum_c softmax(q' / T)_c log softmax(z / T)_c over old classes, T = 2,
+// where q' are the teacher's logits, those of its newest task corrected: alpha q + beta. Stage 2, with all weights
+// frozen:
+//     alpha, beta = argmin CE(softmax([z_old, alpha z_new + beta]), y) + penalty beta^2  over the hold-out;
+// answers are the largest of these logits.
+//
+// corrects = "all" is PyCIL's reading: corrections of earlier tasks stay in the student's and the teacher's logits,
+// too. Ours in the federation: every client holds out rows of each class that it knows (exemplars, and current rows),
+// the same ones in all rounds of a task; stage 2 is in the last round of a task, by default on the model that was
+// received, which is one for all; the server takes the mean of alpha and beta over the clients that hold old rows and
+// new ones. Stage 2 is solved to |gradient| < 1e-8 by Newton's method, where programs take some epochs of descent. It
+// has no minimum where the hold-out is told apart without error: then it goes on until the gradient is as small.
+#include "strategies/baselines/rehearsal.hpp"
+#include <ATen/ATen.h>
+#include <cmath>
+#include <fmt/format.h>
+#include <map>
+namespace mneme::bic_method {
+namespace {
+
+// Axes: B rows of a step, C classes seen, O of them old, h rows of a hold-out, T tasks.
+
+enum draws : std::uint32_t { holdout_draw = first_method_purpose };
+enum class corrected_blocks : std::uint8_t { newest, all };
+enum class tuned_model : std::uint8_t { received, trained };
+constexpr const char *corrections_name = "corrections", *correction_name = "correction"; // [T, 2]; [3]: with a weight
+
+struct options {
+  double temperature = 2.0, holdout_share = 0.1, penalty = 0.0;
+  corrected_blocks corrects = corrected_blocks::newest;
+  tuned_model tuned_on = tuned_model::received;
+};
+
+/// alpha z + beta in some columns.
+struct correction {
+  class_range columns{};
+  double alpha = 1.0, beta = 0.0;
+};
+at::Tensor corrected(const at::Tensor& logits, const std::vector<correction>& by) {
+  auto moved = logits.clone();
+  for (const auto& block : by)
+    if (block.columns.size() > 0)
+      moved.narrow(1, block.columns.low, block.columns.size()).mul_(block.alpha).add_(block.beta);
+  return moved;
+}
+
+class bic_loss final : public stepwise_loss {
+public:
+  bic_loss(double temperature, double lambda, std::vector<correction> of_teacher, std::vector<correction> of_student)
+      : stepwise_loss(identity_of(temperature, lambda, of_teacher, of_student), {"cross_entropy", "distillation"}),
+        temperature_(temperature), lambda_(lambda), of_teacher_(std::move(of_teacher)),
+        of_student_(std::move(of_student)) {}
+
+protected:
+  void add_model(const model_step& in, const model_losses& out) const override {
+    const auto z = corrected(in.logits, of_student_);
+    const bool taught = in.teacher.defined();
+    out.add(0, in, cross_entropy_rows(z, in.labels), taught ? 1.0 - lambda_ : 1.0);
+    if (taught)
+      out.add(1, in,
+              distilled_rows(z.narrow(1, 0, in.teacher.size(1)), corrected(in.teacher, of_teacher_),
+                             {.form = distillation_form::cross_entropy, .temperature = temperature_}),
+              lambda_);
+    for (const auto& block : of_student_)
+      out.d_logits.narrow(1, block.columns.low, block.columns.size()).mul_(block.alpha);
+  }
+
+private:
+  static std::string identity_of(double temperature, double lambda, const std::vector<correction>& of_teacher,
+                                 const std::vector<correction>& of_student) {
+    auto text = fmt::format("bic {} {}", temperature, lambda);
+    for (const auto* const list : {&of_teacher, &of_student}) {
+      text += " |";
+      for (const auto& block : *list)
+        text += fmt::format(" {}-{} {} {}", block.columns.low, block.columns.high, block.alpha, block.beta);
+    }
+    return text;
+  }
+
+  double temperature_, lambda_;
+  std::vector<correction> of_teacher_, of_student_;
+};
+
+// -- stage 2 ----------------------------------------------------------------------------------------------------------
+
+/// Value, gradient and Hessian of stage 2's loss by alpha and beta.
+struct tuning_point {
+  double value = 0.0;
+  double g[2]{}, h[3]{}; // h: aa, ab, bb
+};
+tuning_point at_point(const at::Tensor& logits, const at::Tensor& labels, std::int64_t old, double penalty,
+                      double alpha, double beta) {
+  const auto fresh = logits.size(1) - old;
+  const auto z_new = logits.narrow(1, old, fresh);
+  const auto log_p = at::log_softmax(at::cat({logits.narrow(1, 0, old), z_new * alpha + beta}, 1), 1);
+  const auto p = log_p.exp().narrow(1, old, fresh); // [h, new]
+  const auto is_new = (labels >= old).to(at::kDouble);
+  const auto of_label = logits.gather(1, labels.unsqueeze(1)).squeeze(1) * is_new;
+  const auto mass = p.sum(1), first = (p * z_new).sum(1), second = (p * z_new * z_new).sum(1);
+  const auto mean = [](const at::Tensor& x) { return x.mean().item<double>(); };
+  return {.value = -mean(log_p.gather(1, labels.unsqueeze(1))) + penalty * beta * beta,
+          .g = {mean(first - of_label), mean(mass - is_new) + 2.0 * penalty * beta},
+          .h = {mean(second - first * first), mean(first - first * mass), mean(mass - mass * mass) + 2.0 * penalty}};
+}
+
+/// Newton's method on a convex function of two numbers, with halved steps where it would rise.
+tensor_map tuned(const tensor_map& in) {
+  constexpr int steps_max = 200, halvings_max = 40;
+  constexpr double gradient_min = 1e-8, ridge = 1e-12;
+  const auto logits = in.at("logits").cpu().to(at::kDouble), labels = in.at("labels").cpu();
+  const auto old = in.at("old").item<std::int64_t>();
+  const auto penalty = in.at("penalty").item<double>();
+  double alpha = 1.0, beta = 0.0;
+  auto here = at_point(logits, labels, old, penalty, alpha, beta);
+  for (int step = 0; step < steps_max && std::hypot(here.g[0], here.g[1]) > gradient_min; ++step) {
+    const double a = here.h[0] + ridge, b = here.h[1], c = here.h[2] + ridge, determinant = a * c - b * b;
+    const double d_alpha = (c * here.g[0] - b * here.g[1]) / determinant;
+    const double d_beta = (a * here.g[1] - b * here.g[0]) / determinant;
+    double share = 1.0;
+    auto next = at_point(logits, labels, old, penalty, alpha - d_alpha, beta - d_beta);
+    for (int k = 0; k < halvings_max && !(next.value <= here.value); ++k) {
+      share /= 2.0;
+      next = at_point(logits, labels, old, penalty, alpha - share * d_alpha, beta - share * d_beta);
+    }
+    if (!(next.value <= here.value))
+      break; // rounding decides from here on
+    alpha -= share * d_alpha;
+    beta -= share * d_beta;
+    here = next;
+  }
+  tensor_map out;
+  out.put(correction_name, at::tensor({alpha, beta, 1.0}, at::kDouble));
+  return out;
+}
+
+compute_job tuning_job(const extract_output& held, const task_split& classes, double penalty) {
+  auto in = std::make_shared<tensor_map>();
+  in->put("logits", held.logits.narrow(1, 0, classes.opened()).contiguous());
+  in->put("labels", held.labels);
+  in->put("old", at::tensor(classes.old(), at::kLong));
+  in->put("penalty", at::tensor(penalty, at::kDouble));
+  return {.name = "bias correction", .run = tuned, .in = std::move(in), .rows = held.labels.numel()};
+}
+
+// -- the method -------------------------------------------------------------------------------------------------------
+
+class bic final : public rehearsing_method {
+public:
+  void keys(key_table& table) override {
+    table.number("temperature", with_.temperature, {.low = 0.0, .open_low = true}, "T of the distillation.");
+    table.number("holdout_share", with_.holdout_share, {.low = 0.0, .high = 1.0, .open_low = true},
+                 "Rows held out of each class, as a share of what the memory has of an old one; one row at least.");
+    table.number("penalty", with_.penalty, {.low = 0.0}, "Factor of beta^2 in stage 2.");
+    table.choice("corrects", with_.corrects, {{"newest", corrected_blocks::newest}, {"all", corrected_blocks::all}},
+                 "Logits that are corrected: those of the newest task, or of every task by its own alpha and beta.");
+    table.choice("tuned_on", with_.tuned_on, {{"received", tuned_model::received}, {"trained", tuned_model::trained}},
+                 "The model that stage 2 corrects: the one that the last round begins with, or the client's own.");
+    memory_keys(table);
+  }
+  std::vector<preset> presets() const override {
+    const std::string training = "[training]\nepochs = 20\nbatch = 128\nlearning_rate = 0.1\nschedule = \"step\"\n"
+                                 "milestones = [4, 6, 8]\nfactor = 0.1\nmomentum = 0.9\nweight_decay = 2e-4\n";
+    return {{.name = "paper",
+             .meaning = "as LGA compares with it: 20 epochs in each of 10 rounds, rates scaled to their 200 epochs",
+             .toml = training + "augment = \"crop-flip-jitter\"\n"},
+            {.name = "official",
+             .meaning = "the same with the penalty of BiC's program",
+             .toml = "[strategy]\npenalty = 0.05\n" + training + "augment = \"crop-flip\"\n"}};
+  }
+  method_needs needs() const override {
+    auto needed = rehearsing_method::needs();
+    needed.round_barrier = true;
+    return needed;
+  }
+  diagnostics check(const method_setup& setup) const override;
+  task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
+  std::unique_ptr<server_half> make_server() const override;
+
+private:
+  struct held_out {
+    row_list rows{}, training{};
+    bool has_both = false; // old classes and new ones
+  };
+  [[nodiscard]] held_out hold_out(const client_context& ctx, const broadcast& in, const rehearsal& now) const;
+  [[nodiscard]] loss_ref loss_for(const broadcast& in, const task_split& classes) const;
+
+  options with_;
+};
+
+diagnostics bic::check(const method_setup& setup) const {
+  auto wrong = rehearsing_method::check(setup);
+  const auto of_class = static_cast<double>(memory_rows(setup)) / static_cast<double>(setup.classes);
+  if (std::max(1.0, with_.holdout_share * of_class) >= of_class)
+    wrong.push_back(
+        {"strategy.holdout_share",
+         fmt::format("strategy.holdout_share = {}: of the {} exemplars that a class has, a hold-out of {} "
+                     "leaves none to be trained on; expected a smaller share or a larger strategy.memory",
+                     with_.holdout_share, static_cast<std::int64_t>(of_class),
+                     std::max<std::int64_t>(1, static_cast<std::int64_t>(with_.holdout_share * of_class)))});
+  const auto& layout = setup.net->layout();
+  if (setup.net->classes() > 0 && std::none_of(layout.begin(), layout.end(), [&](const parameter& entry) {
+        return entry.head && !entry.whole && entry.shape == std::vector{setup.net->classes()};
+      }))
+    wrong.push_back({"model.name", fmt::format("'{}' has no biases in its head, which beta is added to; expected a net "
+                                               "with a linear head",
+                                               setup.net->identity())});
+  return wrong;
+}
+
+/// Drawn by a key without the round: the same rows in all rounds of a task.
+bic::held_out bic::hold_out(const client_context& ctx, const broadcast& in, const rehearsal& now) const {
+  const auto& source = *ctx.samples().source;
+  const auto known = std::ssize(labels_in(source, now.exemplars));
+  if (known == 0)
+    return {.training = now.all_rows()};
+  const auto each = std::max<std::int64_t>(
+      1, static_cast<std::int64_t>(with_.holdout_share * static_cast<double>(memory_rows(setup())) /
+                                   static_cast<double>(known)));
+  std::map<std::int64_t, row_list> by_class;
+  for (const auto row : now.all_rows())
+    by_class[source.label(row)].push_back(row);
+  held_out parts;
+  bool has_old = false, has_new = false;
+  for (auto& [label, rows] : by_class) {
+    rng_stream draw({.seed = setup().seed,
+                     .purpose = holdout_draw,
+                     .client = ctx.self(),
+                     .task = in.place.task,
+                     .index = static_cast<std::uint64_t>(label)});
+    draw.shuffle(std::span(rows));
+    const auto out = std::min(each, std::ssize(rows) - 1); // one row at least is trained on
+    parts.rows.insert(parts.rows.end(), rows.begin(), rows.begin() + out);
+    parts.training.insert(parts.training.end(), rows.begin() + out, rows.end());
+    (label < now.classes.old() ? has_old : has_new) |= out > 0;
+  }
+  parts.has_both = has_old && has_new;
+  return parts;
+}
+
+loss_ref bic::loss_for(const broadcast& in, const task_split& classes) const {
+  std::vector<correction> of_teacher, of_student;
+  const auto* const known = in.extra ? in.extra->find(corrections_name) : nullptr;
+  for (std::int64_t t = 0; known && t < std::min(classes.task, known->size(0)); ++t) {
+    const correction block{.columns = setup().task_classes[static_cast<std::size_t>(t)],
+                           .alpha = (*known)[t][0].item<double>(),
+                           .beta = (*known)[t][1].item<double>()};
+    if (with_.corrects == corrected_blocks::all)
+      of_student.push_back(block);
+    if (with_.corrects == corrected_blocks::all || t + 1 == classes.task)
+      of_teacher.push_back(block);
+  }
+  const auto lambda = static_cast<double>(classes.old()) / static_cast<double>(classes.opened());
+  return std::make_shared<bic_loss>(with_.temperature, lambda, std::move(of_teacher), std::move(of_student));
+}
+
+task<client_result> bic::client_round(client_context& ctx, const broadcast& in) const {
+  auto recalling = recall(ctx, in);
+  const auto now = co_await recalling;
+  const auto parts = hold_out(ctx, in, now);
+
+  auto job = training(ctx, in, now, parts.training);
+  job.objective = loss_for(in, now.classes);
+  auto learning = ctx.train(std::move(job));
+  const auto trained = co_await learning;
+
+  tensors_ref tuning_result;
+  if (now.is_last && parts.has_both) {
+    auto looking = ctx.extract({.net = setup().net,
+                                .weights = with_.tuned_on == tuned_model::received ? now.start : trained.weights,
+                                .samples = view_of(ctx.samples(), parts.rows)});
+    const auto held = co_await looking;
+    auto tuning = ctx.compute(tuning_job(held, now.classes, with_.penalty));
+    const auto tuned_output = co_await tuning;
+    tuning_result = tuned_output.out;
+  }
+  co_return result_of(now, trained.weights, tuning_result);
+}
+
+// -- server half ------------------------------------------------------------------------------------------------------
+
+class bic_server final : public rehearsing_server {
+public:
+  bic_server(const method_setup& setup, corrected_blocks corrects)
+      : rehearsing_server(setup), net_(setup.net), tasks_(setup.task_classes), corrects_(corrects) {}
+  task<task_plan> open_task(server_context& ctx, const round_place& place) override {
+    present_ = place.task.value;
+    auto opening = rehearsing_server::open_task(ctx, place);
+    const auto plan = co_await opening;
+    co_return plan;
+  }
+  broadcast open_round(const round_place& place) override {
+    auto sent = rehearsing_server::open_round(place);
+    if (!sent.extra || corrections_.empty())
+      return sent;
+    auto extra = std::make_shared<tensor_map>(*sent.extra);
+    extra->put(corrections_name,
+               at::tensor(corrections_, at::kDouble).view({std::ssize(corrections_) / 2, 2}).contiguous());
+    sent.extra = extra;
+    return sent;
+  }
+  predictor predict() const override;
+  std::map<std::string, double> figures() const override {
+    auto numbers = rehearsing_server::figures();
+    for (std::size_t t = 1; t < corrections_.size() / 2; ++t) {
+      numbers[fmt::format("alpha_{}", t + 1)] = corrections_[2 * t];
+      numbers[fmt::format("beta_{}", t + 1)] = corrections_[2 * t + 1];
+    }
+    return numbers;
+  }
+  void persist(archive& state) override {
+    rehearsing_server::persist(state);
+    state(present_)(corrections_)(alpha_sum_)(beta_sum_)(count_);
+  }
+
+protected:
+  void fold_more(const delivery& in) override {
+    const auto* const own = in.upload->find(correction_name);
+    if (!own)
+      return;
+    alpha_sum_ += (*own)[0].item<double>();
+    beta_sum_ += (*own)[1].item<double>();
+    ++count_;
+  }
+  void end_task(const round_place& place) override {
+    while (corrections_.size() < 2 * place.task.value) // tasks whose last round nobody has ended
+      corrections_.push_back(corrections_.size() % 2 == 0 ? 1.0 : 0.0);
+    corrections_.push_back(count_ == 0 ? 1.0 : alpha_sum_ / static_cast<double>(count_));
+    corrections_.push_back(count_ == 0 ? 0.0 : beta_sum_ / static_cast<double>(count_));
+    alpha_sum_ = beta_sum_ = 0.0;
+    count_ = 0;
+  }
+
+private:
+  model_ref net_;
+  std::vector<class_range> tasks_;
+  corrected_blocks corrects_;
+  std::uint32_t present_ = 0;       // task
+  std::vector<double> corrections_; // alpha and beta of every task that is over
+  double alpha_sum_ = 0.0, beta_sum_ = 0.0;
+  std::int64_t count_ = 0;
+};
+
+/// alpha z + beta is what a head says whose row is alpha w and whose bias alpha b + beta.
+predictor bic_server::predict() const {
+  auto learnt = rehearsing_server::predict();
+  auto flat = learnt.weights->at(flat_weights).clone();
+  for (std::size_t t = 0; t < std::min(corrections_.size() / 2, tasks_.size()); ++t) {
+    if (corrects_ == corrected_blocks::newest && t != present_)
+      continue;
+    for (const auto& entry : net_->layout()) {
+      if (!entry.head || entry.whole)
+        continue;
+      const auto row = entry.size / entry.shape[0];
+      auto block = flat.narrow(0, entry.offset + tasks_[t].low * row, tasks_[t].size() * row);
+      block.mul_(corrections_[2 * t]);
+      if (entry.shape.size() == 1)
+        block.add_(corrections_[2 * t + 1]);
+    }
+  }
+  learnt.weights = weights_only(flat);
+  return learnt;
+}
+
+std::unique_ptr<server_half> bic::make_server() const { return std::make_unique<bic_server>(setup(), with_.corrects); }
+
+const strategy_registration line{
+    {.name = "bic",
+     .summary = "two numbers that take back the favour of new classes (BiC, Wu et al. 2019), federated",
+     .make = []() -> std::unique_ptr<strategy> { return std::make_unique<bic>(); }}};
+
+} // namespace
+} // namespace mneme::bic_method

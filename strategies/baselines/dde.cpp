@@ -1,0 +1,287 @@
+// DDE: X. Hu, K. Tang, C. Miao, X.-S. Hua and H. Zhang, "Distilling Causal Effect of Data in Class-Incremental
+// Learning", CVPR 2021, joined with iCaRL and federated as rehearsal.hpp says. Two additions to a base, from task 2 on:
+// - a row's answer is averaged with those of its neighbours among new rows in the old feature space (DCE): with p =
+//   softmax(z) of the row and p' the mean of softmax(z) of its 10 nearest,
+//       loss = -log((p_y + p'_y) / 2),  whose gradient by z is that of cross-entropy times p_y / (p_y + p'_y);
+// - at test the direction h into which features drift is taken out of the logits (TDE):
+//       z' = z - alpha (x . h) (W h),  h of length 1.
+// The released program has them on LUCIR, with a cosine head; no public code joins them with iCaRL. The base here is
+// iCaRL of losses = "softmax": DCE in place of cross-entropy, + cross-entropy with the teacher's answers at T = 2, a
+// linear head, herding.
+//
+// Ours: neighbours are searched once a round among the client's own rows, without augmentation; their answers are those
+// of the model as it was before the epoch, in evaluation mode, where the program asks its present net in every step,
+// which costs ten further rows for each (an epoch is then a training of its own, and momentum begins anew). A client
+// without new rows has no neighbours: DCE is cross-entropy there. h is the mean of the features of a client's rows
+// under its own model, to which the program's running mean over steps tends; the server takes the mean over clients.
+#include "strategies/baselines/rehearsal.hpp"
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+namespace mneme::dde_method {
+namespace {
+
+// Axes: n rows of a client, B of a step, C classes seen, D features.
+
+constexpr const char* drift_name = "drift"; // [D] in uploads
+
+struct options {
+  std::int64_t neighbours = 10;
+  double alpha = 0.5, distillation_weight = 1.0, temperature = 2.0;
+};
+
+/// Targets hold p'; a row of zeros has no neighbours.
+class dce_loss final : public stepwise_loss {
+public:
+  explicit dce_loss(const options& with)
+      : stepwise_loss(fmt::format("dde {} {}", with.distillation_weight, with.temperature),
+                      {"causal_effect", "distillation"}),
+        with_(with) {}
+  bool reads_targets() const override { return true; }
+
+protected:
+  void add_model(const model_step& in, const model_losses& out) const override {
+    auto rows = cross_entropy_rows(in.logits, in.labels);
+    if (in.targets.defined()) {
+      const auto p = (-rows.values).exp(); // p_y
+      const auto near = in.targets.gather(1, in.labels.unsqueeze(1)).squeeze(1);
+      const auto known = (in.targets.sum(1) > 0).to(p.scalar_type());
+      rows.values = -((p + near) / (1.0 + known)).log();
+      rows.gradient = rows.gradient * (p / (p + near)).unsqueeze(1);
+    }
+    out.add(0, in, rows, 1.0);
+    if (in.teacher.defined())
+      out.add(1, in,
+              distilled_rows(in.logits.narrow(1, 0, in.teacher.size(1)), in.teacher,
+                             {.form = distillation_form::cross_entropy, .temperature = with_.temperature}),
+              with_.distillation_weight);
+  }
+
+private:
+  options with_;
+};
+
+/// The nearest new rows of each row by unit features, itself and equal ones left out: [n, k], -1 where there are fewer.
+tensor_map nearest_rows(const tensor_map& in) {
+  constexpr std::int64_t rows_at_once = 512;
+  const auto raw = in.at("features").to(at::kDouble);
+  const auto x = raw / raw.norm(2, {1}, true).clamp_min(1e-12);
+  const auto fresh = (in.at("labels") >= in.at("old")).nonzero().squeeze(1); // [m]
+  const auto k = std::min(in.at("count").item<std::int64_t>(), fresh.numel());
+  auto nearest = at::full({x.size(0), std::max<std::int64_t>(k, 1)}, -1, fresh.options());
+  const auto shown = x.index_select(0, fresh);
+  for (std::int64_t first = 0; k > 0 && first < x.size(0); first += rows_at_once) {
+    const auto count = std::min(rows_at_once, x.size(0) - first);
+    auto similar = x.narrow(0, first, count).mm(shown.t()); // 1 - distance^2 / 2
+    constexpr double equal_min = 1.0 - 1e-12;
+    similar.masked_fill_(similar >= equal_min, -3.0);
+    const auto [values, places] = similar.topk(k, 1);
+    nearest.narrow(0, first, count)
+        .copy_(fresh.index_select(0, places.flatten()).view_as(places).masked_fill(values < -2.0, -1));
+  }
+  tensor_map out;
+  out.put("nearest", nearest);
+  return out;
+}
+
+/// p' of every row, [n, C] float32; zeros where it has no neighbour.
+tensor_map answers_nearby(const tensor_map& in) {
+  const auto nearest = in.at("nearest");                          // [n, k]
+  const auto p = at::softmax(in.at("logits").to(at::kDouble), 1); // [n, C]
+  const auto known = (nearest >= 0).to(at::kDouble);              // [n, k]
+  auto sum = at::zeros_like(p);
+  for (std::int64_t k = 0; k < nearest.size(1); ++k)
+    sum += p.index_select(0, nearest.select(1, k).clamp_min(0)) * known.select(1, k).unsqueeze(1);
+  tensor_map out;
+  out.put("answers", (sum / known.sum(1, true).clamp_min(1.0)).to(at::kFloat).contiguous());
+  return out;
+}
+
+tensor_map mean_feature(const tensor_map& in) {
+  tensor_map out;
+  out.put(drift_name, in.at("features").to(at::kDouble).mean(0).to(at::kFloat).contiguous());
+  return out;
+}
+
+compute_job on_tensors(const char* name, tensor_map (*run)(const tensor_map&), tensor_map in, std::int64_t rows) {
+  return {.name = name, .run = run, .in = std::make_shared<const tensor_map>(std::move(in)), .rows = rows};
+}
+
+class dde final : public rehearsing_method {
+public:
+  void keys(key_table& table) override {
+    table.integer("neighbours", with_.neighbours, {.low = 0, .high = 1000},
+                  "Nearest new rows whose answers a row's is averaged with; 0: plain cross-entropy.");
+    table.number("alpha", with_.alpha, {.low = 0.0, .high = 1.0}, "Part of the drift that is taken out of answers.");
+    table.number("distillation_weight", with_.distillation_weight, {.low = 0.0}, "Weight of the distillation.");
+    table.number("temperature", with_.temperature, {.low = 0.0, .open_low = true}, "T of the distillation.");
+    memory_keys(table);
+  }
+  std::vector<preset> presets() const override {
+    const std::string training = "[training]\nepochs = 20\nbatch = 128\nlearning_rate = 0.1\nschedule = \"step\"\n"
+                                 "milestones = [5, 8]\nfactor = 0.1\nmomentum = 0.9\nweight_decay = 5e-4\n";
+    return {{.name = "paper",
+             .meaning =
+                 "as LGA compares with it: 20 epochs in each of 10 rounds, rates of DDE's program scaled to their "
+                 "200 epochs",
+             .toml = training + "augment = \"crop-flip-jitter\"\n"},
+            {.name = "official",
+             .meaning = "the same with the herding and augmentation of DDE's program",
+             .toml = "[strategy]\nexemplars = \"repeats\"\n" + training + "augment = \"crop-flip\"\n"}};
+  }
+  method_needs needs() const override {
+    auto needed = rehearsing_method::needs();
+    needed.round_barrier = true;
+    return needed;
+  }
+  diagnostics check(const method_setup& setup) const override {
+    auto wrong = rehearsing_method::check(setup);
+    const auto& layout = setup.net->layout();
+    if (std::any_of(layout.begin(), layout.end(), [](const parameter& part) { return part.head && part.whole; }))
+      wrong.push_back({"model.head_hidden",
+                       "model.head_hidden: the drift of features is taken out of the last layer of "
+                       "the head alone; expected []"});
+    return wrong;
+  }
+  void prepare(const method_setup& setup) override {
+    rehearsing_method::prepare(setup);
+    loss_ = std::make_shared<dce_loss>(with_);
+  }
+  task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
+  std::unique_ptr<server_half> make_server() const override;
+
+private:
+  [[nodiscard]] task<tensors_ref> trained_beside_neighbours(client_context& ctx, const rehearsal& now,
+                                                            train_job job) const;
+
+  options with_;
+  loss_ref loss_;
+};
+
+/// Epoch by epoch, since neighbours answer anew in each.
+task<tensors_ref> dde::trained_beside_neighbours(client_context& ctx, const rehearsal& now, train_job job) const {
+  extract_job looking_back{.net = setup().net, .weights = job.teacher, .samples = job.samples};
+  looking_back.logits = false;
+  auto look_back = ctx.extract(std::move(looking_back));
+  const auto before = co_await look_back;
+  tensor_map known;
+  known.put("features", before.features);
+  known.put("labels", before.labels);
+  known.put("old", at::tensor(now.classes.old(), at::kLong));
+  known.put("count", at::tensor(with_.neighbours, at::kLong));
+  auto searching = ctx.compute(on_tensors("neighbours", nearest_rows, std::move(known), job.samples.size()));
+  const auto neighbours = co_await searching;
+
+  auto weights = job.start;
+  for (std::int64_t epoch = 0; epoch < job.options.epochs; ++epoch) {
+    auto asking = ctx.extract({.net = setup().net, .weights = weights, .samples = job.samples});
+    const auto said = co_await asking;
+    tensor_map answers;
+    answers.put("nearest", neighbours.out->at("nearest"));
+    answers.put("logits", said.logits.narrow(1, 0, now.classes.opened()).contiguous());
+    auto averaging = ctx.compute(on_tensors("answers nearby", answers_nearby, std::move(answers), job.samples.size()));
+    const auto nearby = co_await averaging;
+    auto single = job;
+    single.start = weights;
+    single.options.epochs = 1;
+    single.notes.targets = nearby.out->at("answers").cpu();
+    single.stream.visit += static_cast<std::uint32_t>(epoch) << 24U; // every epoch shuffles by itself
+    auto learning = ctx.train(std::move(single));
+    const auto trained = co_await learning;
+    weights = trained.weights;
+  }
+  co_return weights;
+}
+
+task<client_result> dde::client_round(client_context& ctx, const broadcast& in) const {
+  auto recalling = recall(ctx, in);
+  const auto now = co_await recalling;
+
+  auto job = training(ctx, in, now, now.all_rows());
+  job.objective = loss_;
+  tensors_ref weights;
+  if (job.teacher && with_.neighbours > 0 && job.options.epochs > 0 && job.samples.size() > 0) {
+    auto learning = trained_beside_neighbours(ctx, now, std::move(job));
+    weights = co_await learning;
+  } else {
+    auto learning = ctx.train(std::move(job));
+    const auto trained = co_await learning;
+    weights = trained.weights;
+  }
+
+  tensors_ref drift;
+  if (now.is_last && now.classes.old() > 0 && !now.all_rows().empty()) {
+    extract_job looking{.net = setup().net, .weights = weights, .samples = view_of(ctx.samples(), now.all_rows())};
+    looking.logits = false;
+    auto look = ctx.extract(std::move(looking));
+    const auto encoded = co_await look;
+    tensor_map features;
+    features.put("features", encoded.features);
+    auto averaging = ctx.compute(on_tensors("drift", mean_feature, std::move(features), encoded.features.size(0)));
+    const auto mean = co_await averaging;
+    drift = mean.out;
+  }
+  co_return result_of(now, weights, drift);
+}
+
+// -- server half ------------------------------------------------------------------------------------------------------
+
+class dde_server final : public rehearsing_server {
+public:
+  dde_server(const method_setup& setup, double alpha) : rehearsing_server(setup), net_(setup.net), alpha_(alpha) {}
+  task<task_plan> open_task(server_context& ctx, const round_place& place) override {
+    drift_ = at::Tensor();
+    auto opening = rehearsing_server::open_task(ctx, place);
+    const auto plan = co_await opening;
+    co_return plan;
+  }
+  predictor predict() const override;
+  void persist(archive& state) override {
+    rehearsing_server::persist(state);
+    state(sum_)(drift_);
+  }
+
+protected:
+  void fold_more(const delivery& in) override {
+    if (const auto* const own = in.upload->find(drift_name))
+      sum_.add(own->cpu(), weight_of(in));
+  }
+  void end_task(const round_place&) override {
+    if (sum_.empty())
+      return;
+    const auto mean = sum_.take();
+    drift_ = mean / mean.norm().clamp_min(1e-12);
+  }
+
+private:
+  model_ref net_;
+  double alpha_;
+  weighted_average sum_;
+  at::Tensor drift_; // [D] of length 1, once a task from the second on is over
+};
+
+/// z - alpha (x . h) (W h) is what a head says whose rows are w - alpha (w . h) h.
+predictor dde_server::predict() const {
+  auto learnt = rehearsing_server::predict();
+  if (!drift_.defined() || alpha_ == 0.0)
+    return learnt;
+  auto flat = learnt.weights->at(flat_weights).clone();
+  for (const auto& entry : net_->layout()) {
+    if (!entry.head || entry.whole || entry.shape.size() != 2)
+      continue;
+    auto rows = flat.narrow(0, entry.offset, entry.size).view({entry.shape[0], entry.shape[1]});
+    const auto drift = drift_.to(rows.device());
+    rows.sub_(at::outer(rows.mv(drift), drift), alpha_);
+  }
+  learnt.weights = weights_only(flat);
+  return learnt;
+}
+
+std::unique_ptr<server_half> dde::make_server() const { return std::make_unique<dde_server>(setup(), with_.alpha); }
+
+const strategy_registration line{
+    {.name = "dde",
+     .summary = "answers of neighbours, and a drift taken out of them, on iCaRL (DDE, Hu et al. 2021), federated",
+     .make = []() -> std::unique_ptr<strategy> { return std::make_unique<dde>(); }}};
+
+} // namespace
+} // namespace mneme::dde_method

@@ -1,0 +1,251 @@
+#include "strategies/baselines/rehearsal.hpp"
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/tensor.h>
+#include <algorithm>
+#include <fmt/format.h>
+namespace mneme {
+namespace {
+
+constexpr const char *exemplars_name = "exemplars", *tasks_name = "tasks"; // [n], [1] int64: tasks that are memorised
+
+row_list both(row_list first, const row_list& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
+std::int64_t task_of_class(const std::vector<class_range>& tasks, std::int64_t label) {
+  return std::find_if(tasks.begin(), tasks.end(),
+                      [&](const class_range& own) { return own.low <= label && label < own.high; }) -
+         tasks.begin();
+}
+
+extract_job features_of(const method_setup& setup, const client_context& ctx, tensors_ref weights, row_list rows) {
+  extract_job job{.net = setup.net, .weights = std::move(weights), .samples = view_of(ctx.samples(), std::move(rows))};
+  job.logits = false;
+  return job;
+}
+
+} // namespace
+
+row_list rehearsal::all_rows() const { return both(current, exemplars); }
+
+// -- what it declares -------------------------------------------------------------------------------------------------
+
+method_needs rehearsing_method::needs() const {
+  return {.rows = rows_shown::cumulative,
+          .round_barrier = with_.readout == class_readout::nearest_mean,
+          .defaults = "[strategy]\nweighting = \"uniform\"\n"};
+}
+
+void rehearsing_method::memory_keys(key_table& table) {
+  table.integer("memory", with_.memory_rows, {.low = 1, .high = 100'000'000},
+                "Exemplars: those that a client keeps, or all clients of the run together.");
+  table.choice("memory_scope", with_.scope,
+               {{"client", memory_scope::client}, {"federation", memory_scope::federation}},
+               "Whose memory it is: each client's, or all clients' of the run, in equal parts.");
+  table.choice("exemplars", with_.choice,
+               {{"greedy", exemplar_choice::greedy},
+                {"repeats", exemplar_choice::repeats},
+                {"duplicates", exemplar_choice::duplicates},
+                {"rank", exemplar_choice::rank},
+                {"first", exemplar_choice::first}},
+               "Herding without repeats (PyCIL); as in iCaRL's own program, where a row may win again and is not kept "
+               "again; the same, and kept again (GLFC, LGA); the rows nearest to the class mean; or the first rows.");
+}
+
+void rehearsing_method::readout_keys(key_table& table, class_readout usual) {
+  with_.readout = usual;
+  table.choice("readout", with_.readout, {{"nme", class_readout::nearest_mean}, {"argmax", class_readout::argmax}},
+               "Answers after the last round of a task: the nearest mean of exemplars, or the largest logit, as in all "
+               "other rounds.");
+  table.flag("mirrored", with_.mirrored, "Means are those of exemplars and of their mirrored images.");
+}
+
+std::int64_t rehearsing_method::memory_rows(const method_setup& setup) const {
+  return with_.scope == memory_scope::client ? with_.memory_rows
+                                             : with_.memory_rows / std::max<std::int64_t>(setup.clients, 1);
+}
+
+diagnostics rehearsing_method::check(const method_setup& setup) const {
+  auto wrong = averaging_method::check(setup);
+  for (std::size_t t = 1; t < setup.task_classes.size(); ++t)
+    if (setup.task_classes[t].low != setup.task_classes[t - 1].high) {
+      wrong.push_back({"tasks.kind", "tasks.kind: the method rehearses the classes of tasks before, and tasks here "
+                                     "repeat them; expected \"class-incremental\""});
+      break;
+    }
+  if (const auto rows = memory_rows(setup); rows < setup.classes)
+    wrong.push_back(
+        {"strategy.memory",
+         fmt::format("strategy.memory = {}: {} exemplars of a client are fewer than the {} classes of the run, and "
+                     "leave none of some; expected at least {}",
+                     with_.memory_rows, rows, setup.classes,
+                     with_.scope == memory_scope::client ? setup.classes : setup.classes * setup.clients)});
+  return wrong;
+}
+
+void rehearsing_method::prepare(const method_setup& setup) {
+  averaging_method::prepare(setup);
+  travelling_ = travelling_weights(setup.net, setup.trainable);
+  if (with_.readout == class_readout::nearest_mean)
+    sums_ = unit_feature_sums(setup.net, setup.classes, with_.mirrored && setup.tokens == 0);
+}
+
+std::unique_ptr<server_half> rehearsing_method::make_server() const {
+  return std::make_unique<rehearsing_server>(setup());
+}
+
+task_split rehearsing_method::split_of(const round_place& place) const {
+  const auto& tasks = setup().task_classes;
+  task_split split{.task = task_of_class(tasks, place.opened.high - 1)};
+  if (split.task == std::ssize(tasks))
+    return {.fresh = place.opened}; // no tasks are known
+  split.fresh = tasks[static_cast<std::size_t>(split.task)];
+  if (split.task > 0)
+    split.before = tasks[static_cast<std::size_t>(split.task - 1)];
+  return split;
+}
+
+// -- steps of a client's round ----------------------------------------------------------------------------------------
+
+task<rehearsal> rehearsing_method::recall(client_context& ctx, const broadcast& in) const {
+  const auto& source = *ctx.samples().source;
+  const auto own_task = static_cast<std::int64_t>(in.place.task.value);
+  rehearsal now{.classes = split_of(in.place),
+                .start = whole_weights(in.weights, in),
+                .exemplars = listed(ctx.memory().find(exemplars_name)),
+                .is_last = in.place.round_of_task + 1 == in.place.rounds_of_task};
+  const auto* const memorised_tasks = ctx.memory().find(tasks_name);
+  const auto known = memorised_tasks ? memorised_tasks->item<std::int64_t>() : 0;
+  std::vector<row_list> finished(static_cast<std::size_t>(own_task));
+  for (const auto row : *ctx.samples().rows) {
+    const auto row_task = task_of_class(setup().task_classes, source.label(row));
+    if (row_task >= own_task)
+      now.current.push_back(row);
+    else if (row_task >= known)
+      finished[static_cast<std::size_t>(row_task)].push_back(row);
+  }
+
+  row_list encoding;
+  for (const auto& rows : finished)
+    encoding = both(std::move(encoding), rows);
+  if (!encoding.empty()) {
+    auto looking = ctx.extract(features_of(setup(), ctx, now.start, encoding));
+    const auto encoded = co_await looking;
+    std::int64_t first = 0;
+    for (const auto& rows : finished) {
+      if (rows.empty())
+        continue;
+      now.exemplars = memorised(source, now.exemplars, rows, encoded.features.narrow(0, first, std::ssize(rows)),
+                                {.rows_max = memory_rows(setup()), .choice = with_.choice});
+      first += std::ssize(rows);
+    }
+  }
+  if (known < own_task) {
+    auto saved = std::make_shared<tensor_map>();
+    saved->put(exemplars_name, at::tensor(now.exemplars, at::kLong));
+    saved->put(tasks_name, at::tensor({own_task}, at::kLong));
+    now.memory = std::move(saved);
+  }
+  now.each = exemplars_per_class(memory_rows(setup()), std::ssize(labels_in(source, now.all_rows())));
+  co_return now;
+}
+
+train_job rehearsing_method::training(const client_context& ctx, const broadcast& in, const rehearsal& now,
+                                      row_list rows) const {
+  auto job = local_training(setup(), ctx, in,
+                            {.samples = view_of(ctx.samples(), std::move(rows)), .classes = in.place.opened});
+  job.start = now.start;
+  if (in.extra && now.classes.old() > 0) {
+    job.teacher = in.extra;
+    job.options.taught = {0, now.classes.old()};
+  }
+  return job;
+}
+
+task<row_list> rehearsing_method::herded_now(client_context& ctx, const rehearsal& now, tensors_ref weights) const {
+  auto looking = ctx.extract(features_of(setup(), ctx, std::move(weights), now.current));
+  const auto encoded = co_await looking;
+  co_return chosen_of_classes(*ctx.samples().source, now.current, encoded.features, now.each, with_.choice);
+}
+
+task<row_list> rehearsing_method::balanced_rows(client_context& ctx, const rehearsal& now, tensors_ref weights) const {
+  auto herding = herded_now(ctx, now, std::move(weights));
+  const auto fresh = co_await herding;
+  co_return both(first_of_classes(*ctx.samples().source, now.exemplars, now.each), fresh);
+}
+
+task<tensors_ref> rehearsing_method::class_sums(client_context& ctx, const rehearsal& now, tensors_ref weights) const {
+  if (!now.is_last || !sums_ || now.all_rows().empty())
+    co_return nullptr;
+  auto herding = herded_now(ctx, now, weights);
+  const auto fresh = co_await herding;
+  const auto rows = both(now.exemplars, fresh);
+  program_job summing{.body = sums_,
+                      .in = weights_only(weights->at(flat_weights)),
+                      .samples = view_of(ctx.samples(), rows),
+                      .rows = (with_.mirrored ? 2 : 1) * std::ssize(rows)};
+  auto sum = ctx.run(std::move(summing));
+  const auto sums = co_await sum;
+  co_return sums.out;
+}
+
+client_result rehearsing_method::result_of(const rehearsal& now, const tensors_ref& weights,
+                                           const tensors_ref& more) const {
+  auto upload = std::make_shared<tensor_map>(*travelling_.pick(weights->at(flat_weights)));
+  if (more)
+    for (const auto& [name, value] : *more)
+      upload->put(name, value);
+  client_result result;
+  result.upload = upload;
+  result.memory = now.memory;
+  result.rows = std::ssize(now.current) + std::ssize(now.exemplars);
+  return result;
+}
+
+// -- server half ------------------------------------------------------------------------------------------------------
+
+task<task_plan> rehearsing_server::open_task(server_context& ctx, const round_place& place) {
+  by_means_ = false;
+  auto opening = teaching_server::open_task(ctx, place);
+  const auto plan = co_await opening;
+  co_return plan;
+}
+
+void rehearsing_server::fold(const delivery& in) {
+  sums_.add(*in.upload);
+  fold_more(in);
+  auto learnt = std::make_shared<tensor_map>();
+  const auto present = travelling_.pick(weights());
+  for (const auto& [name, value] : *present)
+    learnt->put(name, in.upload->at(name));
+  auto plain = in;
+  plain.upload = learnt;
+  averaging_server::fold(plain);
+}
+
+task<void> rehearsing_server::close_round(server_context&, const round_place& place) {
+  average();
+  if (place.round_of_task + 1 == place.rounds_of_task) {
+    sums_.take();
+    by_means_ = sums_.means().defined();
+    end_task(place);
+  }
+  co_return;
+}
+
+predictor rehearsing_server::predict() const {
+  auto learnt = averaging_server::predict();
+  if (by_means_) {
+    learnt.kind = readout_kind::cosine;
+    learnt.readout = sums_.means();
+  }
+  return learnt;
+}
+
+void rehearsing_server::persist(archive& state) {
+  teaching_server::persist(state);
+  state(sums_)(by_means_);
+}
+
+} // namespace mneme

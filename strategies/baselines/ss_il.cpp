@@ -1,0 +1,125 @@
+// SS-IL: H. Ahn, J. Kwak, S. Lim, H. Bang, H. Kim and T. Moon, "SS-IL: Separated Softmax for Incremental Learning",
+// ICCV 2021, federated as rehearsal.hpp says. A softmax of new classes and one of old ones, so that new rows never push
+// old scores down, and distillation task by task, over a step's own rows and those that it replays:
+//     L = mean over all rows of CE(z_block of y, y) + sum over tasks k before of T^2 KL(softmax(q_k / T) ||
+//         softmax(z_k / T)), a mean over all rows;  T = 2.
+// Answers are the largest of all logits. As in the authors' program the rate of task t is divided by t + 1.
+//
+// Ours: a row's softmax goes by its class and not by where it comes from (a client that stays in its old task holds old
+// rows as its own); the last batch of an epoch is kept, without which clients of few rows would learn nothing;
+// exemplars are herded, where the program takes the first rows (exemplars = "first").
+#include "strategies/baselines/rehearsal.hpp"
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+namespace mneme::ss_il_method {
+namespace {
+
+struct options {
+  std::int64_t replayed = 0;
+  double temperature = 2.0, distillation_weight = 1.0;
+  bool divides_rate = true;
+};
+
+class separated_loss final : public stepwise_loss {
+public:
+  /// @param blocks the classes of every task so far, in order
+  separated_loss(const options& with, std::vector<class_range> blocks)
+      : stepwise_loss(identity_of(with, blocks), {"cross_entropy", "distillation"}), with_(with),
+        blocks_(std::move(blocks)) {}
+
+protected:
+  void add_model(const model_step& in, const model_losses& out) const override {
+    auto together = in; // one mean over own and replayed rows
+    const auto real = in.padded.logical_not().to(in.weight.scalar_type());
+    together.weight = real / real.sum().clamp_min(1.0);
+    const auto old = blocks_.back().low, seen = blocks_.back().high;
+    for (const auto& block : {class_range{0, old}, class_range{old, seen}}) {
+      if (block.size() == 0)
+        continue;
+      auto own = together;
+      const auto elsewhere = (in.labels < block.low).logical_or(in.labels >= block.high);
+      own.padded = in.padded.logical_or(elsewhere);
+      out.add(0, own, cross_entropy_rows(in.logits.narrow(1, block.low, block.size()), in.labels - block.low), 1.0,
+              block.low);
+    }
+    for (std::size_t k = 0; in.teacher.defined() && k + 1 < blocks_.size(); ++k) {
+      const auto [low, size] = std::pair(blocks_[k].low, blocks_[k].size());
+      out.add(1, together,
+              distilled_rows(in.logits.narrow(1, low, size), in.teacher.narrow(1, low, size),
+                             {.form = distillation_form::kl_scaled, .temperature = with_.temperature}),
+              with_.distillation_weight, low);
+    }
+  }
+
+private:
+  static std::string identity_of(const options& with, const std::vector<class_range>& blocks) {
+    auto text = fmt::format("ss-il {} {}", with.temperature, with.distillation_weight);
+    for (const auto& block : blocks)
+      text += fmt::format(" {}-{}", block.low, block.high);
+    return text;
+  }
+
+  options with_;
+  std::vector<class_range> blocks_;
+};
+
+class ss_il final : public rehearsing_method {
+public:
+  void keys(key_table& table) override {
+    table.integer("replay_rows", with_.replayed, {.low = 0},
+                  "Exemplars that join every step; 0: a quarter of training.batch.");
+    table.number("temperature", with_.temperature, {.low = 0.0, .open_low = true}, "T of the distillation.");
+    table.number("distillation_weight", with_.distillation_weight, {.low = 0.0}, "Weight of the distillation.");
+    table.flag("divides_rate", with_.divides_rate, "The rate of task t, from 0, is divided by t + 1.");
+    memory_keys(table);
+  }
+  std::vector<preset> presets() const override {
+    const std::string training = "[training]\nepochs = 20\nbatch = 128\nlearning_rate = 0.1\nschedule = \"step\"\n"
+                                 "milestones = [4, 8]\nfactor = 0.1\nmomentum = 0.9\nweight_decay = 1e-4\n";
+    return {{.name = "paper",
+             .meaning = "as LGA compares with it: 20 epochs in each of 10 rounds, rates of SS-IL's program scaled to "
+                        "their 200 epochs",
+             .toml = training + "augment = \"crop-flip-jitter\"\n"},
+            {.name = "official",
+             .meaning = "the same with the exemplars of SS-IL's program, the first rows of each class",
+             .toml = "[strategy]\nexemplars = \"first\"\nreplay_rows = 32\n" + training + "augment = \"crop-flip\"\n"}};
+  }
+  task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
+
+private:
+  [[nodiscard]] std::vector<class_range> blocks_of(const task_split& classes) const {
+    const auto& tasks = setup().task_classes;
+    const auto count = std::min(classes.task + 1, std::ssize(tasks));
+    return tasks.empty() ? std::vector{classes.fresh} : std::vector(tasks.begin(), tasks.begin() + count);
+  }
+
+  options with_;
+};
+
+task<client_result> ss_il::client_round(client_context& ctx, const broadcast& in) const {
+  auto recalling = recall(ctx, in);
+  const auto now = co_await recalling;
+
+  auto job = training(ctx, in, now, now.current);
+  job.objective = std::make_shared<separated_loss>(with_, blocks_of(now.classes));
+  if (!now.exemplars.empty()) {
+    const auto batch = job.options.batch_rows == 0 ? job.samples.size() : job.options.batch_rows;
+    job.replay.samples = view_of(ctx.samples(), now.exemplars);
+    job.options.replay_rows = with_.replayed > 0 ? with_.replayed : (batch + 3) / 4;
+  }
+  if (with_.divides_rate)
+    job.options.learning_rate /= static_cast<double>(now.classes.task + 1);
+  auto learning = ctx.train(std::move(job));
+  const auto trained = co_await learning;
+  co_return result_of(now, trained.weights);
+}
+
+const strategy_registration line{
+    {.name = "ss-il",
+     .summary = "a softmax of old classes and one of new ones, with replay (SS-IL, Ahn et al. 2021), federated",
+     .make = []() -> std::unique_ptr<strategy> { return std::make_unique<ss_il>(); }}};
+
+} // namespace
+} // namespace mneme::ss_il_method

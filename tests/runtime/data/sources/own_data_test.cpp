@@ -1,0 +1,343 @@
+#include "runtime/data/data_content.hpp"
+#include "runtime/data/data_sources.hpp"
+#include "runtime/data/task_stream.hpp"
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+
+#include "tests/support/array_files.hpp"
+#include "tests/support/data_files.hpp"
+#include "tests/support/png_files.hpp"
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <cmath>
+using namespace mneme;
+using namespace mneme::test;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+using labels = std::vector<std::int32_t>;
+using members = std::vector<std::pair<std::string, std::string>>;
+
+void write_below(const std::filesystem::path& file, std::string_view content) {
+  std::filesystem::create_directories(file.parent_path());
+  write_file(file, content);
+}
+
+/// Pixel i of the picture of this number.
+std::uint8_t pixel(int picture, int i) { return static_cast<std::uint8_t>(picture * 40 + i * 3); }
+
+/// Colour, 2 high and 3 wide; planes as the store has them, or pixels as PNG has them.
+std::string colour_planes(int picture) {
+  std::string planes;
+  for (int i = 0; i < 18; ++i)
+    planes += static_cast<char>(pixel(picture, i));
+  return planes;
+}
+std::string colour_png(int picture) {
+  std::vector<std::uint8_t> samples;
+  for (int place = 0; place < 6; ++place)
+    for (int channel = 0; channel < 3; ++channel)
+      samples.push_back(pixel(picture, channel * 6 + place));
+  return png_of(3, 2, PNG_FORMAT_RGB, samples);
+}
+
+/// Training pictures 0, 1 of "cat" and 2 of "dog", test pictures 3 of "cat" and 4 of "dog".
+void write_pictures(const std::filesystem::path& root) {
+  write_below(root / "train/cat/a.png", colour_png(0));
+  write_below(root / "train/cat/b.PNG", colour_png(1));
+  write_below(root / "train/dog/c.png", colour_png(2));
+  write_below(root / "test/cat/d.png", colour_png(3));
+  write_below(root / "test/dog/e.png", colour_png(4));
+}
+members picture_arrays() {
+  return {{"train_x.npy", npy_of("|u1", "(3, 3, 2, 3)", colour_planes(0) + colour_planes(1) + colour_planes(2))},
+          {"train_y.npy", npy_of<std::int64_t>("<i8", "(3,)", {0, 0, 1})},
+          {"test_x.npy", npy_of("|u1", "(2, 3, 2, 3)", colour_planes(3) + colour_planes(4))},
+          {"test_y.npy", npy_of<std::int64_t>("<i8", "(2,)", {0, 1})}};
+}
+
+/// Arrays with some of them in another form.
+std::string archive_with(const members& changes, members arrays) {
+  for (const auto& [name, content] : changes) {
+    std::erase_if(arrays, [&, called = name](const auto& member) { return member.first == called; });
+    if (!content.empty())
+      arrays.emplace_back(name, content);
+  }
+  return zip_of(arrays);
+}
+
+members number_arrays() {
+  return {{"train_x.npy", npy_of<float>("<f4", "(4, 2)", {1, 10, 2, 20, 3, 30, 4, 60})},
+          {"train_y.npy", npy_of<std::int64_t>("<i8", "(4,)", {0, 1, 0, 1})},
+          {"test_x.npy", npy_of<float>("<f4", "(2, 2)", {5, 50, 6, 0})},
+          {"test_y.npy", npy_of<std::int64_t>("<i8", "(2,)", {0, 1})}};
+}
+
+std::string said_of_arrays(const std::string& archive, data_section data = {}) {
+  const scratch_folder folder;
+  write_file(folder.path() / "a.npz", archive);
+  data.name = "arrays";
+  data.file = folder.path() / "a.npz";
+  return said(load_data(data, 1));
+}
+std::string said_of_table(const std::string& text, data_section data = {}) {
+  const scratch_folder folder;
+  write_file(folder.path() / "t.csv", text);
+  data.name = "csv";
+  data.file = folder.path() / "t.csv";
+  auto answer = said(load_data(data, 1));
+  const auto place = folder.path().string() + "/";
+  for (auto at = answer.find(place); at != std::string::npos; at = answer.find(place))
+    answer.erase(at, place.size());
+  return answer;
+}
+
+} // namespace
+
+TEST_CASE("pictures in folders and in arrays are the same rows", "[own]") {
+  const scratch_folder folder;
+  write_pictures(folder.path() / "p");
+  write_file(folder.path() / "a.npz", zip_of(picture_arrays()));
+  const auto pictures = load_data({.name = "folder", .root = folder.path() / "p", .side = 0}, 1);
+  const auto arrays = load_data({.name = "arrays", .file = folder.path() / "a.npz"}, 1);
+  REQUIRE(said(pictures) + said(arrays) == "");
+  CHECK(pictures->train.labels == labels{0, 0, 1});
+  CHECK(pictures->class_names == std::vector<std::string>{"cat", "dog"});
+  CHECK(pictures->train.images.sizes() == at::IntArrayRef{3, 3, 2, 3});
+  CHECK(data_content(*pictures) == data_content(*arrays));
+  const auto below = load_data({.name = "folder", .root = folder.path(), .side = 0, .folder = "p"}, 1);
+  CHECK(data_content(*pictures) == data_content(*below));
+  const auto few = load_data({.name = "folder", .root = folder.path() / "p", .train_per_class = 1, .side = 8}, 1);
+  CHECK(few->train.file_rows == std::vector<std::int64_t>{0, 2});
+  CHECK(few->train.images.sizes() == at::IntArrayRef{2, 3, 8, 8});
+}
+
+TEST_CASE("grey pictures have one channel, and coloured ones where it is asked for", "[own]") {
+  const scratch_folder folder;
+  const auto root = folder.path();
+  for (const char* split : {"train", "test"})
+    for (const char* name : {"x", "y"})
+      write_below(root / split / name / "1.png", grey_png(77, 4, 5));
+  const data_section data{.name = "folder", .root = root, .side = 0};
+  CHECK(load_data(data, 1)->train.images.sizes() == at::IntArrayRef{2, 1, 5, 4});
+  write_below(root / "test/y/2.png", png_of(4, 5, PNG_FORMAT_RGB, std::vector<std::uint8_t>(60, 77)));
+  CHECK(load_data(data, 1)->train.images.size(1) == 1); // its pixels are grey
+  std::vector<std::uint8_t> red(60, 0);
+  red[0] = 255;
+  write_below(root / "test/y/2.png", png_of(4, 5, PNG_FORMAT_RGB, red));
+  CHECK(load_data(data, 1)->train.images.size(1) == 3);
+  auto grey = data;
+  grey.channels = 1;
+  CHECK(load_data(grey, 1)->test.images[2][0][0][0].item<int>() == 76); // 0.299 * 255
+}
+
+TEST_CASE("folders of domains are read by domain, class and name", "[own]") {
+  const scratch_folder folder;
+  for (const char* domain : {"sketch", "photo"})
+    for (const char* name : {"x", "y"})
+      for (const char* file : {"1.png", "2.png", "3.png", "4.png", "5.png"})
+        write_below(folder.path() / domain / name / file, grey_png(domain[0] == 's' ? 9 : 200, 3, 3));
+  const auto data = load_data({.name = "folder", .root = folder.path(), .side = 0, .test_share = 0.2}, 1);
+  REQUIRE(said(data) == "");
+  CHECK(data->domain_names == std::vector<std::string>{"photo", "sketch"});
+  CHECK(data->train.labels == labels{0, 0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0, 1, 1, 1, 1});
+  CHECK(data->test.domains == labels{0, 0, 1, 1});
+  CHECK(data->train.images[8][0][0][0].item<int>() == 9);
+  CHECK(data->train.file_rows.size() == 16);
+  const auto again = load_data({.name = "folder", .root = folder.path(), .side = 0, .test_share = 0.2}, 1);
+  CHECK(data_content(*again) == data_content(*data));
+  CHECK(load_data({.name = "folder", .root = folder.path(), .side = 0, .test_share = 0.2}, 7)->test.file_rows !=
+        data->test.file_rows);
+}
+
+TEST_CASE("all that does not belong into a folder of pictures is named", "[own]") {
+  const scratch_folder folder;
+  const auto root = folder.path();
+  const data_section data{.name = "folder", .root = root, .side = 0};
+  CHECK_THAT(said(load_data(data, 1)), ContainsSubstring("holds no folders; expected one for each class"));
+  write_pictures(root);
+  write_below(root / "train/dog/c.png", colour_png(2).substr(0, 60));
+  write_below(root / "test/dog/e.png", grey_png(1, 4, 4));
+  const auto broken = said(load_data(data, 1));
+  CHECK_THAT(broken, ContainsSubstring("train/dog/c.png: error: is no whole PNG file") &&
+                         ContainsSubstring("test/dog/e.png: error: the picture has 4x4 pixels, and ") &&
+                         ContainsSubstring("train/cat/a.png has 3x2; expected one size, or data.side"));
+  write_below(root / "train/emu/x.webp", "webp");
+  write_below(root / "test/stray.png", colour_png(0));
+  CHECK_THAT(said(load_data(data, 1)),
+             ContainsSubstring("x.webp: error: is a picture of a kind that is not read; expected PNG or JPEG") &&
+                 ContainsSubstring("train/emu: error: holds no PNG or JPEG files") &&
+                 ContainsSubstring("test/stray.png: error: lies beside the folders"));
+  std::filesystem::remove(root / "train/emu/x.webp");
+  std::filesystem::remove(root / "test/stray.png");
+  write_below(root / "train/emu/x.png", colour_png(0));
+  CHECK_THAT(said(load_data(data, 1)), ContainsSubstring("test: error: has no class 'emu', which train has"));
+  CHECK_THAT(said(load_data({.name = "folder"}, 1)), ContainsSubstring("data.root: error: names no folder"));
+  CHECK_THAT(said(load_data({.name = "folder", .root = root, .folder = "../x"}, 1)),
+             ContainsSubstring("data.folder: error: '../x' lies elsewhere"));
+}
+
+TEST_CASE("the axis of channels is the one of 1 or 3, or a key says it", "[own]") {
+  const scratch_folder folder;
+  const data_section data{.name = "arrays", .file = folder.path() / "a.npz"};
+  const auto load_with = [&](const std::string& train, const std::string& test, const data_section& section) {
+    auto arrays = picture_arrays();
+    arrays[0].second = npy_of("|u1", train, colour_planes(0) + colour_planes(1) + colour_planes(2));
+    arrays[2].second = npy_of("|u1", test, colour_planes(3) + colour_planes(4));
+    write_file(folder.path() / "a.npz", zip_of(arrays));
+    return load_data(section, 1);
+  };
+  const auto last = load_with("(3, 2, 3, 3)", "(2, 2, 3, 3)", data);
+  CHECK(last->train.images.sizes() == at::IntArrayRef{3, 3, 2, 3});
+  CHECK(last->train.images[0][2][1][0].item<int>() == pixel(0, 11)); // line 1, pixel 0, channel 2
+  CHECK_THAT(
+      said(load_with("(3, 3, 2, 3)", "(2, 3, 2, 3)", data)),
+      ContainsSubstring("train_x: error: the shape [3, 3, 2, 3] does not tell which axis holds the channels: each "
+                        "of the second and the last is 1 or 3; expected data.layout"));
+  auto chosen = data;
+  chosen.layout = array_layout::channels_first;
+  CHECK(load_with("(3, 3, 2, 3)", "(2, 3, 2, 3)", chosen)->train.images.size(3) == 3);
+  CHECK_THAT(said(load_with("(3, 2, 9, 1)", "(2, 2, 3, 3)", data)),
+             ContainsSubstring("test_x: error: rows have the shape [3, 2, 3] (channels, height, width), and those of "
+                               "train_x [1, 2, 9]; expected the same"));
+  CHECK(load_with("(3, 9, 2)", "(2, 9, 2)", data)->train.images.sizes() == at::IntArrayRef{3, 1, 9, 2});
+  CHECK(load_with("(3, 18)", "(2, 18)", data)->train.images.sizes() == at::IntArrayRef{3, 1, 1, 18});
+}
+
+TEST_CASE("rows of numbers stay as they are, or are normalised by the training rows", "[own]") {
+  const scratch_folder folder;
+  write_file(folder.path() / "a.npz", zip_of(number_arrays()));
+  scenario settings;
+  settings.data = {.name = "arrays", .file = folder.path() / "a.npz"};
+  settings.tasks.kind = task_kind::single;
+  const auto plain = make_task_stream(settings, load_data(settings.data, 1).value());
+  REQUIRE(plain);
+  CHECK(plain->train->shape() == std::array<std::int64_t, 3>{1, 1, 2});
+  CHECK(plain->train->vectors.equal(at::tensor({1.F, 10.F, 2.F, 20.F, 3.F, 30.F, 4.F, 60.F}).view({4, 2})));
+  CHECK(plain->train->scale.empty());
+  settings.data.normalize = normalization::measured;
+  const auto measured = make_task_stream(settings, load_data(settings.data, 1).value());
+  const auto& vectors = measured->train->vectors;
+  CHECK(vectors.mean(0).abs().max().item<float>() < 1e-6F);
+  CHECK(at::allclose(vectors.square().mean(0), at::ones({2})));
+  CHECK(at::allclose(measured->test->vectors[0], at::tensor({2.5F / std::sqrt(1.25F), 20.F / std::sqrt(350.F)})));
+}
+
+TEST_CASE("tokens are counted, or lie below a number that is given", "[own]") {
+  const scratch_folder folder;
+  auto arrays = number_arrays();
+  arrays[0].second = npy_of<std::int64_t>("<i8", "(4, 2)", {0, 1, 2, 3, 4, 5, 6, 7});
+  arrays[2].second = npy_of<std::int32_t>("<i4", "(2, 2)", {1, 9, 2, 2});
+  write_file(folder.path() / "a.npz", zip_of(arrays));
+  CHECK(load_data({.name = "arrays", .file = folder.path() / "a.npz"}, 1)->tokens == 10);
+  CHECK(load_data({.name = "arrays", .tokens = 50, .file = folder.path() / "a.npz"}, 1)->tokens == 50);
+  CHECK_THAT(said_of_arrays(zip_of(arrays), {.tokens = 9}),
+             ContainsSubstring("test_x: error: row 0 has the token 9; expected 0 to 8"));
+}
+
+TEST_CASE("what is wrong with arrays is named by array and row, all at once", "[own]") {
+  const auto numbers = number_arrays();
+  CHECK(said_of_arrays(zip_of(numbers)).empty());
+  const auto bad =
+      said_of_arrays(archive_with({{"train_x.npy", npy_of<float>("<f4", "(4, 2)", {1, 2, NAN, 4, 5, 6, 7, INFINITY})},
+                                   {"train_y.npy", npy_of<std::int64_t>("<i8", "(4,)", {0, -1, 0, 1})},
+                                   {"test_x.npy", npy_of<double>("<f8", "(2, 2)", {1, 2, 3, 4})},
+                                   {"test_y.npy", npy_of<float>("<f4", "(2,)", {0, 1})}},
+                                  numbers));
+  CHECK_THAT(bad, ContainsSubstring("train_x: error: row 1 has a number that is nan") &&
+                      ContainsSubstring("train_x: error: row 3 has a number that is inf") &&
+                      ContainsSubstring("train_y: error: row 1 has the label -1; expected 0 to ") &&
+                      ContainsSubstring("test_x: error: the dtype is float64; expected uint8 (images), float32"));
+  CHECK_THAT(said_of_arrays(archive_with({{"test_y.npy", npy_of<float>("<f4", "(2,)", {0, 1})}}, numbers)),
+             ContainsSubstring("test_y: error: the dtype is float32; expected whole numbers"));
+  CHECK_THAT(
+      said_of_arrays(archive_with({{"train_y.npy", npy_of<std::int64_t>("<i8", "(4,)", {0, 3, 0, 1})}}, numbers)),
+      ContainsSubstring("class 2 of 4 classes has no training row") &&
+          ContainsSubstring("class 3 of 4 classes has no test row"));
+  CHECK_THAT(said_of_arrays(archive_with({{"class_names.npy", npy_of("|S1", "(1,)", "a")}}, numbers)),
+             ContainsSubstring("train_y: error: row 1 has the label 1; expected 0 to 0"));
+  CHECK_THAT(said_of_arrays(archive_with({{"class_names.npy", npy_of("|S1", "(2,)", "a\x1b")}}, numbers)),
+             ContainsSubstring("class_names: error: the name '?' cannot be shown"));
+  CHECK_THAT(said_of_arrays(archive_with({{"train_y.npy", ""}}, numbers)),
+             ContainsSubstring("has no array 'train_y'; expected train_x and train_y"));
+  CHECK_THAT(said_of_arrays(archive_with({{"train_y.npy", npy_of<std::int64_t>("<i8", "(3,)", {0, 1, 0})}}, numbers)),
+             ContainsSubstring("train_y: error: the shape is [3]; expected [4], a label for each row"));
+  CHECK_THAT(
+      said_of_arrays(archive_with({{"train_domain.npy", npy_of("|u1", "(4,)", std::string("\0\1\0\1", 4))}}, numbers)),
+      ContainsSubstring("train_domain and test_domain belong together"));
+  CHECK_THAT(said_of_arrays(archive_with({{"test_x.npy", ""}, {"test_y.npy", ""}}, numbers)),
+             ContainsSubstring("has no test part; bring one, or set data.test_share"));
+  CHECK_THAT(said_of_arrays(zip_of(numbers), {.test_share = 0.5}),
+             ContainsSubstring("has a test part, and data.test_share = 0.5 would draw another"));
+  CHECK_THAT(said(load_data({.name = "arrays"}, 1)), ContainsSubstring("data.file: error: names no file"));
+}
+
+TEST_CASE("a table is read by its header, and is the same rows as arrays", "[own]") {
+  const scratch_folder folder;
+  write_file(folder.path() / "a.npz", zip_of(number_arrays()));
+  write_file(folder.path() / "t.csv", "split,a,label,b\r\ntrain,1,ox,10\ntrain,2,yak,20\ntest,5,ox,+50\n"
+                                      "train,3e0,\"ox\",30\n\ntest,6,yak,0\ntrain,4,yak,60\n");
+  const auto table = load_data({.name = "csv", .file = folder.path() / "t.csv"}, 1);
+  const auto arrays = load_data({.name = "arrays", .file = folder.path() / "a.npz"}, 1);
+  REQUIRE(said(table) + said(arrays) == "");
+  CHECK(data_content(*table) == data_content(*arrays));
+  CHECK(table->class_names == std::vector<std::string>{"ox", "yak"});
+}
+
+TEST_CASE("labels that are numbers are ordered by value, words by their letters", "[own]") {
+  const scratch_folder folder;
+  const auto file = folder.path() / "t.csv";
+  const data_section data{
+      .name = "csv", .file = file, .test_share = 0.5, .label_column = "y", .domain_column = "place"};
+  write_file(file, "x,y,place\n1,10,b\n2,10,b\n3,9,a\n4,9,a\n");
+  const auto table = load_data(data, 1);
+  REQUIRE(said(table) == "");
+  CHECK(table->class_names == std::vector<std::string>{"9", "10"});
+  CHECK(table->domain_names == std::vector<std::string>{"a", "b"});
+  CHECK(table->train.labels == labels{1, 0});
+  CHECK(table->train.domains == labels{1, 0});
+  CHECK(table->test.size() == 2);
+}
+
+TEST_CASE("what is wrong with a table is named by line and column", "[own]") {
+  const data_section share{.test_share = 0.5};
+  CHECK_THAT(
+      said_of_table("a,b,Label\n1,2,x\n"),
+      ContainsSubstring("t.csv:1: error: the header names no column 'label' (data.label_column) but a, b, Label; "
+                        "did you mean 'Label'?"));
+  CHECK(said_of_table("a,b,label\n1,2,x\n1,nan,x\n1,2\n,2,y\n1,2,\n1,2,y,4\n1,big,y\n", share) ==
+        "t.csv:3: error: the column 'b' holds 'nan'; expected a finite number\n"
+        "t.csv:4: error: the label is empty; expected a word or a number\n"
+        "t.csv:5: error: the column 'a' holds ''; expected a finite number\n"
+        "t.csv:6: error: the label is empty; expected a word or a number\n"
+        "t.csv:7: error: the line has more than 3 fields; expected one for each column of the header\n"
+        "t.csv:8: error: the column 'b' holds 'big'; expected a finite number\n");
+  CHECK_THAT(said_of_table("a,b,label\n1\n"), ContainsSubstring("the line has fewer than 3 fields"));
+  CHECK_THAT(said_of_table("a,label,split\n1,x,valid\n"), ContainsSubstring("holds 'valid'; expected train or test"));
+  CHECK_THAT(said_of_table("label\nx\n"), ContainsSubstring("no column of numbers beside the label"));
+  CHECK_THAT(said_of_table("a,a,label\n1,2,x\n"), ContainsSubstring("names the column 'a' twice"));
+  CHECK_THAT(said_of_table("a,label\n"), ContainsSubstring("has no line behind its header"));
+  CHECK_THAT(said_of_table("a,label\n1,x\n", share), ContainsSubstring("class 'x' has no two rows together"));
+  CHECK_THAT(said_of_table("a,label,split\n1,x,train\n1,y,test\n"),
+             ContainsSubstring("class 'x' of 2 classes has no test row") &&
+                 ContainsSubstring("class 'y' of 2 classes has no training row"));
+  CHECK_THAT(said_of_table("a,label\n1,x\n", {.split_column = "part"}),
+             ContainsSubstring("names no column 'part' (data.split_column)"));
+  CHECK_THAT(said_of_table(""), ContainsSubstring("the file is empty"));
+}
+
+TEST_CASE("the digest of a scenario has the content of own data, wherever they lie", "[own]") {
+  const scratch_folder folder;
+  const auto content = [&](data_section data) { return own_content(data); };
+  write_file(folder.path() / "a.npz", "1");
+  write_file(folder.path() / "b.npz", "1");
+  const auto first = content({.name = "arrays", .file = folder.path() / "a.npz"});
+  CHECK(content({.name = "arrays", .file = folder.path() / "b.npz"}) == first);
+  write_file(folder.path() / "b.npz", "2");
+  CHECK(content({.name = "arrays", .file = folder.path() / "b.npz"}) != first);
+  write_pictures(folder.path() / "p");
+  const auto pictures = content({.name = "folder", .root = folder.path() / "p"});
+  CHECK(content({.name = "folder", .root = folder.path(), .folder = "p"}) == pictures);
+  write_below(folder.path() / "p/train/dog/more.png", colour_png(7));
+  CHECK(content({.name = "folder", .root = folder.path() / "p"}) != pictures);
+  CHECK(own_content({.name = "mnist"}).empty());
+}

@@ -1,0 +1,74 @@
+#include "runtime/formats/npy.hpp"
+#include "tests/support/array_files.hpp"
+#include <ATen/ATen.h>
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+using namespace mneme;
+using namespace mneme::test;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+/// @param piece bytes that are fed at a time
+tl::expected<npy_array, std::string> array_in(const std::string& file, std::size_t piece) {
+  npy_reader reader(file.size());
+  for (std::size_t at = 0; at < file.size(); at += piece) {
+    const auto bytes = std::min(piece, file.size() - at);
+    if (!reader.feed({reinterpret_cast<const std::uint8_t*>(file.data()) + at, bytes}))
+      break;
+  }
+  return reader.finish();
+}
+
+std::string flaw_of(const std::string& file) {
+  const auto array = array_in(file, 7);
+  return array ? "" : array.error();
+}
+
+} // namespace
+
+TEST_CASE("arrays are read in pieces of any size", "[npy]") {
+  const auto file = npy_of<std::int64_t>("<i8", "(2, 3)", {1, 2, 3, 4, 5, -6});
+  const auto expected = at::tensor({1, 2, 3, 4, 5, -6}, at::kLong).view({2, 3});
+  for (const std::size_t piece : {std::size_t{1}, std::size_t{9}, std::size_t{12}, std::size_t{13}, file.size()})
+    CHECK(at::equal(array_in(file, piece)->values, expected));
+  CHECK(array_in(npy_of<float>("<f4", "()", {2.5F}), 100)->values.item<float>() == 2.5F);
+  CHECK(array_in(npy_of<float>("<f4", "(0, 4)", {}), 100)->values.sizes() == at::IntArrayRef{0, 4});
+}
+
+TEST_CASE("columns that run first are turned into rows", "[npy]") {
+  const std::vector<float> values{1, 4, 2, 5, 3, 6};
+  const auto file = npy_of("<f4", "(2, 3)", std::string(reinterpret_cast<const char*>(values.data()), 24), "True");
+  CHECK(at::equal(array_in(file, 50)->values, at::tensor({1.F, 2.F, 3.F, 4.F, 5.F, 6.F}).view({2, 3})));
+}
+
+TEST_CASE("texts of bytes and of letters come as UTF-8", "[npy]") {
+  const std::string wide("c\0\0\0a\0\0\0t\0\0\0\xfc\0\0\0\0\0\0\0\0\0\0\0", 24);
+  CHECK(array_in(npy_of("<U3", "(2,)", wide), 5)->texts == std::vector<std::string>{"cat", "\xc3\xbc"});
+  CHECK(array_in(npy_of("|S3", "(2,)", std::string("catox\0", 6)), 5)->texts == std::vector<std::string>{"cat", "ox"});
+}
+
+TEST_CASE("what an array's header says is believed only as far as the bytes go", "[npy]") {
+  const std::string four(4, '\1');
+  CHECK_THAT(flaw_of("PK"), ContainsSubstring("cut short"));
+  CHECK_THAT(flaw_of("no array at all"), ContainsSubstring("is it a .npy file"));
+  CHECK_THAT(flaw_of(npy_of("|u1", "(5,)", four)), ContainsSubstring("states 5 bytes of values, and 4 follow"));
+  CHECK_THAT(flaw_of(npy_of("<f4", "(4611686018427387904, 4611686018427387904)", four)),
+             ContainsSubstring("more than 2^63"));
+  CHECK_THAT(flaw_of(npy_of("|u1", "(-4,)", four)), ContainsSubstring("no dictionary"));
+  CHECK_THAT(flaw_of(npy_with("{'descr': '|u1', 'shape': (4,), }", four)), ContainsSubstring("no dictionary"));
+  CHECK_THAT(flaw_of(npy_of(">i4", "(1,)", four)), ContainsSubstring("newbyteorder"));
+  CHECK_THAT(flaw_of(npy_of("|O", "(1,)", four)), ContainsSubstring("Python objects"));
+  CHECK_THAT(flaw_of(npy_with("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}", four)),
+             ContainsSubstring("named fields"));
+  auto longer = npy_of("|u1", "(4,)", four);
+  longer[8] = '\x7f';
+  longer[9] = '\x7f';
+  CHECK_THAT(flaw_of(longer), ContainsSubstring("a header of 32639 bytes is announced"));
+}
+
+TEST_CASE("every prefix of an array is refused", "[npy]") {
+  const auto file = npy_of<std::int64_t>("<i8", "(2,)", {1, 2});
+  for (std::size_t bytes = 0; bytes < file.size(); ++bytes)
+    CHECK_FALSE(array_in(file.substr(0, bytes), 10));
+}

@@ -1,0 +1,109 @@
+// EfficientNet-Lite0 against PyTorch's: tools/export/efficientnet_reference.py.
+#include "runtime/method/training.hpp"
+#include "runtime/formats/safetensors_file.hpp"
+#include "runtime/storage/parameters.hpp"
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+
+#include "runtime/models/depthwise_layer.hpp"
+#include "tests/support/golden.hpp"
+#include "tests/support/learning.hpp"
+#include <cstdlib>
+using namespace mneme;
+using namespace mneme::test;
+
+namespace {
+
+constexpr std::int64_t classes = 5;
+
+/// Pixels in [-2, 2), [1, 2, 3, side, side].
+at::Tensor images(const std::string& name, std::int64_t side) {
+  return (at::tensor(formula(name, 2 * 3 * side * side)) * 2).view({1, 2, 3, side, side});
+}
+
+/// The script's weights: the stem's filters lie behind a row and a column of zeros, and what PyTorch's net adds to
+/// variances is a part of them.
+at::Tensor made_up(const model& net) {
+  auto flat = at::empty({net.size()});
+  for (const auto& entry : net.layout()) {
+    auto values = at::zeros(entry.shape);
+    if (entry.name == "conv_stem.weight")
+      values.narrow(2, 1, 3).narrow(3, 1, 3).copy_(made_values(entry.name, {32, 3, 3, 3}));
+    else
+      values.copy_(made_values(entry.name, entry.shape));
+    put_as_in_files(flat, entry, entry.name.ends_with("running_var") ? values + (1e-3 - 1e-5) : values);
+  }
+  return flat;
+}
+
+void check_features(const at::Tensor& features, const nlohmann::json& expected) {
+  for (std::int64_t row = 0; row < 2; ++row)
+    check_summary("features", features[row], expected[static_cast<std::size_t>(row)], 1e-4);
+}
+
+} // namespace
+
+TEST_CASE("EfficientNet-Lite0 has the weights, features and scores of PyTorch's", "[efficientnet]") {
+  const auto golden = golden_record("efficientnet/lite0").at("made_up");
+  const auto net = net_of("efficientnet-lite0", {3, 64, 64}, classes);
+  CHECK(net->feature_width() == 1280);
+  std::int64_t parameters = 0;
+  for (const auto& entry : net->layout())
+    parameters += entry.buffer || entry.head ? 0 : entry.size;
+  CHECK(parameters == 3'371'008 + 32 * 3 * 7); // of PyTorch's, without its head; the stem's zeros are more
+  const auto flat = made_up(*net).unsqueeze(0), shown = images("made_up", 64);
+  const auto passed = net->forward(flat, shown, {0, classes}, nullptr);
+  check_features(passed.features[0], golden.at("features"));
+  for (std::int64_t row = 0; row < 2; ++row)
+    for (std::int64_t c = 0; c < classes; ++c)
+      CHECK(std::abs(passed.logits[0][row][c].item<double>() -
+                     golden.at("scores")[static_cast<std::size_t>(row)][static_cast<std::size_t>(c)].get<double>()) <
+            1e-3);
+  const auto as_function = net->differentiable(flat, shown, {0, classes}, {});
+  check_features(as_function.features[0], golden.at("features"));
+}
+
+TEST_CASE("with the weights of ImageNet, too", "[efficientnet]") {
+  const auto* const cache = std::getenv("MNEME_CACHE");
+  const auto* const home = std::getenv("HOME");
+  const auto folder = cache ? std::filesystem::path(cache) : std::filesystem::path(home ? home : "") / ".cache/mneme";
+  const auto file = folder / "weights/efficientnet-lite0.safetensors";
+  if (!std::filesystem::exists(file))
+    SKIP("no " << file << ": tools/fetch_weights efficientnet-lite0 brings it");
+  const auto net = net_of("efficientnet-lite0", {3, 224, 224}, 1000);
+  const auto named = read_safetensors(file);
+  REQUIRE(named);
+  const auto flat = flat_parameters(*net, *named, file.string(), nullptr);
+  REQUIRE(flat);
+  const auto passed = net->forward(flat->unsqueeze(0), images("imagenet", 224), {0, 1000}, nullptr);
+  check_features(passed.features[0], golden_record("efficientnet/lite0").at("imagenet").at("features"));
+}
+
+TEST_CASE("slopes of depthwise convolutions are those of autograd", "[efficientnet]") {
+  const auto net = net_of("efficientnet-lite0", {3, 32, 32}, classes);
+  const auto flat = made_up(*net).unsqueeze(0), shown = images("slopes", 32);
+  tape kept;
+  const training_mode mode;
+  const auto passed = net->forward(flat.clone(), shown, {0, classes}, &kept, &mode);
+  const auto d_logits = at::tensor(formula("d_logits", 2 * classes)).view({1, 2, classes});
+  auto gradients = at::zeros_like(flat);
+  net->backward(flat, kept, {0, classes}, d_logits, {}, {}, {gradients});
+  const auto leaf = flat.detach().clone().set_requires_grad(true);
+  const auto as_function = net->differentiable(leaf, shown, {0, classes}, {.training = &mode});
+  (as_function.logits * d_logits).sum().backward();
+  for (const auto& entry : net->layout()) {
+    if (entry.buffer || entry.name.find("depthwise") == std::string::npos)
+      continue;
+    CAPTURE(entry.name);
+    const auto ours = gradients[0].narrow(0, entry.offset, entry.size);
+    const auto theirs = leaf.grad()[0].narrow(0, entry.offset, entry.size);
+    CHECK((ours - theirs).norm().item<double>() <= 1e-3 * theirs.norm().item<double>());
+  }
+}
+
+TEST_CASE("zeros around an image are as many before as behind it, or one less", "[efficientnet]") {
+  using pair = std::array<std::int64_t, 2>;
+  CHECK(depthwise_layer::padding_of(112, 3, 2) == pair{0, 1});
+  CHECK(depthwise_layer::padding_of(56, 5, 2) == pair{1, 2});
+  CHECK(depthwise_layer::padding_of(14, 5, 1) == pair{2, 2});
+  CHECK(depthwise_layer::padding_of(7, 3, 2) == pair{1, 1});
+}

@@ -1,0 +1,85 @@
+// What clients of class-incremental methods remember, and what they are refused.
+#include "tests/support/rehearsing_client.hpp"
+using namespace mneme;
+using namespace mneme::test;
+
+namespace {
+
+using numbers = std::vector<std::int64_t>;
+
+numbers remembered(const memory_ref& memory) {
+  const auto& rows = memory->at("exemplars");
+  return {rows.const_data_ptr<std::int64_t>(), rows.const_data_ptr<std::int64_t>() + rows.numel()};
+}
+std::map<std::int64_t, std::int64_t> by_class(const rehearsing_client& client, const numbers& rows) {
+  std::map<std::int64_t, std::int64_t> counts;
+  for (const auto row : rows)
+    ++counts[client.rows->label(row)];
+  return counts;
+}
+
+} // namespace
+
+TEST_CASE("exemplars are chosen once a task is over, and a class's list becomes a prefix of itself", "[rehearsal]") {
+  const rehearsing_client client("icarl", {2, 2, 2}, {{"memory", "13"}});
+  CHECK(client.round(client.work(client.sent(0, false), client.rows_of(0, 0, 9))).memory == nullptr);
+  const auto second = client.round(client.work(client.sent(1, false), client.rows_of(0, 1, 9))).memory;
+  const auto early = remembered(second);
+  CHECK(by_class(client, early) == std::map<std::int64_t, std::int64_t>{{0, 6}, {1, 6}}); // 13 / 2
+  CHECK(client.round(client.work(client.sent(1, false), client.rows_of(0, 1, 9), second)).memory == nullptr);
+  const auto late =
+      remembered(client.round(client.work(client.sent(2, false), client.rows_of(0, 2, 9), second)).memory);
+  CHECK(by_class(client, late) == std::map<std::int64_t, std::int64_t>{{0, 3}, {1, 3}, {2, 3}, {3, 3}}); // 13 / 4
+  CHECK(numbers(late.begin(), late.begin() + 3) == numbers(early.begin(), early.begin() + 3));
+}
+
+TEST_CASE("a client that was not drawn for whole tasks catches up, task by task", "[rehearsal]") {
+  const rehearsing_client client("icarl", {2, 2, 2}, {{"memory", "13"}});
+  const auto work = client.work(client.sent(2, false), client.rows_of(0, 2, 9));
+  const auto at_once = remembered(client.round(work).memory);
+  const auto second = client.round(client.work(client.sent(1, false), client.rows_of(0, 1, 9))).memory;
+  const auto one_by_one = client.round(client.work(client.sent(2, false), client.rows_of(0, 2, 9), second)).memory;
+  CHECK(at_once == remembered(one_by_one)); // the received model is the same here
+}
+
+TEST_CASE("clients train on current rows and all exemplars, under the model before the task", "[rehearsal]") {
+  const rehearsing_client client("icarl", {2, 2}, {{"memory", "8"}});
+  const auto job = client.training(1);
+  CHECK(job.samples.size() == 8 + 8); // four of each of two classes, and 8 / 2 exemplars of two others
+  CHECK(job.options.taught == class_range{0, 2});
+  CHECK(job.options.classes == class_range{0, 4});
+  CHECK(client.training(0).teacher == nullptr);
+}
+
+TEST_CASE("the memory of the federation is each client's part of it", "[rehearsal]") {
+  rehearsing_client client("icarl", {2, 2}, {{"memory", "24"}, {"memory_scope", "federation"}});
+  client.setup.clients = 3;
+  client.method->prepare(client.setup);
+  CHECK(client.training(1).samples.size() == 8 + 8);
+  client.setup.clients = 7;
+  const auto wrong = client.method->check(client.setup);
+  REQUIRE(wrong.size() == 1);
+  CHECK(wrong[0].text == "strategy.memory = 24: 3 exemplars of a client are fewer than the 4 classes of the run, and "
+                         "leave none of some; expected at least 28");
+}
+
+TEST_CASE("tasks that repeat their classes are refused", "[rehearsal]") {
+  rehearsing_client client("icarl", {2, 2});
+  CHECK(client.method->check(client.setup).empty());
+  client.setup.task_classes = {{0, 4}, {0, 4}};
+  const auto wrong = client.method->check(client.setup);
+  REQUIRE(wrong.size() == 1);
+  CHECK(wrong[0].where == "tasks.kind");
+}
+
+TEST_CASE("what travels beside the weights is no part of their mean", "[rehearsal]") {
+  const rehearsing_client client("icarl", {2, 2}, {{"memory", "8"}});
+  const auto server = client.method->make_server();
+  const auto result = client.round(client.work(client.sent(1, true), client.rows_of(0, 1, 5)));
+  server->fold({.upload = result.upload, .rows = result.rows});
+  server->fold({.upload = result.upload, .rows = 1}); // as much as any other
+  job_desk desk;
+  server_context ctx(desk);
+  run_step(server->close_round(ctx, client.sent(1, true).place), desk, *client.device);
+  CHECK(at::allclose(server->predict().weights->at(flat_weights), result.upload->at(flat_weights), 0.0, 1e-7));
+}

@@ -1,0 +1,79 @@
+// What the released EWC and LwF of STSA's repository compute of a client's round: made by tools/official/stsa.py.
+#include "strategies/baselines/old_knowledge.hpp"
+#include "tests/support/method_driver.hpp"
+#include "tests/support/small_nets.hpp"
+using namespace mneme;
+using namespace mneme::test;
+
+namespace {
+
+constexpr std::int64_t classes = 6, old = 4, rows = 8;
+
+std::shared_ptr<dataset> batches(const std::string& name, std::int64_t low) {
+  std::vector<std::pair<std::string, std::vector<std::int64_t>>> listed;
+  for (std::int64_t i = 0; i < 2; ++i) {
+    std::vector<std::int64_t> labels;
+    for (std::int64_t r = 0; r < rows; ++r)
+      labels.push_back(low + (i + r * r) % (classes - low));
+    listed.emplace_back(name + "." + std::to_string(i), labels);
+  }
+  return small_nets::rows(listed);
+}
+
+struct round_of_client {
+  model_ref net = small_nets::net(classes);
+  train_job job;
+
+  explicit round_of_client(const std::string& name)
+      : job{.net = net,
+            .start = weights_only(small_nets::weights(*net, "client.net.")),
+            .samples = rows_from(batches(name, name == "first" ? 0 : old), 0, 2 * rows)} {
+    job.options = {.batch_rows = rows,
+                   .learning_rate = 0.01,
+                   .momentum = 0.9,
+                   .in_order = true,
+                   .classes = {name == "first" ? 0 : old, classes}};
+  }
+  [[nodiscard]] train_output done() const {
+    const auto done = make_executor("cpu")->run(std::vector<mneme::job>{{.id = {}, .request = job}});
+    REQUIRE(std::holds_alternative<work_output>(done[0]));
+    return std::get<train_output>(std::get<work_output>(done[0]));
+  }
+};
+
+} // namespace
+
+TEST_CASE("a round of the released EWC: plain training, then a Fisher pass that moves running statistics") {
+  const auto golden = golden_record("fed_ewc/local_rounds");
+  for (const std::string name : {"first", "later"}) {
+    CAPTURE(name);
+    round_of_client round(name);
+    round.job.start = round.done().weights;
+    round.job.options.classes = {0, classes};
+    auto fisher = round;
+    fisher.job.options.result = training_result::squared_gradients;
+    const auto fresh = fisher.done().gradients.clamp_max(1e-4);
+    round.job.options.learning_rate = 0.0; // the pass as fed-ewc makes it
+    small_nets::check(*round.net, round.done().weights->at(flat_weights), golden.at(name).at("sent"), 1e-5);
+    auto known = fresh.clone();
+    if (name == "later") // blended by the classes known, with what the script began with
+      known = fresh * (2.0 / 6.0) + 1e-5 * (4.0 / 6.0);
+    small_nets::check(*round.net, known, golden.at(name).at("fisher"), 1e-4);
+  }
+}
+
+TEST_CASE("a round of the released LwF: cross-entropy of the task and distillation from the model before") {
+  const auto golden = golden_record("fed_lwf/local_rounds");
+  for (const std::string name : {"first", "later"}) {
+    CAPTURE(name);
+    round_of_client round(name);
+    round.job.options.weight_decay = 5e-4;
+    if (name == "later") {
+      round.job.options.classes = {0, classes};
+      round.job.options.taught = {0, old};
+      round.job.teacher = weights_only(small_nets::weights(*round.net, "old.net."));
+      round.job.objective = distillation_objective(old, {.weight = 3.0, .temperature = 2.0});
+    }
+    small_nets::check(*round.net, round.done().weights->at(flat_weights), golden.at(name), 1e-5);
+  }
+}

@@ -1,0 +1,79 @@
+// The statistics of STSA's released program, exact and estimated, over two tasks: made by tools/official/stsa.py.
+#include "runtime/base/triangle.hpp"
+#include "runtime/training/ridge.hpp"
+#include "strategies/stsa/gram_estimate.hpp"
+#include "tests/support/golden.hpp"
+#include <ATen/ATen.h>
+#include <algorithm>
+using namespace mneme;
+using namespace mneme::test;
+
+namespace {
+
+constexpr std::int64_t classes = 4, features = 5, width = 7, dummies = 3, rows = 20;
+constexpr double ridge = 10.0;
+const std::vector<std::vector<std::int64_t>> held{
+    {0, 3, 4, 9, 10, 11, 13}, {1, 2, 5, 6}, {7, 8, 12, 14, 15, 16, 17, 18, 19}};
+
+at::Tensor by_name(const std::string& name, std::int64_t count, std::int64_t columns) {
+  return at::tensor(formula(name, count * columns)).view({count, columns}).to(at::kDouble);
+}
+
+void check_close(const at::Tensor& ours, const nlohmann::json& expected) {
+  const auto theirs = at::tensor(expected.get<std::vector<double>>(), at::kDouble).view_as(ours);
+  CHECK((ours - theirs).norm().item<double>() <= 1e-6 * theirs.norm().item<double>());
+}
+
+std::int64_t label_of(std::int64_t task, std::int64_t row) { return 2 * task + (row * row + row / 3) % 2; }
+
+/// H = ReLU(X W_R) of a task.
+at::Tensor projected(std::int64_t task) {
+  return at::mm(by_name("features." + std::to_string(task), rows, features), by_name("W_R", features, width)).relu();
+}
+
+/// The sums of a class over the dummies of all clients, each of which is a stretch of its client's rows.
+class_sums sums_of_class(const at::Tensor& h, std::int64_t task, std::int64_t label) {
+  std::vector<at::Tensor> sums;
+  std::vector<double> counts;
+  for (const auto& own : held)
+    for (std::int64_t part = 0; part < dummies; ++part) {
+      auto sum = at::zeros({width}, at::kDouble);
+      double count = 0.0;
+      const auto each = std::ssize(own) / dummies;
+      for (std::int64_t i = 0; i < std::ssize(own); ++i)
+        if (const auto row = own[static_cast<std::size_t>(i)];
+            std::min(i / each, dummies - 1) == part && label_of(task, row) == label) {
+          sum += h[row];
+          count += 1.0;
+        }
+      if (count == 0.0)
+        continue;
+      sums.push_back(sum);
+      counts.push_back(count);
+    }
+  return {.sums = at::stack(sums), .counts = at::tensor(counts, at::kDouble), .clients = std::ssize(held) * dummies};
+}
+
+} // namespace
+
+TEST_CASE("Gram matrices, class sums and read-outs of two tasks are those of STSA's released program") {
+  const auto golden = golden_record("stsa/statistics");
+  for (const std::string kind : {"exact", "estimated"}) {
+    auto gram = at::zeros({triangle_size(width)}, at::kDouble), sums = at::zeros({classes, width}, at::kDouble);
+    for (std::int64_t task = 0; task < 2; ++task) {
+      CAPTURE(kind, task);
+      const auto h = projected(task);
+      for (std::int64_t row = 0; row < rows; ++row)
+        sums[label_of(task, row)] += h[row];
+      if (kind == "exact")
+        add_gram(gram, h);
+      else
+        for (std::int64_t label = 2 * task; label < 2 * task + 2; ++label)
+          add_estimated_gram(gram, sums_of_class(h, task, label), client_count::total, /*clamp_b=*/true);
+      const auto& expected = golden.at(kind)[static_cast<std::size_t>(task)];
+      check_close(square(gram, width), expected.at("gram"));
+      check_close(sums.t().contiguous(), expected.at("sums"));
+      check_close(solve_ridge(gram, sums, ridge).to(at::kFloat).to(at::kDouble), expected.at("readout"));
+    }
+  }
+}

@@ -1,0 +1,61 @@
+"""Portable arithmetic: every smoke scenario has a golden digest, and some are computed again here."""
+import os
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from golden_digests import COMMAND, golden, names, portable_run  # noqa: E402
+from node_processes import NodesCase  # noqa: E402
+from program import mneme, run_tests  # noqa: E402
+
+# A net of each kind, and what is not a net: sums, solves, random draws.
+COMPUTED = ["smoke/fedavg", "smoke/cnn", "smoke/stsa"]
+
+
+class Portable(unittest.TestCase):
+    def test_every_smoke_scenario_has_a_golden_digest(self):
+        for name in names():
+            self.assertIsNotNone(golden(name), f"{name} has none; write it with `{COMMAND} {name}`: nobody may "
+                                               "change it after that without saying why")
+
+    def test_digests_are_the_golden_ones(self):
+        for name in COMPUTED:
+            with self.subTest(name):
+                found, machine = portable_run(name)
+                print(f"{name} on {machine.get('processor')}, C library {machine.get('C library')}, "
+                      f"LibTorch {machine.get('LibTorch')}, {machine.get('compiler')}")
+                self.assertEqual(found, golden(name))
+
+    def test_arithmetic_is_said_and_kept(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            out = os.path.join(scratch, "run")
+            done = mneme("run", "scenarios/smoke/fedavg.toml", "scenarios/smoke/fedprox.toml", "--out",
+                         scratch + "/two", "--set", "worker.arithmetic=portable", "--quiet")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            done = mneme("verify", os.path.join(scratch, "two", "fedavg"), "--quiet")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            wrong = mneme("run", "scenarios/smoke/fedavg.toml", "--out", out,
+                          environment={**os.environ, "MNEME_ARITHMETIC": "exact"})
+            self.assertEqual(wrong.returncode, 2)
+            self.assertIn("expected machine or portable", wrong.stderr)
+            mixed = mneme("run", "scenarios/smoke/fedavg.toml", "--out", out, "--quiet",
+                          environment={**os.environ, "MNEME_ARITHMETIC": "portable"})
+            self.assertEqual(mixed.returncode, 2)
+            self.assertIn("the scenario asks for \"machine\"", mixed.stderr)
+
+
+class PortableNodes(NodesCase):
+    def test_nodes_have_the_arithmetic_of_their_run(self):
+        node = self.node("--threads", "1", "--arithmetic", "portable")
+        found = self.summary("scenarios/smoke/fedavg.toml", "--set", "worker.arithmetic=portable", "--nodes",
+                             node.address)
+        self.assertEqual({"run_digest": found["run_digest"]}, golden("smoke/fedavg"))
+        with tempfile.TemporaryDirectory() as scratch:
+            other = mneme("run", "scenarios/smoke/fedavg.toml", "--nodes", node.address, "--out", scratch + "/run")
+        self.assertEqual(other.returncode, 2, other.stderr)
+        self.assertIn("has another arithmetic: portable; expected that of the run, machine", other.stderr)
+
+
+if __name__ == "__main__":
+    run_tests()

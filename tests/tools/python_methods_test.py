@@ -1,0 +1,278 @@
+"""Methods in Python compute what the built-in ones do, to the last bit, and are held to the rules of methods."""
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import python_package  # noqa: E402
+
+python_package.enter()
+
+import mneme  # noqa: E402
+import python_methods as methods  # noqa: E402
+import torch  # noqa: E402
+from python_package import scenario  # noqa: E402
+
+ALL = [methods.FedAvgM, methods.FedAvg, methods.FedProx, methods.Scaffold, methods.Replay, methods.OwnServer,
+       methods.SquaredError]
+
+
+class Runs(unittest.TestCase):
+    def setUp(self):
+        self.scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(self.scratch.cleanup)
+        self.count = 0
+
+    def run_of(self, chosen, **options):
+        self.count += 1
+        out = os.path.join(self.scratch.name, str(self.count))
+        return mneme.run(chosen, methods=options.pop("methods", ALL), out=out, **options)
+
+    def assert_equal_models(self, a, b):
+        a, b = a.model(), b.model()
+        self.assertEqual(sorted(a), sorted(b))
+        for name, tensor in a.items():
+            self.assertTrue(torch.equal(tensor, b[name]), name)
+
+
+class EqualBits(Runs):
+    def compare(self, built_in, written, **sections):
+        native = self.run_of(scenario(built_in, **sections))
+        for threads, width in ((1, 1), (2, 0), (4, 3)):
+            again = self.run_of(scenario(written, worker={"models_max": width}, **sections), threads=threads)
+            self.assertEqual(again.digest, native.digest, (written, threads, width))
+            self.assert_equal_models(again, native)
+            self.assertEqual([r["accuracy"] for r in again.records], [r["accuracy"] for r in native.records])
+        return native
+
+    def test_fedavg_and_fedprox_give_run_digest_and_model_of_the_built_in_ones(self):
+        plain = self.compare("fedavg", "py-fedavg")
+        prox = self.compare("fedprox", "py-fedprox")
+        self.assertNotEqual(plain.digest, prox.digest)
+
+    def test_fedavg_where_the_server_steps_as_uploads_come(self):
+        self.compare("fedavg", "py-fedavg", rounds={"mode": "async", "buffer": 3, "concurrency": 6})
+
+    def test_fedavg_where_the_head_alone_is_trained(self):
+        self.compare("fedavg", "py-fedavg", model={"trainable": "head"})
+
+    def test_momentum_of_the_server_as_the_design_has_it(self):
+        first, second = (self.run_of(scenario("my-fedavgm"), threads=n) for n in (1, 2))
+        self.assertEqual(first.digest, second.digest)
+        without = self.run_of(scenario("my-fedavgm"), overrides={"strategy.beta": 0.0})
+        self.assertNotEqual(first.digest, without.digest)
+        self.assertEqual(without.digest, self.run_of(scenario("py-fedavg"), overrides={"rounds.per_task": 3}).digest)
+
+    def test_scaffold_agrees_with_the_built_in_one(self):
+        chosen = {"training": {"batch": 0, "learning_rate": 0.1}}
+        written, native = self.run_of(scenario("py-scaffold", **chosen)), self.run_of(scenario("scaffold", **chosen))
+        for name, tensor in native.model().items():
+            torch.testing.assert_close(written.model()[name], tensor, rtol=1e-4, atol=1e-5)
+
+    def test_replay_remembers_and_an_own_server_averages(self):
+        replayed, plain = self.run_of(scenario("py-replay")), self.run_of(scenario("py-fedavg"))
+        self.assertNotEqual(replayed.digest, plain.digest)
+        self.assertEqual(replayed.digest, self.run_of(scenario("py-replay"), threads=3).digest)
+        own = self.run_of(scenario("py-own-server"))
+        uniform = self.run_of(scenario("fedavg", strategy={"weighting": "uniform"}))
+        for name, tensor in uniform.model().items():
+            torch.testing.assert_close(own.model()[name], tensor, rtol=1e-4, atol=1e-5)
+
+    def test_a_loss_in_python_has_the_same_bits_for_any_width(self):
+        one, many = (self.run_of(scenario("py-squared-error", worker={"models_max": n})) for n in (1, 5))
+        self.assertEqual(one.digest, many.digest)
+        self.assertIn("squared_error", str(one.records[-1].get("training_loss_terms", "squared_error")))
+
+
+KILLED = """
+import os, sys
+import mneme, python_methods as methods
+from python_package import scenario
+seen = []
+def look(record):
+    seen.append(record)
+    if len(seen) == 2:
+        print("evaluated", flush=True)
+chosen = scenario(sys.argv[2], rounds={"per_task": 60})
+mneme.run(chosen, methods=[methods.FedAvg, methods.FedAvgM], out=sys.argv[1], on_evaluation=look)
+"""
+
+
+class GoingOn(Runs):
+    def test_a_killed_run_goes_on_to_the_same_digest(self):
+        for name in ("py-fedavg", "my-fedavgm"):
+            folder = os.path.join(self.scratch.name, "killed-" + name)
+            process = subprocess.Popen([sys.executable, "-c", KILLED, folder, name], stdout=subprocess.PIPE, text=True)
+            process.stdout.readline()
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            process.stdout.close()
+            whole = self.run_of(scenario("fedavg" if name == "py-fedavg" else name, rounds={"per_task": 60}))
+            resumed = mneme.resume(folder, methods=ALL)
+            self.assertEqual((resumed.status, resumed.digest), ("done", whole.digest))
+            self.assert_equal_models(resumed, whole)
+
+    def test_what_a_callback_throws_ends_the_run_in_order(self):
+        folder = os.path.join(self.scratch.name, "stopped")
+
+        def stop(record):
+            raise LookupError("enough")
+
+        with self.assertRaisesRegex(LookupError, "enough"):
+            mneme.run(scenario("py-fedavg", rounds={"per_task": 200}), methods=ALL, out=folder, on_evaluation=stop)
+        self.assertIn(mneme.load(folder).status, ("interrupted", "done"))
+        self.assertEqual(mneme.resume(folder, methods=ALL).status, "done")
+
+    def test_another_source_does_not_go_on(self):
+        folder = os.path.join(self.scratch.name, "changed")
+        started = scenario("py-changing")
+        first, second = changing(0.1), changing(0.2)
+        with self.assertRaises(mneme.RunFailed):
+            mneme.run(started, methods=[first], out=folder)
+        with self.assertRaisesRegex(mneme.ScenarioError, "another source"):
+            mneme.resume(folder, methods=[second])
+
+
+def changing(rate):
+    """Two classes of one name, whose sources differ."""
+    if rate == 0.1:
+        class Changing(mneme.Method):
+            """Fails in the second round."""
+            name = "py-changing"
+
+            def client_round(self, ctx, broadcast):
+                trained = yield ctx.train()
+                return mneme.Upload(trained.weights[:5 if ctx.place.round else None])
+    else:
+        class Changing(mneme.Method):
+            """Does not."""
+            name = "py-changing"
+    return Changing
+
+
+# -- what users get wrong ---------------------------------------------------------------------------------------------
+
+def client(function):
+    """A method with this client half."""
+    return type("Broken", (mneme.Method,), {"name": "py-broken", "client_round": function, "parts": (function,)})
+
+
+def raises(self, ctx, broadcast):
+    yield ctx.train()
+    return 1 / 0
+
+
+def nonsense(self, ctx, broadcast):
+    yield 3
+
+
+def no_upload(self, ctx, broadcast):
+    trained = yield ctx.train()
+    return trained.weights
+
+
+def wrong_option(self, ctx, broadcast):
+    yield ctx.train(lerning_rate=0.1)
+
+
+def wrong_size(self, ctx, broadcast):
+    trained = yield ctx.train()
+    return mneme.Upload(trained.weights[1:])
+
+
+def wrong_type(self, ctx, broadcast):
+    trained = yield ctx.train()
+    return mneme.Upload(trained.weights.double())
+
+
+def impure(self, ctx, broadcast):
+    trained = yield ctx.train(learning_rate=float(torch.rand(())))
+    return mneme.Upload(trained.weights)
+
+
+def impure_at_the_end(self, ctx, broadcast):
+    trained = yield ctx.train()
+    return mneme.Upload(trained.weights + torch.rand(()))
+
+
+def writes(self, ctx, broadcast):
+    trained = yield ctx.train()
+    broadcast.weights.add_(1.0)
+    return mneme.Upload(trained.weights)
+
+
+def sets_itself(self, ctx, broadcast):
+    self.rounds = 1
+    trained = yield ctx.train()
+    return mneme.Upload(trained.weights)
+
+
+def not_a_number(self, ctx, broadcast):
+    trained = yield ctx.train()
+    return mneme.Upload(trained.weights * float("nan"))
+
+
+def rows_nobody_has(self, ctx, broadcast):
+    trained = yield ctx.train(rows=ctx.rows.pick(torch.tensor([10**9])))
+    return mneme.Upload(trained.weights)
+
+
+BROKEN = [(raises, "python_methods_test.py:{line}.*ZeroDivisionError: division by zero"),
+          (nonsense, "python_methods_test.py:{line}.*yielded 3; expected a job"),
+          (no_upload, "returned tensor.*expected mneme.Upload"),
+          (wrong_option, "python_methods_test.py.*no option 'lerning_rate'; did you mean 'learning_rate'"),
+          (wrong_size, "Upload: weights is Float of 1 axes and .* expected float32"),
+          (wrong_type, "Upload: weights is Double"),
+          (impure, "run twice .* asks for other jobs"),
+          (impure_at_the_end, "run twice .* ends with another upload"),
+          (writes, "wrote into broadcast.weights"),
+          (sets_itself, "self.rounds cannot be set in a round"),
+          (rows_nobody_has, "row 1000000000 is none of the data set's")]
+
+
+class Mistakes(Runs):
+    def test_each_ends_the_run_with_the_line_and_the_reason(self):
+        for function, expected in BROKEN:
+            with self.subTest(function.__name__):
+                with self.assertRaises(mneme.RunFailed) as caught:
+                    self.run_of(scenario("py-broken"), methods=[client(function)])
+                line = function.__code__.co_firstlineno + (2 if function is raises else 1)
+                self.assertRegex(str(caught.exception), expected.format(line=line))
+                self.assertEqual(mneme.load(caught.exception.folder).status, "failed")
+
+    def test_the_exception_itself_is_the_cause(self):
+        with self.assertRaises(mneme.RunFailed) as caught:
+            self.run_of(scenario("py-broken"), methods=[client(raises)])
+        self.assertIsInstance(caught.exception.__cause__, ZeroDivisionError)
+
+    def test_weights_that_are_no_numbers_do_not_go_unnoticed(self):
+        try:
+            ended = self.run_of(scenario("py-broken"), methods=[client(not_a_number)])
+        except mneme.RunFailed as failed:
+            self.assertRegex(str(failed), "(?i)nan|finite|number")
+        else:
+            self.assertFalse(all(r["loss"] == r["loss"] for r in ended.records))
+
+    def test_keys_are_checked_as_those_of_any_method(self):
+        with self.assertRaisesRegex(mneme.ScenarioError, "beta.*1"):
+            mneme.validate(scenario("my-fedavgm", strategy={"beta": 2.0}), methods=ALL)
+        with self.assertRaisesRegex(mneme.ScenarioError, "unknown key 'bta'.*beta"):
+            mneme.validate(scenario("my-fedavgm", strategy={"bta": 0.5}), methods=ALL)
+        with self.assertRaisesRegex(mneme.ScenarioError, "py-nobody"):
+            mneme.validate(scenario("py-nobody"), methods=ALL)
+        self.assertIn("my-fedavgm", str(mneme.schema(ALL)))
+
+    def test_a_class_that_is_no_method_is_refused(self):
+        for wrong in (int, methods.FedAvg(), type("NoName", (mneme.Method,), {})):
+            with self.assertRaises(TypeError):
+                mneme.validate(scenario("fedavg"), methods=[wrong])
+        with self.assertRaisesRegex(ValueError, "mneme's own"):
+            mneme.validate(scenario("fedavg"), methods=[type("Taken", (mneme.Method,), {"name": "fedavg"})])
+
+
+if __name__ == "__main__":
+    python_package.run_tests()

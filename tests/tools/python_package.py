@@ -1,0 +1,59 @@
+"""What the tests of the Python package share: they run themselves in a Python that has torch, with the package of the
+build folder `python`. Where either is missing they are skipped, unless they are required (.ci/run)."""
+import glob
+import os
+import subprocess
+import sys
+
+from program import ROOT, SKIPPED, run_tests  # noqa: F401
+
+PACKAGE = os.environ.get("MNEME_PACKAGE", os.path.join(ROOT, "build", "python", "package"))
+
+
+def python_with_torch():
+    """$MNEME_PYTHON, or what tools/bootstrap --python has made; "" where there is none."""
+    cache = os.environ.get("MNEME_DEPS", os.path.expanduser("~/.cache/mneme"))
+    made = sorted(glob.glob(os.path.join(cache, "python-*", "bin", "python")))
+    for path in [os.environ.get("MNEME_PYTHON", ""), *made]:
+        if path and os.path.exists(path):
+            return path
+    return ""
+
+
+def enter():
+    """Goes on in that Python, with the package; called before `import mneme`."""
+    if os.environ.get("MNEME_IN_PACKAGE"):
+        return
+    why = ""
+    python = python_with_torch()
+    if not glob.glob(os.path.join(PACKAGE, "mneme", "_engine*.so")):
+        why = "the Python package is not built (tools/build python python_package)"
+    elif not python:
+        why = "no Python with torch 2.11 (tools/bootstrap --python)"
+    if why:
+        print(f"skipped: {why}")
+        sys.exit(1 if os.environ.get("MNEME_PYTHON_REQUIRED") == "1" else SKIPPED)
+    here = os.path.dirname(os.path.abspath(__file__))
+    search = os.pathsep.join([PACKAGE, here])
+    done = subprocess.run([python, *sys.argv], env={**os.environ, "MNEME_IN_PACKAGE": "1", "PYTHONPATH": search},
+                          check=False)
+    sys.exit(done.returncode)
+
+
+TINY = {
+    "title": "Python", "seed": 3,
+    "data": {"name": "synthetic", "shape": [64], "classes": 10, "rows": 1000},
+    "tasks": {"count": 2}, "clients": {"count": 12},
+    "rounds": {"per_task": 3, "cohort": 6},
+    "model": {"name": "mlp", "hidden": [16]},
+    "training": {"batch": 10, "learning_rate": 0.1},
+    "checkpoint": {"force": True},
+}
+
+
+def scenario(strategy, **sections):
+    """The scenario of these tests with a method, and other keys by section."""
+    chosen = {**TINY, "strategy": {"name": strategy}}
+    for name, keys in sections.items():
+        chosen[name] = {**chosen.get(name, {}), **keys} if isinstance(keys, dict) else keys
+    return chosen

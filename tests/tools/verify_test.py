@@ -1,0 +1,103 @@
+"""`mneme verify` and `mneme diff` from outside: what they print, and their exit codes."""
+import json
+import os
+import shutil
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from program import mneme, run_tests  # noqa: E402
+
+SCENARIO = os.path.join("scenarios", "smoke", "fedavg.toml")
+SMALL = ["--set", "data.name=synthetic", "--set", "data.shape=[16]", "--set", "data.classes=4",
+         "--set", "data.rows=400", "--set", "tasks.count=2", "--set", "rounds.per_task=2", "--set", "model.name=linear"]
+
+
+class Verify(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.scratch = tempfile.TemporaryDirectory()
+        for name, words in {"a": [], "seed": ["--set", "seed=7"]}.items():
+            done = mneme("run", SCENARIO, *SMALL, *words, "--out", cls.folder(name), "--quiet")
+            assert done.returncode == 0, done.stderr
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.scratch.cleanup()
+
+    @classmethod
+    def folder(cls, name):
+        return os.path.join(cls.scratch.name, name)
+
+    def summary(self, name):
+        with open(os.path.join(self.folder(name), "summary.json"), encoding="utf-8") as file:
+            return json.load(file)
+
+    def test_a_run_is_the_same_again_with_any_number_of_threads(self):
+        for threads in ("1", "3"):
+            done = mneme("verify", self.folder("a"), "--threads", threads, "--quiet")
+            self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
+        done = mneme("verify", self.folder("a"))
+        self.assertIn("same: ", done.stdout)
+        self.assertIn(self.summary("a")["run_digest"], done.stdout)
+
+    def test_the_digest_of_a_paper_is_compared(self):
+        digest = self.summary("a")["run_digest"]
+        for text in (digest, digest[:8].upper()):
+            self.assertEqual(mneme("verify", self.folder("a"), "--digest", text).returncode, 0)
+        other = ("0" if digest[0] != "0" else "1") + digest[1:]
+        done = mneme("verify", self.folder("a"), "--digest", other, "--quiet")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("DIFFERENT", done.stdout)
+        self.assertIn("expected " + other, done.stdout)
+
+    def test_what_cannot_be_verified_is_said(self):
+        for words, text in ((["verify"], "no run given"), (["verify", "nowhere"], "nowhere"),
+                            (["verify", self.folder("a"), "--digest", "xyz"], "hex digits"),
+                            (["diff", self.folder("a")], "expected two runs"),
+                            (["diff", self.folder("a"), "nowhere"], "nowhere")):
+            done = mneme(*words)
+            self.assertEqual(done.returncode, 2, words)
+            self.assertIn(text, done.stderr)
+
+    def test_a_run_with_other_records_is_told_from_its_repetition(self):
+        forged = self.folder("forged")
+        shutil.copytree(self.folder("a"), forged)
+        path = os.path.join(forged, "digests.csv")
+        with open(path, encoding="utf-8") as file:
+            lines = file.read().splitlines()
+        fields = lines[2].split(",")
+        fields[3] = "0" * 32
+        lines[2] = ",".join(fields)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("\n".join(lines) + "\n")
+        text = json.dumps({**self.summary("a"), "run_digest": "f" * 32})
+        with open(os.path.join(forged, "summary.json"), "w", encoding="utf-8") as file:
+            file.write(text)
+        done = mneme("verify", forged)
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertIn("the first difference is in round 2: the server's model", done.stdout)
+
+    def test_two_runs_differ_where_their_settings_do(self):
+        done = mneme("diff", self.folder("a"), self.folder("a"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("the runs are the same", done.stdout)
+        done = mneme("diff", self.folder("a"), self.folder("seed"))
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("  seed: 1 | 7", done.stdout)
+        self.assertIn("the first difference is in round 1", done.stdout)
+        done = mneme("diff", self.folder("a"), self.folder("seed"), "--again", "--threads", "1")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("round 1", done.stdout)
+
+    def test_the_values_of_a_round_are_kept(self):
+        kept = self.folder("kept")
+        done = mneme("verify", self.folder("a"), "--round", "2", "--keep", kept, "--quiet")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue(os.path.getsize(os.path.join(kept, "values", "round_2.safetensors")) > 1000)
+        self.assertIn("processor", self.summary("kept")["machine"])
+
+
+if __name__ == "__main__":
+    run_tests()

@@ -1,0 +1,128 @@
+#include "runtime/base/printable.hpp"
+#include "runtime/data/data_content.hpp"
+#include "runtime/options/unit_text.hpp"
+#include "runtime/scenario/read.hpp"
+#include "tools/cli/doctor.hpp"
+#include "tools/cli/messages.hpp"
+#include "tools/cli/own_data.hpp"
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+namespace mneme {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+std::string kind_of_rows(const raw_data& data) {
+  const auto& images = data.train.images;
+  if (data.tokens > 0)
+    return fmt::format("{} tokens below {}", images.size(3), data.tokens);
+  const char* const type = images.scalar_type() == at::kByte ? "uint8" : "float32";
+  if (images.size(1) == 1 && images.size(2) == 1)
+    return fmt::format("{} numbers, {}", images.size(3), type);
+  return fmt::format("{} x {} x {} (channels, height, width), {}", images.size(1), images.size(2), images.size(3),
+                     type);
+}
+
+std::string name_of(const std::vector<std::string>& names, std::size_t number) {
+  return number < names.size() ? names[number] : fmt::format("{}", number);
+}
+
+std::vector<std::int64_t> counts_of(const std::vector<std::int32_t>& numbers, std::size_t size) {
+  std::vector<std::int64_t> counts(size, 0);
+  for (const auto number : numbers)
+    ++counts[static_cast<std::size_t>(number)];
+  return counts;
+}
+
+/// Rows of each name in both parts.
+json counts_object(const std::vector<std::string>& names, std::size_t size, const std::vector<std::int32_t>& train,
+                   const std::vector<std::int32_t>& test) {
+  const auto trained = counts_of(train, size), tested = counts_of(test, size);
+  auto object = json::array();
+  for (std::size_t number = 0; number < size; ++number)
+    object.push_back({{"name", name_of(names, number)}, {"train", trained[number]}, {"test", tested[number]}});
+  return object;
+}
+
+json object_of(const data_section& section, const raw_data& data) {
+  const auto bytes = data.train.images.nbytes() + data.test.images.nbytes();
+  const auto domains = data.train.domains.empty() ? 0 : data.domain_names.size();
+  return {{"data", section.name},
+          {"train_rows", data.train.size()},
+          {"test_rows", data.test.size()},
+          {"rows", kind_of_rows(data)},
+          {"memory_bytes", bytes},
+          {"test_share", section.test_share},
+          {"content", hex_text(data_content(data))},
+          {"classes", counts_object(data.class_names, static_cast<std::size_t>(data.classes), data.train.labels,
+                                    data.test.labels)},
+          {"domains", counts_object(data.domain_names, domains, data.train.domains, data.test.domains)}};
+}
+
+void print_counts(const char* title, const json& counts) {
+  std::vector<std::pair<std::string, std::string>> lines;
+  for (const auto& entry : counts)
+    lines.emplace_back(printable(entry["name"].get<std::string>()),
+                       fmt::format("{} + {}", entry["train"].get<std::int64_t>(), entry["test"].get<std::int64_t>()));
+  std::printf("\n%s (training + test rows):\n", title);
+  print_columns(lines);
+}
+
+void print_data(const std::string& path, const data_section& section, const json& object, bool drawn) {
+  const auto number = [&](const char* name) { return object[name].get<std::int64_t>(); };
+  std::vector<std::pair<std::string, std::string>> lines{
+      {"read as", fmt::format("data.name = \"{}\"", section.name)},
+      {"rows",
+       fmt::format("{} + {} of {}", number("train_rows"), number("test_rows"), object["rows"].get<std::string>())},
+      {"classes", fmt::format("{}", object["classes"].size())},
+      {"domains", object["domains"].empty() ? "one" : fmt::format("{}", object["domains"].size())},
+      {"memory", size_text({number("memory_bytes")})},
+      {"digest", object["content"].get<std::string>()}};
+  if (drawn)
+    lines.emplace_back("test part", fmt::format("there is none: a scenario needs data.test_share, which is {} here",
+                                                section.test_share));
+  std::printf("%s:\n", printable(path).c_str());
+  print_columns(lines);
+  print_counts("classes", object["classes"]);
+  if (!object["domains"].empty())
+    print_counts("domains", object["domains"]);
+}
+
+/// What a scenario reads, or a path of one's own.
+expected<own_data_look> looked_at(const std::string& path) {
+  if (std::filesystem::path(path).extension() == ".toml") {
+    const auto read = read_scenario(path, {});
+    if (!read)
+      return tl::unexpected(read.error());
+    const auto& data = read->value.data;
+    return own_data_look{.section = data, .rows = load_data(data, static_cast<std::uint64_t>(read->value.seed))};
+  }
+  auto look = look_at_own_data(path);
+  if (look)
+    return std::move(*look);
+  return failed(path,
+                "is neither a folder of pictures nor a file of rows; expected a folder, a file that ends with .npz, "
+                ".safetensors, .npy or .csv, or a scenario (.toml)");
+}
+
+} // namespace
+
+int examine_data(const std::vector<std::string>& paths, bool as_json) {
+  int code = exit_done;
+  for (const auto& path : paths) {
+    const auto look = looked_at(path);
+    if (!look || !look->rows) {
+      code = print_errors(look ? look->rows.error() : look.error());
+      continue;
+    }
+    const auto object = object_of(look->section, *look->rows);
+    if (as_json)
+      std::printf("%s\n", object.dump(-1, ' ', false, json::error_handler_t::replace).c_str());
+    else
+      print_data(path, look->section, object, look->has_no_test_part);
+  }
+  return code;
+}
+
+} // namespace mneme

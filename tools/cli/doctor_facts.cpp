@@ -1,0 +1,66 @@
+#include "tools/cli/doctor_facts.hpp"
+#include "runtime/base/one_thread.hpp"
+#include "runtime/data/data_sources.hpp"
+#include "runtime/kernels/instruction_set.hpp"
+#include "runtime/training/executor.hpp"
+#include <ATen/Parallel.h>
+#include <ATen/Version.h>
+#include <caf/config.hpp>
+#include <cstdlib>
+#include <fmt/format.h>
+#include <fstream>
+#include <sched.h>
+#include <sstream>
+#include <sys/resource.h>
+#include <thread>
+#include <torch/headeronly/version.h>
+namespace mneme {
+namespace {
+
+std::string as_gib(double bytes) { return fmt::format("{:.1f} GiB", bytes / static_cast<double>(1 << 30)); }
+
+/// "MemTotal", as /proc/meminfo has it in kB.
+std::string memory_of(const char* name) {
+  const auto kib = std::strtod(value_in("/proc/meminfo", name).c_str(), nullptr);
+  return kib > 0.0 ? as_gib(kib * 1024.0) : "unknown";
+}
+
+} // namespace
+
+machine_facts thread_facts() {
+  const auto found = at::get_num_threads();
+  compute_on_one_thread();
+  return {{"threads of a run", fmt::format("{}, unless --threads says otherwise", std::thread::hardware_concurrency())},
+          {"threads of an operation", fmt::format("{} (LibTorch would take {})", threads_of_an_operation(), found)},
+          {"variables that choose threads", variables_set({"OMP_NUM_THREADS", "MKL_NUM_THREADS", "MKL_DYNAMIC"})}};
+}
+
+machine_facts memory_facts() {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_AS, &limit);
+  return {
+      {"memory", fmt::format("{}, {} available", memory_of("MemTotal"), memory_of("MemAvailable"))},
+      {"limit of addresses", limit.rlim_cur == RLIM_INFINITY ? "none" : as_gib(static_cast<double>(limit.rlim_cur))}};
+}
+
+machine_facts accelerator_facts() {
+  const auto chosen = resolve_device("auto"), first = resolve_device("cuda:0");
+  return {{"worker.device = \"auto\"", chosen ? *chosen : chosen.error()},
+          {"CUDA", first ? "there is a device" : first.error()}};
+}
+
+machine_facts data_facts() {
+  machine_facts facts;
+  for (const auto& source : data_sources()) {
+    if (source.is_own) // `mneme doctor DATA` tells of these
+      continue;
+    const auto folders = folders_of(source, {});
+    std::string places;
+    for (const auto& folder : folders ? *folders : std::vector<std::filesystem::path>{})
+      places += (places.empty() ? "" : ", ") + folder.string();
+    facts.emplace_back(source.name, !folders ? "not found" : places.empty() ? "made from the seed" : places);
+  }
+  return facts;
+}
+
+} // namespace mneme

@@ -1,0 +1,46 @@
+# The Python package: its extension (nanobind) and the program, side by side in BUILD/package/mneme; tools/package wheel
+# makes a wheel of it. Everything is compiled as code that a shared library may hold, so a build folder has it or not.
+set(MNEME_PYTHON_EXECUTABLE "python3" CACHE FILEPATH "The Python that the extension is for, with nanobind and torch")
+
+# python_says(RESULT CODE): what Python prints for a line of code.
+function(python_says result code)
+  execute_process(COMMAND ${MNEME_PYTHON_EXECUTABLE} -c "${code}" OUTPUT_VARIABLE said OUTPUT_STRIP_TRAILING_WHITESPACE
+                  ERROR_VARIABLE error RESULT_VARIABLE failed)
+  if(failed)
+    message(FATAL_ERROR "${MNEME_PYTHON_EXECUTABLE} -c '${code}' failed: ${error}\n"
+                        "tools/bootstrap --python makes an environment that has what the package is built with")
+  endif()
+  set(${result} "${said}" PARENT_SCOPE)
+endfunction()
+
+set(Python_EXECUTABLE ${MNEME_PYTHON_EXECUTABLE})
+find_package(Python 3.10 REQUIRED COMPONENTS Interpreter Development.Module)
+python_says(nanobind_ROOT "import nanobind; print(nanobind.cmake_dir())")
+find_package(nanobind CONFIG REQUIRED)
+
+set(package ${PROJECT_BINARY_DIR}/package/mneme)
+file(GLOB engine_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/python/engine/*.cpp)
+nanobind_add_module(mneme_python NB_STATIC NOMINSIZE ${engine_files})
+mneme_check_awaits(${engine_files})
+mneme_links(mneme_python run study live strategies)
+target_link_libraries(mneme_python PRIVATE nlohmann_json::nlohmann_json ${CMAKE_DL_LIBS})
+target_include_directories(mneme_python SYSTEM PRIVATE ${EXPECTED_INCLUDE})
+# Nothing but its entry is seen from outside, so that no other library of the process shares a name with it. LibTorch is
+# the one that `import torch` has loaded.
+set(exported ${CMAKE_CURRENT_LIST_DIR}/python.map)
+target_link_options(mneme_python PRIVATE -Wl,--version-script=${exported})
+set_target_properties(mneme_python PROPERTIES OUTPUT_NAME _engine LIBRARY_OUTPUT_DIRECTORY ${package}
+                      LINK_DEPENDS ${exported} BUILD_RPATH "" INSTALL_RPATH "" SKIP_BUILD_RPATH ON)
+
+# The program finds libraries relative to itself in a wheel (tools/python/wheel.py), and here where they are.
+target_link_options(mneme PRIVATE -Wl,--disable-new-dtags)
+
+file(GLOB_RECURSE package_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/python/mneme/*)
+list(FILTER package_files EXCLUDE REGEX "__pycache__")
+add_custom_target(python_package ALL
+  COMMAND ${CMAKE_COMMAND} -E copy_if_different ${package_files} ${package}
+  COMMAND ${CMAKE_COMMAND} -E make_directory ${package}/bin
+  COMMAND ${CMAKE_COMMAND} -E create_symlink $<TARGET_FILE:mneme> ${package}/bin/mneme
+  COMMENT "The package in ${package}")
+file(WRITE ${package}/_version.py "version = \"${PROJECT_VERSION}\"\n")
+add_dependencies(python_package mneme_python mneme)

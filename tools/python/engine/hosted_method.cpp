@@ -1,0 +1,217 @@
+#include "tools/python/engine/hosted_method.hpp"
+#include "runtime/base/registry.hpp"
+#include "tools/python/engine/hosted_round.hpp"
+#include "tools/python/engine/hosted_server.hpp"
+#include "tools/python/engine/user_errors.hpp"
+#include <ATen/core/Tensor.h>
+#include <algorithm>
+#include <fmt/format.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/variant.h>
+#include <nanobind/stl/vector.h>
+namespace mneme {
+namespace {
+
+constexpr std::uint32_t rounds_checked = 2;
+constexpr std::size_t views_max = 8; // broadcasts of clients in flight, where the server steps as uploads come
+
+std::string text_attribute(nb::handle type, const char* name) { return nb::cast<std::string>(type.attr(name)); }
+
+} // namespace
+
+hosted_method::hosted_method(nb::object type) : type_(std::move(type)) {
+  source_digest_ = nb::cast<std::string>(type_.attr("_source_digest")());
+  source_ = source_digest_;
+  needs_.round_barrier = nb::cast<bool>(type_.attr("round_barrier"));
+  needs_.upload_size_known = nb::cast<bool>(type_.attr("one_job"));
+  needs_.blind_clients = nb::cast<bool>(type_.attr("blind_clients"));
+  needs_.central_data = nb::cast<bool>(type_.attr("central_data"));
+  needs_.defaults = nb::cast<std::string>(type_.attr("_defaults_toml")());
+  for (auto item : nb::object(type_.attr("_presets_toml")())) {
+    auto [name, meaning, toml] = nb::cast<std::tuple<std::string, std::string, std::string>>(item);
+    presets_.push_back({.name = name, .meaning = meaning, .toml = toml});
+  }
+}
+
+hosted_method::~hosted_method() {
+  const nb::gil_scoped_acquire held;
+  views_.clear();
+  client_function_.reset();
+  instance_.reset();
+  type_.reset();
+}
+
+void hosted_method::keys(key_table& table) {
+  under_gil("the keys of a method", [&] {
+    for (auto described : nb::object(type_.attr("_keys")()))
+      bind_key(table, described);
+  });
+  table.text("source", source_, "Digest of the method's source in Python; a run goes on only with the same.");
+}
+
+/// @param described (name, default, low, high, choices, help), bounds None where there are none
+void hosted_method::bind_key(key_table& table, nb::handle described) {
+  const auto name = nb::cast<std::string>(described[0]);
+  const auto help = nb::cast<std::string>(described[5]);
+  const nb::object low = described[2], high = described[3], choices = described[4];
+  auto& value = values_.try_emplace(name, nb::cast<hosted_value>(described[1])).first->second;
+  range<double> bounds;
+  if (!low.is_none())
+    bounds.low = nb::cast<double>(low);
+  if (!high.is_none())
+    bounds.high = nb::cast<double>(high);
+  range<std::int64_t> whole;
+  if (!low.is_none())
+    whole.low = static_cast<std::int64_t>(bounds.low);
+  if (!high.is_none())
+    whole.high = static_cast<std::int64_t>(bounds.high);
+  if (auto* flag = std::get_if<bool>(&value))
+    table.flag(name, *flag, help);
+  else if (auto* integer = std::get_if<std::int64_t>(&value))
+    table.integer(name, *integer, whole, help);
+  else if (auto* number = std::get_if<double>(&value))
+    table.number(name, *number, bounds, help);
+  else if (auto* text = std::get_if<std::string>(&value))
+    choices.is_none() ? table.text(name, *text, help)
+                      : table.word(name, *text, nb::cast<std::vector<std::string>>(choices), help);
+  else if (auto* integers = std::get_if<std::vector<std::int64_t>>(&value))
+    table.integers(name, *integers, whole, help);
+  else if (auto* numbers = std::get_if<std::vector<double>>(&value))
+    table.numbers(name, *numbers, bounds, help);
+  else
+    table.texts(name, std::get<std::vector<std::string>>(value), help);
+}
+
+nb::object hosted_method::made_instance() const {
+  nb::dict values;
+  for (const auto& [name, value] : values_)
+    values[name.c_str()] = nb::cast(value);
+  return type_.attr("_made")(values);
+}
+
+diagnostics hosted_method::check(const method_setup& setup) const {
+  if (source_ != source_digest_)
+    return {{"strategy.source", fmt::format("this run was begun with another source of the method '{}': its digest was "
+                                            "{} and is {}; take the same source, or run the scenario again",
+                                            text_attribute(type_, "name"), source_, source_digest_)}};
+  if (setup.net->classes() == 0)
+    return {{"model.name", fmt::format("'{}' has no head, so there is nothing to train; every other model has one",
+                                       setup.net->identity())}};
+  return under_gil("check", [&] {
+    diagnostics wrong;
+    const auto object = made_instance();
+    object.attr("__dict__")["setup"] = setup_object(setup);
+    for (auto item : nb::object(object.attr("check")()))
+      wrong.push_back({nb::cast<std::string>(item[0]), nb::cast<std::string>(item[1])});
+    return wrong;
+  });
+}
+
+void hosted_method::prepare(const method_setup& setup) {
+  setup_ = setup;
+  travelling_ = travelling_weights(setup.net, setup.trainable);
+  under_gil("prepare", [&] {
+    instance_ = made_instance();
+    instance_.attr("__dict__")["setup"] = setup_object(setup_);
+    instance_.attr("prepare")();
+    instance_.attr("_freeze")();
+    client_function_ = instance_.attr("client_round");
+  });
+}
+
+bool hosted_method::is_checked(const round_place& place) { return place.round.value < rounds_checked; }
+
+nb::object hosted_method::view_of(const broadcast& in) const {
+  for (const auto& view : views_)
+    if (nb::inst_ptr<broadcast_view>(view)->is_of(in))
+      return view;
+  broadcast_view shown{.sent = in};
+  const auto* const flat = in.weights ? in.weights->find(flat_weights) : nullptr;
+  if (flat)
+    shown.weights = in.weights;
+  else if (in.weights && in.first_contact && in.first_contact->find(flat_weights))
+    shown.weights = weights_only(travelling_.complete(in.first_contact->at(flat_weights), *in.weights));
+  shown.weights_object = shown.weights ? torch_object(shown.weights->at(flat_weights)) : nb::none();
+  shown.tensors_object = torch_dict(in.extra.get());
+  views_.push_back(nb::cast(std::move(shown)));
+  if (views_.size() > views_max)
+    views_.pop_front();
+  return views_.back();
+}
+
+task<client_result> hosted_method::client_round(client_context& ctx, const broadcast& in) const {
+  hosted_round round(*this, ctx, in);
+  while (!round.is_over()) {
+    auto asked = ctx.run_all(round.take_stage());
+    auto results = co_await asked;
+    round.go_on(std::move(results));
+  }
+  co_return round.result();
+}
+
+std::unique_ptr<server_half> hosted_method::make_server() const { return make_hosted_server(*this); }
+
+void host_method(nb::object type) {
+  const auto name = text_attribute(type, "name");
+  auto& entries = registered<strategy_entry>();
+  const auto known =
+      std::find_if(entries.begin(), entries.end(), [&](const auto& entry) { return entry.name == name; });
+  static auto* const hosted = new std::map<std::string, nb::object>; // outlives the interpreter
+  if (known != entries.end() && !hosted->contains(name))
+    throw std::invalid_argument(fmt::format("'{}' is a method of mneme's own; give yours another name", name));
+  (*hosted)[name] = std::move(type);
+  if (known == entries.end())
+    entries.push_back({.name = name});
+  auto& entry = known == entries.end() ? entries.back() : *known;
+  entry.summary = text_attribute((*hosted)[name], "summary");
+  entry.make = [name] {
+    return under_gil("making a method",
+                     [&]() -> std::unique_ptr<strategy> { return std::make_unique<hosted_method>((*hosted)[name]); });
+  };
+}
+
+// -- the setup --------------------------------------------------------------------------------------------------------
+
+namespace {
+
+struct setup_view {
+  const method_setup* setup;
+};
+
+nb::list parameters_of(const setup_view& view) {
+  nb::list listed;
+  for (const auto& parameter : view.setup->net->layout())
+    listed.append(nb::make_tuple(parameter.name, nb::tuple(nb::cast(parameter.shape)), parameter.offset, parameter.size,
+                                 parameter.head, parameter.buffer));
+  return listed;
+}
+
+} // namespace
+
+nb::object setup_object(const method_setup& setup) { return nb::cast(setup_view{&setup}); }
+
+void bind_method_setup(nb::module_& module) {
+  nb::class_<setup_view>(module, "Setup", "What a method is told before the run.")
+      .def_prop_ro("classes", [](const setup_view& v) { return v.setup->classes; })
+      .def_prop_ro("tasks", [](const setup_view& v) { return v.setup->tasks; })
+      .def_prop_ro("clients", [](const setup_view& v) { return v.setup->clients; })
+      .def_prop_ro("seed", [](const setup_view& v) { return v.setup->seed; })
+      .def_prop_ro(
+          "shape",
+          [](const setup_view& v) { return nb::make_tuple(v.setup->shape[0], v.setup->shape[1], v.setup->shape[2]); },
+          "Channels, height and width of the data.")
+      .def_prop_ro(
+          "initial",
+          [](const setup_view& v) {
+            return v.setup->initial ? torch_object(v.setup->initial->at(flat_weights)) : nb::none();
+          },
+          "Initial weights [P] float32, read-only.")
+      .def_prop_ro("parameters", &parameters_of, "(name, shape, offset, size, head, buffer) of each within [P].")
+      .def_prop_ro("features", [](const setup_view& v) { return v.setup->net->feature_width(); })
+      .def_prop_ro("learning_rate", [](const setup_view& v) { return v.setup->training.learning_rate; })
+      .def_prop_ro("epochs", [](const setup_view& v) { return v.setup->training.epochs; })
+      .def_prop_ro("batch", [](const setup_view& v) { return v.setup->training.batch; });
+}
+
+} // namespace mneme

@@ -1,0 +1,42 @@
+/// hosted_round: one round of one client whose half is a Python generator.
+#pragma once
+#include "tools/python/engine/generator_run.hpp"
+#include "tools/python/engine/hosted_method.hpp"
+namespace mneme {
+
+/// In the first rounds the generator runs twice, and both have to name the same jobs and end alike: a half that reads a
+/// clock, a counter or a generator of its own is found there. Takes the GIL for itself.
+class hosted_round {
+public:
+  /// Runs to the first jobs or to the end.
+  hosted_round(const hosted_method& method, client_context& ctx, const broadcast& in);
+  ~hosted_round();
+  hosted_round(const hosted_round&) = delete;
+  hosted_round& operator=(const hosted_round&) = delete;
+
+  [[nodiscard]] bool is_over() const { return halves_.front().run.is_over(); }
+  [[nodiscard]] plan take_stage() { return std::move(stage_); }
+  void go_on(outcomes results);
+  [[nodiscard]] client_result result();
+
+private:
+  struct half {
+    nb::object view; // client_view
+    generator_run run;
+    std::vector<nb::object> results{}; // job_result of all stages so far
+  };
+  void advance(const std::vector<work_output>& outputs);
+  void expect_agreement() const;
+  void expect_unwritten(const half& played) const;
+  [[nodiscard]] client_result result_of(const half& played) const;
+  [[nodiscard]] tensors_ref upload_of(const half& played, const upload_object& upload) const;
+  [[nodiscard]] tensors_ref weights_of(const half& played, const nb::object& weights) const;
+
+  const hosted_method& method_;
+  client_context& context_;
+  nb::object broadcast_; // broadcast_view
+  std::vector<half> halves_;
+  plan stage_;
+};
+
+} // namespace mneme

@@ -1,0 +1,282 @@
+#include "tools/python/engine/job_requests.hpp"
+#include "runtime/training/impossible_training.hpp"
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <nanobind/stl/string.h>
+#include <set>
+namespace mneme {
+namespace {
+
+using nb::literals::operator""_a;
+
+/// Reads options by name, and complains about those that nobody has read.
+class option_reader {
+public:
+  option_reader(const char* job, const nb::kwargs& options) : job_(job), options_(options) {}
+
+  /// Null: it was not given, or as None.
+  [[nodiscard]] nb::object find(const char* name) {
+    known_.insert(name);
+    auto* const value = PyDict_GetItemString(options_.ptr(), name);
+    return value && value != Py_None ? nb::borrow(value) : nb::object();
+  }
+  void integer(const char* name, std::int64_t& into, std::int64_t low) {
+    const auto value = find(name);
+    if (!value.is_valid())
+      return;
+    if (!PyLong_Check(value.ptr()) || PyBool_Check(value.ptr()) || nb::cast<std::int64_t>(value) < low)
+      wrong(name, value, fmt::format("an integer >= {}", low));
+    into = nb::cast<std::int64_t>(value);
+  }
+  void number(const char* name, double& into, double low) {
+    const auto value = find(name);
+    if (!value.is_valid())
+      return;
+    const double number = PyBool_Check(value.ptr()) ? -1.0 : PyFloat_AsDouble(value.ptr());
+    if (PyErr_Occurred()) {
+      PyErr_Clear();
+      wrong(name, value, "a number");
+    }
+    if (!(number >= low) || number > 1e300) // NaN is neither
+      wrong(name, value, fmt::format("a number >= {}", low));
+    into = number;
+  }
+  void flag(const char* name, bool& into) {
+    const auto value = find(name);
+    if (value.is_valid() && !PyBool_Check(value.ptr()))
+      wrong(name, value, "True or False");
+    if (value.is_valid())
+      into = value.is(nb::handle(Py_True));
+  }
+  [[nodiscard]] sample_view rows(const char* name, const sample_view& otherwise) {
+    const auto value = find(name);
+    if (!value.is_valid())
+      return otherwise;
+    row_set* given = nullptr;
+    if (nb::try_cast<row_set*>(value, given) && given)
+      return given->samples;
+    if (otherwise.source)
+      return row_set{otherwise}.pick(tensor_of(value, label(name))).samples;
+    wrong(name, value, "rows, as ctx.rows or ctx.rows_of(images, labels)");
+  }
+  void classes(const char* name, class_range& into, std::int64_t classes_max) {
+    const auto value = find(name);
+    if (!value.is_valid())
+      return;
+    std::pair<std::int64_t, std::int64_t> ends{-1, -1};
+    try {
+      if (nb::hasattr(value, "start"))
+        ends = {nb::cast<std::int64_t>(value.attr("start")), nb::cast<std::int64_t>(value.attr("stop"))};
+      else
+        ends = {nb::cast<std::int64_t>(value[0]), nb::cast<std::int64_t>(value[1])};
+    } catch (const std::exception&) {
+      ends = {-1, -1};
+    }
+    if (ends.first < 0 || ends.second <= ends.first || ends.second > classes_max)
+      wrong(name, value, fmt::format("a range of classes within range(0, {})", classes_max));
+    into = {ends.first, ends.second};
+  }
+  [[noreturn]] void wrong(const char* name, nb::handle value, const std::string& expected) const {
+    throw std::invalid_argument(fmt::format("{} = {}; expected {}", label(name),
+                                            nb::cast<std::string>(nb::repr(value)).substr(0, 100), expected));
+  }
+  [[nodiscard]] std::string label(const char* name) const { return fmt::format("ctx.{}: {}", job_, name); }
+  /// Throws unless every option has been read.
+  void finish() const {
+    for (auto [key, value] : options_)
+      if (const auto name = nb::cast<std::string>(key); !known_.contains(name)) {
+        const auto meant = nearest(name, {known_.begin(), known_.end()});
+        throw std::invalid_argument(fmt::format("ctx.{} has no option '{}'{}", job_, name,
+                                                meant.empty() ? "" : "; did you mean '" + meant + "'?"));
+      }
+  }
+
+private:
+  const char* job_;
+  const nb::kwargs& options_;
+  std::set<std::string> known_;
+};
+
+tensors_ref weights_option(option_reader& options, const char* name, const job_world& world) {
+  const auto value = options.find(name);
+  if (!value.is_valid() || value.is(world.start_object)) {
+    if (!world.start)
+      throw std::invalid_argument(options.label(name) + " is missing; expected weights of the net");
+    return world.start;
+  }
+  return weights_only(flat_tensor_of(value, world.setup->net->size(), options.label(name)));
+}
+
+loss_ref loss_option(option_reader& options) {
+  const auto value = options.find("loss");
+  if (!value.is_valid())
+    return cross_entropy_objective();
+  loss_object* given = nullptr;
+  if (!nb::try_cast<loss_object*>(value, given) || !given)
+    options.wrong("loss", value, "a loss of mneme, as mneme.cross_entropy(), or mneme.loss(function)");
+  return given->objective;
+}
+
+tensors_ref tensors_option(option_reader& options, const char* name) {
+  const auto value = options.find(name);
+  return value.is_valid() ? std::make_shared<const tensor_map>(tensors_of(value, options.label(name))) : nullptr;
+}
+
+void result_option(option_reader& options, training_options& into) {
+  const auto value = options.find("result");
+  if (!value.is_valid())
+    return;
+  const std::map<std::string, training_result> words{{"weights", training_result::weights},
+                                                     {"gradient", training_result::gradient},
+                                                     {"squared-gradients", training_result::squared_gradients},
+                                                     {"row-norms", training_result::row_norms}};
+  const auto chosen = words.find(nb::cast<std::string>(nb::str(value)));
+  if (chosen == words.end())
+    options.wrong("result", value, "'weights', 'gradient', 'squared-gradients' or 'row-norms'");
+  into.result = chosen->second;
+}
+
+void side_options(option_reader& options, const job_world& world, train_job& job) {
+  job.side = tensors_option(options, "side");
+  if (const auto teacher = options.find("teacher"); teacher.is_valid()) {
+    job.teacher = weights_only(flat_tensor_of(teacher, world.setup->net->size(), options.label("teacher")));
+    job.options.taught = world.place.opened;
+    options.classes("taught", job.options.taught, world.setup->classes);
+  }
+  if (const auto replay = options.find("replay"); replay.is_valid()) {
+    job.replay.samples = options.rows("replay", world.samples);
+    job.options.replay_rows = job.options.batch_rows;
+  }
+  options.integer("replay_rows", job.options.replay_rows, 0);
+  options.number("replay_weight", job.options.replay_weight, 0.0);
+}
+
+} // namespace
+
+job_request train_request(const job_world& world, const nb::kwargs& given) {
+  option_reader options("train", given);
+  const auto& setup = *world.setup;
+  train_job job{.net = setup.net, .start = weights_option(options, "start", world)};
+  job.samples = options.rows("rows", world.samples);
+  job.objective = loss_option(options);
+  job.options = options_for_round(setup.training, setup.trainable, world.place.opened, world.place.round_of_task,
+                                  world.place.rounds_of_task);
+  options.integer("epochs", job.options.epochs, 0);
+  options.integer("batch", job.options.batch_rows, 0);
+  options.number("learning_rate", job.options.learning_rate, 0.0);
+  options.number("momentum", job.options.momentum, 0.0);
+  options.number("weight_decay", job.options.weight_decay, 0.0);
+  options.number("clip_norm", job.options.clip_norm, 0.0);
+  options.classes("classes", job.options.classes, setup.classes);
+  result_option(options, job.options);
+  side_options(options, world, job);
+  job.stream = world.stream;
+  std::int64_t stream = 0;
+  options.integer("stream", stream, 0);
+  job.stream.index = static_cast<std::uint64_t>(stream);
+  options.finish();
+  return {.request = std::move(job)};
+}
+
+job_request extract_request(const job_world& world, const nb::kwargs& given) {
+  option_reader options("extract", given);
+  extract_job job{.net = world.setup->net, .weights = weights_option(options, "weights", world)};
+  job.samples = options.rows("rows", world.samples);
+  options.flag("logits", job.logits);
+  options.finish();
+  return {.request = std::move(job)};
+}
+
+job_request statistics_request(const job_world& world, const nb::kwargs& given) {
+  option_reader options("statistics", given);
+  statistics_job job{.net = world.setup->net, .weights = weights_option(options, "weights", world)};
+  job.samples = options.rows("rows", world.samples);
+  options.flag("gram", job.gram);
+  job.classes = {0, world.setup->classes};
+  options.finish();
+  return {.request = std::move(job)};
+}
+
+job_request evaluate_request(const job_world& world, const nb::kwargs& given) {
+  option_reader options("evaluate", given);
+  evaluate_job job{.learnt = {.net = world.setup->net, .weights = weights_option(options, "weights", world)}};
+  job.samples = options.rows("rows", world.samples);
+  job.mask = world.place.opened;
+  options.classes("classes", job.mask, world.setup->classes);
+  options.finish();
+  return {.request = std::move(job)};
+}
+
+// -- rows -------------------------------------------------------------------------------------------------------------
+
+at::Tensor row_set::numbers() const {
+  auto rows = at::empty({samples.size()}, at::kLong);
+  if (samples.rows)
+    std::copy(samples.rows->begin(), samples.rows->end(), rows.mutable_data_ptr<std::int64_t>());
+  return rows;
+}
+
+at::Tensor row_set::labels() const {
+  auto labels = at::empty({samples.size()}, at::kLong);
+  auto* at = labels.mutable_data_ptr<std::int64_t>();
+  if (samples.rows)
+    for (const auto row : *samples.rows)
+      *at++ = samples.source->label(row);
+  return labels;
+}
+
+row_set row_set::pick(const at::Tensor& numbers) const {
+  if (numbers.scalar_type() != at::kLong || numbers.dim() != 1)
+    throw std::invalid_argument(fmt::format("rows are {} of {} axes; expected int64 row numbers [n]",
+                                            c10::toString(numbers.scalar_type()), numbers.dim()));
+  const auto host = numbers.cpu().contiguous();
+  const auto* const first = host.const_data_ptr<std::int64_t>();
+  std::vector<std::int64_t> rows(first, first + host.numel());
+  const auto rows_max =
+      samples.source->files_rows() * std::max<std::int64_t>(1, std::ssize(samples.source->transforms));
+  for (const auto row : rows)
+    if (row < 0 || row >= rows_max)
+      throw std::invalid_argument(fmt::format("row {} is none of the data set's; expected 0 to {}", row, rows_max - 1));
+  return {{.source = samples.source, .rows = std::make_shared<const std::vector<std::int64_t>>(std::move(rows))}};
+}
+
+// -- comparing --------------------------------------------------------------------------------------------------------
+
+namespace {
+
+bool same_rows(const sample_view& a, const sample_view& b) {
+  return a.source == b.source && (a.rows == b.rows || (a.rows && b.rows && *a.rows == *b.rows));
+}
+
+bool same_job(const train_job& a, const train_job& b) {
+  return a.net == b.net && equal_bits(a.start.get(), b.start.get()) && same_rows(a.samples, b.samples) &&
+         same_rows(a.replay.samples, b.replay.samples) && a.objective->identity() == b.objective->identity() &&
+         equal_bits(a.side.get(), b.side.get()) && equal_bits(a.teacher.get(), b.teacher.get()) &&
+         a.options == b.options && a.stream == b.stream;
+}
+bool same_job(const extract_job& a, const extract_job& b) {
+  return equal_bits(a.weights.get(), b.weights.get()) && same_rows(a.samples, b.samples) && a.logits == b.logits;
+}
+bool same_job(const statistics_job& a, const statistics_job& b) {
+  return equal_bits(a.weights.get(), b.weights.get()) && same_rows(a.samples, b.samples) && a.gram == b.gram;
+}
+bool same_job(const evaluate_job& a, const evaluate_job& b) {
+  return equal_bits(a.learnt.weights.get(), b.learnt.weights.get()) && same_rows(a.samples, b.samples) &&
+         a.mask == b.mask;
+}
+bool same_job(const compute_job& a, const compute_job& b) {
+  return a.run == b.run && equal_bits(a.in.get(), b.in.get());
+}
+bool same_job(const program_job& a, const program_job& b) {
+  return a.body->name() == b.body->name() && a.body->identity() == b.body->identity() &&
+         equal_bits(a.in.get(), b.in.get()) && same_rows(a.samples, b.samples) && a.stream == b.stream;
+}
+
+} // namespace
+
+bool same_work(const work& a, const work& b) {
+  return a.index() == b.index() &&
+         std::visit([&](const auto& first) { return same_job(first, std::get<std::decay_t<decltype(first)>>(b)); }, a);
+}
+
+} // namespace mneme

@@ -1,0 +1,14 @@
+// The module mneme._engine: what the package in ../mneme calls of the engine.
+#include "tools/python/engine/hosted_method.hpp"
+#include "tools/python/engine/hosted_server.hpp"
+#include "tools/python/engine/run_handle.hpp"
+
+NB_MODULE(_engine, module) {
+  mneme::find_torch();
+  mneme::bind_jobs(module);
+  mneme::bind_client_view(module);
+  mneme::bind_servers(module);
+  mneme::bind_method_setup(module);
+  mneme::bind_runs(module);
+  module.def("_host", &mneme::host_method);
+}

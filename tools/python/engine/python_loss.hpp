@@ -1,0 +1,26 @@
+/// python_loss: an objective written in Python, with gradients by torch's autograd, model after model.
+#pragma once
+#include "runtime/method/training.hpp"
+#include <nanobind/nanobind.h>
+namespace mneme {
+
+namespace nb = nanobind;
+
+/// `function(logits [B, C], labels [B])` returns the loss of each row [B]; padded rows are not shown.
+class python_loss final : public loss {
+public:
+  /// @param digest of its source: equal ones may share a batch
+  python_loss(nb::object function, std::string name, const std::string& digest);
+  ~python_loss() override;
+  python_loss(const python_loss&) = delete;
+  python_loss& operator=(const python_loss&) = delete;
+  [[nodiscard]] std::string identity() const override { return identity_; }
+  [[nodiscard]] const char* main_term() const override { return name_.c_str(); }
+  [[nodiscard]] loss_output operator()(const loss_input& in) const override;
+
+private:
+  nb::object function_;
+  std::string name_, identity_;
+};
+
+} // namespace mneme

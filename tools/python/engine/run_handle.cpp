@@ -1,0 +1,178 @@
+#include "tools/python/engine/run_handle.hpp"
+#include "actors/run/process.hpp"
+#include "runtime/modules/module_cell.hpp"
+#include "runtime/scenario/schema.hpp"
+#include "tools/python/engine/user_errors.hpp"
+#include <fmt/format.h>
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+namespace mneme {
+namespace {
+
+using nb::literals::operator""_a;
+
+std::atomic<bool> is_running{false};
+
+/// `act` on a thread of its own, so that LibTorch's settings of the caller's stay. The GIL is given up meanwhile.
+template <class Act>
+void on_own_thread(Act act) {
+  std::string failure;
+  {
+    const nb::gil_scoped_release released;
+    std::thread([&] {
+      try {
+        prepare_process();
+        act();
+      } catch (const std::exception& thrown) {
+        failure = thrown.what();
+      }
+    }).join();
+  }
+  if (!failure.empty())
+    throw std::runtime_error(failure);
+}
+
+using findings_list = std::vector<std::pair<std::string, std::string>>;
+findings_list listed(const diagnostics& findings) {
+  findings_list pairs;
+  for (const auto& finding : findings)
+    pairs.emplace_back(finding.where, finding.text);
+  return pairs;
+}
+
+/// (findings, warnings) of a scenario and its data, and its resolved text where there are no findings.
+nb::tuple checked(const std::filesystem::path& file, const overrides& over, bool with_data) {
+  diagnostics wrong, doubtful;
+  std::string resolved, digest;
+  on_own_thread([&] {
+    auto read = read_scenario(file, over);
+    if (!read) {
+      wrong = read.error();
+      return;
+    }
+    doubtful = read->warnings;
+    if (with_data)
+      wrong = check_against_data(read->value, nullptr, &doubtful);
+    resolved = resolved_text(read->value);
+    digest = scenario_digest(read->value);
+  });
+  return nb::make_tuple(listed(wrong), listed(doubtful), resolved, digest);
+}
+
+} // namespace
+
+run_handle::run_handle(run_request request) : request_(std::move(request)) {
+  if (is_running.exchange(true))
+    throw std::runtime_error("a run is going on in this process; wait for it, or run the other one in a process of its "
+                             "own (mneme.sweep does)");
+  static_cast<void>(take_first_error());
+  thread_ = std::thread([this] { run(); });
+}
+
+run_handle::~run_handle() {
+  interrupt();
+  const nb::gil_scoped_release released;
+  thread_.join();
+}
+
+void run_handle::run() {
+  try {
+    begin();
+  } catch (const std::exception& thrown) {
+    failure_ = thrown.what();
+  }
+  is_running.store(false);
+  is_over_.store(true);
+  live_->close();
+}
+
+void run_handle::begin() {
+  run_options options{.out = request_.out,
+                      .threads = request_.threads,
+                      .style = request_.style,
+                      .trace = request_.trace,
+                      .interrupts = &interrupts_,
+                      .live = live_};
+  if (request_.resumes) {
+    auto ended = resume_simulation(request_.scenario, options);
+    if (!ended)
+      findings_ = ended.error();
+    else if (*ended)
+      summary_ = **ended;
+    return;
+  }
+  auto read = read_scenario(request_.scenario, request_.settings);
+  if (!read) {
+    findings_ = read.error();
+    return;
+  }
+  warnings_ = read->warnings;
+  if (!request_.name.empty())
+    read->value.name = request_.name;
+  auto ended = run_simulation(read->value, options);
+  if (ended)
+    summary_ = *ended;
+  else
+    findings_ = ended.error();
+}
+
+bool run_handle::wait(double seconds) {
+  const nb::gil_scoped_release released;
+  if (!is_over_.load())
+    version_ = live_->wait_beyond(version_, std::chrono::milliseconds(static_cast<std::int64_t>(1000.0 * seconds)));
+  return is_over_.load();
+}
+
+std::vector<std::string> run_handle::evaluations() {
+  const auto now = live_->now();
+  std::vector<std::string> fresh;
+  for (; told_ < now.evaluations.size(); ++told_)
+    if (static_cast<std::int64_t>(now.evaluations[told_].round.value) >= now.rounds_before)
+      fresh.push_back(json_text(now.evaluations[told_]));
+  return fresh;
+}
+
+nb::tuple run_handle::pace() const {
+  const auto now = live_->now();
+  const auto done = now.course.empty() ? std::int64_t{0} : now.rounds_before + std::ssize(now.course);
+  return nb::make_tuple(done, now.pace.rounds, now.pace.tasks, now.pace.elapsed_s, now.folder.string());
+}
+
+nb::object run_handle::summary() const {
+  if (!failure_.empty())
+    return nb::make_tuple("failed", failure_, "", "");
+  if (!summary_)
+    return nb::none();
+  return nb::make_tuple(summary_->status, summary_->error, summary_->folder, summary_->resume_from);
+}
+
+void bind_runs(nb::module_& module) {
+  nb::class_<run_handle>(module, "_RunHandle")
+      .def("__init__",
+           [](run_handle* self, std::filesystem::path scenario, bool resumes, overrides settings,
+              std::filesystem::path out, std::string name, std::int64_t threads, bool block, bool trace) {
+             new (self) run_handle({.scenario = std::move(scenario),
+                                    .resumes = resumes,
+                                    .settings = std::move(settings),
+                                    .out = std::move(out),
+                                    .name = std::move(name),
+                                    .threads = threads,
+                                    .style = block ? progress_style::block : progress_style::quiet,
+                                    .trace = trace});
+           })
+      .def("wait", &run_handle::wait)
+      .def("interrupt", &run_handle::interrupt)
+      .def("evaluations", &run_handle::evaluations)
+      .def("pace", &run_handle::pace)
+      .def("findings", [](const run_handle& run) { return listed(run.findings()); })
+      .def("warnings", [](const run_handle& run) { return listed(run.warnings()); })
+      .def("summary", &run_handle::summary);
+  module.def("_check", &checked, "file"_a, "over"_a, "with_data"_a);
+  module.def("_schema", [] { return scenario_schema_text(); });
+  module.def("_set_program", [](const std::string& path) { set_cell_program(path); });
+  module.def("_take_error", &take_first_error);
+}
+
+} // namespace mneme

@@ -1,0 +1,25 @@
+"""mneme simulates federated continual learning: Python describes, native code computes.
+
+    import mneme
+    run = mneme.run("scenarios/quickstart.toml")
+    print(run.summary["final_accuracy"], run.digest)
+
+`docs/python.md` goes through the package.
+"""
+from mneme import _torch  # noqa: F401  first: it loads the LibTorch that the engine uses
+from mneme._engine import (Broadcast, ClientContext, Delivery, Loss, Outcome, Place, Random, Rows, ServerContext,
+                           Setup, Upload, corrected, proximal)
+from mneme._errors import Interrupted, MnemeWarning, RunFailed, ScenarioError
+from mneme._methods import AveragingServer, Method, Server, cross_entropy, key, loss
+from mneme._data import Data
+from mneme._nets import Net, net
+from mneme._runs import Run, compare, load, resume, run, runs, schema, validate
+from mneme._sweeps import sweep
+from mneme._version import version as __version__
+from mneme import loggers
+
+__all__ = ["AveragingServer", "Broadcast", "ClientContext", "Data", "Delivery", "Interrupted", "Loss", "Method",
+           "MnemeWarning", "Net", "Outcome", "Place", "Random", "Rows", "Run", "RunFailed", "ScenarioError",
+           "Server", "ServerContext", "Setup", "Upload", "compare", "corrected", "cross_entropy", "key", "load",
+           "loggers", "loss", "net", "proximal", "resume", "run", "runs", "schema", "sweep", "validate",
+           "__version__"]

@@ -1,0 +1,261 @@
+"""Methods in Python: a client half that names jobs, and a server half that folds uploads."""
+import copy
+import hashlib
+import inspect
+import sys
+
+from mneme import _engine, _state
+from mneme._scenarios import flattened
+
+_hosted = set()
+
+
+class key:
+    """A key of the method in [strategy], with its default, range and meaning; on an object it is the value."""
+
+    def __init__(self, default, low=None, high=None, choices=None, help=""):
+        if not isinstance(default, (bool, int, float, str, list)):
+            raise TypeError(f"mneme.key({default!r}): expected a bool, int, float, str or a list of one kind of them")
+        if isinstance(default, list) and not default:
+            raise TypeError("mneme.key([]): expected a list with an element, which says of what kind they are")
+        if not help:
+            raise TypeError(f"mneme.key({default!r}): help= is missing, one sentence for `mneme help`")
+        self.default, self.low, self.high, self.choices, self.help = default, low, high, choices, help
+        self.name = ""
+
+    def __set_name__(self, owner, name):
+        self.name = name
+
+    def __get__(self, instance, owner=None):
+        if instance is None:
+            return self
+        return instance.__dict__.get(self.name, self.default)
+
+
+def cross_entropy():
+    """Softmax cross-entropy over the classes of the loss, mean over the rows of a step."""
+    return _engine._cross_entropy
+
+
+_python_losses = {}
+
+
+def loss(function):
+    """An objective written in Python, which may stand as a decorator: function(logits [B, C], labels [B]) returns the
+    loss of each row [B]; torch's autograd makes its gradients. Labels count from the first class of the loss.
+
+    Native losses are computed for all clients of a batch at once; this one model by model, under the interpreter's
+    lock, and a line on stderr says so once.
+    """
+    if function not in _python_losses:
+        name = function.__name__
+        print(f"mneme: the loss '{name}' is Python's: it is computed for one client at a time", file=sys.stderr)
+        _python_losses[function] = _engine._python_loss(function, name, digest_of_source(function))
+    return _python_losses[function]
+
+
+def digest_of_source(*parts):
+    """Hexadecimal digest of the text that these classes and functions were written as."""
+    digest = hashlib.sha256()
+    for part in parts:
+        try:
+            text = inspect.getsource(part)
+        except (OSError, TypeError):  # typed at a prompt
+            text = repr(sorted((name, value.__code__.co_code.hex()) for name, value in vars(part).items()
+                               if hasattr(value, "__code__"))) if inspect.isclass(part) else part.__code__.co_code.hex()
+        digest.update(text.encode() + b"\0")
+    return digest.hexdigest()[:32]
+
+
+class Server:
+    """The server's half. Calls come one at a time, in virtual order.
+
+    weights: [P] float32, what the next round starts from. place: where the run stands. method: the method's object,
+    with its keys and `setup`. ctx: in close_round(), the jobs it may yield.
+    """
+
+    def __init__(self, method):
+        self.method = method
+        self.weights = method.setup.initial.clone()
+
+    def open_round(self):
+        """Tensors that are sent beside `self.weights`, by name, or None."""
+
+    def fold(self, upload):
+        """Takes in an upload: sums, not lists, so that memory does not grow with the cohort."""
+        raise NotImplementedError("fold(self, upload) is missing; mneme.AveragingServer has one")
+
+    def close_round(self):
+        """The server's step, after a round in which something was folded. May be a generator of jobs."""
+        raise NotImplementedError("close_round(self) is missing; mneme.AveragingServer has one")
+
+    def predict(self):
+        """The weights [P] that are evaluated and saved."""
+        return self.weights
+
+    def figures(self):
+        """The method's own figures for summary.json, by name."""
+        return {}
+
+    def state(self):
+        """All that calls have changed, for a checkpoint: every attribute, unless a method says otherwise. Tensors,
+        numbers, texts, lists, tuples and dicts."""
+        return {name: value for name, value in vars(self).items() if name not in ("method", "place", "ctx", "_host")}
+
+    def restore(self, state):
+        """Takes what state() has given."""
+        for name, value in state.items():
+            setattr(self, name, value)
+
+    @classmethod
+    def _written(cls, name):
+        """The class that has the function; the package's own do not count as written."""
+        owner = next(base for base in cls.__mro__ if name in vars(base))
+        return owner.__module__ != __name__
+
+    def _overrides(self, name):
+        return self._written(name)
+
+    def _packed(self):
+        return _state.packed(self.state())
+
+    def _unpack(self, text, tensors):
+        self.restore(_state.unpacked(text, tensors))
+
+
+class AveragingServer(Server):
+    """Averages uploads, weighted as `strategy.weighting` says, in float64 and in the order of arrival; where the server
+    steps as uploads come, by FedBuff or FedAsync. What is not overridden runs natively."""
+
+    velocity = 0.0  # of methods with momentum: becomes a tensor with the first step
+
+    def __init__(self, method):
+        self.method = method
+
+    @property
+    def weights(self):
+        """[P] float32, read-only: assign a new tensor."""
+        return self._host.weights
+
+    @weights.setter
+    def weights(self, value):
+        self._host.weights = value
+
+    def mean(self, name="weights"):
+        """The mean of the tensors of that name that were folded since the last step, [P] of weights; None where no
+        upload had one of another name. It can be taken once."""
+        return self._host.mean(name)
+
+    def fold(self, upload):
+        self._host.fold(upload)
+
+    def close_round(self):
+        self.weights = self.mean()
+
+
+class Method:
+    """A method. Subclasses name it, declare keys, and write client_round() and, if they like, `Server`.
+
+    round_barrier: the server needs the uploads of one broadcast together. one_job: a client's round is one training,
+    and as many bytes as the broadcast's weights go up: then results are computed while others are folded.
+    blind_clients: clients are not told their task. central_data: the server trains on training rows. defaults: keys of
+    other sections, as a dict. presets: {name: (meaning, dict of keys)}. parts: further functions and classes whose
+    source is the method's, too.
+    """
+
+    name = ""
+    summary = ""
+    round_barrier = False
+    one_job = False
+    blind_clients = False
+    central_data = False
+    defaults = {}
+    presets = {}
+    parts = ()
+    Server = AveragingServer
+
+    def prepare(self):
+        """Called once, before the run; `self.setup` is there. Afterwards the object is shared and does not change."""
+
+    def check(self):
+        """What is wrong with keys and setup, as (key, text)."""
+        return []
+
+    def client_round(self, ctx, broadcast):
+        """One round of one client: a pure function that yields jobs and returns an Upload."""
+        trained = yield ctx.train(start=broadcast.weights, loss=cross_entropy())
+        return _engine.Upload(trained.weights, rows=trained.rows)
+
+    def unflatten(self, weights):
+        """{name: view} of flat weights [P], as the net's layout has them."""
+        return {name: weights[offset:offset + size].view(shape) if len(shape) else weights[offset:offset + size]
+                for name, shape, offset, size, _, _ in self.setup.parameters}
+
+    # What the engine calls.
+
+    @classmethod
+    def _keys(cls):
+        found = {}
+        for base in reversed(cls.__mro__):
+            found.update({name: value for name, value in vars(base).items() if isinstance(value, key)})
+        return [(k.name, k.default, k.low, k.high, k.choices, k.help) for k in found.values()]
+
+    @classmethod
+    def _source_digest(cls):
+        classes = [base for base in cls.__mro__ if base.__module__ != __name__ and base is not object]
+        server = [base for base in cls.Server.__mro__ if base.__module__ != __name__ and base is not object]
+        return digest_of_source(*classes, *[base for base in server if base not in classes], *cls.parts)
+
+    @classmethod
+    def _defaults_toml(cls):
+        return toml_of(cls.defaults)
+
+    @classmethod
+    def _presets_toml(cls):
+        return [(name, meaning, toml_of(keys)) for name, (meaning, keys) in cls.presets.items()]
+
+    @classmethod
+    def _made(cls, values):
+        made = cls.__new__(cls)
+        vars(made).update(copy.deepcopy(values))
+        if cls.__init__ is not object.__init__:
+            made.__init__()
+        return made
+
+    def _made_server(self, host):
+        made = self.Server.__new__(self.Server)
+        vars(made)["_host"] = host
+        made.__init__(self)
+        return made
+
+    def _averages(self):
+        return issubclass(self.Server, AveragingServer)
+
+    def _freeze(self):
+        vars(self)["_frozen"] = True
+
+    def __setattr__(self, name, value):
+        if "_frozen" in vars(self):
+            raise AttributeError(f"self.{name} cannot be set in a round: one object is shared by all clients, whose "
+                                 "halves are pure; a client remembers by Upload(memory=...), the server by its own "
+                                 "attributes")
+        super().__setattr__(name, value)
+
+
+def toml_of(keys):
+    """Nested keys as TOML that the engine reads as a layer."""
+    return "".join(f"{name} = {value}\n" for name, value in flattened(keys))
+
+
+def host(methods):
+    """Makes classes known to scenarios of this process."""
+    for method in methods:
+        if not (inspect.isclass(method) and issubclass(method, Method)):
+            raise TypeError(f"methods: {method!r} is no class that derives from mneme.Method")
+        if not method.name or not isinstance(method.name, str):
+            raise TypeError(f"{method.__name__}.name is missing; expected the word that scenarios name it by")
+        if not method.summary:
+            method.summary = (inspect.getdoc(method) or "").split("\n")[0] if method.__doc__ else "A method in Python."
+        if any(k[0] in ("name", "preset", "weighting", "oracle", "source") for k in method._keys()):
+            raise TypeError(f"{method.__name__}: name, preset, weighting, oracle and source are keys of every method")
+        _engine._host(method)

@@ -1,0 +1,269 @@
+"""Runs: how one is begun, gone on with and read."""
+import json
+import os
+import subprocess
+import tempfile
+import warnings
+
+from mneme import _engine, _progress
+from mneme._errors import Interrupted, MnemeWarning, RunFailed, ScenarioError
+from mneme._methods import host
+from mneme._scenarios import opened
+
+PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "mneme")
+_engine._set_program(PROGRAM)
+LOOKS_PER_SECOND = 20
+
+
+class Run:
+    """What a run left behind in its folder."""
+
+    def __init__(self, folder):
+        self.folder = os.path.abspath(os.fspath(folder))
+        if not os.path.exists(os.path.join(self.folder, "scenario.toml")):
+            raise ScenarioError([(self.folder, "no run: there is no scenario.toml; mneme.runs(FOLDER) lists runs")])
+
+    def _path(self, *names):
+        return os.path.join(self.folder, *names)
+
+    @property
+    def summary(self):
+        """summary.json as a dict; empty where the run has never ended."""
+        if not os.path.exists(self._path("summary.json")):
+            return {}
+        with open(self._path("summary.json"), encoding="utf-8") as file:
+            return json.load(file)
+
+    @property
+    def digest(self):
+        """The run digest: equal ones are of equal runs, to the last bit of every model on the way."""
+        return self.summary.get("run_digest", "")
+
+    @property
+    def status(self):
+        """"done", "failed" or "interrupted"; "" where the run was killed."""
+        return self.summary.get("status", "")
+
+    @property
+    def records(self):
+        """The evaluations, a dict each, in their order."""
+        if not os.path.exists(self._path("metrics.jsonl")):
+            return []
+        with open(self._path("metrics.jsonl"), encoding="utf-8") as file:
+            return [json.loads(line) for line in file]
+
+    @property
+    def metrics(self):
+        """The evaluations: a pandas DataFrame where pandas is installed, else records."""
+        try:
+            import pandas
+        except ImportError:
+            return self.records
+        return pandas.DataFrame.from_records(self.records)
+
+    @property
+    def matrix(self):
+        """[T, T] accuracy in percent after task t on task s; NaN where there is none. An array where numpy is."""
+        with open(self._path("accuracy_matrix.csv"), encoding="utf-8") as file:
+            lines = [line.rstrip("\n").split(",")[1:] for line in file][1:]
+        rows = [[float(cell) if cell else float("nan") for cell in line] for line in lines]
+        try:
+            import numpy
+        except ImportError:
+            return rows
+        return numpy.array(rows, dtype=float)
+
+    def model(self, file="model.safetensors"):
+        """The final net, torch tensors by name, as a state_dict has them."""
+        from mneme._safetensors import read
+        return read(self._path(file))
+
+    def scenario(self):
+        """The resolved scenario as text: running it again gives the same digest."""
+        with open(self._path("scenario.toml"), encoding="utf-8") as file:
+            return file.read()
+
+    def report(self):
+        """Tables and figures as a page, which a notebook shows."""
+        return Report([self.folder])
+
+    def __repr__(self):
+        accuracy = self.summary.get("final_accuracy")
+        shown = f", final accuracy {accuracy:.2f} %" if isinstance(accuracy, float) else ""
+        return f"<mneme run {os.path.basename(self.folder)}: {self.status or 'not ended'}{shown}>"
+
+
+class Report:
+    """An HTML page of runs: `str()` is the page, and a notebook shows it."""
+
+    def __init__(self, folders):
+        with tempfile.TemporaryDirectory(prefix="mneme-") as folder:
+            page = os.path.join(folder, "report.html")
+            called("report", *folders, "-o", page)
+            with open(page, encoding="utf-8") as file:
+                self.html = file.read()
+
+    def __str__(self):
+        return self.html
+
+    def _repr_html_(self):
+        import html
+        return (f'<iframe srcdoc="{html.escape(self.html, quote=True)}" style="width: 100%; height: 40em; border: 0">'
+                "</iframe>")
+
+
+def called(*words):
+    """What the program printed; what it complains of is a ScenarioError or RunFailed."""
+    done = subprocess.run([PROGRAM, *map(os.fspath, words)], capture_output=True, text=True, check=False)
+    if done.returncode == 2:
+        raise ScenarioError(split_finding(line) for line in done.stderr.splitlines() if line)
+    if done.returncode != 0:
+        raise RunFailed(done.stderr.strip() or f"the program ended with {done.returncode}")
+    return done.stdout
+
+
+def split_finding(line):
+    where, mark, text = line.partition(": error: ")
+    return (where, text) if mark else ("", line.removeprefix("error: "))
+
+
+def warn_of(found):
+    for where, text in found:
+        warnings.warn(f"{where}: {text}" if where else text, MnemeWarning, stacklevel=4)
+
+
+def watch(handle, on_evaluation, progress):
+    """Waits for the run, tells of evaluations, and passes Ctrl-C and what a callback throws on to it."""
+    stopped = None
+    warned = over = False
+    while not over:
+        try:
+            over = handle.wait(1.0 / LOOKS_PER_SECOND)
+            if stopped:
+                continue
+            if not warned and handle.pace()[4]:
+                warned = True
+                warn_of(handle.warnings())
+            for text in handle.evaluations():
+                record = json.loads(text)
+                progress.evaluated(record)
+                if on_evaluation:
+                    on_evaluation(record)
+            progress.moved(handle.pace())
+        except BaseException as error:  # KeyboardInterrupt, too; the run ends in order first
+            stopped = stopped or error
+            handle.interrupt()
+    return stopped
+
+
+def performed(handle, on_evaluation, progress, folder=""):
+    """The Run, once the handle's has ended well."""
+    stopped = watch(handle, on_evaluation, progress)
+    if handle.findings():
+        raise ScenarioError(handle.findings())
+    ended = handle.summary()
+    if ended is None:
+        return Run(folder)  # it was done already
+    status, error, folder, resume_from = ended
+    cause = _engine._take_error()
+    if isinstance(stopped, KeyboardInterrupt) and status != "done":
+        raise Interrupted(resume_from or folder) from None
+    if stopped:
+        raise stopped
+    if status == "failed":
+        raise RunFailed(error, folder, resume_from) from cause
+    if status == "interrupted":
+        raise Interrupted(resume_from or folder)
+    return Run(folder)
+
+
+def progress_for(quiet):
+    if quiet or not _progress.in_notebook():
+        return _progress.Nothing()
+    return _progress.NotebookLine()
+
+
+def run(scenario, overrides={}, *, data=None, partition=None, methods=[], threads=0, out=None, on_evaluation=None,
+        trace=False, quiet=False):
+    """Runs a scenario in this process and returns its Run.
+
+    scenario: a path, a dict of the same keys, or a dict with "extends"; overrides: a dict, which wins over it.
+    data: a mneme.Data in place of [data]; partition: [rows] client of each training row, or a function of (labels,
+    clients, seed) that returns it. methods: classes of Python that the scenario may name. threads: 0 is one per core.
+    out: the folder of the run, which must not exist. on_evaluation: called with each record; what it throws ends the
+    run in order. Ctrl-C does the same; resume() goes on.
+    Throws ScenarioError before anything is written, RunFailed after.
+    """
+    host(methods)
+    merged = dict(overrides)
+    if data is not None or partition is not None:
+        from mneme._data import described
+        merged.update(described(scenario, data, partition, merged))
+    with opened(scenario, merged) as (file, settings, name):
+        handle = _engine._RunHandle(file, False, settings, os.fspath(out) if out else "", name, threads,
+                                    not quiet and _progress.on_terminal(), trace)
+        return performed(handle, on_evaluation, progress_for(quiet))
+
+
+def resume(folder, *, methods=[], threads=0, on_evaluation=None, quiet=False):
+    """Goes on with a run that was interrupted, killed or failed, and returns its Run: the digest is that of a run
+    without an interruption. `methods` are the same classes, with the same source."""
+    host(methods)
+    folder = os.fspath(getattr(folder, "folder", folder))
+    handle = _engine._RunHandle(folder, True, [], "", "", threads, not quiet and _progress.on_terminal(), False)
+    return performed(handle, on_evaluation, progress_for(quiet), folder)
+
+
+def validate(scenario, overrides={}, *, methods=[], data=True):
+    """Checks a scenario, and its data unless `data` is False. Returns its warnings as (where, text); throws
+    ScenarioError with all that is wrong."""
+    host(methods)
+    with opened(scenario, overrides) as (file, settings, _):
+        wrong, doubtful, _, _ = _engine._check(file, settings, data)
+    if wrong:
+        raise ScenarioError(wrong)
+    return doubtful
+
+
+def schema(methods=[]):
+    """The JSON schema of scenarios, as a dict; with these methods of Python."""
+    host(methods)
+    return json.loads(_engine._schema())
+
+
+def load(folder):
+    """The run in a folder."""
+    return Run(folder)
+
+
+def runs(folder="runs"):
+    """All runs below a folder, by path."""
+    found = []
+    for path, folders, names in os.walk(os.fspath(folder)):
+        folders.sort()
+        if "scenario.toml" in names:
+            found.append(Run(path))
+            folders.clear()
+    return found
+
+
+def compare(folders, *, by=(), metric=(), baseline="", where=(), columns=""):
+    """The table of `mneme compare`: means over seeds, intervals and differences. A DataFrame where pandas is installed,
+    else a list of dicts."""
+    import csv
+    import io
+    listed = [folders] if isinstance(folders, (str, os.PathLike, Run)) else list(folders)
+    words = ["compare", *[os.fspath(getattr(folder, "folder", folder)) for folder in listed], "--format", "csv"]
+    for option, values in (("--by", by), ("--metric", metric)):
+        values = [values] if isinstance(values, str) else list(values)
+        words += [option, ",".join(values)] if values else []
+    words += ["--columns", columns] if columns else []
+    words += ["--baseline", baseline] if baseline else []
+    for condition in [where] if isinstance(where, str) else where:
+        words += ["--where", condition]
+    text = called(*words)
+    try:
+        import pandas
+    except ImportError:
+        return list(csv.DictReader(io.StringIO(text)))
+    return pandas.read_csv(io.StringIO(text))

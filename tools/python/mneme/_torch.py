@@ -1,0 +1,8 @@
+"""Loads torch before the engine, which shares its LibTorch, and refuses another one than the engine was built for."""
+import torch
+
+NEEDED = "2.11"
+
+if ".".join(torch.__version__.split(".")[:2]) != NEEDED:
+    raise ImportError(f"this mneme was built for torch {NEEDED}, and torch {torch.__version__} is installed; their "
+                      f"libraries differ: pip install 'torch=={NEEDED}.*'")
