@@ -107,7 +107,7 @@ class Devices(unittest.TestCase):
 
     def test_a_round_that_waits_for_a_link_whose_trace_has_ended_fails_in_words(self):
         self.write("links.csv", "client,from,to,uplink_mbit,downlink_mbit\n" +
-                   "".join(f"{client},0,0.1,1,1\n" for client in range(6)))
+                   "".join(f"{client},0,0.01,1,1\n" for client in range(6)))
         done, _ = self.run_with("ended", 'link_file = "links.csv"\nlatency = "0 s"\n')
         self.assertEqual(done.returncode, 1)
         self.assertIn("a trace of devices.link_file may have ended", done.stderr)
