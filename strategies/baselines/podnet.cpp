@@ -50,7 +50,7 @@ public:
     table.number("spatial", with_.spatial, {.low = 0.0}, "Weight of the distillation of pooled maps.");
     proxy_keys(table);
     memory_keys(table);
-    readout_keys(table, class_readout::argmax);
+    readout_keys(table);
   }
   std::vector<preset> presets() const override {
     const std::string training = "[training]\nepochs = 20\nbatch = 128\nlearning_rate = 0.1\nschedule = \"cosine\"\n"

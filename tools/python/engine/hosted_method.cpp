@@ -20,7 +20,7 @@ std::string text_attribute(nb::handle type, const char* name) { return nb::cast<
 
 } // namespace
 
-hosted_method::hosted_method(nb::object type) : type_(std::move(type)) {
+hosted_method::hosted_method(nb::object type) : type_(std::move(type)), name_(text_attribute(type_, "name")) {
   source_digest_ = nb::cast<std::string>(type_.attr("_source_digest")());
   source_ = source_digest_;
   needs_.round_barrier = nb::cast<bool>(type_.attr("round_barrier"));
@@ -94,7 +94,7 @@ diagnostics hosted_method::check(const method_setup& setup) const {
   if (source_ != source_digest_)
     return {{"strategy.source", fmt::format("this run was begun with another source of the method '{}': its digest was "
                                             "{} and is {}; take the same source, or run the scenario again",
-                                            text_attribute(type_, "name"), source_, source_digest_)}};
+                                            name_, source_, source_digest_)}};
   if (setup.net->classes() == 0)
     return {{"model.name", fmt::format("'{}' has no head, so there is nothing to train; every other model has one",
                                        setup.net->identity())}};
@@ -141,7 +141,8 @@ nb::object hosted_method::view_of(const broadcast& in) const {
 }
 
 task<client_result> hosted_method::client_round(client_context& ctx, const broadcast& in) const {
-  hosted_round round(*this, ctx, in);
+  hosted_round round(*this, ctx);
+  round.begin(in);
   while (!round.is_over()) {
     auto asked = ctx.run_all(round.take_stage());
     auto results = co_await asked;
