@@ -3,6 +3,7 @@
 #include "runtime/base/atomic_file.hpp"
 #include "runtime/base/digest.hpp"
 #include "runtime/base/printable.hpp"
+#include "runtime/data/data_content.hpp"
 #include "runtime/data/data_sources.hpp"
 #include "runtime/data/task_stream.hpp"
 #include "runtime/method/strategy.hpp"
@@ -67,11 +68,13 @@ fs::path folder_of_nets() {
   return (home ? fs::path(home) / ".cache" / "mneme" : fs::temp_directory_path() / "mneme") / "backbones";
 }
 
-/// What decides the bits of the net besides the machine: the scenario, where its data lie, and the program.
-std::string name_of_net(const scenario& trained) {
-  auto text = scenario_digest(trained) + " " MNEME_VERSION " " + trained.worker.device;
-  for (const auto& root : data_roots(trained.data))
-    text += " " + root.string();
+/// What decides the bits of the net besides the machine: the scenario, its rows, and the program.
+expected<std::string> name_of_net(const scenario& trained) {
+  const auto rows = load_data(trained.data, static_cast<std::uint64_t>(trained.seed));
+  if (!rows)
+    return tl::unexpected(rows.error());
+  const auto text =
+      scenario_digest(trained) + " " MNEME_VERSION " " + trained.worker.device + " " + hex_text(data_content(*rows));
   return hex_text(digest_of(std::as_bytes(std::span(text))));
 }
 
@@ -139,8 +142,11 @@ expected<trained_net> trained_backbone(const scenario& settings, const run_optio
   const auto trained = scenario_of(settings);
   if (!trained)
     return tl::unexpected(trained.error());
+  const auto named = name_of_net(*trained);
+  if (!named)
+    return tl::unexpected(named.error());
+  const auto& name = *named;
   const auto folder = folder_of_nets();
-  const auto name = name_of_net(*trained);
   trained_net made{.weights = folder / (name + ".safetensors")};
   if (is_kept(made.weights))
     return made;

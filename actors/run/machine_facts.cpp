@@ -35,7 +35,7 @@ std::string first_line(const std::string& text) {
 }
 
 /// Cores that the process may use: fewer than the machine has under taskset and in containers.
-int allowed_cores() {
+int usable_cores() {
   cpu_set_t cores;
   CPU_ZERO(&cores);
   return ::sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 0;
@@ -67,7 +67,7 @@ machine_facts processor_facts() {
   const auto model = value_in("/proc/cpuinfo", "model name");
   return {{"processor", model.empty() ? "unknown" : model},
           {"cores",
-           fmt::format("{}, of which this process may use {}", std::thread::hardware_concurrency(), allowed_cores())},
+           fmt::format("{}, of which this process may use {}", std::thread::hardware_concurrency(), usable_cores())},
           {"mneme's kernels", name_of(kernels::machine_level())},
           {"ATen's kernels", at::get_cpu_capability()},
           {"variables that choose kernels",

@@ -81,9 +81,11 @@ open_file own_part(const std::filesystem::path& path) {
       ;
     if (!is_named(part)) // the writer before has renamed it
       continue;
-    if (::ftruncate(part.descriptor(), 0) != 0)
-      fail("write", name, errno);
-    return part;
+    if (::ftruncate(part.descriptor(), 0) == 0)
+      return part;
+    const int error = errno;
+    ::unlink(name.c_str()); // an empty part would lie there for ever
+    fail("write", name, error);
   }
 }
 

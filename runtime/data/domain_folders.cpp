@@ -7,7 +7,7 @@ namespace {
 
 using std::filesystem::path;
 
-constexpr std::size_t diagnostics_max = 20;
+constexpr std::size_t folder_diagnostics_max = 20;
 
 struct split_pictures {
   std::vector<photograph> train{}, test{};
@@ -20,7 +20,7 @@ expected<split_pictures> listed(const std::vector<picture_folder>& folders, bool
   for (const auto& [folder, label, domain] : folders) {
     const auto files = pictures_in(folder);
     if (!files) {
-      if (wrong.size() < diagnostics_max)
+      if (wrong.size() < folder_diagnostics_max)
         wrong.push_back(files.error().front());
       continue;
     }

@@ -24,7 +24,7 @@ bool ends_with_one_of(const path& file, std::initializer_list<std::string_view> 
   return std::find(endings.begin(), endings.end(), ending) != endings.end();
 }
 
-expected<folder_content> content_of(const path& folder) {
+expected<folder_content> folder_content_of(const path& folder) {
   folder_content content;
   std::error_code error;
   for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
@@ -88,7 +88,7 @@ public:
 
 private:
   std::optional<folder_content> looked_into(const path& folder) {
-    auto content = content_of(folder);
+    auto content = folder_content_of(folder);
     if (content)
       return std::move(*content);
     append(wrong, content.error());

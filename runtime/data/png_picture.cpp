@@ -8,12 +8,12 @@ namespace mneme {
 namespace {
 
 /// libpng's own simple interface, which ends no program and needs no jumps.
-class decoder {
+class png_decoder {
 public:
-  decoder() { image_.version = PNG_IMAGE_VERSION; }
-  decoder(const decoder&) = delete;
-  decoder& operator=(const decoder&) = delete;
-  ~decoder() { png_image_free(&image_); }
+  png_decoder() { image_.version = PNG_IMAGE_VERSION; }
+  png_decoder(const png_decoder&) = delete;
+  png_decoder& operator=(const png_decoder&) = delete;
+  ~png_decoder() { png_image_free(&image_); }
 
   /// Reads the header.
   [[nodiscard]] bool start(const std::vector<std::uint8_t>& bytes) {
@@ -43,7 +43,7 @@ expected<at::Tensor> read_png(const std::filesystem::path& file, std::int64_t pi
   const auto damaged = [&](std::string_view why) {
     return failed(file.string(), fmt::format("is no whole PNG file ({}): is it damaged? Write or fetch it again", why));
   };
-  decoder image;
+  png_decoder image;
   if (!image.start(*bytes))
     return damaged(image.why());
   const auto height = image.height(), width = image.width();

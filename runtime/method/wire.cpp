@@ -7,7 +7,7 @@ namespace {
 // P weights of a net.
 
 /// Bytes of a float32 element on the link.
-std::int64_t float_bytes(wire_format format) {
+std::int64_t bytes_of_float(wire_format format) {
   switch (format) {
   case wire_format::fp32:
     return 4;
@@ -28,8 +28,8 @@ at::Tensor through_int8(const at::Tensor& values) {
     return values;
   const auto [least, most] = values.aminmax(); // NaN if there is any
   const auto scale = least.neg().maximum(most).div(127.0);
-  const auto step = scale.masked_fill(scale.eq(0.0), 1.0); // all zero, or too small for a step
-  return values.div(step).round_().clamp_(-127.0, 127.0).mul_(scale);     // at::round is to even
+  const auto step = scale.masked_fill(scale.eq(0.0), 1.0);            // all zero, or too small for a step
+  return values.div(step).round_().clamp_(-127.0, 127.0).mul_(scale); // at::round is to even
 }
 
 /// Where in a net of these parameters `size` flat weights begin that are the first of them, or the last.
@@ -78,7 +78,7 @@ std::int64_t wire_bytes(const tensor_map* tensors, wire_format format) {
   std::int64_t sum = 0;
   if (tensors)
     for (const auto& [name, value] : *tensors)
-      sum += value.scalar_type() == at::kFloat ? value.numel() * float_bytes(format)
+      sum += value.scalar_type() == at::kFloat ? value.numel() * bytes_of_float(format)
                                                : static_cast<std::int64_t>(value.nbytes());
   return sum;
 }

@@ -9,7 +9,7 @@ namespace mneme {
 namespace {
 
 /// Model k's part of `whole` [K, B, floats of an image] as LibTorch takes images: [B, channels, height, width].
-at::Tensor images_of(const at::Tensor& whole, std::int64_t k, const image_shape& image) {
+at::Tensor images_of_model(const at::Tensor& whole, std::int64_t k, const image_shape& image) {
   return whole[k].view({whole.size(1), image.height, image.width, image.channels}).permute({0, 3, 1, 2});
 }
 
@@ -35,7 +35,7 @@ at::Tensor composite_convolution::applied(const at::Tensor& images, const at::Te
 void composite_convolution::forward(const layer_pass& pass, const at::Tensor& from, at::Tensor& into) const {
   for (std::int64_t k = 0; k < pass.models; ++k) {
     const auto bias = biased() ? pass.weights_row(k).narrow(0, bias_offset, out.channels) : at::Tensor{};
-    images_of(into, k, out).copy_(applied(images_of(from, k, in), filters_of(pass, k), bias));
+    images_of_model(into, k, out).copy_(applied(images_of_model(from, k, in), filters_of(pass, k), bias));
   }
   if (after == activation::relu)
     at::relu_(into);
@@ -47,13 +47,13 @@ void composite_convolution::backward(const layer_pass& pass, const layer::backwa
     data.d_out.masked_fill_(data.out <= 0, 0);
   for (std::int64_t k = 0; k < pass.models; ++k) {
     const auto [d_in, d_filters, d_bias] = at::convolution_backward(
-        images_of(data.d_out, k, out), images_of(data.in, k, in), filters_of(pass, k),
+        images_of_model(data.d_out, k, out), images_of_model(data.in, k, in), filters_of(pass, k),
         at::OptionalIntArrayRef({out.channels}), {stride, stride}, {padding, padding}, {1, 1}, transposed,
         {further_px, further_px}, 1, {data.d_in != nullptr, !data.fixed, biased() && !data.fixed});
     if (data.d_in && data.add)
-      images_of(*data.d_in, k, in).add_(d_in);
+      images_of_model(*data.d_in, k, in).add_(d_in);
     else if (data.d_in)
-      images_of(*data.d_in, k, in).copy_(d_in);
+      images_of_model(*data.d_in, k, in).copy_(d_in);
     if (data.fixed)
       continue;
     write_gradient(sink, k, weight_offset, d_filters.permute({2, 3, 1, 0}).contiguous());
@@ -69,7 +69,7 @@ at::Tensor composite_convolution::function(const function_pass& pass, const at::
   for (std::int64_t k = 0; k < pass.models; ++k) { // copies: each model's operands begin at a line
     const auto row = filters.size(0) == 1 ? 0 : k;
     const auto own = filters.select(0, row).permute({3, 2, 0, 1}).clone(at::MemoryFormat::Contiguous);
-    const auto images = images_of(from.contiguous(), k, in).clone(at::MemoryFormat::Contiguous);
+    const auto images = images_of_model(from.contiguous(), k, in).clone(at::MemoryFormat::Contiguous);
     const auto y = applied(images, own, biased() ? bias.select(0, row).clone() : at::Tensor{});
     results.push_back(y.permute({0, 2, 3, 1}).flatten(1));
   }

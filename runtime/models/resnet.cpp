@@ -138,6 +138,7 @@ public:
     table.choice(
         "last_relu", last_relu_, {{"auto", last_relu::automatic}, {"on", last_relu::on}, {"off", last_relu::off}},
         "The ReLU behind the last block: without it features may be negative; \"auto\": as the method has it.");
+    table.added_later();
     head_keys(table);
   }
 

@@ -1,5 +1,7 @@
 #include "runtime/base/digest.hpp"
 #include "runtime/data/data_sources.hpp"
+#include "runtime/method/strategy.hpp"
+#include "runtime/models/model.hpp"
 #include "runtime/options/unit_text.hpp"
 #include "runtime/scenario/read.hpp"
 #include "runtime/scenario/sections.hpp"
@@ -48,18 +50,20 @@ std::string profiles_text(const devices_section& devices) {
   return in_brackets(word_list(parts));
 }
 
-/// True for keys that came later than scenarios which do without them.
-bool is_left_out(const std::string& section, const key& option) {
-  static const std::map<std::string, std::string> defaults = [] {
-    std::map<std::string, std::string> texts;
-    scenario usual;
-    for (const auto& group : sections_of(usual))
-      for (const auto& key : group.keys.all())
-        texts[group.name + "." + key.name] = current_text(key);
-    return texts;
-  }();
-  const auto usual = option.is_later ? defaults.find(section + "." + option.name) : defaults.end();
-  return usual != defaults.end() && usual->second == current_text(option);
+/// The default of every key, "section.key", those of the scenario's own method and model among them.
+std::map<std::string, std::string> default_texts(const scenario& settings) {
+  scenario usual;
+  for (const auto& entry : strategies())
+    if (entry.name == settings.strategy.name)
+      usual.strategy.method = entry.make();
+  for (const auto& entry : models())
+    if (entry.name == settings.model.name)
+      usual.model.kind = entry.make();
+  std::map<std::string, std::string> texts;
+  for (const auto& group : sections_of(usual))
+    for (const auto& key : group.keys.all())
+      texts[group.name + "." + key.name] = current_text(key);
+  return texts;
 }
 
 /// Own data count by what they hold, in place of the keys that say where they lie.
@@ -71,8 +75,6 @@ std::string digested_place(const data_section& data, const std::string& name) {
 }
 
 std::string digested_text(const scenario& settings, const std::string& section, const key& option) {
-  if (is_left_out(section, option))
-    return {};
   if (section == "devices" && option.name == "profiles")
     return profiles_text(settings.devices);
   if (section == "model" && option.name == "backbone")
@@ -93,7 +95,11 @@ std::string resolved_text(const scenario& settings) {
 }
 
 std::string scenario_digest(const scenario& settings) {
+  const auto defaults = default_texts(settings);
   const auto text = written(settings, [&](const std::string& section, const key& option) {
+    const auto usual = option.is_later ? defaults.find(section + "." + option.name) : defaults.end();
+    if (usual != defaults.end() && usual->second == current_text(option))
+      return std::string{};
     return digested_text(settings, section, option);
   });
   return hex_text(digest_of(std::as_bytes(std::span(text))));

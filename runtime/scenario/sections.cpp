@@ -107,6 +107,7 @@ section_keys strategy_keys(scenario& of_run) {
   });
   keys.number("keep_share", to.keep_share, {.low = 0.0, .high = 1.0},
               "Averaging methods: share of the old model in the new one, s w_old + (1 - s) mean of the uploads.");
+  keys.added_later();
   keys.read_if(of_run.rounds.mode == round_mode::sync, "only rounds.mode = \"sync\"");
   keys.flag("oracle", to.oracle, "The method is told of task transitions.");
   if (to.method)

@@ -36,7 +36,7 @@ std::string index_text(const at::Tensor& tensor, std::int64_t flat) {
 }
 
 /// The value in full, and the bytes that hold it: two floats may print alike.
-std::string value_text(const at::Tensor& tensor, std::int64_t flat) {
+std::string element_text(const at::Tensor& tensor, std::int64_t flat) {
   const auto* bytes = static_cast<const std::uint8_t*>(tensor.const_data_ptr()) + flat * tensor.element_size();
   std::string hex;
   for (auto i = tensor.element_size() - 1; i >= 0; --i)
@@ -53,7 +53,7 @@ void compare(differing_tensor& place, const at::Tensor& a, const at::Tensor& b) 
   const auto* right = static_cast<const std::uint8_t*>(b.const_data_ptr());
   for (std::int64_t i = 0; i < a.numel(); ++i, left += width, right += width)
     if (std::memcmp(left, right, width) != 0 && place.elements++ == 0)
-      place.element = differing_value{index_text(a, i), value_text(a, i), value_text(b, i)};
+      place.element = differing_value{index_text(a, i), element_text(a, i), element_text(b, i)};
 }
 
 } // namespace

@@ -33,7 +33,7 @@ expected<std::vector<round_line>> lines_of(const fs::path& file, std::size_t fie
   if (!text)
     return tl::unexpected(text.error());
   std::string_view lines_left = csv::without_mark(*text);
-  csv::next_line(lines_left); // the header
+  static_cast<void>(csv::next_line(lines_left)); // the header
   for (std::size_t number = 2; !lines_left.empty(); ++number) {
     const auto line = csv::next_line(lines_left);
     if (line.empty())

@@ -17,7 +17,7 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <numeric>
-namespace mneme {
+namespace mneme::afc_method {
 namespace {
 
 enum class measured_model : std::uint8_t { own, received };
@@ -138,7 +138,7 @@ public:
                  "The model whose gradients weigh channels: the client's own after its training, or the received one.");
     proxy_keys(table);
     memory_keys(table);
-    readout_keys(table, class_readout::argmax);
+    readout_keys(table);
   }
   std::vector<preset> presets() const override {
     const std::string training = "[training]\nepochs = 20\nbatch = 128\nlearning_rate = 0.1\nschedule = \"cosine\"\n"
@@ -271,4 +271,4 @@ const strategy_registration line{
      .make = []() -> std::unique_ptr<strategy> { return std::make_unique<afc>(); }}};
 
 } // namespace
-} // namespace mneme
+} // namespace mneme::afc_method

@@ -18,7 +18,7 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <map>
-namespace mneme {
+namespace mneme::bic_method {
 namespace {
 
 // Axes: B rows of a step, C classes seen, O of them old, h rows of a hold-out, T tasks.
@@ -372,4 +372,4 @@ const strategy_registration line{
      .make = []() -> std::unique_ptr<strategy> { return std::make_unique<bic>(); }}};
 
 } // namespace
-} // namespace mneme
+} // namespace mneme::bic_method

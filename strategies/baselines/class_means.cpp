@@ -4,7 +4,7 @@
 namespace mneme {
 namespace {
 
-constexpr std::int64_t rows_at_once = 128;
+constexpr std::int64_t class_rows_at_once = 128;
 constexpr double length_added = 1e-8;
 
 class feature_sums final : public looped_program {
@@ -25,8 +25,8 @@ protected:
     const auto weights = call.in.at(flat_weights).unsqueeze(0); // [1, P]
     const auto labels = call.labels();
     auto sums = at::zeros({classes_, net_->feature_width()}, weights.options());
-    for (std::int64_t first = 0; first < labels.numel(); first += rows_at_once) {
-      std::vector<std::int64_t> places(static_cast<std::size_t>(std::min(rows_at_once, labels.numel() - first)));
+    for (std::int64_t first = 0; first < labels.numel(); first += class_rows_at_once) {
+      std::vector<std::int64_t> places(static_cast<std::size_t>(std::min(class_rows_at_once, labels.numel() - first)));
       std::iota(places.begin(), places.end(), first);
       const auto images = call.images(places);
       auto directions = unit_features(weights, images);

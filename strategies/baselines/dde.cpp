@@ -17,7 +17,7 @@
 #include "strategies/baselines/rehearsal.hpp"
 #include <ATen/ATen.h>
 #include <fmt/format.h>
-namespace mneme {
+namespace mneme::dde_method {
 namespace {
 
 // Axes: n rows of a client, B of a step, C classes seen, D features.
@@ -284,4 +284,4 @@ const strategy_registration line{
      .make = []() -> std::unique_ptr<strategy> { return std::make_unique<dde>(); }}};
 
 } // namespace
-} // namespace mneme
+} // namespace mneme::dde_method

@@ -17,7 +17,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <map>
-namespace mneme {
+namespace mneme::er_method {
 namespace {
 
 // Axes: K models, B rows of a step.
@@ -164,4 +164,4 @@ const strategy_registration line{{.name = "er",
                                   .make = []() -> std::unique_ptr<strategy> { return std::make_unique<er>(); }}};
 
 } // namespace
-} // namespace mneme
+} // namespace mneme::er_method

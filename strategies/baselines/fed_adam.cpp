@@ -7,7 +7,7 @@
 // "flower"`. Where the server steps as uploads come, Delta is what its rule (FedBuff, FedAsync) would have moved. Ours:
 // running statistics are averaged only.
 #include "strategies/baselines/adaptive_server.hpp"
-namespace mneme {
+namespace mneme::fed_adam_method {
 namespace {
 
 class fed_adam final : public adaptive_method {
@@ -20,4 +20,4 @@ const strategy_registration line{{.name = "fed-adam",
                                   .make = []() -> std::unique_ptr<strategy> { return std::make_unique<fed_adam>(); }}};
 
 } // namespace
-} // namespace mneme
+} // namespace mneme::fed_adam_method

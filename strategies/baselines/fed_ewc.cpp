@@ -120,9 +120,11 @@ public:
     table.choice("fisher_over_tasks", with_.over_tasks, {{"blend", fisher_sum::blend}, {"add", fisher_sum::add}},
                  "How it is joined to that of tasks before: blended by the classes known, as in the public code, or "
                  "added.");
+    table.added_later();
     table.flag("fisher_moves_statistics", with_.moves_statistics,
                "repo_noop: after training, clients look at their rows once more in training mode, which moves running "
                "statistics, as in the public code.");
+    table.added_later();
     table.number("fisher_max", with_.fisher_max, {.low = 0.0}, "Upper bound of an element of the Fisher information.");
   }
   std::vector<preset> presets() const override {

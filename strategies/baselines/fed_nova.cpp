@@ -15,7 +15,7 @@
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros_like.h>
 #include <fmt/format.h>
-namespace mneme {
+namespace mneme::fed_nova_method {
 namespace {
 
 // Axes: P weights of the net.
@@ -187,4 +187,4 @@ const strategy_registration line{{.name = "fed-nova",
                                   .make = []() -> std::unique_ptr<strategy> { return std::make_unique<fed_nova>(); }}};
 
 } // namespace
-} // namespace mneme
+} // namespace mneme::fed_nova_method

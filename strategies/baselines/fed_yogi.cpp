@@ -6,7 +6,7 @@
 // Flower's public program begins with v = 0 and not tau^2: `preset = "flower"`. Where the server steps as uploads come,
 // Delta is what its rule (FedBuff, FedAsync) would have moved. Ours: running statistics are averaged only.
 #include "strategies/baselines/adaptive_server.hpp"
-namespace mneme {
+namespace mneme::fed_yogi_method {
 namespace {
 
 class fed_yogi final : public adaptive_method {
@@ -19,4 +19,4 @@ const strategy_registration line{{.name = "fed-yogi",
                                   .make = []() -> std::unique_ptr<strategy> { return std::make_unique<fed_yogi>(); }}};
 
 } // namespace
-} // namespace mneme
+} // namespace mneme::fed_yogi_method

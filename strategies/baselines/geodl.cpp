@@ -122,12 +122,13 @@ private:
 
 class geodl final : public rehearsing_method {
 public:
+  geodl() : rehearsing_method(class_readout::nearest_mean) {}
   void keys(key_table& table) override {
     table.number("weight", with_.weight, {.low = 0.0}, "Weight of the geodesic term; 0: replay with cross-entropy.");
     table.choice("form", with_.form, {{"cosine", geodesic_form::cosine}, {"difference", geodesic_form::difference}},
                  "The term: similarity along the flow, as the paper has it, or a squared distance in it.");
     memory_keys(table);
-    readout_keys(table, class_readout::nearest_mean);
+    readout_keys(table);
   }
   std::vector<preset> presets() const override {
     const std::string training = "[training]\nepochs = 20\nbatch = 128\nlearning_rate = 0.1\nschedule = \"step\"\n"

@@ -12,7 +12,7 @@
 #include <ATen/ops/one_hot.h>
 #include <ATen/ops/sigmoid.h>
 #include <fmt/format.h>
-namespace mneme {
+namespace mneme::icarl_method {
 namespace {
 
 enum class icarl_losses : std::uint8_t { sigmoid, softmax };
@@ -58,6 +58,7 @@ private:
 
 class icarl final : public rehearsing_method {
 public:
+  icarl() : rehearsing_method(class_readout::nearest_mean) {}
   void keys(key_table& table) override {
     table.choice("losses", with_.losses, {{"sigmoid", icarl_losses::sigmoid}, {"softmax", icarl_losses::softmax}},
                  "iCaRL's sigmoids, or the softmax losses of PyCIL's iCaRL.");
@@ -65,7 +66,7 @@ public:
                  "Weight of the distillation beside cross-entropy; losses = \"softmax\".");
     table.number("temperature", with_.temperature, {.low = 0.0, .open_low = true}, "T of that distillation.");
     memory_keys(table);
-    readout_keys(table, class_readout::nearest_mean);
+    readout_keys(table);
   }
   std::vector<preset> presets() const override {
     return {{.name = "paper",
@@ -112,4 +113,4 @@ const strategy_registration line{
      .make = []() -> std::unique_ptr<strategy> { return std::make_unique<icarl>(); }}};
 
 } // namespace
-} // namespace mneme
+} // namespace mneme::icarl_method

@@ -16,7 +16,7 @@
 #include <algorithm>
 #include <charconv>
 #include <fmt/format.h>
-namespace mneme {
+namespace mneme::moon_method {
 namespace {
 
 // Axes: B rows of a step, D features.
@@ -134,4 +134,4 @@ const strategy_registration line{{.name = "moon",
                                   .make = []() -> std::unique_ptr<strategy> { return std::make_unique<moon>(); }}};
 
 } // namespace
-} // namespace mneme
+} // namespace mneme::moon_method

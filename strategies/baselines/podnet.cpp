@@ -14,7 +14,7 @@
 #include <ATen/TensorOperators.h>
 #include <cmath>
 #include <fmt/format.h>
-namespace mneme {
+namespace mneme::podnet_method {
 namespace {
 
 struct options {
@@ -50,7 +50,7 @@ public:
     table.number("spatial", with_.spatial, {.low = 0.0}, "Weight of the distillation of pooled maps.");
     proxy_keys(table);
     memory_keys(table);
-    readout_keys(table, class_readout::argmax);
+    readout_keys(table);
   }
   std::vector<preset> presets() const override {
     const std::string training = "[training]\nepochs = 20\nbatch = 128\nlearning_rate = 0.1\nschedule = \"cosine\"\n"
@@ -91,4 +91,4 @@ const strategy_registration line{
      .make = []() -> std::unique_ptr<strategy> { return std::make_unique<podnet>(); }}};
 
 } // namespace
-} // namespace mneme
+} // namespace mneme::podnet_method

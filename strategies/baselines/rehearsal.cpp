@@ -53,8 +53,7 @@ void rehearsing_method::memory_keys(key_table& table) {
                "again; the same, and kept again (GLFC, LGA); the rows nearest to the class mean; or the first rows.");
 }
 
-void rehearsing_method::readout_keys(key_table& table, class_readout usual) {
-  with_.readout = usual;
+void rehearsing_method::readout_keys(key_table& table) {
   table.choice("readout", with_.readout, {{"nme", class_readout::nearest_mean}, {"argmax", class_readout::argmax}},
                "Answers after the last round of a task: the nearest mean of exemplars, or the largest logit, as in all "
                "other rounds.");

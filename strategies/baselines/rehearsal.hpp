@@ -51,6 +51,8 @@ struct rehearsal {
 
 class rehearsing_method : public averaging_method {
 public:
+  /// @param usual the method's own read-out
+  explicit rehearsing_method(class_readout usual = class_readout::argmax) { with_.readout = usual; }
   [[nodiscard]] method_needs needs() const override;
   [[nodiscard]] diagnostics check(const method_setup& setup) const override;
   void prepare(const method_setup& setup) override;
@@ -59,8 +61,8 @@ public:
 protected:
   /// Binds the keys that all of them have.
   void memory_keys(key_table& table);
-  /// Those of methods whose answers may be nearest means. @param usual the method's own read-out
-  void readout_keys(key_table& table, class_readout usual);
+  /// Those of methods whose answers may be nearest means.
+  void readout_keys(key_table& table);
   /// `with` its exemplars.
   [[nodiscard]] const rehearsal_options& memory() const { return with_; }
   [[nodiscard]] task_split split_of(const round_place& place) const;

@@ -18,7 +18,7 @@
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros_like.h>
 #include <fmt/format.h>
-namespace mneme {
+namespace mneme::scaffold_method {
 namespace {
 
 // Axes: P weights of the net.
@@ -279,4 +279,4 @@ const strategy_registration line{{.name = "scaffold",
                                   .make = []() -> std::unique_ptr<strategy> { return std::make_unique<scaffold>(); }}};
 
 } // namespace
-} // namespace mneme
+} // namespace mneme::scaffold_method

@@ -13,7 +13,7 @@
 #include <ATen/ops/cat.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-namespace mneme {
+namespace mneme::ss_il_method {
 namespace {
 
 struct options {
@@ -122,4 +122,4 @@ const strategy_registration line{
      .make = []() -> std::unique_ptr<strategy> { return std::make_unique<ss_il>(); }}};
 
 } // namespace
-} // namespace mneme
+} // namespace mneme::ss_il_method

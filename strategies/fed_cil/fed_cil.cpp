@@ -27,7 +27,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <limits>
-namespace mneme {
+namespace mneme::fed_cil_method {
 namespace {
 
 enum draws : std::uint32_t { net_draw = first_method_purpose + 81, game_draw };
@@ -397,4 +397,4 @@ const strategy_registration line{
      .make = []() -> std::unique_ptr<strategy> { return std::make_unique<fed_cil>(); }}};
 
 } // namespace
-} // namespace mneme
+} // namespace mneme::fed_cil_method

@@ -18,7 +18,7 @@
 #include "strategies/fedhaf/adjustment_losses.hpp"
 #include "strategies/shared/split_learning.hpp"
 #include <fmt/format.h>
-namespace mneme {
+namespace mneme::fedhaf_method {
 
 // -- the method's parts -----------------------------------------------------------------------------------------------
 
@@ -255,6 +255,7 @@ void fedhaf::keys(key_table& table) {
       {{"as-staged", one_stage_gradient::as_staged}, {"joint", one_stage_gradient::joint}},
       "ablation = \"stages\": the module learns from what stage 2 would give it, so that nothing but the stages "
       "changes, or from the sum of all losses (eq. 7), with KD and CE in every task.");
+  table.added_later();
 }
 
 std::vector<preset> fedhaf::presets() const {
@@ -274,4 +275,4 @@ const strategy_registration line{
      .make = []() -> std::unique_ptr<strategy> { return std::make_unique<fedhaf>(); }}};
 
 } // namespace
-} // namespace mneme
+} // namespace mneme::fedhaf_method

@@ -16,7 +16,7 @@
 #include <ATen/ops/empty.h>
 #include <algorithm>
 #include <fmt/format.h>
-namespace mneme {
+namespace mneme::central_rehearsal_method {
 namespace {
 
 // Axes: n rows of a task, m rows kept of it, F features of the encoder.
@@ -281,4 +281,4 @@ const strategy_registration line{
      .make = []() -> std::unique_ptr<strategy> { return std::make_unique<central_rehearsal>(); }}};
 
 } // namespace
-} // namespace mneme
+} // namespace mneme::central_rehearsal_method

@@ -15,7 +15,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <limits>
-namespace mneme {
+namespace mneme::fil_ver_method {
 namespace {
 
 // Axes: n rows of a client in a task, m rows it sends, D numbers of an embedding, F features: D, or 2 D of normals.
@@ -350,4 +350,4 @@ const strategy_registration line{
      .make = []() -> std::unique_ptr<strategy> { return std::make_unique<fil_ver>(); }}};
 
 } // namespace
-} // namespace mneme
+} // namespace mneme::fil_ver_method

@@ -17,7 +17,7 @@ at::Tensor by_channel(const at::Tensor& values) { return values.view({-1, 1, 1})
 /// Where both agree, they are to disagree: -mean of KL(teacher || student) over the batch.
 at::Tensor disagreement(const at::Tensor& logits, const at::Tensor& other) {
   const auto log_p = at::log_softmax(logits, 1);
-  const auto agree = (other.argmax(1) == logits.argmax(1)).to(at::kFloat);
+  const auto agree = (other.argmax(1) == logits.argmax(1)).to(logits.scalar_type());
   const auto divergence = (log_p.exp() * (log_p - at::log_softmax(other, 1))).sum(1);
   return -(divergence * agree).mean();
 }

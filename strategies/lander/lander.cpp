@@ -24,7 +24,7 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <limits>
-namespace mneme {
+namespace mneme::lander_method {
 namespace {
 
 // Axes: C classes of the run, E numbers of an anchor, P weights, N images of the pool.
@@ -374,4 +374,4 @@ const strategy_registration line{
      .make = []() -> std::unique_ptr<strategy> { return std::make_unique<lander>(); }}};
 
 } // namespace
-} // namespace mneme
+} // namespace mneme::lander_method

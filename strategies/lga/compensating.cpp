@@ -435,14 +435,18 @@ void compensating_method::shared_keys(key_table& table, compensating_options& to
                {{"pixels", prototype_perturbation::pixels}, {"latent", prototype_perturbation::latent}},
                "How prototypes are moved: by the binary cross-entropy of their pixels, as released, or by the "
                "cross-entropy behind noisy features, as printed.");
+  table.added_later();
   table.choice("old_clients", to.old_clients,
                {{"full", old_client_rows::full}, {"exemplars", old_client_rows::exemplars}},
                "What clients train on that stay at an old task: all its rows, as released, or exemplars, as printed.");
+  table.added_later();
   table.choice("regroup", to.regroup, {{"task", regrouping::task}, {"round", regrouping::round}},
                "When tasks.staying_share of the clients are drawn who rest on old classes: with each task, as "
                "released, or in each round, as printed; the latter have exemplars alone for that round.");
+  table.added_later();
   table.choice("pool", to.pool, {{"growing", cohort_pool::growing}, {"fixed", cohort_pool::fixed}},
                "Whether clients that come later are drawn into cohorts; in LGA's released program they are not.");
+  table.added_later();
 }
 
 } // namespace mneme

@@ -301,6 +301,7 @@ public:
                  "Noise on features, and its scale: as printed (eqs. 11, 12) or as released.");
     table.number("noise_scale", with_.proxy.noise_scale, {.low = 0.0},
                  "omega, the scale of the noise; 0: it is learnt, from reconstructions.");
+    table.added_later();
     table.flag("cbl", category_balanced_, "The labels' loss weighs rows; else it is plain.");
     table.flag("sdl", semantic_, "Distillation is semantic; else iCaRL's.");
     table.flag("psr", with_.proxy.reconstructs, "The proxy reconstructs prototypes; else any old model is taken.");

@@ -33,7 +33,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
-namespace mneme {
+namespace mneme::osi_fl_method {
 namespace {
 
 // Axes: K classes of an upload, E numbers of a condition, Z images of a client and class, N images of a task, P weights
@@ -297,11 +297,12 @@ std::int64_t osi_server::held_bytes(const labelled_images& fresh) const {
 }
 
 } // namespace
+} // namespace mneme::osi_fl_method
 
 // -- the global model (eqs. 11, 12, 16) -------------------------------------------------------------------------------
 
 /// J_t = mean loss over new images + sum over tasks before of that over E_i (eq. 16), as a weight for each row.
-std::vector<float> weights_by_task(std::int64_t fresh, std::span<const std::int64_t> retained) {
+std::vector<float> mneme::weights_by_task(std::int64_t fresh, std::span<const std::int64_t> retained) {
   std::vector<std::int64_t> sizes{fresh};
   sizes.insert(sizes.end(), retained.begin(), retained.end());
   std::erase(sizes, 0);
@@ -315,6 +316,7 @@ std::vector<float> weights_by_task(std::int64_t fresh, std::span<const std::int6
   return weights;
 }
 
+namespace mneme::osi_fl_method {
 namespace {
 
 /// Training on the new images alone (eq. 11), on all of every task, from the initial model (eq. 12), or on what is
@@ -374,12 +376,13 @@ task<void> osi_server::close_round(server_context& ctx, const round_place& place
 }
 
 } // namespace
+} // namespace mneme::osi_fl_method
 
 // -- what is retained (eqs. 13-15) ------------------------------------------------------------------------------------
 
 /// E_t,k = arg max of the summed scores over subsets of p images (eq. 14), and their union over the classes (eq. 15).
-std::vector<std::int64_t> retained_rows(std::span<const double> scores, std::span<const std::int64_t> labels,
-                                        std::int64_t count) {
+std::vector<std::int64_t> mneme::retained_rows(std::span<const double> scores, std::span<const std::int64_t> labels,
+                                               std::int64_t count) {
   MNEME_CHECK(scores.size() == labels.size(), scores.size(), labels.size());
   std::map<std::int64_t, std::vector<std::int64_t>> by_label;
   for (std::int64_t row = 0; row < std::ssize(labels); ++row)
@@ -395,6 +398,7 @@ std::vector<std::int64_t> retained_rows(std::span<const double> scores, std::spa
   return chosen;
 }
 
+namespace mneme::osi_fl_method {
 namespace {
 
 /// Cross-entropy of each row over the open classes.
@@ -491,4 +495,4 @@ const strategy_registration line{
      .make = []() -> std::unique_ptr<strategy> { return std::make_unique<osi_fl>(); }}};
 
 } // namespace
-} // namespace mneme
+} // namespace mneme::osi_fl_method

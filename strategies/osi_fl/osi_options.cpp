@@ -65,17 +65,21 @@ void osi_options::keys(key_table& table) {
                "osi-fl: the model that judges them: the one before the task was learnt, or after.");
   table.choice("score_view", view, {{"plain", score_view::plain}, {"augmented", score_view::augmented}},
                "osi-fl: how it is shown them: as they are, or one view each under training.augment, as released.");
+  table.added_later();
   table.choice("loss_classes", classes, {{"opened", loss_classes::opened}, {"all", loss_classes::all}},
                "Classes that the loss covers: those of tasks opened so far, or all of the run, as released.");
+  table.added_later();
   table.choice(
       "frozen_norm", norm, {{"running", frozen_norm::running}, {"batch", frozen_norm::batch}},
       "model.trainable = \"head\": batch norms of the frozen net use their running statistics, or those of the "
       "step, which move the running ones, as released.");
+  table.added_later();
   table.choice("replay", weighs_tasks, {{"eq16", true}, {"concat", false}},
                "Whether each earlier task weighs as much as the new one, or each image as much as any other.");
   table.choice("penalty", penalty, {{"sum", change_penalty::sum}, {"tensor-means", change_penalty::tensor_means}},
                "oscar-r: lambda / 2 |w - w_(t-1)|^2, or lambda times the sum over tensors of the mean squared change, "
                "which leaves the first task free, as released.");
+  table.added_later();
   table.number("lambda", lambda, {.low = 0.0}, "oscar-r: weight of the penalty on changes of the model.");
   table.integer("images", generator.sampling.images, {.low = 1, .high = 100'000},
                 "Images made for each client and class.");

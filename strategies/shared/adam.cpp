@@ -11,13 +11,13 @@ adam::adam(at::Tensor weights)
     : weights_(std::move(weights)), first_(at::zeros_like(weights_)), second_(at::zeros_like(weights_)) {}
 
 at::Tensor adam::by_row(double (*value)(double, double), double beta) const {
-  std::vector<float> values;
+  std::vector<double> values;
   for (const auto steps : steps_)
-    values.push_back(static_cast<float>(value(beta, static_cast<double>(steps))));
+    values.push_back(value(beta, static_cast<double>(steps)));
   std::vector<std::int64_t> sizes(static_cast<std::size_t>(weights_.dim()), 1);
   if (values.size() > 1)
     sizes.front() = std::ssize(values);
-  return at::tensor(values, at::kFloat).to(weights_.device()).view(sizes);
+  return at::tensor(values, at::kDouble).to(weights_.options()).view(sizes);
 }
 
 void adam::step(const at::Tensor& gradient, const adam_rates& with) {

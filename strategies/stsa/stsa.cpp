@@ -21,7 +21,7 @@
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/zeros.h>
 #include <algorithm>
-namespace mneme {
+namespace mneme::stsa_method {
 namespace {
 
 // Axes: D features of the net, M of its random features, C classes, c classes of a task, P dummy parts of a client.
@@ -446,4 +446,4 @@ const strategy_registration line{
      .make = []() -> std::unique_ptr<strategy> { return std::make_unique<stsa>(); }}};
 
 } // namespace
-} // namespace mneme
+} // namespace mneme::stsa_method

@@ -39,10 +39,14 @@ public:
   /// Weights: their projection and their length, both within `bound` of the length.
   void weights(const std::string& where, const std::string& name, const at::Tensor& ours,
                const nlohmann::json& official, double bound = 1e-5) {
-    INFO(name_ << ", " << where);
-    check_summary(name, ours, official, bound);
-    const double theirs = official[1].get<double>(), length = ours.to(at::kDouble).norm().item<double>();
-    note(where, theirs, length, std::abs(length - theirs) / std::max(theirs, 1e-12));
+    const auto flat = ours.to(at::kDouble).flatten().contiguous();
+    const auto direction = at::tensor(formula(name + ".direction", flat.numel()), at::kDouble);
+    const double theirs = official[1].get<double>(), length = flat.norm().item<double>();
+    const double aside = std::abs(flat.dot(direction).item<double>() - official[0].get<double>());
+    const double apart = std::max(aside, std::abs(length - theirs)) / std::max(theirs, 1e-12);
+    INFO(name_ << ", " << where << ": length " << length << ", expected " << official.dump());
+    CHECK(apart <= bound);
+    note(where, theirs, length, apart);
   }
   void equal(const std::string& where, const nlohmann::json& official, const nlohmann::json& ours) {
     INFO(name_ << ", " << where);

@@ -87,7 +87,7 @@ class BuildErrors(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("unknown target 'nothing'", done.stderr)
 
-    def test_a_file_whose_line_has_its_own_name_is_compiled_with_others(self):
+    def test_a_file_whose_line_or_namespace_has_its_own_name_is_compiled_with_others(self):
         self.write("CMakeLists.txt", CMAKE + "mneme_unity(small)\n")
         self.write("method.cpp", LINE.replace(" line{", " method_line{"))
         self.built()
@@ -98,6 +98,10 @@ class BuildErrors(unittest.TestCase):
         self.built()
         with open(unity, encoding="utf-8") as file:
             self.assertNotIn("method.cpp", file.read())
+        self.write("method.cpp", "namespace mneme::small_method {\n" + LINE + "}\n")
+        self.built()
+        with open(unity, encoding="utf-8") as file:
+            self.assertIn("method.cpp", file.read())
 
 
 STEP = """. "$1"

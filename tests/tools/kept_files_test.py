@@ -203,6 +203,28 @@ class KeptFiles(unittest.TestCase):
         self.assertIn("3 runs done, 0 failed", again.stdout, again.stderr)
         self.assertIn("3 runs, 2 of them done before", again.stdout)
 
+    def test_a_backbone_is_trained_again_where_its_data_have_changed(self):
+        write_grey(self.path("data"), "mnist", 10, 28, 8, 4)
+        shared = f'[data]\n{self.data()}\n[model]\nname = "mlp"\nhidden = [8, 6]\n'
+        self.write("backbone.toml", shared + '[tasks]\nkind = "single"\nclasses = 6\n[clients]\ncount = 1\n[rounds]\n'
+                                             'per_task = 1\n[strategy]\nname = "fedavg"\n')
+        scenario = self.write("learning.toml",
+                              shared + 'backbone = "backbone.toml"\n[tasks]\ncount = 2\nclasses = 4\nclass_order = '
+                                       '[6, 7, 8, 9, 0, 1, 2, 3, 4, 5]\n[clients]\ncount = 2\n[rounds]\nper_task = 1\n'
+                                       '[strategy]\nname = "split-fedavg"\nadjustment_hidden = [8, 8]\n')
+        own_cache = {**os.environ, "MNEME_CACHE": self.path("cache")}
+        for turn, nets in ((1, 1), (2, 1), (3, 2)):
+            if turn == 3:
+                images = self.path("data", "mnist", "train-images-idx3-ubyte.gz")
+                with gzip.open(images) as file:
+                    content = file.read()
+                with gzip.open(images, "wb", 1) as file:
+                    file.write(content[:16] + bytes(255 - pixel for pixel in content[16:]))
+            run = mneme("run", scenario, "--quiet", "--out", self.path(f"run{turn}"), environment=own_cache)
+            self.assertEqual(run.returncode, 0, run.stderr)
+            kept = [name for name in self.names("cache", "backbones") if name.endswith(".safetensors")]
+            self.assertEqual(len(kept), nets, f"after run {turn}")
+
     # -- sweeps -------------------------------------------------------------------------------------------------------
 
     def test_two_sweeps_at_once_share_the_work(self):

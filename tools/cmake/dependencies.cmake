@@ -69,9 +69,10 @@ endif()
 
 find_program(CCACHE ccache)
 if(CCACHE)
-  # Clones and worktrees on one machine share what they have compiled, precompiled headers as well.
+  # Clones and worktrees on one machine share what they have compiled, precompiled headers as well. What the compiler
+  # says of its headers is believed, so that the preprocessor does not run twice.
   set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_SLOPPINESS=pch_defines,time_macros
-      CCACHE_PCH_EXTSUM=true ${CCACHE})
+      CCACHE_PCH_EXTSUM=true CCACHE_DEPEND=true ${CCACHE})
   add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>)
 endif()
 include(linker)

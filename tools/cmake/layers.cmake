@@ -48,8 +48,9 @@ target_link_libraries(mneme_protocol PUBLIC CAF::core)
 target_link_libraries(mneme_strategies PRIVATE nlohmann_json::nlohmann_json ICU::uc)
 target_link_libraries(mneme_run PRIVATE nlohmann_json::nlohmann_json)
 
-# What only reads, checks and writes text is compiled for a short build; what computes or decides while a run goes on has
-# the preset's -O3.
-foreach(name IN ITEMS options settings transport modules scenario charts results study live)
+# What only reads, checks, carries and writes is compiled for a short build; what computes or decides while a run goes on
+# has the preset's -O3. Methods call kernels and LibTorch, and their own loops are vectorised.
+foreach(name IN ITEMS options settings transport modules scenario charts results study live nodes run strategies)
   target_compile_options(mneme_${name} PRIVATE $<$<CONFIG:Release>:-O1>)
 endforeach()
+target_compile_options(mneme_strategies PRIVATE $<$<CONFIG:Release>:-ftree-vectorize>)

@@ -32,11 +32,12 @@ function(layer folder)
   set_property(GLOBAL APPEND PROPERTY mneme_layers ${folder})
 endfunction()
 
-# mneme_unity(TARGET): eight neighbouring sources are compiled as one, which takes half the CPU seconds of eight. So what
-# they keep to themselves has a name of its own in its folder. Files whose registration line has the common name `line`
-# are compiled by themselves (mneme_registered).
+# mneme_unity(TARGET): neighbouring sources are compiled as one, which takes less than half the CPU seconds. So what they
+# keep to themselves has a name of its own in its layer (mneme_registered says what of methods). Who changes one file many
+# times waits less with fewer together.
+set(MNEME_TOGETHER 16 CACHE STRING "How many sources of a layer are compiled as one")
 function(mneme_unity target)
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${MNEME_TOGETHER})
   # g++ takes what a source keeps to itself for a header's where the source is included.
   target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
 endfunction()
@@ -57,13 +58,15 @@ function(mneme_links program)
 endfunction()
 
 # mneme_registered(LINE FILE...): refuses a file without its registration line, here and not in a puzzled user's hands.
-# An edited file is looked at again. `const strategy_registration line{` keeps a file for itself; with another name, say
-# fedavg_line, it joins the unity build, and so has to have names of its own for whatever else it holds.
+# An edited file is looked at again. `const strategy_registration line{` in namespace mneme keeps a file for itself, since
+# such names would meet in a unity build; a file that has a namespace of its own (`namespace mneme::moon_method {`), or
+# another name for its line and for whatever else it holds, joins in.
 function(mneme_registered line)
   foreach(file IN LISTS ARGN)
     set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
     file(STRINGS ${file} statement REGEX "^const ${line} [a-z0-9_]+{")
-    if(statement MATCHES " line{")
+    file(STRINGS ${file} own_namespace REGEX "^namespace mneme::[a-z0-9_]+ {" LIMIT_COUNT 1)
+    if(statement MATCHES " line{" AND NOT own_namespace)
       set_property(SOURCE ${file} PROPERTY SKIP_UNITY_BUILD_INCLUSION ON)
     elseif(NOT statement)
       file(RELATIVE_PATH shown ${PROJECT_SOURCE_DIR} ${file})

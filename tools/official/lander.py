@@ -153,10 +153,11 @@ def net_of(adapter, prefix, running=None, seen=SEEN):
     return named_values(net.double(), prefix, running)
 
 
-def moved(net, prefix=""):
+def moved(net):
     """Summaries of everything a net holds, by mneme's names; the map is a part of its own."""
-    return {name.replace("convnet.net.", "").replace("convnet.", ""): summary(prefix + name, value)
-            for name, value in net.state_dict().items() if not name.endswith("num_batches_tracked")}
+    named = {name.replace("convnet.net.", "").replace("convnet.", ""): value
+             for name, value in net.state_dict().items() if not name.endswith("num_batches_tracked")}
+    return {name: summary(name, value) for name, value in named.items()}
 
 
 # -- The generator ----------------------------------------------------------------------------------------------------

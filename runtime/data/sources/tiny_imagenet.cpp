@@ -15,7 +15,7 @@ namespace {
 using std::filesystem::path;
 
 constexpr std::int64_t tiny_imagenet_side_px = 64;
-constexpr std::uint64_t list_bytes_max = std::uint64_t{1} << 26U; // 24 times the list of validation images
+constexpr std::uint64_t validation_list_bytes_max = std::uint64_t{1} << 26U; // 24 times the list of validation images
 
 const file_set tiny_imagenet_files{.data_set = "tiny-imagenet",
                                    .folders = {"tiny-imagenet-200"},
@@ -24,7 +24,7 @@ const file_set tiny_imagenet_files{.data_set = "tiny-imagenet",
 
 /// The classes, sorted.
 expected<std::vector<std::string>> read_classes(const path& file) {
-  const auto text = text_of_file(file, list_bytes_max);
+  const auto text = text_of_file(file, validation_list_bytes_max);
   if (!text)
     return tl::unexpected(text.error());
   std::vector<std::string> names;
@@ -55,7 +55,7 @@ expected<image_table> read_train(const path& folder, const std::vector<std::stri
 
 /// The lines of `file`: name, class, and a box that is not read.
 expected<image_table> read_validation(const path& file, const std::vector<std::string>& classes, row_limits limits) {
-  const auto text = text_of_file(file, list_bytes_max);
+  const auto text = text_of_file(file, validation_list_bytes_max);
   if (!text)
     return tl::unexpected(text.error());
   std::vector<photograph> photographs;

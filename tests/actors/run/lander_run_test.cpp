@@ -50,7 +50,10 @@ TEST_CASE("LANDER goes on from any event, the dreams of its server included") {
 
 TEST_CASE("LANDER steps as uploads come") {
   const auto restless = dreaming_scenario()
-                            .with({{"rounds.mode", "async"}, {"rounds.buffer", 2}, {"rounds.concurrency", 3}})
+                            .with({{"rounds.mode", "async"},
+                                   {"rounds.buffer", 2},
+                                   {"rounds.concurrency", 3},
+                                   {"strategy.task_model", "last-round"}})
                             .without("rounds.cohort");
   const auto alone = run_toml(restless, {.threads = 1});
   CHECK(alone.summary.status == "done");

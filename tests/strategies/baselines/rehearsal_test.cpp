@@ -63,6 +63,24 @@ TEST_CASE("the memory of the federation is each client's part of it", "[rehearsa
                          "leave none of some; expected at least 28");
 }
 
+TEST_CASE("a chosen read-out stays when the keys are bound again", "[rehearsal]") {
+  for (const auto& [name, usual] : {std::pair("icarl", "nme"), std::pair("geodl", "nme"), std::pair("podnet", "argmax"),
+                                    std::pair("afc", "argmax")}) {
+    INFO(name);
+    const auto method = strategy_named(name);
+    const auto readout = [&] {
+      key_table table;
+      method->keys(table);
+      return table.find("readout")->current();
+    };
+    CHECK(readout() == usual);
+    for (const auto* const word : {"argmax", "nme"}) {
+      give_keys(*method, {{"readout", word}});
+      CHECK(readout() == word);
+    }
+  }
+}
+
 TEST_CASE("tasks that repeat their classes are refused", "[rehearsal]") {
   rehearsing_client client("icarl", {2, 2});
   CHECK(client.method->check(client.setup).empty());

@@ -1,11 +1,10 @@
-// LANDER: its loss by hand, its generator's objective step by step against PyTorch's operators, and its round.
+// LANDER: its loss by hand, its generator's terms and draws, and its round.
 #include "runtime/method/gradients.hpp"
 #include "runtime/models/function.hpp"
 #include "runtime/models/network.hpp"
 #include "strategies/lander/anchored_loss.hpp"
 #include "strategies/lander/image_dreams.hpp"
 #include "strategies/shared/adam.hpp"
-#include "tests/support/golden.hpp"
 #include "tests/support/method_driver.hpp"
 #include "tests/support/program_check.hpp"
 #include <catch2/catch_approx.hpp>
@@ -31,35 +30,6 @@ model_ref classifier() {
   net->add_mean_pool();
   net->add_head("fc", classes + embedding);
   return net;
-}
-
-/// What PyTorch's own layers make of images: logits, and mean and variance before each batch norm.
-struct seen_by_pytorch {
-  at::Tensor logits;
-  std::vector<at::Tensor> statistics, running; // by layer: mean, variance
-};
-seen_by_pytorch reference(const model& net, const at::Tensor& flat, const at::Tensor& images) {
-  const auto of = [&](const std::string& name) {
-    for (const auto& entry : net.layout())
-      if (entry.name == name)
-        return as_in_files(flat, entry);
-    FAIL("no parameter " << name);
-    return at::Tensor{};
-  };
-  seen_by_pytorch seen;
-  auto x = images;
-  for (const std::string i : {"1", "2"}) {
-    x = at::conv2d(x, of("conv" + i + ".weight"), {}, i == "1" ? 1 : 2, 1);
-    seen.statistics.push_back(x.mean({0, 2, 3}));
-    seen.statistics.push_back(x.var(at::OptionalIntArrayRef({0, 2, 3}), 0));
-    seen.running.push_back(of("bn" + i + ".running_mean"));
-    seen.running.push_back(of("bn" + i + ".running_var"));
-    const auto &mean = seen.running[seen.running.size() - 2], &variance = seen.running.back();
-    x = at::relu(
-        at::batch_norm(x, of("bn" + i + ".weight"), of("bn" + i + ".bias"), mean, variance, false, 0.1, 1e-5, false));
-  }
-  seen.logits = at::linear(x.mean({2, 3}), of("fc.weight"), of("fc.bias"));
-  return seen;
 }
 
 at::Tensor moved_weights(const model& net, std::uint64_t seed) {
@@ -341,6 +311,108 @@ TEST_CASE("a client's later round replays the pool, and rows of the head for the
     last = server->predict().weights->at(flat_weights).clone();
   }
   CHECK(server->figures().at("dream_objective") > 0.0);
+}
+
+namespace {
+
+using key_values = std::vector<std::pair<std::string, std::string>>;
+
+/// LANDER's server over two tasks of the small classifier, and a round with uploads of one value each.
+struct small_server {
+  std::unique_ptr<strategy> method = strategy_named("lander");
+  std::unique_ptr<executor> device = make_executor("cpu");
+  model_ref net = classifier();
+  std::unique_ptr<server_half> server;
+
+  explicit small_server(key_values keys = {}) {
+    keys.insert(keys.begin(), {{"embedding_width", "5"},
+                               {"generator_rounds", "3"},
+                               {"warm_up", "1"},
+                               {"generator_steps", "1"},
+                               {"generator_batch", "4"},
+                               {"generator_width", "3"},
+                               {"noise_width", "4"},
+                               {"student_steps", "1"}});
+    give_keys(*method, keys);
+    method_setup setup{.net = net, .initial = weights_only(initial_weights(*net, 5)), .tasks = 2, .classes = classes};
+    setup.weighting = upload_weighting::uniform;
+    setup.shape = image;
+    setup.scale = {0.01F, 0.01F, 0.01F};
+    setup.shift = {-1.0F, -1.0F, -1.0F};
+    setup.task_classes = {{0, 2}, {2, 6}};
+    setup.clients = 2;
+    method->prepare(setup);
+    server = method->make_server();
+  }
+  [[nodiscard]] at::Tensor model() const { return server->predict().weights->at(flat_weights).clone(); }
+  [[nodiscard]] static round_place place_of(std::uint32_t task, std::int64_t round, std::int64_t rounds) {
+    const class_range current = task == 0 ? class_range{0, 2} : class_range{2, 6};
+    return {.task = {task},
+            .round_of_task = round,
+            .rounds_of_task = rounds,
+            .opened = {0, current.high},
+            .current = current};
+  }
+  void open(std::uint32_t task) {
+    job_desk desk;
+    server_context ctx(desk);
+    run_step(server->open_task(ctx, place_of(task, 0, 1)), desk, *device);
+  }
+  void round(const round_place& place, float value, std::vector<float> first_losses) {
+    for (const auto loss : first_losses) {
+      auto upload = std::make_shared<tensor_map>();
+      upload->put(flat_weights, at::full({net->size()}, value));
+      upload->put("first_loss", at::full({1}, loss));
+      server->fold({.upload = upload, .rows = 4});
+    }
+    job_desk desk;
+    server_context ctx(desk);
+    run_step(server->close_round(ctx, place), desk, *device);
+  }
+};
+
+} // namespace
+
+TEST_CASE("a task ends with the model before the round whose clients began with the least losses") {
+  small_server run;
+  run.open(0);
+  const auto before = run.model();
+  run.round(small_server::place_of(0, 0, 3), 1.0F, {2.0F, 1.0F});
+  CHECK((run.model() == 1.0F).all().item<bool>()); // within the task the average goes on
+  run.round(small_server::place_of(0, 1, 3), 2.0F, {0.5F, 0.5F});
+  run.round(small_server::place_of(0, 2, 3), 3.0F, {1.0F, 0.5F});
+  CHECK((run.model() == 1.0F).all().item<bool>()); // what the second round began with
+
+  small_server once; // a single round: its average can never be the task's model
+  once.open(0);
+  once.round(small_server::place_of(0, 0, 1), 1.0F, {2.0F});
+  CHECK(at::equal(once.model(), before));
+  small_server last(key_values{{"task_model", "last-round"}});
+  last.open(0);
+  last.round(small_server::place_of(0, 0, 1), 1.0F, {2.0F});
+  CHECK((last.model() == 1.0F).all().item<bool>());
+}
+
+TEST_CASE("rows of a task's classes may be drawn when it begins, and the pool be cut by name") {
+  small_server run(key_values{{"new_rows", "drawn"}, {"pool_max", "10"}});
+  const auto before = run.model();
+  run.open(1);
+  const auto sent = run.server->open_round(small_server::place_of(1, 0, 1));
+  CHECK(sent.extra->at("images").sizes() == at::IntArrayRef{10, 3, side, side}); // of 12
+  CHECK(sent.extra->at("labels").numel() == 10);
+  CHECK(at::equal(sent.extra->at("teacher"), before));
+  for (const auto& entry : run.net->layout()) {
+    INFO(entry.name);
+    const auto old = as_in_files(before, entry), now = as_in_files(run.model(), entry);
+    if (!entry.head) {
+      CHECK(at::equal(old, now));
+      continue;
+    }
+    CHECK(at::equal(old.narrow(0, 0, 2), now.narrow(0, 0, 2)));
+    CHECK(at::equal(old.narrow(0, 6, embedding), now.narrow(0, 6, embedding)));
+    const auto fresh = now.narrow(0, 2, 4).abs().max().item<double>();
+    CHECK((entry.name == "fc.bias" ? fresh == 0.0 : fresh > 0.5 && fresh <= std::sqrt(3.0 / 6.0)));
+  }
 }
 
 TEST_CASE("nets without batch norms and impossible schedules are refused") {

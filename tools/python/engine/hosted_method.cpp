@@ -20,7 +20,7 @@ std::string text_attribute(nb::handle type, const char* name) { return nb::cast<
 
 } // namespace
 
-hosted_method::hosted_method(nb::object type) : type_(std::move(type)) {
+hosted_method::hosted_method(nb::object type) : type_(std::move(type)), name_(text_attribute(type_, "name")) {
   source_digest_ = nb::cast<std::string>(type_.attr("_source_digest")());
   source_ = source_digest_;
   needs_.round_barrier = nb::cast<bool>(type_.attr("round_barrier"));
@@ -94,7 +94,7 @@ diagnostics hosted_method::check(const method_setup& setup) const {
   if (source_ != source_digest_)
     return {{"strategy.source", fmt::format("this run was begun with another source of the method '{}': its digest was "
                                             "{} and is {}; take the same source, or run the scenario again",
-                                            text_attribute(type_, "name"), source_, source_digest_)}};
+                                            name_, source_, source_digest_)}};
   if (setup.net->classes() == 0)
     return {{"model.name", fmt::format("'{}' has no head, so there is nothing to train; every other model has one",
                                        setup.net->identity())}};
@@ -141,7 +141,8 @@ nb::object hosted_method::view_of(const broadcast& in) const {
 }
 
 task<client_result> hosted_method::client_round(client_context& ctx, const broadcast& in) const {
-  hosted_round round(*this, ctx, in);
+  hosted_round round(*this, ctx);
+  round.begin(in);
   while (!round.is_over()) {
     auto asked = ctx.run_all(round.take_stage());
     auto results = co_await asked;
@@ -155,15 +156,15 @@ std::unique_ptr<server_half> hosted_method::make_server() const { return make_ho
 void host_method(nb::object type) {
   const auto name = text_attribute(type, "name");
   auto& entries = registered<strategy_entry>();
-  const auto known =
-      std::find_if(entries.begin(), entries.end(), [&](const auto& entry) { return entry.name == name; });
+  const auto same = [&](const strategy_entry& entry) { return entry.name == name; };
+  const bool is_known = std::any_of(entries.begin(), entries.end(), same);
   static auto* const hosted = new std::map<std::string, nb::object>; // outlives the interpreter
-  if (known != entries.end() && !hosted->contains(name))
+  if (is_known && !hosted->contains(name))
     throw std::invalid_argument(fmt::format("'{}' is a method of mneme's own; give yours another name", name));
   (*hosted)[name] = std::move(type);
-  if (known == entries.end())
+  if (!is_known)
     entries.push_back({.name = name});
-  auto& entry = known == entries.end() ? entries.back() : *known;
+  auto& entry = *std::find_if(entries.begin(), entries.end(), same);
   entry.summary = text_attribute((*hosted)[name], "summary");
   entry.make = [name] {
     return under_gil("making a method",

@@ -43,6 +43,7 @@ private:
   [[nodiscard]] nb::object made_instance() const;
 
   nb::object type_, instance_, client_function_;
+  std::string name_;
   std::string source_digest_, source_; // of the class, and what the scenario says
   std::map<std::string, hosted_value> values_;
   std::vector<preset> presets_;

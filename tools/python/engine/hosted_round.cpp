@@ -10,8 +10,7 @@ constexpr const char* purity = "a client's half is a pure function of its contex
 
 } // namespace
 
-hosted_round::hosted_round(const hosted_method& method, client_context& ctx, const broadcast& in)
-    : method_(method), context_(ctx) {
+void hosted_round::begin(const broadcast& in) {
   under_gil(where, [&] {
     broadcast_ = method_.view_of(in);
     const auto* const shown = nb::inst_ptr<broadcast_view>(broadcast_);

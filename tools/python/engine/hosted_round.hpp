@@ -8,12 +8,13 @@ namespace mneme {
 /// clock, a counter or a generator of its own is found there. Takes the GIL for itself.
 class hosted_round {
 public:
-  /// Runs to the first jobs or to the end.
-  hosted_round(const hosted_method& method, client_context& ctx, const broadcast& in);
+  hosted_round(const hosted_method& method, client_context& ctx) : method_(method), context_(ctx) {}
   ~hosted_round();
   hosted_round(const hosted_round&) = delete;
   hosted_round& operator=(const hosted_round&) = delete;
 
+  /// Runs to the first jobs or to the end. Called once, first.
+  void begin(const broadcast& in);
   [[nodiscard]] bool is_over() const { return halves_.front().run.is_over(); }
   [[nodiscard]] plan take_stage() { return std::move(stage_); }
   void go_on(outcomes results);

@@ -79,7 +79,8 @@ namespace {
 /// close_round() of Python, stage by stage. Takes the GIL for itself.
 class server_step {
 public:
-  server_step(const nb::object& server, server_view now) : context_(*now.context) {
+  explicit server_step(server_context& ctx) : context_(ctx) {}
+  void begin(const nb::object& server, server_view now) {
     under_gil("close_round", [&] {
       view_ = server.attr("ctx");
       *nb::inst_ptr<server_view>(view_) = std::move(now);
@@ -89,7 +90,8 @@ public:
   }
   ~server_step() {
     const nb::gil_scoped_acquire held;
-    nb::inst_ptr<server_view>(view_)->context = nullptr;
+    if (view_.is_valid())
+      nb::inst_ptr<server_view>(view_)->context = nullptr;
     run_.reset();
     view_.reset();
   }
@@ -121,7 +123,8 @@ private:
 
 task<void> server_object::close(server_context& ctx, const round_place& place, tensors_ref start) const {
   server_view now{.setup = &method_.setup(), .context = &ctx, .place = place, .start = std::move(start)};
-  server_step step(object_, std::move(now));
+  server_step step(ctx);
+  step.begin(object_, std::move(now));
   while (!step.is_over()) {
     auto asked = ctx.run_all(step.take_stage());
     auto results = co_await asked;
@@ -329,10 +332,11 @@ hosted_averaging_server& alive(const averaging_host& host) {
 } // namespace
 
 std::unique_ptr<server_half> make_hosted_server(const hosted_method& method) {
-  const bool averages = under_gil("Server", [&] { return nb::cast<bool>(method.instance().attr("_averages")()); });
-  if (averages)
-    return std::make_unique<hosted_averaging_server>(method);
-  return std::make_unique<hosted_server>(method);
+  return under_gil("making the server", [&]() -> std::unique_ptr<server_half> {
+    if (nb::cast<bool>(method.instance().attr("_averages")()))
+      return std::make_unique<hosted_averaging_server>(method);
+    return std::make_unique<hosted_server>(method);
+  });
 }
 
 void bind_servers(nb::module_& module) {

@@ -5,6 +5,7 @@
 
 NB_MODULE(_engine, module) {
   mneme::find_torch();
+  nanobind::set_leak_warnings(false); // registered classes live as long as the process
   mneme::bind_jobs(module);
   mneme::bind_client_view(module);
   mneme::bind_servers(module);

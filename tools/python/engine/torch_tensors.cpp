@@ -72,6 +72,8 @@ nb::object torch_object(const at::Tensor& value) {
 }
 
 bool was_written(nb::handle shown) {
+  if (PyObject_IsInstance(shown.ptr(), parts().tensor_type) != 1)
+    return true; // something else stands in its place
   return reinterpret_cast<const tensor_object*>(shown.ptr())->tensor._version() != 0;
 }
 

@@ -17,7 +17,7 @@ void find_torch();
 [[nodiscard]] nb::object torch_wrapped(const at::Tensor& value);
 /// A tensor of Python's with its graph. Throws std::invalid_argument unless it is one. @pre the GIL
 [[nodiscard]] at::Tensor graph_of(nb::handle object, const std::string& meaning);
-/// True where Python has written into a tensor that torch_object() made. @pre the GIL
+/// True where Python has written into what torch_object() made, or put something else there. @pre the GIL
 [[nodiscard]] bool was_written(nb::handle shown);
 
 /// The tensor of a torch.Tensor, contiguous and without its graph, sharing its memory where it can.

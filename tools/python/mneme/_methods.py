@@ -54,16 +54,33 @@ def loss(function):
     return _python_losses[function]
 
 
+def source_of(part):
+    """The text that a function or class was written as; of a class all that stands in it."""
+    part = getattr(part, "__func__", part)
+    if inspect.isclass(part):
+        return [part.__qualname__, *(text for name, value in sorted(vars(part).items()) if name not in NOT_SOURCE
+                                     for text in (name, *source_of(value)))]
+    if isinstance(part, property):
+        return source_of(part.fget)
+    if isinstance(part, key):
+        return [repr((part.default, part.low, part.high, part.choices, part.help))]
+    if not inspect.isfunction(part):
+        return [repr(part) if isinstance(part, (str, int, float, dict, list, tuple)) else type(part).__name__]
+    try:
+        return [inspect.getsource(part)]
+    except OSError:  # typed at a prompt
+        return [part.__code__.co_code.hex(), repr(part.__code__.co_names)]
+
+
+NOT_SOURCE = {"__module__", "__dict__", "__weakref__", "__doc__", "summary", "parts", "__qualname__"}
+
+
 def digest_of_source(*parts):
     """Hexadecimal digest of the text that these classes and functions were written as."""
     digest = hashlib.sha256()
     for part in parts:
-        try:
-            text = inspect.getsource(part)
-        except (OSError, TypeError):  # typed at a prompt
-            text = repr(sorted((name, value.__code__.co_code.hex()) for name, value in vars(part).items()
-                               if hasattr(value, "__code__"))) if inspect.isclass(part) else part.__code__.co_code.hex()
-        digest.update(text.encode() + b"\0")
+        for text in source_of(part):
+            digest.update(text.encode() + b"\0")
     return digest.hexdigest()[:32]
 
 
