@@ -41,6 +41,12 @@ class FetchWeights(unittest.TestCase):
         with self.assertRaisesRegex(TOOL.Failure, "which is no tensor"):
             TOOL.TensorReader(io.BytesIO(pickle.dumps(subprocess.Popen))).load()
 
+    def test_axes_that_a_file_holds_in_another_order_are_put_in_theirs(self):
+        storage = array.array("f", [9, 0, 3, 1, 4, 2, 5])  # behind one number: two columns of three
+        self.assertEqual(list(TOOL.laid_out(storage, 1, (2, 3), (1, 2))), [0, 1, 2, 3, 4, 5])
+        self.assertEqual(list(TOOL.laid_out(storage, 3, (), ())), [1])
+        self.assertEqual(list(TOOL.laid_out(storage, 1, (2, 1, 3), (1, 7, 2))), [0, 1, 2, 3, 4, 5])
+
     def test_tensors_are_written_as_safetensors(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "net.safetensors")

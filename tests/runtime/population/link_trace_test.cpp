@@ -69,8 +69,8 @@ TEST_CASE("the population adds the latency, and a trace that ends lets nothing p
   CHECK(clients.upload_time({.client = {1}, .bytes = 125'000}) == 1100ms);
   CHECK(clients.upload_time({.client = {0}, .bytes = 1'000'000}) == 1100ms); // not named: the key's 8 Mbit/s
   CHECK(clients.upload_time({.client = {1}, .bytes = 1, .begins = when(20s)}) == end_of_runs.time_since_epoch());
-  CHECK(clients.own_mbit({1}, link_direction::down, when(3s)) == std::pair(2.0, when(10s)));
-  CHECK(clients.own_mbit({1}, link_direction::down, when(12s)) == std::pair(0.0, when(15s)));
+  CHECK((clients.own_mbit({1}, link_direction::down, when(3s)) == std::pair(2.0, when(10s))));
+  CHECK((clients.own_mbit({1}, link_direction::down, when(12s)) == std::pair(0.0, when(15s))));
   CHECK(clients.link_traces_end());
 }
 
