@@ -127,6 +127,64 @@ factor_and_info eigenvectors(const at::Tensor& given, std::string_view half, boo
   return {values.to(given.scalar_type()), turned.index_select(0, order).t().contiguous().to(given.scalar_type())};
 }
 
+// -- singular values --------------------------------------------------------------------------------------------------
+
+/// Turns columns p and q, which lie as rows of `width` numbers, to right angles, and those of `turned` with them
+/// (Hestenes 1958; Golub and Van Loan, 8.6.3). False: they were orthogonal.
+MNEME_PORTABLE bool make_orthogonal(double* columns, std::int64_t width, double* turned, std::int64_t n, std::int64_t p,
+                                    std::int64_t q) {
+  constexpr double smallest = 1e-15;
+  double *const left = columns + p * width, *const right = columns + q * width;
+  const double between = dot_product(left, right, width);
+  const double first = dot_product(left, left, width), second = dot_product(right, right, width);
+  if (std::fabs(between) <= smallest * std::sqrt(first) * std::sqrt(second))
+    return false;
+  const double tau = (second - first) / (2.0 * between);
+  const double t = (tau >= 0.0 ? 1.0 : -1.0) / (std::fabs(tau) + std::sqrt(__builtin_fma(tau, tau, 1.0)));
+  const double c = 1.0 / std::sqrt(__builtin_fma(t, t, 1.0)), s = t * c;
+  for (std::int64_t k = 0; k < width; ++k)
+    turn(c, s, left[k], right[k]);
+  for (std::int64_t k = 0; k < n; ++k)
+    turn(c, s, turned[p * n + k], turned[q * n + k]);
+  return true;
+}
+
+using singular_parts = std::tuple<at::Tensor, at::Tensor, at::Tensor>; // U [M, K], S [K] descending, V^T [K, N]
+
+/// The parts of a matrix [M, N] with M >= N, by one-sided rotations in the order of columns. U has zeros where S has.
+singular_parts of_tall(const at::Tensor& matrix) {
+  auto columns = matrix.t().contiguous().clone(); // [N, M]
+  const auto n = columns.size(0), m = columns.size(1);
+  auto turned = at::eye(n, columns.options());
+  double *values = columns.mutable_data_ptr<double>(), *vectors = turned.mutable_data_ptr<double>();
+  constexpr int sweeps_max = 60;
+  bool goes_on = true;
+  for (int sweep = 0; sweep < sweeps_max && goes_on; ++sweep) {
+    goes_on = false;
+    for (std::int64_t p = 0; p < n; ++p)
+      for (auto q = p + 1; q < n; ++q)
+        goes_on = make_orthogonal(values, m, vectors, n, p, q) || goes_on;
+  }
+  auto lengths = at::empty({n}, columns.options());
+  for (std::int64_t j = 0; j < n; ++j)
+    lengths.mutable_data_ptr<double>()[j] = std::sqrt(dot_product(values + j * m, values + j * m, m));
+  const auto [sorted, order] = at::sort(lengths, /*stable=*/true, 0, /*descending=*/true);
+  const auto divisors = at::where(sorted > 0, sorted, at::ones_like(sorted)).unsqueeze(1);
+  return {(columns.index_select(0, order) / divisors).t().contiguous(), sorted, turned.index_select(0, order)};
+}
+
+singular_parts singular_values(const at::Tensor& given, bool full_matrices, bool, std::optional<std::string_view>) {
+  if (full_matrices)
+    throw std::runtime_error("linalg_svd with full matrices is not portable; full_matrices = false is");
+  const auto matrix = matrix_of(given, "linalg_svd");
+  const bool is_tall = matrix.size(0) >= matrix.size(1);
+  auto [u, s, v] = of_tall(is_tall ? matrix : matrix.t());
+  if (!is_tall)
+    std::tie(u, v) = std::pair(v.t().contiguous(), u.t().contiguous());
+  const auto type = given.scalar_type();
+  return {u.to(type), s.to(type), v.to(type)};
+}
+
 /// Columns made orthogonal one after the other, each twice (Giraud, Langou and Rozloznik 2005): Q [M, K], R [K, N].
 MNEME_PORTABLE factor_and_info orthogonal(const at::Tensor& given, std::string_view mode) {
   if (mode != "reduced")
@@ -158,6 +216,7 @@ MNEME_PORTABLE factor_and_info orthogonal(const at::Tensor& given, std::string_v
 
 void register_decompositions() {
   replace("aten::_linalg_eigh", "", &eigenvectors);
+  replace("aten::_linalg_svd", "", &singular_values);
   replace("aten::linalg_qr", "", &orthogonal);
   replace("aten::linalg_cholesky_ex", "", &cholesky_ex);
   replace("aten::linalg_cholesky_ex", "L", &cholesky_ex_out);

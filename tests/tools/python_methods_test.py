@@ -65,7 +65,9 @@ class EqualBits(Runs):
         self.assertEqual(first.digest, second.digest)
         without = self.run_of(scenario("my-fedavgm"), overrides={"strategy.beta": 0.0})
         self.assertNotEqual(first.digest, without.digest)
-        self.assertEqual(without.digest, self.run_of(scenario("py-fedavg"), overrides={"rounds.per_task": 3}).digest)
+        plain = self.run_of(scenario("py-fedavg")).model()
+        for name, tensor in without.model().items():  # w + (mean - w) is the mean but for rounding
+            torch.testing.assert_close(tensor, plain[name], rtol=1e-4, atol=1e-6)
 
     def test_scaffold_agrees_with_the_built_in_one(self):
         chosen = {"training": {"batch": 0, "learning_rate": 0.1}}

@@ -51,9 +51,9 @@ TINY = {
 }
 
 
-def scenario(strategy, **sections):
+def scenario(method, **sections):
     """The scenario of these tests with a method, and other keys by section."""
-    chosen = {**TINY, "strategy": {"name": strategy}}
+    chosen = {**TINY, "strategy": {"name": method}}
     for name, keys in sections.items():
         chosen[name] = {**chosen.get(name, {}), **keys} if isinstance(keys, dict) else keys
     return chosen

@@ -30,7 +30,8 @@ target_include_directories(mneme_python SYSTEM PRIVATE ${EXPECTED_INCLUDE})
 set(exported ${CMAKE_CURRENT_LIST_DIR}/python.map)
 target_link_options(mneme_python PRIVATE -Wl,--version-script=${exported})
 set_target_properties(mneme_python PROPERTIES OUTPUT_NAME _engine LIBRARY_OUTPUT_DIRECTORY ${package}
-                      LINK_DEPENDS ${exported} BUILD_RPATH "" INSTALL_RPATH "" SKIP_BUILD_RPATH ON)
+                      LINK_DEPENDS ${exported} BUILD_RPATH "$ORIGIN/lib;$ORIGIN/../torch/lib;$ORIGIN/../nvidia/cu13/lib")
+target_link_options(mneme_python PRIVATE -Wl,--disable-new-dtags)
 
 # The program finds libraries relative to itself in a wheel (tools/python/wheel.py), and here where they are.
 target_link_options(mneme PRIVATE -Wl,--disable-new-dtags)

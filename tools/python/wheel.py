@@ -14,7 +14,8 @@ import zipfile
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 # What belongs to the C and C++ runtime is the system's, always.
 RUNTIME = re.compile(r"(ld-linux|libc|libm|libdl|librt|libpthread|libutil|libresolv|libgcc_s|libstdc\+\+)[-.]")
-RPATH = "$ORIGIN/../lib:$ORIGIN/../../torch/lib:$ORIGIN/../../nvidia/cu13/lib"
+PATHS_OF_PROGRAM = "$ORIGIN/../lib:$ORIGIN/../../torch/lib:$ORIGIN/../../nvidia/cu13/lib"
+PATHS_OF_ENGINE = "$ORIGIN/lib:$ORIGIN/../torch/lib:$ORIGIN/../nvidia/cu13/lib"
 
 METADATA = """Metadata-Version: 2.1
 Name: mneme
@@ -43,14 +44,14 @@ def system_libraries(*programs):
     return found
 
 
-def relocated(program):
+def relocated(program, paths):
     """Makes the program look for libraries relative to itself alone."""
     said = subprocess.run(["readelf", "-d", program], capture_output=True, text=True, check=True).stdout
     (present,) = re.findall(r"\(R(?:UN)?PATH\).*\[(.*)\]", said)
     with tempfile.NamedTemporaryFile("w", suffix=".cmake") as script:
-        script.write(f'file(RPATH_CHANGE FILE "{program}" OLD_RPATH [==[{present}]==] NEW_RPATH [==[{RPATH}]==])\n')
+        script.write(f'file(RPATH_CHANGE FILE "{program}" OLD_RPATH [==[{present}]==] NEW_RPATH [==[{paths}]==])\n')
         script.flush()
-        subprocess.run(["cmake", "-P", script.name], check=True)
+        subprocess.run(["cmake", "-P", script.name], check=True, stdout=subprocess.DEVNULL)
 
 
 def staged(build, stage):
@@ -61,9 +62,10 @@ def staged(build, stage):
     os.makedirs(os.path.join(package, "bin"))
     program = os.path.join(package, "bin", "mneme")
     shutil.copy2(os.path.join(build, "mneme"), program)
-    engine = next(os.path.join(package, name) for name in os.listdir(package) if name.startswith("_engine"))
+    engine = next(os.path.join(package, name) for name in os.listdir(package) if re.match(r"_engine.*\.so$", name))
     libraries = system_libraries(program, engine)
-    relocated(program)
+    relocated(program, PATHS_OF_PROGRAM)
+    relocated(engine, PATHS_OF_ENGINE)
     os.makedirs(os.path.join(package, "lib"))
     for name, path in libraries.items():
         shutil.copy2(os.path.realpath(path), os.path.join(package, "lib", name))

@@ -127,7 +127,9 @@ TEST_CASE("whatever is wrong with a run is refused before its backbone is traine
   CHECK_THAT(wide.refusal(), ContainsSubstring("hidden = [12, 9], there [12, 7]"));
   const two_scenarios chained(trained_scenario().with({{"model.backbone", "test.toml"}}), learning);
   CHECK_THAT(chained.refusal(), ContainsSubstring("has a model.backbone itself"));
-  const two_scenarios both(trained_scenario(), learning.with({{"model.weights", "backbone.toml"}}));
+  const two_scenarios both(trained_scenario(), learning);
+  write_file(both.folder.path() / "test.toml",
+             learning.with({{"model.weights", "backbone.toml"}, {"model.backbone", "backbone.toml"}}).text());
   const auto read = read_scenario(both.folder.path() / "test.toml", {});
   REQUIRE_FALSE(read);
   CHECK_THAT(diagnostic_text(read.error().front()), ContainsSubstring("expected one of them"));

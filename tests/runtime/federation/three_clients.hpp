@@ -68,7 +68,7 @@ struct federation_parts {
   current_round round;
   in_flight_table in_flight;
   run_clock clock{settings};
-  run_output out{settings.trace, clock, round.place};
+  run_output out{settings, clock, round.place};
   computing_ahead ahead{settings, clock, round, in_flight, out};
   server_links links{settings, clock};
   dispatcher dispatch{settings, clock, round, in_flight, links, ahead, out};

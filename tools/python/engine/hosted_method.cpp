@@ -156,15 +156,15 @@ std::unique_ptr<server_half> hosted_method::make_server() const { return make_ho
 void host_method(nb::object type) {
   const auto name = text_attribute(type, "name");
   auto& entries = registered<strategy_entry>();
-  const auto known =
-      std::find_if(entries.begin(), entries.end(), [&](const auto& entry) { return entry.name == name; });
+  const auto same = [&](const strategy_entry& entry) { return entry.name == name; };
+  const bool is_known = std::any_of(entries.begin(), entries.end(), same);
   static auto* const hosted = new std::map<std::string, nb::object>; // outlives the interpreter
-  if (known != entries.end() && !hosted->contains(name))
+  if (is_known && !hosted->contains(name))
     throw std::invalid_argument(fmt::format("'{}' is a method of mneme's own; give yours another name", name));
   (*hosted)[name] = std::move(type);
-  if (known == entries.end())
+  if (!is_known)
     entries.push_back({.name = name});
-  auto& entry = known == entries.end() ? entries.back() : *known;
+  auto& entry = *std::find_if(entries.begin(), entries.end(), same);
   entry.summary = text_attribute((*hosted)[name], "summary");
   entry.make = [name] {
     return under_gil("making a method",

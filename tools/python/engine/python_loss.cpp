@@ -1,8 +1,8 @@
 #include "tools/python/engine/python_loss.hpp"
+#include "runtime/base/autograd_on.hpp"
 #include "tools/python/engine/torch_tensors.hpp"
 #include "tools/python/engine/user_errors.hpp"
 #include <ATen/ATen.h>
-#include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 namespace mneme {
 
@@ -24,7 +24,7 @@ loss_output python_loss::operator()(const loss_input& in) const {
     const auto counted = (in.row_weight.select(0, k) > 0).nonzero().flatten();
     if (counted.numel() == 0)
       continue;
-    const at::AutoGradMode on(true);
+    const autograd_on gradients;
     const auto logits = in.logits.select(0, k).index_select(0, counted).detach().clone().requires_grad_(true); // [R, C]
     const auto labels = in.labels.select(0, k).index_select(0, counted);
     const auto rows = under_gil(name_.c_str(), [&] {
