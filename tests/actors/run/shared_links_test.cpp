@@ -60,7 +60,8 @@ TEST_CASE("a wide link changes nothing but the order in which equal times are sa
   const auto shared = run_toml(
       three_clients, {.over = {{"devices.server_uplink_mbit", "1e6"}, {"devices.server_downlink_mbit", "1e6"}}});
   CHECK(shared.summary.virtual_seconds == alone.summary.virtual_seconds);
-  CHECK(shared.summary.run_digest == alone.summary.run_digest);
+  CHECK(shared.summary.client_rounds == alone.summary.client_rounds);
+  CHECK(shared.summary.upload_bytes == alone.summary.upload_bytes);
 }
 
 TEST_CASE("a run whose clients share links goes on to the same end from any event") {
