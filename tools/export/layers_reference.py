@@ -33,11 +33,11 @@ def blocks():
                      nn.Conv2d(16, 16, 3, padding=1), nn.GroupNorm(4, 16)],
                     [nn.Conv2d(8, 16, 1, stride=2, bias=False), nn.BatchNorm2d(16)])
     same = Residual([nn.Linear(24, 24), nn.LayerNorm(24), nn.GELU(), nn.Linear(24, 24, bias=False)])
-    return Listed(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2), half, nn.ReLU(),
-                  nn.Flatten(), nn.Linear(16 * 4 * 4, 24), nn.SiLU(), same, nn.Linear(24, 10))
+    return Listed(nn.Conv2d(3, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2), half,
+                  nn.ReLU(), nn.Flatten(), nn.Linear(16 * 4 * 4, 24), nn.SiLU(), same, nn.Linear(24, 10))
 
 
-BLOCKS = """conv 8 3x3 pad 1, batch-norm, relu, max-pool 2,
+BLOCKS = """conv 8 3x3 pad 1 no-bias, batch-norm, relu, max-pool 2,
 residual [, conv 16 3x3 stride 2 pad 1 no-bias, batch-norm, relu, conv 16 3x3 pad 1, group-norm 4,
 ] shortcut [, conv 16 1x1 stride 2 no-bias, batch-norm, ], relu,
 flatten, linear 24, silu, residual [, linear 24, layer-norm, gelu, linear 24 no-bias, ], linear classes"""
