@@ -1,4 +1,4 @@
-"""Tests of the layers: an include against the arrows is found in each of them, and the README draws what is built."""
+"""Tests of the layers: includes against the arrows are found in each; docs/layers.md draws what is built."""
 import os
 import re
 import subprocess
@@ -60,7 +60,7 @@ class Layers(unittest.TestCase):
                                                  "actors/d ◄ b c   actors/e ◄ c\n")
 
     def test_the_readme_draws_the_layers_that_are_built(self):
-        drawn = re.search(r"<!-- tools/layers.py -->\n```\n(.*?)```\n", TREE["README.md"], re.S).group(1)
+        drawn = re.search(r"<!-- tools/layers.py -->\n```\n(.*?)```\n", TREE["docs/layers.md"], re.S).group(1)
         self.assertEqual(drawn, drawer.drawing(LAYERS), "paste what tools/layers.py prints")
 
 
