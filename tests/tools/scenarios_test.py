@@ -14,8 +14,10 @@ from program import ROOT, data_found, mneme, needs_data, run_tests, thread_setti
 
 FOLDER = os.path.join(ROOT, "scenarios")
 SWEEPS = ["first_sight.toml"]  # grids of scenarios: sweep_test.py has them
+DEVICES = "devices" + os.sep  # profiles, which are no scenarios
 ALL = sorted({os.path.relpath(path, FOLDER) for path in glob.glob(os.path.join(FOLDER, "**", "*.toml"), recursive=True)}
              - set(SWEEPS))
+ALL = [path for path in ALL if not path.startswith(DEVICES)]
 SMOKE = [path for path in ALL if path.startswith("smoke" + os.sep)]
 
 
