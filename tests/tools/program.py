@@ -10,7 +10,8 @@ PROGRAM = os.environ.get("MNEME_PROGRAM", os.path.join(ROOT, "build", "release",
 SKIPPED = 4  # as Catch2's programs say it; ctest knows
 
 # Folders that hold a data set, as in the public downloads, and Debian's system folder.
-FOLDERS = {"digits": ["mnist", "usps"], "cifar100": ["cifar-100-binary"], "synthetic": [], "pacs": ["pacs-32"]}
+FOLDERS = {"digits": ["mnist", "usps"], "cifar100": ["cifar-100-binary"], "synthetic": [], "pacs": ["pacs-32"],
+           "arrays": [], "csv": [], "folder": []}  # own data: their files lie beside their scenarios
 
 
 def data_found(name):
