@@ -6,13 +6,22 @@
 #include <ATen/Version.h>
 #include <ATen/native/DispatchStub.h>
 #include <cstdlib>
+#include <dlfcn.h>
 #include <torch/headeronly/version.h>
 namespace mneme {
 namespace {
 
+/// The file that this code is in: the program, or the extension of the Python package.
+std::string own_file() {
+  Dl_info found{};
+  const auto* const here = reinterpret_cast<const void*>(&own_file);
+  const std::string file = ::dladdr(here, &found) != 0 && found.dli_fname ? found.dli_fname : "";
+  return file.ends_with(".so") ? file : "/proc/self/exe";
+}
+
 std::string build_digest() {
   try {
-    return hex_text(digest_of_file("/proc/self/exe"));
+    return hex_text(digest_of_file(own_file()));
   } catch (const std::exception&) {
     return "unknown";
   }
