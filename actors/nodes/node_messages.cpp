@@ -11,17 +11,17 @@
 namespace mneme {
 namespace {
 
-/// The file that this code is in: the program, or the extension of the Python package.
-std::string own_file() {
-  Dl_info found{};
-  const auto* const here = reinterpret_cast<const void*>(&own_file);
-  const std::string file = ::dladdr(here, &found) != 0 && found.dli_fname ? found.dli_fname : "";
-  return file.ends_with(".so") ? file : "/proc/self/exe";
+/// The program that this process is; of the extension of the Python package that beside it, made with it.
+std::filesystem::path own_program() {
+  Dl_info library{};
+  const auto* const here = reinterpret_cast<const void*>(&own_program);
+  const std::filesystem::path file = ::dladdr(here, &library) != 0 && library.dli_fname ? library.dli_fname : "";
+  return file.extension() == ".so" ? file.parent_path() / "bin" / "mneme" : "/proc/self/exe";
 }
 
 std::string build_digest() {
   try {
-    return hex_text(digest_of_file(own_file()));
+    return hex_text(digest_of_file(own_program()));
   } catch (const std::exception&) {
     return "unknown";
   }

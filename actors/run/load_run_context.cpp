@@ -309,8 +309,7 @@ bool add_speeds(device_facts& facts, const scenario& settings, const model& net,
                 diagnostics& problems) {
   if (settings.devices.profiles.empty())
     return false;
-  const auto speeds =
-      device_speeds_of(settings, {.net = net, .shape = tasks.train->shape(), .classes = tasks.classes});
+  const auto speeds = device_speeds_of(settings, {.net = net, .shape = tasks.train->shape(), .classes = tasks.classes});
   gather(problems, speeds);
   if (speeds)
     facts.speeds = *speeds;

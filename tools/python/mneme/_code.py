@@ -16,7 +16,7 @@ def methods_of(path):
     whatever the file throws."""
     path = os.path.abspath(os.fspath(path))
     if not os.path.isfile(path):
-        raise ScenarioError([(path, "no such file; expected a file of Python with classes that derive from mneme.Method")])
+        raise ScenarioError([(path, "no such file; expected one of Python with classes that derive from mneme.Method")])
     name = os.path.splitext(os.path.basename(path))[0]
     known = sys.modules.get(name)
     if getattr(known, "__file__", None) != path:

@@ -80,8 +80,8 @@ MODULES = {
     torch.nn.ReLU: exact("relu"), torch.nn.Sigmoid: exact("sigmoid"), torch.nn.Tanh: exact("tanh"),
     torch.nn.SiLU: exact("silu"), torch.nn.GELU: exact("gelu", approximate="none"),
     torch.nn.LeakyReLU: lambda m: f"leaky-relu {m.negative_slope}",
-    torch.nn.Dropout: lambda m: f"dropout {m.p}" if m.p else "", torch.nn.Flatten: exact("flatten", start_dim=1, end_dim=-1),
-    torch.nn.Identity: exact(""),
+    torch.nn.Dropout: lambda m: f"dropout {m.p}" if m.p else "", torch.nn.Identity: exact(""),
+    torch.nn.Flatten: exact("flatten", start_dim=1, end_dim=-1),
 }
 FUNCTIONS = {torch.relu: "relu", torch.nn.functional.relu: "relu", torch.sigmoid: "sigmoid", torch.tanh: "tanh",
              torch.nn.functional.silu: "silu", torch.nn.functional.gelu: "gelu"}

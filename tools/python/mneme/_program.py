@@ -7,8 +7,8 @@ CODE = "--python-code"
 
 
 def main():
-    """Becomes the program. `mneme export` is Python's, and with --python-code FILE, once or more often, the program runs
-    in this process and knows the methods of these files: every command does, `run`, `help`, `list` and `node` among
+    """Becomes the program. `mneme export` is Python's. With --python-code FILE, once or more often, the program runs in
+    this process and knows the methods of these files: every command does, `run`, `help`, `list` and `node` among
     them."""
     words = sys.argv[1:]
     if words[:1] == ["export"]:

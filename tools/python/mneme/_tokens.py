@@ -51,8 +51,8 @@ def attention_of(module, name):
         with torch.no_grad():
             x = torch.randn(2, 5, module.qkv.in_features)
             state = module.training
-            expect_equal(module.eval()(x), attention_formula(
-                x, own_heads(module), (module.qkv.weight, module.qkv.bias), (module.proj.weight, module.proj.bias)), name)
+            parts = [(part.weight, part.bias) for part in (module.qkv, module.proj)]
+            expect_equal(module.eval()(x), attention_formula(x, own_heads(module), *parts), name)
             module.train(state)
         if module.qkv.bias is None or module.proj.bias is None:
             raise Untraceable(f"'{name}' has projections without a bias")
@@ -80,12 +80,16 @@ def is_token(node):
     if node.op != "call_function" or node.target is not operator.getitem or not isinstance(node.args[1], tuple):
         return None
     rows, *which = node.args[1]
-    is_all = rows == slice(None) and len(which) >= 1 and isinstance(which[0], int) and set(which[1:]) <= {slice(None)}
+    is_all = rows == slice(None) and which and isinstance(which[0], int) and all(w == slice(None) for w in which[1:])
     return which[0] if is_all else None
 
 
 class Reached(Exception):
     """Ends an interpretation with the value of a node."""
+
+    def __init__(self, value):
+        super().__init__()
+        self.value = value
 
 
 class UpTo(torch.fx.Interpreter):
@@ -105,7 +109,7 @@ def value_at(traced, node, x):
         with torch.no_grad():
             UpTo(traced, node).run(x)
     except Reached as reached:
-        return reached.args[0]
+        return reached.value
     except Exception as error:  # of the module's own code
         raise Untraceable(f"'{node.name}' cannot be computed by itself: {error}") from error
     raise Untraceable(f"'{node.name}' is never computed")
