@@ -70,7 +70,7 @@ const named_facts& program_facts() {
 }
 
 std::vector<std::string> differences(const named_facts& of_run, const named_facts& of_node) {
-  std::vector<std::string> found;
+  std::vector<std::string> differing;
   const auto value_in = [](const named_facts& facts, const std::string& name) {
     for (const auto& [known, value] : facts)
       if (known == name)
@@ -79,8 +79,8 @@ std::vector<std::string> differences(const named_facts& of_run, const named_fact
   };
   for (const auto& [name, value] : of_run)
     if (const auto other = value_in(of_node, name); other != value)
-      found.push_back("has another " + name + ": " + other + "; expected that of the run, " + value);
-  return found;
+      differing.push_back("has another " + name + ": " + other + "; expected that of the run, " + value);
+  return differing;
 }
 
 archive reader_of(const archive::buffer& message) { return {message, 0, message->size()}; }

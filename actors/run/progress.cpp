@@ -21,8 +21,8 @@ std::string event_line(const char* event, const std::string& text) {
 }
 
 /// "3/5", or "3" while the total is not known.
-std::string of_total(std::int64_t which, std::int64_t total) {
-  return total > 0 ? fmt::format("{}/{}", which, total) : std::to_string(which);
+std::string of_total(std::int64_t number, std::int64_t total) {
+  return total > 0 ? fmt::format("{}/{}", number, total) : std::to_string(number);
 }
 
 /// "tasks 61.02 80.10", or of many tasks the newest only.

@@ -87,23 +87,23 @@ private:
   }
 
   void add_preset(const std::string& name) {
-    const auto wanted = said("strategy", "preset", "");
-    if (wanted.empty())
+    const auto preset_name = said("strategy", "preset", "");
+    if (preset_name.empty())
       return;
     std::vector<std::string> names;
     for (const auto& preset : value_.strategy.method->presets()) {
       names.push_back(preset.name);
-      if (preset.name != wanted)
+      if (preset.name != preset_name)
         continue;
-      auto lowest = parsed_layer("preset " + in_quotes(wanted) + " of " + in_quotes(name), preset.toml, problems_);
+      auto lowest = parsed_layer("preset " + in_quotes(preset_name) + " of " + in_quotes(name), preset.toml, problems_);
       lowest.from_user = false;
-      MNEME_CHECK(!lowest.values["strategy"]["name"], name, wanted); // would choose another method
+      MNEME_CHECK(!lowest.values["strategy"]["name"], name, preset_name); // would choose another method
       stack_.layers.insert(stack_.layers.begin(), std::move(lowest));
       return;
     }
-    unknown_preset_ = "strategy.preset = " + in_quotes(wanted) + ": " + in_quotes(name) +
+    unknown_preset_ = "strategy.preset = " + in_quotes(preset_name) + ": " + in_quotes(name) +
                       (names.empty() ? " has no presets; remove the key" : " has the presets " + word_list(names));
-    if (const auto meant = nearest(wanted, names); !meant.empty())
+    if (const auto meant = nearest(preset_name, names); !meant.empty())
       unknown_preset_ += "; did you mean " + in_quotes(meant) + "?";
   }
 
@@ -160,8 +160,8 @@ private:
       value_.key_places[name] = place_text(at);
     if (from.is_offered && std::holds_alternative<std::filesystem::path*>(bound->target))
       return refuse_offered_path(group.name, name, node, layer_index);
-    for (auto& found : read_value(*bound, name, node, from)) {
-      problems_.push_back(std::move(found));
+    for (auto& problem : read_value(*bound, name, node, from)) {
+      problems_.push_back(std::move(problem));
       broken_.insert(name);
     }
   }
@@ -319,8 +319,8 @@ private:
       return std::tuple(rank(a.at), a.at.line, a.at.column) < std::tuple(rank(b.at), b.at.line, b.at.column);
     });
     diagnostics out;
-    for (auto& found : problems)
-      out.push_back({place_text(found.at), std::move(found.text)});
+    for (auto& problem : problems)
+      out.push_back({place_text(problem.at), std::move(problem.text)});
     return out;
   }
 

@@ -246,8 +246,8 @@ private:
                                  (meant.empty() ? "expected " + words_text(known) : "did you mean '" + meant + "'?")});
         continue;
       }
-      for (auto& found : read_value(*option, full, node, layer_))
-        problems_.push_back(std::move(found));
+      for (auto& problem : read_value(*option, full, node, layer_))
+        problems_.push_back(std::move(problem));
     }
   }
 

@@ -33,7 +33,7 @@ public:
                   std::shared_ptr<slice_store> slices)
       : images_(device), features_(std::move(features)), slices_(std::move(slices)),
         kept_(features_ ? features_->folder() : std::filesystem::path{},
-              [to = features_](const diagnostics& found) { to->note_damage(found); }) {
+              [to = features_](const diagnostics& problems) { to->note_damage(problems); }) {
     if (device.is_cpu())
       return;
     auto& cudnn = at::globalContext(); // float32 as it is written, and the same sums every time
@@ -137,26 +137,26 @@ std::int64_t chosen_width(const work& request, const std::string& device) {
   return static_cast<std::int64_t>(std::min(std::bit_floor(fitting), limits.models_max));
 }
 
-tl::expected<std::string, std::string> resolve_device(const std::string& wanted) {
+tl::expected<std::string, std::string> resolve_device(const std::string& device) {
   const auto devices = cuda_devices();
-  if (wanted == "auto")
+  if (device == "auto")
     return devices > 0 ? "cuda:0" : "cpu";
-  if (wanted == "cpu")
-    return wanted;
+  if (device == "cpu")
+    return device;
   const std::string prefix = "cuda:";
   std::int64_t index = -1;
-  const auto* const end = wanted.data() + wanted.size();
-  if (!wanted.starts_with(prefix) || std::from_chars(wanted.data() + prefix.size(), end, index).ptr != end || index < 0)
-    return tl::unexpected("device \"" + wanted + "\" is none of \"auto\", \"cpu\", \"cuda:0\", \"cuda:1\", ...");
+  const auto* const end = device.data() + device.size();
+  if (!device.starts_with(prefix) || std::from_chars(device.data() + prefix.size(), end, index).ptr != end || index < 0)
+    return tl::unexpected("device \"" + device + "\" is none of \"auto\", \"cpu\", \"cuda:0\", \"cuda:1\", ...");
   if (!kernels::cuda::linked)
-    return tl::unexpected("device \"" + wanted +
+    return tl::unexpected("device \"" + device +
                           "\" cannot be used: this program was built without kernels for CUDA; " +
                           "install nvcc 13, run tools/bootstrap and build again, or take \"cpu\"");
   if (index >= devices)
-    return tl::unexpected("device \"" + wanted + "\" is not there: " +
+    return tl::unexpected("device \"" + device + "\" is not there: " +
                           (devices == 0 ? "no CUDA device was found; \"auto\" takes the CPU then"
                                         : "CUDA devices are numbered 0 to " + std::to_string(devices - 1)));
-  return wanted;
+  return device;
 }
 
 } // namespace mneme

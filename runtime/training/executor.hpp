@@ -29,6 +29,6 @@ public:
 
 /// "cpu" or "cuda:N" for the scenario's `worker.device` ("auto": cuda:0 where there is one).
 /// Fails where a CUDA device is asked for and there is none.
-[[nodiscard]] tl::expected<std::string, std::string> resolve_device(const std::string& wanted);
+[[nodiscard]] tl::expected<std::string, std::string> resolve_device(const std::string& device);
 
 } // namespace mneme

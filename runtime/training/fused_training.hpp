@@ -103,7 +103,7 @@ private:
   group_view& view_of(model_run run);
   [[nodiscard]] const at::Tensor& start_of(const client& trained) const;
   [[nodiscard]] job_outcome outcome_of(const client& trained, std::int64_t k) const;
-  [[nodiscard]] std::string failure_of(const client& trained, const at::Tensor& made) const;
+  [[nodiscard]] std::string failure_of(const client& trained, const at::Tensor& result) const;
 
   const training_options options_;
   const model& net_;

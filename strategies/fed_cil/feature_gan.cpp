@@ -90,7 +90,7 @@ private:
   [[nodiscard]] labelled_codes coded(calls_span calls, std::int64_t step, gan_draw kind,
                                      const labels_of_call& labels) const;
   [[nodiscard]] labelled_rows generated(calls_span calls, std::int64_t step, gan_draw kind, const char* generator,
-                                   const labels_of_call& labels) const;
+                                        const labels_of_call& labels) const;
   [[nodiscard]] at::Tensor stacked(calls_span calls, const char* name) const;
 
   std::shared_ptr<const feature_gan> gan_;
@@ -171,30 +171,22 @@ labelled_rows gan_game::rows_in_turn(const program_call& call, std::int64_t step
 labelled_rows gan_game::pooled_rows(const program_call& call, std::int64_t step, gan_draw kind,
                                     const at::Tensor& generators, const at::Tensor& masks) const {
   rng_stream draw(key_of(call, step, kind));
-  std::map<std::int64_t, labels_list> places; // of rows in the pool, by class
+  labels_list labels; // [M B] of the pool
   std::vector<at::Tensor> codes;
   for (std::int64_t m = 0; m < generators.size(0); ++m) {
     const auto among = classes_in(masks[m]);
     labels_list own;
-    for (std::int64_t i = 0; i < with_.batch; ++i) {
+    for (std::int64_t i = 0; i < with_.batch; ++i)
       own.push_back(among[draw.below(among.size())]);
-      places[own.back()].push_back(m * with_.batch + i);
-    }
+    labels.insert(labels.end(), own.begin(), own.end());
     auto key = key_of(call, step, kind);
     key.visit += static_cast<std::uint32_t>(m + 1) << 24U;
     codes.push_back(gan_->codes(own, key));
   }
   const auto pool = gan_->rows(generators, at::stack(codes).to(generators.device())).flatten(0, 1); // [M B, D]
-  labels_list present, labels, rows;
-  for (const auto& [label, listed] : places)
-    present.push_back(label);
-  for (std::int64_t i = 0; i < with_.batch; ++i) {
-    labels.push_back(present[draw.below(present.size())]);
-    const auto& listed = places.at(labels.back());
-    rows.push_back(listed[draw.below(listed.size())]);
-  }
-  return {pool.index_select(0, at::tensor(rows, at::kLong).to(pool.device())),
-          at::tensor(labels, at::kLong).to(pool.device())};
+  const auto chosen = balanced(labels, with_.batch, [&draw](std::uint64_t below) { return draw.below(below); });
+  return {pool.index_select(0, at::tensor(chosen.places, at::kLong).to(pool.device())),
+          at::tensor(chosen.labels, at::kLong).to(pool.device())};
 }
 
 labelled_rows gan_game::old_rows(calls_span calls, std::int64_t step) const {
@@ -225,7 +217,7 @@ labelled_codes gan_game::coded(calls_span calls, std::int64_t step, gan_draw kin
 
 /// Rows of a generator that each call has.
 labelled_rows gan_game::generated(calls_span calls, std::int64_t step, gan_draw kind, const char* generator,
-                             const labels_of_call& labels) const {
+                                  const labels_of_call& labels) const {
   const auto codes = coded(calls, step, kind, labels);
   return {gan_->rows(stacked(calls, generator), codes.codes), codes.labels};
 }
@@ -305,6 +297,23 @@ std::vector<program_step> gan_game::run(calls_span calls) const {
 }
 
 } // namespace
+
+balanced_rows balanced(const std::vector<std::int64_t>& pool, std::int64_t rows,
+                       const std::function<std::uint64_t(std::uint64_t)>& drawn_below) {
+  std::map<std::int64_t, labels_list> places;
+  for (std::size_t i = 0; i < pool.size(); ++i)
+    places[pool[i]].push_back(static_cast<std::int64_t>(i));
+  labels_list present;
+  for (const auto& [label, listed] : places)
+    present.push_back(label);
+  balanced_rows chosen;
+  for (std::int64_t i = 0; i < rows; ++i) {
+    chosen.labels.push_back(present[drawn_below(present.size())]);
+    const auto& listed = places.at(chosen.labels.back());
+    chosen.places.push_back(listed[drawn_below(listed.size())]);
+  }
+  return chosen;
+}
 
 program_ref gan_program(std::shared_ptr<const feature_gan> gan, const gan_training& with) {
   return std::make_shared<gan_game>(std::move(gan), with);

@@ -2,6 +2,7 @@
 #pragma once
 #include "runtime/method/program.hpp"
 #include "strategies/fed_cil/gan_step.hpp"
+#include <functional>
 namespace mneme {
 
 // Axes: n rows of a call, C classes of the run, D features, G weights of a generator, P of a critic; M generators of
@@ -30,5 +31,16 @@ inline constexpr const char *old_generators = "old_generators", *past_classes = 
 /// `old_generator` with `old_classes` adds a replayed batch, `old_generators` with `past_classes` one as from the last;
 /// `server_generator` with `available` adds the consistency terms. Ends with both nets.
 [[nodiscard]] program_ref gan_program(std::shared_ptr<const feature_gan> gan, const gan_training& with);
+
+/// Rows of a pool whose classes are alike often.
+struct balanced_rows {
+  std::vector<std::int64_t> labels{}, places{}; ///< [n] each; a place is one of the pool's.
+};
+
+/// `rows` labels, each drawn from those that the pool has, and for each a row of that label (the public code's
+/// get_balanced_samples). @param pool labels of its rows, not empty @param drawn_below (n): a number below n, asked for
+/// a label and then for its row
+[[nodiscard]] balanced_rows balanced(const std::vector<std::int64_t>& pool, std::int64_t rows,
+                                     const std::function<std::uint64_t(std::uint64_t)>& drawn_below);
 
 } // namespace mneme

@@ -238,7 +238,7 @@ public:
                      "codes = \"overwritten\"\nreplay = \"own\"\nconsolidation = \"pooled\"\n"}};
   }
   method_needs needs() const override {
-    return {.head = head_kind::none, .round_barrier = true, .feature_folder = with_.feature_cache};
+    return {.head = head_kind::none, .round_barrier = true, .feature_folder = with_.feature_cache, .frozen_net = true};
   }
   diagnostics check(const method_setup& setup) const override;
   model_ref net_behind(const method_setup& setup) const override { return gan_of(setup)->critic(); }

@@ -25,22 +25,23 @@ PAST, SO_FAR, AVAILABLE = [0, 1], [0, 1, 2], [0, 1, 2, 3]  # classes of a client
 class Critic(nn.Module):
     """Answers as the code's critics do: real or not, probabilities of classes, their logits, features."""
 
-    def __init__(self):
+    def __init__(self, features=FEATURES, width=CRITIC, classes=CLASSES):
         super().__init__()
-        self.fc1, self.fc2 = nn.Linear(FEATURES, CRITIC), nn.Linear(CRITIC, CLASSES + 1)
+        self.classes = classes
+        self.fc1, self.fc2 = nn.Linear(features, width), nn.Linear(width, classes + 1)
 
     def forward(self, x, if_features=False):
         hidden = nn.functional.leaky_relu(self.fc1(x))
         scores = self.fc2(hidden)
-        classes = scores[:, :CLASSES]
-        answer = torch.sigmoid(scores[:, CLASSES]), classes.softmax(1), classes
+        classes = scores[:, :self.classes]
+        answer = torch.sigmoid(scores[:, self.classes]), classes.softmax(1), classes
         return (*answer, hidden) if if_features else answer
 
 
 class Generator(nn.Module):
-    def __init__(self):
+    def __init__(self, code=CODE, width=GENERATOR, features=FEATURES):
         super().__init__()
-        self.fc1, self.fc2 = nn.Linear(CODE, GENERATOR), nn.Linear(GENERATOR, FEATURES)
+        self.fc1, self.fc2 = nn.Linear(code, width), nn.Linear(width, features)
 
     def forward(self, z):
         return self.fc2(torch.relu(self.fc1(z)))

@@ -146,7 +146,8 @@ TEST_CASE("digests of methods behind a frozen net depend on no thread, worker, w
     CAPTURE(method);
     const auto scenario =
         method == "fed-cil"
-            ? learning_scenario(method).with({{"strategy.local_steps", 6}, {"strategy.consolidation_steps", 3}})
+            ? learning_scenario(method).with(
+                  {{"model.weights", "as-drawn"}, {"strategy.local_steps", 6}, {"strategy.consolidation_steps", 3}})
             : split_scenario(method);
     const auto whole = run_toml(scenario, {.threads = 1});
     CHECK(whole.summary.status == "done");
@@ -161,7 +162,8 @@ TEST_CASE("methods behind a frozen net go on from any event, and in steps as upl
     CAPTURE(method);
     auto scenario =
         method == "fed-cil"
-            ? learning_scenario(method).with({{"strategy.local_steps", 6}, {"strategy.consolidation_steps", 3}})
+            ? learning_scenario(method).with(
+                  {{"model.weights", "as-drawn"}, {"strategy.local_steps", 6}, {"strategy.consolidation_steps", 3}})
             : split_scenario(method);
     const workshop shop(scenario.with({{"checkpoint.force", true}, {"devices.dropout", 0.1}}));
     REQUIRE(shop.run("whole", {.trace = true}).status == "done");
@@ -195,6 +197,8 @@ TEST_CASE("a frozen net that nothing has trained is refused unless it is said to
   CHECK(refusal_of(drawn) == "");
   CHECK_THAT(refusal_of(drawn.without("model.weights")),
              ContainsSubstring("the net is frozen, and nothing has trained it") && ContainsSubstring("as-drawn"));
+  CHECK_THAT(refusal_of(learning_scenario("fed-cil")),
+             ContainsSubstring("the net is frozen, and nothing has trained it"));
   const auto head = learning_scenario("fedavg").with({{"model.trainable", "head"}});
   CHECK_THAT(refusal_of(head), ContainsSubstring("the net is frozen, and nothing has trained it"));
   CHECK(refusal_of(head.with({{"model.weights", "as-drawn"}})) == "");

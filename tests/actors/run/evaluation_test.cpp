@@ -158,8 +158,10 @@ TEST_CASE("a run of any method begins with the model of another one", "[evaluati
                                      {"strategy.adjustment_width", 6},
                                      {"strategy.head_width", 5}});
   const auto ridge = small_scenario({{"strategy.name", "stsa"}, {"strategy.projection_width", 20}});
-  const auto replay =
-      small_scenario({{"strategy.name", "fed-cil"}, {"strategy.local_steps", 3}, {"strategy.latent", 4}});
+  const auto replay = small_scenario({{"strategy.name", "fed-cil"},
+                                      {"model.weights", "as-drawn"},
+                                      {"strategy.local_steps", 3},
+                                      {"strategy.latent", 4}});
   for (const auto& scenario : {split, ridge, replay}) {
     const workshop shop(scenario);
     INFO(scenario.text());

@@ -123,6 +123,18 @@ TEST_CASE("FedCIL's terms of consistency are the authors'", "[official][fed-cil]
             losses.with_own + losses.of_classes);
 }
 
+TEST_CASE("the server takes rows of a pool as the authors' program does", "[official][fed-cil]") {
+  official_steps both("fed_cil/steps");
+  const auto& record = both["balanced"];
+  std::int64_t asked = 0; // labels in turn, and of each the last row, as the script draws
+  const auto chosen = balanced({2, 0, 2, 1, 0, 2, 1, 2}, 6, [&asked](std::uint64_t below) {
+    const auto turn = static_cast<std::uint64_t>(asked++);
+    return turn % 2 == 0 ? turn / 2 % below : below - 1;
+  });
+  CHECK(chosen.labels == record["labels"].get<labels_list>());
+  CHECK(chosen.places == record["rows"].get<labels_list>());
+}
+
 TEST_CASE("of server rows at (0.8, 0.2) and real rows at (0.5, 0.5) the divergence is 0.192745, from the former") {
   const feature_gan gan(
       {.features = 1, .classes = 2, .latent = 2, .generator_width = 1, .critic_width = 1, .overwrites = true});
