@@ -65,13 +65,13 @@ batch_queues::lengths batch_queues::waiting() const {
 }
 
 batch_queues::batch_queue* batch_queues::longest(std::optional<worker_id> host) {
-  batch_queue* found = nullptr;
+  batch_queue* queue = nullptr;
   for (std::size_t line = 0; line < queues_.size(); ++line) {
     const bool counts = !host || (line < shards_ && host_of(line) == *host);
-    if (counts && queues_[line].size() > (found ? found->size() : 0))
-      found = &queues_[line];
+    if (counts && queues_[line].size() > (queue ? queue->size() : 0))
+      queue = &queues_[line];
   }
-  return found;
+  return queue;
 }
 
 } // namespace mneme

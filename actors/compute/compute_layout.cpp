@@ -64,6 +64,6 @@ compute_layout layout_of_nodes(const run_context& run, std::int64_t workers) {
   return layout;
 }
 
-bool has_own_thread(const run_context& run, worker_id which) { return which.value > 0 || !run.control_computes; }
+bool has_own_thread(const run_context& run, worker_id worker) { return worker.value > 0 || !run.control_computes; }
 
 } // namespace mneme

@@ -24,6 +24,6 @@ struct compute_layout {
 [[nodiscard]] compute_layout layout_of_nodes(const run_context& run, std::int64_t workers);
 
 /// True where a worker's thread is its own, and not the one on which scheduler and server run.
-[[nodiscard]] bool has_own_thread(const run_context& run, worker_id which);
+[[nodiscard]] bool has_own_thread(const run_context& run, worker_id worker);
 
 } // namespace mneme

@@ -4,8 +4,7 @@
 #include <new>
 namespace mneme {
 
-outcomes run_batch(const std::vector<job>& jobs, executor& on, std::atomic<std::int64_t>& busy_ns,
-                   slice_watch* watch) {
+outcomes run_batch(const std::vector<job>& jobs, executor& on, std::atomic<std::int64_t>& busy_ns, slice_watch* watch) {
   const recorder_stopwatch busy;
   std::string why;
   outcomes done;
@@ -24,11 +23,11 @@ outcomes run_batch(const std::vector<job>& jobs, executor& on, std::atomic<std::
   return done;
 }
 
-double multiplications_of(const work& wanted) {
-  const auto rows = static_cast<double>(rows_of(wanted));
-  if (const auto* training = std::get_if<train_job>(&wanted))
+double multiplications_of(const work& job) {
+  const auto rows = static_cast<double>(rows_of(job));
+  if (const auto* training = std::get_if<train_job>(&job))
     return rows * static_cast<double>(training->net->size());
-  if (const auto* pass = std::get_if<evaluate_job>(&wanted); pass && !pass->learnt.readout.defined())
+  if (const auto* pass = std::get_if<evaluate_job>(&job); pass && !pass->learnt.readout.defined())
     return rows * static_cast<double>(pass->learnt.net->size());
   return std::numeric_limits<double>::infinity();
 }

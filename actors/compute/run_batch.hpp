@@ -11,6 +11,6 @@ namespace mneme {
 
 /// About how many multiplications a job takes, from its rows and the size of its net; infinite where that is not known
 /// beforehand.
-[[nodiscard]] double multiplications_of(const work& wanted);
+[[nodiscard]] double multiplications_of(const work& job);
 
 } // namespace mneme

@@ -61,8 +61,8 @@ void shard::answered(assignment_id id, round_step&& step) {
   if (!round) // forgotten meanwhile
     return;
   --answers_missing_;
-  if (auto* wanted = std::get_if<plan>(&step)) {
-    park(id, *round, std::move(*wanted));
+  if (auto* jobs = std::get_if<plan>(&step)) {
+    park(id, *round, std::move(*jobs));
   } else {
     if (auto* result = std::get_if<client_result>(&step))
       finish(id, std::move(*result));
@@ -133,11 +133,11 @@ void shard::finish(assignment_id id, client_result&& result) {
     report_finished();
 }
 
-void shard::park(assignment_id id, hosted_round& round, plan wanted) {
-  round.known = outcomes(wanted.size());
-  round.outcomes_missing = wanted.size();
-  for (std::uint32_t step = 0; step < wanted.size(); ++step) {
-    const auto& job = wanted[step];
+void shard::park(assignment_id id, hosted_round& round, plan jobs) {
+  round.known = outcomes(jobs.size());
+  round.outcomes_missing = jobs.size();
+  for (std::uint32_t step = 0; step < jobs.size(); ++step) {
+    const auto& job = jobs[step];
     if (run_.gate) // on a node: broadcasts and memories come from another process
       if (const auto why = wrong_weights(job); !why.empty())
         throw std::invalid_argument(fmt::format("job {}.{}.{}: {}", id.value, round.stage, step, why));
@@ -150,17 +150,17 @@ void shard::park(assignment_id id, hosted_round& round, plan wanted) {
                                                           .width = kind.width});
     issued.takes = run_.population->compute_time(round.client, device_work_of(issued));
   }
-  round.parked = std::move(wanted);
+  round.parked = std::move(jobs);
 }
 
-const shard::job_kind& shard::kind_of(const work& wanted) {
-  const auto* training = std::get_if<train_job>(&wanted);
+const shard::job_kind& shard::kind_of(const work& job) {
+  const auto* training = std::get_if<train_job>(&job);
   if (training && !is_simple(*training))
     training = nullptr;
   if (training && last_training_.net && same_kind(*training, last_training_))
     return last_kind_;
   const auto fixed = run_.scenario.worker.models_max;
-  last_kind_ = {.key = key_of(wanted), .width = fixed > 0 ? fixed : chosen_width(wanted, run_.device)};
+  last_kind_ = {.key = key_of(job), .width = fixed > 0 ? fixed : chosen_width(job, run_.device)};
   last_training_ = {};
   const auto* const source = training ? training->samples.source.get() : nullptr;
   if (source && !source->passing) { // what is made is not kept alive
@@ -211,15 +211,15 @@ virtual_time shard::due_of(const issued_job& issued) {
 }
 
 ready_batch shard::made_ready(composition ids) {
-  ready_batch made{.ids = std::move(ids)};
-  made.jobs.reserve(made.ids.size());
-  for (const auto& id : made.ids) {
+  ready_batch batch{.ids = std::move(ids)};
+  batch.jobs.reserve(batch.ids.size());
+  for (const auto& id : batch.ids) {
     auto& waiting = waiting_job(id);
-    made.multiplications += multiplications_of(waiting);
-    made.jobs.emplace_back(id, std::move(waiting)); // jobs are large: they move once, into their place
+    batch.multiplications += multiplications_of(waiting);
+    batch.jobs.emplace_back(id, std::move(waiting)); // jobs are large: they move once, into their place
     set_released(waiting);
   }
-  return made;
+  return batch;
 }
 
 /// A job that waits for its release. Who commands a node is another process: what it names may not be there.

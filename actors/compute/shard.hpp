@@ -51,9 +51,9 @@ private:
 
   void interrupt(job_id last, hosted_round& round);
   void finish(assignment_id id, client_result&& result);
-  void park(assignment_id id, hosted_round& round, plan wanted);
+  void park(assignment_id id, hosted_round& round, plan jobs);
   /// Finds key and width of a job; clients of one round nearly always ask for the same kind of training.
-  [[nodiscard]] const job_kind& kind_of(const work& wanted);
+  [[nodiscard]] const job_kind& kind_of(const work& job);
   void start_at_once();
   [[nodiscard]] virtual_time due_of(const issued_job& issued);
   [[nodiscard]] ready_batch made_ready(composition ids);

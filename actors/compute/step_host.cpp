@@ -20,31 +20,31 @@ std::int64_t step_host::width_of(const work& request) const {
 }
 
 /// Jobs are grouped and cut as clients' are, for all workers.
-std::vector<composition> step_host::compositions_of(const plan& wanted, std::uint64_t number) const {
+std::vector<composition> step_host::compositions_of(const plan& jobs, std::uint64_t number) const {
   std::vector<parked_job> parked;
-  for (std::uint32_t i = 0; i < wanted.size(); ++i)
+  for (std::uint32_t i = 0; i < jobs.size(); ++i)
     parked.push_back({.job = {.id = {.assignment = {number}, .step = i},
-                              .key = key_of(wanted[i]),
-                              .rows = std::max<std::int64_t>(rows_of(wanted[i]), 1),
-                              .bytes = outcome_bytes(wanted[i]),
-                              .width = width_of(wanted[i])}});
+                              .key = key_of(jobs[i]),
+                              .rows = std::max<std::int64_t>(rows_of(jobs[i]), 1),
+                              .bytes = outcome_bytes(jobs[i]),
+                              .width = width_of(jobs[i])}});
   auto rules = batch_rules_of(run_);
   rules.workers = run_.workers;
-  std::vector<composition> made;
+  std::vector<composition> compositions;
   for (auto& planned : plan_batches(parked, rules))
     for (auto& ids : planned.batches)
-      made.push_back(std::move(ids));
-  return made;
+      compositions.push_back(std::move(ids));
+  return compositions;
 }
 
-void step_host::run_all(plan wanted, std::function<void(outcomes)> then) {
+void step_host::run_all(plan jobs, std::function<void(outcomes)> then) {
   const auto number = next_plan_++;
-  plans_[number] = {.known = outcomes(wanted.size()), .missing = wanted.size(), .then = std::move(then)};
+  plans_[number] = {.known = outcomes(jobs.size()), .missing = jobs.size(), .then = std::move(then)};
   std::vector<ready_batch> batches;
-  for (auto& ids : compositions_of(wanted, number)) {
+  for (auto& ids : compositions_of(jobs, number)) {
     auto& batch = batches.emplace_back();
     for (const auto& id : ids) {
-      auto& request = wanted[id.step];
+      auto& request = jobs[id.step];
       batch.multiplications += multiplications_of(request);
       batch.jobs.push_back({.id = id, .request = std::move(request)});
     }

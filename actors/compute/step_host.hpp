@@ -36,7 +36,7 @@ public:
     return answer;
   }
   /// Runs the jobs of a plan and hands over all outcomes together, in its order.
-  void run_all(plan wanted, std::function<void(outcomes)> then);
+  void run_all(plan jobs, std::function<void(outcomes)> then);
   /// A worker has run a batch.
   void take(batch_done& in);
   /// Names the half in errors.
@@ -53,7 +53,7 @@ private:
   struct hosted_step {
     job_desk desk{};
     server_context context;
-    hosted_step(const central_rows* rows, row_store* made) : context(desk, rows, made) {}
+    hosted_step(const central_rows* rows, row_store* stored) : context(desk, rows, stored) {}
     round_place where{};
     std::optional<Task> work{};
     std::function<void(Task&)> ended{}; // takes the value, or throws what the step threw
@@ -89,7 +89,7 @@ private:
   }
   /// A step by the round (from 1) in which it is, and the job of it that failed.
   [[nodiscard]] std::string step_at(const round_place& place, const job_id* failed = nullptr) const;
-  [[nodiscard]] std::vector<composition> compositions_of(const plan& wanted, std::uint64_t number) const;
+  [[nodiscard]] std::vector<composition> compositions_of(const plan& jobs, std::uint64_t number) const;
   [[nodiscard]] std::int64_t width_of(const work& request) const;
 
   const run_context& run_;

@@ -7,18 +7,19 @@
 #include <thread>
 namespace mneme {
 
-worker_state::worker_state(worker_actor::pointer self, worker_id which, run_context_ref context,
+worker_state::worker_state(worker_actor::pointer self, worker_id id, run_context_ref context,
                            std::shared_ptr<batch_queues> queues)
-    : self_(self), which_(which), context_(std::move(context)), queues_(std::move(queues)),
+    : self_(self), id_(id), context_(std::move(context)), queues_(std::move(queues)),
       executor_(make_executor(context_->device, context_->features, context_->slices)), watch_(self, context_),
       shards_(static_cast<std::size_t>(context_->shards)) {
   for (std::uint32_t s = 0; s < shards_.size(); ++s)
-    if (queues_->host_of(s) == which_)
+    if (queues_->host_of(s) == id_)
       shards_[s] = std::make_unique<hosted_shard>(self, shard_id{s}, *context_);
 }
 
 worker_actor::behavior_type worker_state::make_behavior() {
-  return { // looked through in this order: what comes most often is the first
+  return {
+      // looked through in this order: what comes most often is the first
       [this](round_answer& answer) {
         hosted(answer.to).answered(answer.id, std::move(answer.step));
         pass_on(answer.to);
@@ -28,13 +29,13 @@ worker_actor::behavior_type worker_state::make_behavior() {
         watch_.show_to(peers_.recorder);
       },
       [this](start_rounds& wave) {
-        const auto which = wave.to;
-        hosted(which).start(std::move(wave));
-        pass_on(which);
+        const auto to = wave.to;
+        hosted(to).start(std::move(wave));
+        pass_on(to);
       },
-      [this](release& wanted) {
-        hosted(wanted.to).release(std::move(wanted.batches));
-        pass_on(wanted.to);
+      [this](release& command) {
+        hosted(command.to).release(std::move(command.batches));
+        pass_on(command.to);
       },
       [this](next_batch) { run_next(); },
       [this](batch_done& in) {
@@ -45,27 +46,27 @@ worker_actor::behavior_type worker_state::make_behavior() {
   };
 }
 
-shard& worker_state::hosted(shard_id which) {
-  auto& found = shards_.at(which.value);
-  MNEME_CHECK(found != nullptr, which.value, which_.value);
-  return found->rounds;
+shard& worker_state::hosted(shard_id id) {
+  auto& shard_here = shards_.at(id.value);
+  MNEME_CHECK(shard_here != nullptr, id.value, id_.value);
+  return shard_here->rounds;
 }
 
-void worker_state::pass_on(shard_id which) {
-  auto& from = hosted(which);
+void worker_state::pass_on(shard_id id) {
+  auto& from = hosted(id);
   if (!from.has_news()) // as after most answers
     return;
   for (auto& report : from.take_reports())
     self_->send(peers_.scheduler, std::move(report));
   if (auto batches = from.take_batches(); !batches.empty())
-    put_and_wake(self_, *queues_, peers_.workers, which.value, std::move(batches));
+    put_and_wake(self_, *queues_, peers_.workers, id.value, std::move(batches));
 }
 
 /// One batch, then whatever has been sent meanwhile, then the next.
 void worker_state::run_next() {
   if (context_->gate && context_->gate->holds_back()) // who carries results away tells it to go on
     return;
-  auto batch = queues_->take(which_);
+  auto batch = queues_->take(id_);
   if (!batch)
     return stay_awake();
   has_computed_ = true;
@@ -77,7 +78,7 @@ void worker_state::run_next() {
 
 /// The next round is often a few microseconds away, and a thread that sleeps takes longer to wake.
 void worker_state::stay_awake() {
-  if (!has_own_thread(*context_, which_))
+  if (!has_own_thread(*context_, id_))
     return;
   for (int polls = 0; polls < tuning::mailbox_polls && self_->mailbox().empty(); ++polls)
     std::this_thread::yield();

@@ -12,8 +12,7 @@ namespace mneme {
 class worker_state {
 public:
   static constexpr const char* name = "mneme.worker";
-  worker_state(worker_actor::pointer self, worker_id which, run_context_ref context,
-               std::shared_ptr<batch_queues> queues);
+  worker_state(worker_actor::pointer self, worker_id id, run_context_ref context, std::shared_ptr<batch_queues> queues);
   worker_actor::behavior_type make_behavior();
   /// True if it has run a batch since the last call.
   [[nodiscard]] bool take_has_computed() noexcept { return std::exchange(has_computed_, false); }
@@ -26,15 +25,15 @@ private:
     hosted_shard(worker_actor::pointer host, shard_id id, const run_context& run)
         : clients(host, id, run), rounds(id, run, clients) {}
   };
-  [[nodiscard]] shard& hosted(shard_id which);
+  [[nodiscard]] shard& hosted(shard_id id);
   /// Passes on what has come of a shard: reports to the scheduler, batches into its line.
-  void pass_on(shard_id which);
+  void pass_on(shard_id id);
   void run_next();
   void stay_awake();
   void hand_over(ready_batch batch, outcomes done);
 
   worker_actor::pointer self_;
-  worker_id which_;
+  worker_id id_;
   run_context_ref context_;
   std::shared_ptr<batch_queues> queues_;
   std::unique_ptr<executor> executor_;

@@ -6,13 +6,22 @@
 #include <ATen/Version.h>
 #include <ATen/native/DispatchStub.h>
 #include <cstdlib>
+#include <dlfcn.h>
 #include <torch/headeronly/version.h>
 namespace mneme {
 namespace {
 
+/// The program that this process is; of the extension of the Python package that beside it, made with it.
+std::filesystem::path own_program() {
+  Dl_info library{};
+  const auto* const here = reinterpret_cast<const void*>(&own_program);
+  const std::filesystem::path file = ::dladdr(here, &library) != 0 && library.dli_fname ? library.dli_fname : "";
+  return file.extension() == ".so" ? file.parent_path() / "bin" / "mneme" : "/proc/self/exe";
+}
+
 std::string build_digest() {
   try {
-    return hex_text(digest_of_file("/proc/self/exe"));
+    return hex_text(digest_of_file(own_program()));
   } catch (const std::exception&) {
     return "unknown";
   }
@@ -61,7 +70,7 @@ const named_facts& program_facts() {
 }
 
 std::vector<std::string> differences(const named_facts& of_run, const named_facts& of_node) {
-  std::vector<std::string> found;
+  std::vector<std::string> differing;
   const auto value_in = [](const named_facts& facts, const std::string& name) {
     for (const auto& [known, value] : facts)
       if (known == name)
@@ -70,8 +79,8 @@ std::vector<std::string> differences(const named_facts& of_run, const named_fact
   };
   for (const auto& [name, value] : of_run)
     if (const auto other = value_in(of_node, name); other != value)
-      found.push_back("has another " + name + ": " + other + "; expected that of the run, " + value);
-  return found;
+      differing.push_back("has another " + name + ": " + other + "; expected that of the run, " + value);
+  return differing;
 }
 
 archive reader_of(const archive::buffer& message) { return {message, 0, message->size()}; }

@@ -86,9 +86,9 @@ struct node_figures {
 
 template <class Content>
 [[nodiscard]] archive message_of(node_message kind, Content content) {
-  archive made;
-  made(kind)(content);
-  return made;
+  archive message;
+  message(kind)(content);
+  return message;
 }
 
 /// The names of facts on which the two differ, each with both values, in words.

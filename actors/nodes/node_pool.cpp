@@ -44,7 +44,7 @@ expected<void> node_pool::connect() {
   static_cast<void>(program_facts()); // reads all of the program's file, for which a node would not wait
   std::unique_lock hold(mutex_);
   for (auto& node : nodes_)
-    if (const auto place = loop_.found(node.address)) {
+    if (const auto place = loop_.place_of(node.address)) {
       node.place = *place;
       node.reached = stage::connecting;
       node.connection = loop_.connect(node.place);
@@ -52,18 +52,17 @@ expected<void> node_pool::connect() {
       node.wrong.push_back(place.error().front().text);
     }
   changed_.wait(hold, [this] {
-    return std::all_of(nodes_.begin(), nodes_.end(), [](const known_node& node) {
-      return node.reached >= stage::greeted || !node.wrong.empty();
-    });
+    return std::all_of(nodes_.begin(), nodes_.end(),
+                       [](const known_node& node) { return node.reached >= stage::greeted || !node.wrong.empty(); });
   });
   if (any_wrong())
     return tl::unexpected(all_wrong());
   return {};
 }
 
-void node_pool::offer(node_offer made) {
+void node_pool::offer(node_offer offered) {
   const std::lock_guard hold(mutex_);
-  offer_ = std::move(made);
+  offer_ = std::move(offered);
   for (auto& node : nodes_) {
     node.reached = stage::loading;
     loop_.send(node.connection, message_of(node_message::offer, offer_->offer));
@@ -77,9 +76,8 @@ expected<void> node_pool::await_ready(named_facts world, std::chrono::millisecon
     if (node.reached == stage::ready)
       compare_worlds(node);
   const bool have_said = changed_.wait_for(hold, patience, [this] {
-    return std::all_of(nodes_.begin(), nodes_.end(), [](const known_node& node) {
-      return node.reached == stage::ready || !node.wrong.empty();
-    });
+    return std::all_of(nodes_.begin(), nodes_.end(),
+                       [](const known_node& node) { return node.reached == stage::ready || !node.wrong.empty(); });
   });
   for (auto& node : nodes_)
     if (!have_said && node.reached != stage::ready && node.wrong.empty())
@@ -104,25 +102,25 @@ void node_pool::begin(const node_layout& layout, node_pool_hooks hooks) {
     }
 }
 
-void node_pool::send(node_number which, archive message) {
+void node_pool::send(node_number number, archive message) {
   const std::lock_guard hold(mutex_);
-  loop_.send(nodes_.at(which).connection, std::move(message));
+  loop_.send(nodes_.at(number).connection, std::move(message));
 }
 
-void node_pool::consumed(node_number which, std::size_t bytes) {
+void node_pool::consumed(node_number number, std::size_t bytes) {
   const std::lock_guard hold(mutex_);
-  loop_.consumed(nodes_.at(which).connection, bytes);
+  loop_.consumed(nodes_.at(number).connection, bytes);
 }
 
-void node_pool::drop(node_number which, const std::string& why) {
+void node_pool::drop(node_number number, const std::string& why) {
   const std::lock_guard hold(mutex_);
-  nodes_.at(which).is_dropped = true;
-  loop_.drop(nodes_.at(which).connection, why);
+  nodes_.at(number).is_dropped = true;
+  loop_.drop(nodes_.at(number).connection, why);
 }
 
-void node_pool::reconnect(node_number which) {
+void node_pool::reconnect(node_number number) {
   const std::lock_guard hold(mutex_);
-  auto& node = nodes_.at(which);
+  auto& node = nodes_.at(number);
   if (node.reached != stage::away || !node.is_named || node.is_dropped)
     return;
   node.wrong.clear();
@@ -133,10 +131,10 @@ void node_pool::reconnect(node_number which) {
 
 diagnostics node_pool::rename(const std::vector<node_address>& addresses) {
   diagnostics wrong;
-  std::vector<std::pair<node_address, node_place>> found;
+  std::vector<std::pair<node_address, node_place>> reached;
   for (const auto& address : addresses)
-    if (const auto place = loop_.found(address))
-      found.emplace_back(address, *place);
+    if (const auto place = loop_.place_of(address))
+      reached.emplace_back(address, *place);
     else
       wrong.push_back(place.error().front());
   const std::lock_guard hold(mutex_);
@@ -146,7 +144,7 @@ diagnostics node_pool::rename(const std::vector<node_address>& addresses) {
     if (!node.is_named && node.reached != stage::away)
       loop_.close(node.connection, "is not named any more");
   }
-  for (const auto& [address, place] : found) {
+  for (const auto& [address, place] : reached) {
     const auto known = std::find_if(nodes_.begin(), nodes_.end(),
                                     [&address = address](const auto& node) { return node.address == address; });
     if (known == nodes_.end())
@@ -175,9 +173,9 @@ std::int64_t node_pool::workers() {
   return sum;
 }
 
-node_view node_pool::view(node_number which) {
+node_view node_pool::view(node_number number) {
   const std::lock_guard hold(mutex_);
-  const auto& node = nodes_.at(which);
+  const auto& node = nodes_.at(number);
   return {.address = node.address.text(),
           .name = node.name,
           .workers = node.workers,
@@ -192,34 +190,34 @@ bool node_pool::any_wrong() const {
 }
 
 diagnostics node_pool::all_wrong() const {
-  diagnostics found;
+  diagnostics problems;
   for (const auto& node : nodes_)
     for (const auto& text : node.wrong)
-      found.push_back({"node " + node.address.text(), text});
-  return found;
+      problems.push_back({"node " + node.address.text(), text});
+  return problems;
 }
 
 // -- the connections' thread ------------------------------------------------------------------------------------------
 
-node_pool::known_node* node_pool::node_of(connection_id which) {
+node_pool::known_node* node_pool::node_of(connection_id id) {
   for (auto& node : nodes_)
-    if (node.connection == which && node.reached != stage::away)
+    if (node.connection == id && node.reached != stage::away)
       return &node;
   return nullptr;
 }
 
-void node_pool::opened(connection_id which, const std::string& peer, bool /*accepted*/) {
+void node_pool::opened(connection_id id, const std::string& peer, bool /*accepted*/) {
   const std::lock_guard hold(mutex_);
-  if (auto* const node = node_of(which)) {
+  if (auto* const node = node_of(id)) {
     node->peer = peer;
-    loop_.send(which, message_of(node_message::greeting,
-                                 node_greeting{.role = peer_role::run, .program = program_facts()}));
+    loop_.send(id,
+               message_of(node_message::greeting, node_greeting{.role = peer_role::run, .program = program_facts()}));
   }
 }
 
-void node_pool::received(connection_id which, archive::buffer message) {
+void node_pool::received(connection_id id, archive::buffer message) {
   std::unique_lock hold(mutex_);
-  auto* const node = node_of(which);
+  auto* const node = node_of(id);
   if (!node)
     return;
   const bool is_report = !message->empty() && message->front() == static_cast<std::byte>(node_message::report);
@@ -231,13 +229,13 @@ void node_pool::received(connection_id which, archive::buffer message) {
   const auto bytes = message->size();
   const auto before = node->reached;
   take(*node, message);
-  loop_.consumed(which, bytes);
+  loop_.consumed(id, bytes);
   const bool came_back = before != stage::at_work && node->reached == stage::at_work;
   const auto number = number_of(*node);
   changed_.notify_all();
   hold.unlock();
   if (came_back)
-    hooks_.found(number);
+    hooks_.regained(number);
 }
 
 void node_pool::take(known_node& node, const archive::buffer& message) {
@@ -290,8 +288,8 @@ void node_pool::take_greeting(known_node& node, archive& content) {
   node.name = in_print(in.name);
   for (auto& [name, value] : in.program)
     value = in_print(value);
-  if (auto found = differences(program_facts(), in.program); !found.empty())
-    return refuse(node, std::move(found));
+  if (auto differing = differences(program_facts(), in.program); !differing.empty())
+    return refuse(node, std::move(differing));
   node.workers = in.workers;
   node.reached = stage::greeted;
   loop_.trust(node.connection);
@@ -303,17 +301,17 @@ void node_pool::take_greeting(known_node& node, archive& content) {
 
 void node_pool::send_files(known_node& node, const std::vector<std::string>& keys) {
   for (const auto& key : keys) {
-    const auto found = offer_->files.find(key);
-    if (found == offer_->files.end() || !node.sent_files.insert(key).second)
+    const auto file = offer_->files.find(key);
+    if (file == offer_->files.end() || !node.sent_files.insert(key).second)
       throw archive_error("asks for a file that was not offered, or twice for one");
     loop_.send(node.connection,
-               message_of(node_message::file, file_content{.key = key, .bytes = bytes_of(found->second)}));
+               message_of(node_message::file, file_content{.key = key, .bytes = bytes_of(file->second)}));
   }
 }
 
 void node_pool::compare_worlds(known_node& node) {
-  if (auto found = differences(*world_, node.world); !found.empty())
-    return refuse(node, std::move(found));
+  if (auto differing = differences(*world_, node.world); !differing.empty())
+    return refuse(node, std::move(differing));
   if (layout_) {
     node.reached = stage::at_work;
     loop_.send(node.connection, message_of(node_message::begin, *layout_));
@@ -327,12 +325,12 @@ void node_pool::refuse(known_node& node, std::vector<std::string> reasons) {
   loop_.drop(node.connection, node.wrong.front());
 }
 
-void node_pool::closed(connection_id which, const std::string& /*peer*/, const std::string& why) {
+void node_pool::closed(connection_id id, const std::string& /*peer*/, const std::string& why) {
   std::unique_lock hold(mutex_);
-  auto* const node = node_of(which);
+  auto* const node = node_of(id);
   if (!node)
     return;
-  node->before = sum_of(node->before, loop_.figures(which));
+  node->before = sum_of(node->before, loop_.figures(id));
   node->connection = 0;
   if (node->wrong.empty())
     node->wrong.push_back(why);

@@ -24,9 +24,9 @@ struct node_offer {
 
 /// Who is told of nodes at work. Called on the connections' thread, which it must not keep.
 struct node_pool_hooks {
-  std::function<void(node_number, archive::buffer)> reported{};   ///< A message of the kind `report`.
+  std::function<void(node_number, archive::buffer)> reported{}; ///< A message of the kind `report`.
   std::function<void(node_number, const std::string& why)> lost{};
-  std::function<void(node_number)> found{}; ///< A node that was lost is ready again.
+  std::function<void(node_number)> regained{}; ///< A node that was lost is ready again.
 };
 
 /// What is known of one node.
@@ -34,8 +34,8 @@ struct node_view {
   std::string address{}, name{};
   std::int64_t workers = 0;
   bool is_ready = false;
-  bool is_named = true; ///< It is one of the run's nodes still.
-  bool is_dropped = false; ///< It is left alone.
+  bool is_named = true;         ///< It is one of the run's nodes still.
+  bool is_dropped = false;      ///< It is left alone.
   connection_figures traffic{}; ///< Over all its connections.
 };
 
@@ -47,21 +47,21 @@ public:
   /// Connects to all nodes; what is wrong with any of them.
   [[nodiscard]] expected<void> connect();
   /// Gives every node the scenario: they load while the run does.
-  void offer(node_offer made);
+  void offer(node_offer offered);
   /// Waits until all have loaded the same as the run; what differs. @param world of the run
   /// @param patience how long nodes may take from now on
   [[nodiscard]] expected<void> await_ready(named_facts world, std::chrono::milliseconds patience);
   /// Work may follow. @pre all are ready
   void begin(const node_layout& layout, node_pool_hooks hooks);
 
-  void send(node_number which, archive message);
-  void consumed(node_number which, std::size_t bytes);
+  void send(node_number number, archive message);
+  void consumed(node_number number, std::size_t bytes);
   /// A node whose answers are not to be taken is left alone from now on, until the run is told of it anew.
-  void drop(node_number which, const std::string& why);
-  /// Tries again to reach a node that was lost; hooks.found() says if it worked.
-  void reconnect(node_number which);
+  void drop(node_number number, const std::string& why);
+  /// Tries again to reach a node that was lost; hooks.regained() says if it worked.
+  void reconnect(node_number number);
   /// These are the nodes from now on: others are left, and new ones take part once they are ready, as
-  /// hooks.found() says. What is wrong with addresses, which are passed over. Waits for name servers. @pre begin()
+  /// hooks.regained() says. What is wrong with addresses, which are passed over. Waits for name servers. @pre begin()
   [[nodiscard]] diagnostics rename(const std::vector<node_address>& addresses);
   /// Programs of all nodes end between two slices.
   void interrupt();
@@ -69,7 +69,7 @@ public:
   /// All that were named at any time.
   [[nodiscard]] std::size_t size();
   [[nodiscard]] std::int64_t workers();
-  [[nodiscard]] node_view view(node_number which);
+  [[nodiscard]] node_view view(node_number number);
 
 private:
   enum class stage : std::uint8_t { away, connecting, greeted, loading, ready, at_work };
@@ -88,16 +88,16 @@ private:
     connection_figures before{}; // of connections that have ended
   };
 
-  void opened(connection_id which, const std::string& peer, bool accepted) override;
-  void received(connection_id which, archive::buffer message) override;
-  void closed(connection_id which, const std::string& peer, const std::string& why) override;
+  void opened(connection_id id, const std::string& peer, bool accepted) override;
+  void received(connection_id id, archive::buffer message) override;
+  void closed(connection_id id, const std::string& peer, const std::string& why) override;
   void take(known_node& node, const archive::buffer& message);
   void take(known_node& node, node_message kind, archive& content);
   void take_greeting(known_node& node, archive& content);
   void send_files(known_node& node, const std::vector<std::string>& keys);
   void compare_worlds(known_node& node);
   void refuse(known_node& node, std::vector<std::string> reasons);
-  [[nodiscard]] known_node* node_of(connection_id which);
+  [[nodiscard]] known_node* node_of(connection_id id);
   [[nodiscard]] node_number number_of(const known_node& node) const {
     return static_cast<node_number>(&node - nodes_.data());
   }

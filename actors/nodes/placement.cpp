@@ -45,7 +45,7 @@ placement_actor::behavior_type placement_state::make_behavior() {
   self_->delayed_send(self_, looks_after, look_after_nodes{});
   return {
       [this](start_rounds& wave) { take(std::move(wave)); },
-      [this](release& wanted) { take(std::move(wanted)); },
+      [this](release& command) { take(std::move(command)); },
       [this](abandon& rounds) { take(std::move(rounds)); },
       [this](wave_report& report) { take_from_here(report); },
       [this](const node_frame& in) { take(in); },
@@ -62,67 +62,67 @@ placement_actor::behavior_type placement_state::make_behavior() {
 // -- from the scheduler -----------------------------------------------------------------------------------------------
 
 template <class Command>
-void placement_state::take(Command wanted) {
-  const auto which = wanted.to;
+void placement_state::take(Command command) {
+  const auto shard = command.to;
   if constexpr (std::is_same_v<Command, abandon>)
-    for (const auto id : wanted.assignments)
+    for (const auto id : command.assignments)
       checks_.forget(id);
-  bring_home(which);
-  journals_.at(which.value).take(shard_journal::command(std::move(wanted)));
-  pass_on(which);
+  bring_home(shard);
+  journals_.at(shard.value).take(shard_journal::command(std::move(command)));
+  pass_on(shard);
 }
 
 /// A shard goes to where it belongs when it is idle. Where the server steps as uploads come it hardly ever is: there
 /// its rounds begin again at home, as after a loss, while nobody waits for them. On a device that would change bits.
-void placement_state::bring_home(shard_id which) {
-  auto& journal = journals_.at(which.value);
+void placement_state::bring_home(shard_id shard) {
+  auto& journal = journals_.at(shard.value);
   const bool has_pauses = context_->scenario.rounds.mode == round_mode::sync || context_->device != "cpu";
-  const auto before = map_.place_of(which);
+  const auto before = map_.place_of(shard);
   if (journal.is_idle()) {
-    if (!map_.bring_home(which))
+    if (!map_.bring_home(shard))
       return;
     journal.host_lost();
     journal.host_found();
-  } else if (!has_pauses && journal.is_quiet() && map_.bring_home(which)) {
-    send(before, which, journal.change_host());
+  } else if (!has_pauses && journal.is_quiet() && map_.bring_home(shard)) {
+    send(before, shard, journal.change_host());
   }
 }
 
-void placement_state::pass_on(shard_id which) {
-  auto& journal = journals_.at(which.value);
-  for (auto& wanted : journal.take_commands())
-    send(map_.place_of(which), which, std::move(wanted));
+void placement_state::pass_on(shard_id shard) {
+  auto& journal = journals_.at(shard.value);
+  for (auto& command : journal.take_commands())
+    send(map_.place_of(shard), shard, std::move(command));
   for (auto& report : journal.take_reports())
     self_->send(peers_.scheduler, std::move(report));
 }
 
-void placement_state::send(shard_place to, shard_id which, shard_journal::command wanted) {
+void placement_state::send(shard_place to, shard_id shard, shard_journal::command order) {
   if (to.where == shard_place::kind::here)
-    std::visit([&](auto& command) { self_->send(peers_.here.at(which.value), std::move(command)); }, wanted);
+    std::visit([&](auto& command) { self_->send(peers_.here.at(shard.value), std::move(command)); }, order);
   else {
-    if (const auto* const wave = std::get_if<start_rounds>(&wanted))
+    if (const auto* const wave = std::get_if<start_rounds>(&order))
       for (const auto& given : wave->assignments)
         if (checks_.samples(given.id))
-          compute_here(given, which);
-    pool_->send(to.node, encoded(nodes_.at(to.node), wanted));
+          compute_here(given, shard);
+    pool_->send(to.node, encoded(nodes_.at(to.node), order));
     stay_awake();
   }
 }
 
-archive placement_state::encoded(known_node& node, shard_journal::command& wanted) const {
+archive placement_state::encoded(known_node& node, shard_journal::command& command) const {
   archive message;
   auto kind = node_message::start;
-  if (auto* const wave = std::get_if<start_rounds>(&wanted)) {
+  if (auto* const wave = std::get_if<start_rounds>(&command)) {
     message(kind);
     carry(message, *wave, *node.tensors);
     auto forgotten = node.tensors->end_message();
     message(forgotten);
-  } else if (auto* const released = std::get_if<release>(&wanted)) {
+  } else if (auto* const released = std::get_if<release>(&command)) {
     message(kind = node_message::release);
     carry(message, *released);
   } else {
     message(kind = node_message::abandon);
-    carry(message, std::get<abandon>(wanted));
+    carry(message, std::get<abandon>(command));
   }
   return message;
 }
@@ -135,12 +135,12 @@ void placement_state::stay_awake() {
 // -- from hosts -------------------------------------------------------------------------------------------------------
 
 void placement_state::take_from_here(wave_report& report) {
-  const auto which = report.from;
+  const auto shard = report.from;
   for (const auto& finished : report.finished)
     checks_.forget(finished.id);
-  if (const auto wrong = journals_.at(which.value).take(std::move(report)); !wrong.empty())
+  if (const auto wrong = journals_.at(shard.value).take(std::move(report)); !wrong.empty())
     return self_->quit(caf::make_error(run_errc::actor_lost, "a shard of this process " + wrong));
-  pass_on(which);
+  pass_on(shard);
 }
 
 // -- nodes that come and go -------------------------------------------------------------------------------------------
@@ -169,9 +169,8 @@ void placement_state::change(const node_change& told) {
   node.measured.reset();
   const auto view = pool_->view(told.node);
   map_.find(told.node, view.workers);
-  records_->change(told.node, [&](node_record& record) {
-    record.away_seconds += node.away ? node.away->seconds() : 0.0;
-  });
+  records_->change(told.node,
+                   [&](node_record& record) { record.away_seconds += node.away ? node.away->seconds() : 0.0; });
   node.away.reset();
   if (std::exchange(node.has_joined, true))
     warn("node " + view.address + " is back");
@@ -180,21 +179,21 @@ void placement_state::change(const node_change& told) {
   place_homeless();
 }
 
-void placement_state::lose(node_number which, const std::string& why) {
-  if (!map_.is_there(which)) { // it still cannot be reached
-    auto& node = nodes_.at(which);
-    if (!node.has_joined && !std::exchange(node.is_refused, true) && pool_->view(which).is_named)
-      warn("node " + pool_->view(which).address + " takes no part yet: it " + why);
+void placement_state::lose(node_number number, const std::string& why) {
+  if (!map_.is_there(number)) { // it still cannot be reached
+    auto& node = nodes_.at(number);
+    if (!node.has_joined && !std::exchange(node.is_refused, true) && pool_->view(number).is_named)
+      warn("node " + pool_->view(number).address + " takes no part yet: it " + why);
     return;
   }
-  const auto homeless = map_.lose(which);
+  const auto homeless = map_.lose(number);
   for (const auto shard : homeless) {
     journals_.at(shard.value).host_lost();
     held_.at(shard.value).clear();
   }
-  nodes_.at(which).away.emplace();
-  const auto view = pool_->view(which);
-  records_->change(which, [&](node_record& record) {
+  nodes_.at(number).away.emplace();
+  const auto view = pool_->view(number);
+  records_->change(number, [&](node_record& record) {
     ++record.losses;
     if (view.is_dropped)
       record.wrong = why;

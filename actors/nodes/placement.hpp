@@ -41,17 +41,17 @@ private:
     std::unique_ptr<run_side_tensors> tensors{};
     std::int64_t busy_ns = 0; // of its present session
     std::optional<recorder_stopwatch> away{};
-    bool has_joined = true; // since it was named
-    bool is_refused = false; // before it could join, which was said
-    bool is_unchecked = false; // results of it have been taken that nobody has computed again
-    recorder_stopwatch silent{}; // since it reported, or was asked for the first answer that it owes
-    std::uint64_t bytes_before = 0; // of its traffic, then
-    std::optional<assignment_id> measured{}; // that this process computes to know how long it takes,
+    bool has_joined = true;                   // since it was named
+    bool is_refused = false;                  // before it could join, which was said
+    bool is_unchecked = false;                // results of it have been taken that nobody has computed again
+    recorder_stopwatch silent{};              // since it reported, or was asked for the first answer that it owes
+    std::uint64_t bytes_before = 0;           // of its traffic, then
+    std::optional<assignment_id> measured{};  // that this process computes to know how long it takes,
     std::optional<double> measured_seconds{}; // and how long that was
   };
 
   template <class Command>
-  void take(Command wanted);
+  void take(Command command);
   void take(const node_frame& in);
   void take_report(archive& content, node_number number, std::size_t bytes);
   void take(const home_report& told);
@@ -65,15 +65,15 @@ private:
   [[nodiscard]] bool is_left_alone() const;
   void take_from_here(wave_report& report);
   void change(const node_change& told);
-  void lose(node_number which, const std::string& why);
+  void lose(node_number number, const std::string& why);
   void look_at_names();
   void place_homeless();
   void look_around();
   void stay_awake();
-  void bring_home(shard_id which);
-  void pass_on(shard_id which);
-  void send(shard_place to, shard_id which, shard_journal::command wanted);
-  [[nodiscard]] archive encoded(known_node& node, shard_journal::command& wanted) const;
+  void bring_home(shard_id shard);
+  void pass_on(shard_id shard);
+  void send(shard_place to, shard_id shard, shard_journal::command order);
+  [[nodiscard]] archive encoded(known_node& node, shard_journal::command& command) const;
   void warn(const std::string& text) { self_->send(peers_.recorder, run_warning{.text = text}); }
 
   placement_actor::pointer self_;

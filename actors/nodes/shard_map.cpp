@@ -23,9 +23,9 @@ void shard_map::choose_homes() {
 }
 
 void shard_map::find(std::uint32_t node, std::int64_t workers) {
-  auto& found = nodes_.at(node);
-  found.is_there = true;
-  if (std::exchange(found.workers, workers) != workers)
+  auto& share = nodes_.at(node);
+  share.is_there = true;
+  if (std::exchange(share.workers, workers) != workers)
     choose_homes();
 }
 
@@ -78,9 +78,9 @@ std::vector<shard_id> shard_map::place_homeless() {
   return placed;
 }
 
-bool shard_map::bring_home(shard_id which) {
-  const shard_place home{.where = shard_place::kind::node, .node = homes_.at(which.value)};
-  auto& place = places_.at(which.value);
+bool shard_map::bring_home(shard_id shard) {
+  const shard_place home{.where = shard_place::kind::node, .node = homes_.at(shard.value)};
+  auto& place = places_.at(shard.value);
   if (place == home || !nodes_[home.node].is_there)
     return false;
   place = home;

@@ -20,7 +20,7 @@ public:
   /// @param workers of each node @param stays_here where no node is left, shards are hosted here; else they wait
   shard_map(std::size_t shards, std::vector<std::int64_t> workers, bool stays_here);
 
-  [[nodiscard]] shard_place place_of(shard_id which) const { return places_.at(which.value); }
+  [[nodiscard]] shard_place place_of(shard_id shard) const { return places_.at(shard.value); }
   [[nodiscard]] bool is_there(std::uint32_t node) const { return nodes_.at(node).is_there; }
   /// Shards that have no host any more.
   [[nodiscard]] std::vector<shard_id> lose(std::uint32_t node);
@@ -33,7 +33,7 @@ public:
   /// Shards without a host for which there is one now; they are there when it returns.
   [[nodiscard]] std::vector<shard_id> place_homeless();
   /// Brings an idle shard to where it belongs; true if that is another place.
-  [[nodiscard]] bool bring_home(shard_id which);
+  [[nodiscard]] bool bring_home(shard_id shard);
 
 private:
   struct known_node {

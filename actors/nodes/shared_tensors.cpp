@@ -18,13 +18,13 @@ digest128 name_for(const at::Tensor& value) {
 // -- shelf ------------------------------------------------------------------------------------------------------------
 
 const at::Tensor* tensor_shelf::find(const digest128& name) const {
-  const auto found = tensors_.find(name);
-  return found == tensors_.end() ? nullptr : &found->second;
+  const auto entry = tensors_.find(name);
+  return entry == tensors_.end() ? nullptr : &entry->second;
 }
 
 const digest128* tensor_shelf::name_of(const at::Tensor& value) const {
-  const auto found = names_.find(value.unsafeGetTensorImpl());
-  return found == names_.end() ? nullptr : &found->second;
+  const auto entry = names_.find(value.unsafeGetTensorImpl());
+  return entry == names_.end() ? nullptr : &entry->second;
 }
 
 void tensor_shelf::put(const digest128& name, const at::Tensor& value) {
@@ -35,12 +35,12 @@ void tensor_shelf::put(const digest128& name, const at::Tensor& value) {
 }
 
 void tensor_shelf::erase(const digest128& name) {
-  const auto found = tensors_.find(name);
-  if (found == tensors_.end())
+  const auto entry = tensors_.find(name);
+  if (entry == tensors_.end())
     return;
-  bytes_ -= found->second.nbytes();
-  names_.erase(found->second.unsafeGetTensorImpl());
-  tensors_.erase(found);
+  bytes_ -= entry->second.nbytes();
+  names_.erase(entry->second.unsafeGetTensorImpl());
+  tensors_.erase(entry);
 }
 
 // -- the run's side ---------------------------------------------------------------------------------------------------
@@ -65,13 +65,13 @@ void run_side_tensors::keep(const digest128& name, const at::Tensor& value) {
 }
 
 at::Tensor run_side_tensors::find(const digest128& name) {
-  if (const auto* const found = shelf_.find(name)) {
+  if (const auto* const entry = shelf_.find(name)) {
     touch(name);
-    return *found;
+    return *entry;
   }
   for (const auto& [message, shelf] : forgotten_)
-    if (const auto* const found = shelf.find(name))
-      return *found;
+    if (const auto* const entry = shelf.find(name))
+      return *entry;
   fail_unknown(name);
 }
 
@@ -119,8 +119,8 @@ std::optional<tensor_exchange::offered_tensor> node_side_tensors::offer(const at
 }
 
 at::Tensor node_side_tensors::find(const digest128& name) {
-  if (const auto* const found = shelf_.find(name))
-    return *found;
+  if (const auto* const entry = shelf_.find(name))
+    return *entry;
   fail_unknown(name);
 }
 

@@ -16,7 +16,7 @@ uplink_actor::behavior_type uplink_state::make_behavior() {
         for (const auto& worker : workers_)
           self_->monitor(worker);
       },
-      [this](wave_report& made) { report(made); },
+      [this](wave_report& wave) { report(wave); },
       [this](const node_frame& in) { take(in); },
       [this](look_after_nodes) {
         wakes_later_ = false;
@@ -25,12 +25,12 @@ uplink_actor::behavior_type uplink_state::make_behavior() {
   };
 }
 
-void uplink_state::report(wave_report& made) {
+void uplink_state::report(wave_report& wave) {
   archive message;
   auto kind = node_message::report;
   node_figures figures{.heard = heard_, .busy_ns = context_->busy_ns->load()};
   message(kind)(figures);
-  carry(message, made, tensors_);
+  carry(message, wave, tensors_);
   hooks_.send(std::move(message));
   wake_later();
 }
@@ -74,9 +74,9 @@ void uplink_state::take(node_message kind, archive& content) {
     ++heard_;
     pass_on(std::move(wave));
   } else if (kind == node_message::release) {
-    release wanted;
-    carry(content, wanted);
-    pass_on(std::move(wanted));
+    release command;
+    carry(content, command);
+    pass_on(std::move(command));
   } else if (kind == node_message::abandon) {
     abandon rounds;
     carry(content, rounds);
@@ -106,11 +106,11 @@ void uplink_state::check(const start_rounds& wave) const {
 }
 
 template <class Command>
-void uplink_state::pass_on(Command wanted) {
-  if (wanted.to.value >= static_cast<std::uint64_t>(context_->shards))
+void uplink_state::pass_on(Command command) {
+  if (command.to.value >= static_cast<std::uint64_t>(context_->shards))
     throw archive_error("is for a shard that there is not");
-  const auto host = wanted.to.value % static_cast<std::uint32_t>(context_->hosts);
-  self_->send(workers_.at(host), std::move(wanted));
+  const auto host = command.to.value % static_cast<std::uint32_t>(context_->hosts);
+  self_->send(workers_.at(host), std::move(command));
 }
 
 } // namespace mneme

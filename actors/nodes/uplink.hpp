@@ -21,12 +21,12 @@ public:
   uplink_actor::behavior_type make_behavior();
 
 private:
-  void report(wave_report& made);
+  void report(wave_report& wave);
   void take(const node_frame& in);
   void take(node_message kind, archive& content);
   void check(const start_rounds& wave) const;
   template <class Command>
-  void pass_on(Command wanted);
+  void pass_on(Command command);
   void wake_later();
 
   uplink_actor::pointer self_;

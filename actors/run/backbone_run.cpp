@@ -49,11 +49,11 @@ std::map<std::string, std::string> keys_of(const scenario& settings) {
 /// Keys of which the two nets have different values: "width = 8, there width = 16".
 std::string differences(const scenario& settings, const scenario& trained) {
   const auto here = keys_of(settings), there = keys_of(trained);
-  std::vector<std::string> found;
+  std::vector<std::string> names;
   for (const auto& [name, value] : here)
     if (const auto other = there.find(name); other == there.end() || other->second != value)
-      found.push_back(fmt::format("{} = {}, there {}", name, value, other == there.end() ? "none" : other->second));
-  return fmt::format("{}", fmt::join(found, "; "));
+      names.push_back(fmt::format("{} = {}, there {}", name, value, other == there.end() ? "none" : other->second));
+  return fmt::format("{}", fmt::join(names, "; "));
 }
 
 /// True if both read the same rows: made ones follow from the seed.
@@ -147,9 +147,9 @@ expected<trained_net> trained_backbone(const scenario& settings, const run_optio
     return tl::unexpected(named.error());
   const auto& name = *named;
   const auto folder = folder_of_nets();
-  trained_net made{.weights = folder / (name + ".safetensors")};
-  if (is_kept(made.weights))
-    return made;
+  trained_net net_file{.weights = folder / (name + ".safetensors")};
+  if (is_kept(net_file.weights))
+    return net_file;
   const auto data = options.data ? expected<raw_data>(*options.data)
                                  : load_data(settings.data, static_cast<std::uint64_t>(settings.seed));
   if (!data)
@@ -160,11 +160,11 @@ expected<trained_net> trained_backbone(const scenario& settings, const run_optio
   try {
     fs::create_directories(folder);
     const net_lock lock(folder / (name + ".lock"));
-    if (fs::exists(made.weights) && read_kept_tensors(made.weights)) // who held the lock before has trained it
-      return made;
+    if (fs::exists(net_file.weights) && read_kept_tensors(net_file.weights)) // who held the lock before has trained it
+      return net_file;
     if (options.style != progress_style::quiet)
       std::fprintf(stderr, "the backbone of %s is trained first, once, and kept as %s\n",
-                   settings.model.backbone.string().c_str(), made.weights.string().c_str());
+                   settings.model.backbone.string().c_str(), net_file.weights.string().c_str());
     const auto out = folder / (name + ".run");
     fs::remove_all(out);
     const auto ended = run_simulation(
@@ -173,9 +173,9 @@ expected<trained_net> trained_backbone(const scenario& settings, const run_optio
     if (!ended)
       return tl::unexpected(ended.error());
     if (ended->status != "done")
-      made.unfinished = *ended;
+      net_file.unfinished = *ended;
     else if (const auto net = read_safetensors(out / "model.safetensors"))
-      keep_tensors(made.weights, *net);
+      keep_tensors(net_file.weights, *net);
     else
       return tl::unexpected(net.error());
     fs::remove_all(out);
@@ -183,7 +183,7 @@ expected<trained_net> trained_backbone(const scenario& settings, const run_optio
     return failed(place_of(settings),
                   std::string("the backbone cannot be kept: ") + e.what() + "; $MNEME_CACHE names another folder");
   }
-  return made;
+  return net_file;
 }
 
 } // namespace mneme

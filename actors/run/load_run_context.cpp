@@ -126,10 +126,10 @@ void gather(diagnostics& problems, const expected<T>& step) {
 }
 
 /// What is wrong with a file stands at the key that names it.
-diagnostics at_key(const scenario& settings, const std::string& key, diagnostics found) {
-  for (auto& diagnostic : found)
+diagnostics at_key(const scenario& settings, const std::string& key, diagnostics problems) {
+  for (auto& diagnostic : problems)
     diagnostic.where = settings.where(key) + ": " + diagnostic.where;
-  return found;
+  return problems;
 }
 
 /// Rows of the head of a run's net.
@@ -197,16 +197,16 @@ expected<model_ref> build_model(const scenario& settings, const task_stream& tas
   kind.use_signed_features(needs.signed_features);
   kind.use_tokens(tasks.tokens);
   auto net = kind.build(tasks.train->shape(), outputs_of(settings, tasks));
-  if (!net)
-    return failed(settings.where("model.name"), net.error());
+  if (!net) // a net of texts names the text that is wrong
+    return failed(settings.where(net.error().starts_with("model.layers") ? "model.layers" : "model.name"), net.error());
   return *net;
 }
 
 /// a diagnostic of the method's, with the place in the scenario. The line that names the model does not name the
 /// method.
-diagnostic placed(const scenario& settings, const diagnostic& found) {
-  const auto lead = found.where == "model.name" ? settings.strategy.name + ": " : std::string{};
-  return {settings.where(found.where), lead + found.text};
+diagnostic placed(const scenario& settings, const diagnostic& problem) {
+  const auto lead = problem.where == "model.name" ? settings.strategy.name + ": " : std::string{};
+  return {settings.where(problem.where), lead + problem.text};
 }
 
 loaded_module with_own_weights(const std::shared_ptr<const module_net>& net) {
@@ -220,8 +220,8 @@ constexpr std::uint64_t text_bytes_max = std::uint64_t{64} << 20; // of a file t
 /// Reads the files that keys of the method name; what is wrong with them.
 diagnostics read_files(const scenario& settings, const std::string& device, method_setup& into) {
   diagnostics wrong;
-  const auto add = [&](const std::string& key, const diagnostics& found) {
-    const auto placed_there = at_key(settings, "strategy." + key, found);
+  const auto add = [&](const std::string& key, const diagnostics& problems) {
+    const auto placed_there = at_key(settings, "strategy." + key, problems);
     wrong.insert(wrong.end(), placed_there.begin(), placed_there.end());
   };
   const auto needs = settings.strategy.method->needs();
@@ -254,34 +254,34 @@ diagnostics read_files(const scenario& settings, const std::string& device, meth
 /// has checked it.
 expected<method_setup> setup_of(const scenario& settings, const task_stream& tasks, const model_ref& net,
                                 const std::string& device) {
-  method_setup made{.net = non_owning(net),
-                    .training = settings.training,
-                    .trainable = settings.model.trainable,
-                    .weighting = settings.strategy.weighting,
-                    .keep_share = settings.strategy.keep_share,
-                    .rounds = settings.rounds,
-                    .oracle = settings.strategy.oracle,
-                    .tasks = std::ssize(tasks.tasks),
-                    .transition = settings.tasks.transition,
-                    .staying_share = settings.tasks.staying_share,
-                    .classes = tasks.classes,
-                    .shape = tasks.train->shape(),
-                    .tokens = tasks.tokens,
-                    .scale = tasks.train->scale,
-                    .shift = tasks.train->shift,
-                    .clients = settings.clients.count,
-                    .seed = static_cast<std::uint64_t>(settings.seed)};
+  method_setup setup{.net = non_owning(net),
+                     .training = settings.training,
+                     .trainable = settings.model.trainable,
+                     .weighting = settings.strategy.weighting,
+                     .keep_share = settings.strategy.keep_share,
+                     .rounds = settings.rounds,
+                     .oracle = settings.strategy.oracle,
+                     .tasks = std::ssize(tasks.tasks),
+                     .transition = settings.tasks.transition,
+                     .staying_share = settings.tasks.staying_share,
+                     .classes = tasks.classes,
+                     .shape = tasks.train->shape(),
+                     .tokens = tasks.tokens,
+                     .scale = tasks.train->scale,
+                     .shift = tasks.train->shift,
+                     .clients = settings.clients.count,
+                     .seed = static_cast<std::uint64_t>(settings.seed)};
   for (const auto& task : tasks.tasks) {
-    made.task_classes.push_back(task.classes);
-    made.public_rows += std::ssize(task.open);
+    setup.task_classes.push_back(task.classes);
+    setup.public_rows += std::ssize(task.open);
   }
-  auto wrong = read_files(settings, device, made);
+  auto wrong = read_files(settings, device, setup);
   if (wrong.empty())
-    for (const auto& found : settings.strategy.method->check(made))
-      wrong.push_back(placed(settings, found));
+    for (const auto& problem : settings.strategy.method->check(setup))
+      wrong.push_back(placed(settings, problem));
   if (!wrong.empty())
     return tl::unexpected(std::move(wrong));
-  return made;
+  return setup;
 }
 
 /// Traces and tables of devices; nothing, with what is wrong, where one cannot be read.
@@ -309,12 +309,23 @@ bool add_speeds(device_facts& facts, const scenario& settings, const model& net,
                 diagnostics& problems) {
   if (settings.devices.profiles.empty())
     return false;
-  const auto speeds =
-      device_speeds_of(settings, {.net = net, .shape = tasks.train->shape(), .classes = tasks.classes});
+  const auto speeds = device_speeds_of(settings, {.net = net, .shape = tasks.train->shape(), .classes = tasks.classes});
   gather(problems, speeds);
   if (speeds)
     facts.speeds = *speeds;
   return speeds.has_value();
+}
+
+/// What is wrong with data stands where the scenario says the key, or else the data set; files speak for themselves.
+diagnostics placed_in_scenario(diagnostics wrong, const scenario& settings) {
+  for (auto& [where, text] : wrong) {
+    const bool is_key = where.starts_with("data.");
+    if (!is_key && !where.starts_with("data set '"))
+      continue;
+    text = where + (is_key ? " " : ": ") + text;
+    where = settings.where(settings.key_places.contains(where) ? where : "data.name");
+  }
+  return wrong;
 }
 
 /// The rows of the run, or all that is wrong with the device, the number of clients and the rows.
@@ -329,7 +340,8 @@ expected<raw_data> data_of_run(const scenario& settings, const run_context_reque
   }
   auto raw = request.data ? expected<raw_data>(*request.data)
                           : load_data(settings.data, static_cast<std::uint64_t>(settings.seed));
-  gather(problems, raw);
+  if (!raw)
+    append(problems, placed_in_scenario(raw.error(), settings));
   if (!problems.empty())
     return tl::unexpected{problems};
   problems = wrong_backbone(settings, *raw);
@@ -389,22 +401,22 @@ expected<std::shared_ptr<run_context>> load_run_context(const scenario& settings
   setup->initial = weights_only(*initial);
   setup->initial_behind = *initial_behind;
 
-  auto made = std::make_shared<run_context>();
-  made->scenario = settings;
-  made->tasks = shared_tasks;
-  made->population = people;
-  made->net = *net;
-  made->device = *device;
-  made->needs = settings.strategy.method->needs();
-  made->made_rows = std::make_shared<row_store>(
+  auto context = std::make_shared<run_context>();
+  context->scenario = settings;
+  context->tasks = shared_tasks;
+  context->population = people;
+  context->net = *net;
+  context->device = *device;
+  context->needs = settings.strategy.method->needs();
+  context->made_rows = std::make_shared<row_store>(
       row_format{.scale = shared_tasks->train->scale, .shift = shared_tasks->train->shift, .classes = setup->classes});
-  made->features = std::make_shared<feature_store>(made->needs.feature_folder);
+  context->features = std::make_shared<feature_store>(context->needs.feature_folder);
   settings.strategy.method->prepare(*setup);
-  made->method = settings.strategy.method;
-  made->rows = std::make_shared<const client_rows>(shared_tasks, *parts, made->population, made->needs.rows);
+  context->method = settings.strategy.method;
+  context->rows = std::make_shared<const client_rows>(shared_tasks, *parts, context->population, context->needs.rows);
   if (request.split)
     *request.split = *parts;
-  return made;
+  return context;
 }
 
 } // namespace mneme

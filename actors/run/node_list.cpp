@@ -14,8 +14,8 @@ void node_list_watch::look(node_pool& nodes) {
   if (!named)
     return;
   auto wrong = *named ? nodes.rename(**named) : named->error();
-  for (const auto& found : wrong)
-    say_("nodes: " + diagnostic_text(found) + (*named ? "" : "; the nodes stay what they were"));
+  for (const auto& problem : wrong)
+    say_("nodes: " + diagnostic_text(problem) + (*named ? "" : "; the nodes stay what they were"));
   if (*named)
     say_("nodes: " + std::to_string((*named)->size()) + " are named now");
 }

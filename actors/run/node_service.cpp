@@ -68,34 +68,33 @@ void node_service::serve() {
 
 // -- the connections' thread ------------------------------------------------------------------------------------------
 
-void node_service::opened(connection_id which, const std::string& peer, bool /*accepted*/) {
+void node_service::opened(connection_id id, const std::string& peer, bool /*accepted*/) {
   const std::lock_guard hold(mutex_);
-  peers_[which] = peer;
+  peers_[id] = peer;
 }
 
 /// Work goes to the workers without a detour, once all that came before has been handled.
-void node_service::received(connection_id which, archive::buffer message) {
+void node_service::received(connection_id id, archive::buffer message) {
   const auto kind = message->empty() ? node_message::status : static_cast<node_message>(message->front());
-  const bool is_work =
-      kind == node_message::start || kind == node_message::release || kind == node_message::abandon;
+  const bool is_work = kind == node_message::start || kind == node_message::release || kind == node_message::abandon;
   std::shared_ptr<node_actors> actors;
   {
     const std::lock_guard hold(mutex_);
-    if (is_work && which == working_ && direct_)
+    if (is_work && id == working_ && direct_)
       actors = actors_;
   }
   if (actors)
     actors->take(std::move(message));
   else
-    add(said{which, std::move(message)});
+    add(said{id, std::move(message)});
 }
 
-void node_service::closed(connection_id which, const std::string& peer, const std::string& why) {
+void node_service::closed(connection_id id, const std::string& peer, const std::string& why) {
   {
     const std::lock_guard hold(mutex_);
-    peers_.erase(which);
+    peers_.erase(id);
   }
-  add(gone{which, peer, why});
+  add(gone{id, peer, why});
 }
 
 void node_service::add(happening next) {
@@ -119,9 +118,9 @@ std::optional<node_service::happening> node_service::next_happening() {
   return next;
 }
 
-void node_service::refuse(connection_id which, const std::string& why) {
-  loop_.send(which, message_of(node_message::refusal, node_refusal{.reasons = {why}}));
-  loop_.close(which, why);
+void node_service::refuse(connection_id id, const std::string& why) {
+  loop_.send(id, message_of(node_message::refusal, node_refusal{.reasons = {why}}));
+  loop_.close(id, why);
 }
 
 void node_service::handle(const said& in) {
@@ -129,9 +128,9 @@ void node_service::handle(const said& in) {
     auto content = reader_of(in.message);
     auto kind = node_message::greeting;
     content(kind);
-    const bool is_served = session_ && session_->which == in.which;
+    const bool is_served = session_ && session_->connection == in.connection;
     if (kind == node_message::greeting && !is_served) {
-      greet(in.which, content);
+      greet(in.connection, content);
     } else if (!is_served) {
       throw archive_error("comes before a greeting");
     } else if (kind == node_message::offer && !session_->is_offered) {
@@ -149,9 +148,9 @@ void node_service::handle(const said& in) {
     } else {
       throw archive_error("has no place here");
     }
-    loop_.consumed(in.which, in.message->size());
+    loop_.consumed(in.connection, in.message->size());
   } catch (const std::exception& e) {
-    loop_.close(in.which, std::string("sends a message that ") + e.what());
+    loop_.close(in.connection, std::string("sends a message that ") + e.what());
   }
 }
 
@@ -165,7 +164,7 @@ void node_service::take_offer(const said& in, archive& content) {
   if (session_->missing.empty())
     load();
   else
-    loop_.send(in.which, message_of(node_message::wanted_files, wanted_files{.keys = session_->missing}));
+    loop_.send(in.connection, message_of(node_message::wanted_files, wanted_files{.keys = session_->missing}));
 }
 
 void node_service::take_file(archive& content) {
@@ -181,26 +180,26 @@ void node_service::take_file(archive& content) {
     load();
 }
 
-void node_service::greet(connection_id which, archive& content) {
+void node_service::greet(connection_id id, archive& content) {
   node_greeting in;
   content(in);
   content.expect_end();
-  loop_.trust(which);
+  loop_.trust(id);
   if (in.role == peer_role::asking) {
-    loop_.send(which, message_of(node_message::status, node_status{.json = status()}));
-    return loop_.close(which, "");
+    loop_.send(id, message_of(node_message::status, node_status{.json = status()}));
+    return loop_.close(id, "");
   }
-  loop_.send(which, message_of(node_message::greeting, node_greeting{.role = peer_role::node,
-                                                                     .name = machine_name(),
-                                                                     .program = program_facts(),
-                                                                     .workers = workers_of(settings_.threads)}));
-  if (const auto found = differences(in.program, program_facts()); !found.empty())
-    return loop_.close(which, "is another program: this node " + found.front());
+  loop_.send(id, message_of(node_message::greeting, node_greeting{.role = peer_role::node,
+                                                                  .name = machine_name(),
+                                                                  .program = program_facts(),
+                                                                  .workers = workers_of(settings_.threads)}));
+  if (const auto differing = differences(in.program, program_facts()); !differing.empty())
+    return loop_.close(id, "is another program: this node " + differing.front());
   if (session_)
-    return refuse(which, "works for another run, of " + session_->peer);
+    return refuse(id, "works for another run, of " + session_->peer);
   {
     const std::lock_guard hold(mutex_);
-    session_ = std::make_shared<node_session>(which, "the run at " + peers_[which]);
+    session_ = std::make_shared<node_session>(id, "the run at " + peers_[id]);
   }
   settings_.say("serves " + session_->peer);
 }
@@ -231,35 +230,35 @@ void node_service::handle(const loaded& in) {
   auto& session = *session_;
   if (in.world) {
     session.context = *in.world;
-    loop_.send(session.which, message_of(node_message::ready, ready_node{.world = in.facts}));
+    loop_.send(session.connection, message_of(node_message::ready, ready_node{.world = in.facts}));
     return settings_.say("has loaded " + session.offer.name);
   }
   node_refusal refusal;
   for (const auto& wrong : in.world.error())
     refusal.reasons.push_back("cannot load the scenario: " + diagnostic_text(wrong));
   const auto first = refusal.reasons.front();
-  loop_.send(session.which, message_of(node_message::refusal, std::move(refusal)));
-  loop_.close(session.which, "was refused: this node " + first);
+  loop_.send(session.connection, message_of(node_message::refusal, std::move(refusal)));
+  loop_.close(session.connection, "was refused: this node " + first);
 }
 
 void node_service::let_work(const node_layout& layout) {
   session_->lay_out(layout, workers_of(settings_.threads));
-  const auto which = session_->which;
+  const auto id = session_->connection;
   session_->context->gate = std::make_shared<result_gate>(
-      [this, which] { return loop_.figures(which).waiting_bytes() > tuning::node_results_bytes; });
+      [this, id] { return loop_.figures(id).waiting_bytes() > tuning::node_results_bytes; });
   auto actors = std::make_shared<node_actors>(
-      session_->context, uplink_hooks{.send = [this, which](archive message) { loop_.send(which, std::move(message)); },
-                                      .consumed = [this, which](std::size_t bytes) { loop_.consumed(which, bytes); },
-                                      .fail = [this, which](std::string why) { loop_.close(which, std::move(why)); }});
+      session_->context, uplink_hooks{.send = [this, id](archive message) { loop_.send(id, std::move(message)); },
+                                      .consumed = [this, id](std::size_t bytes) { loop_.consumed(id, bytes); },
+                                      .fail = [this, id](std::string why) { loop_.close(id, std::move(why)); }});
   const std::lock_guard hold(mutex_);
-  working_ = which;
+  working_ = id;
   actors_ = std::move(actors);
   busy_ns_ = session_->context->busy_ns;
   ++runs_;
 }
 
 void node_service::handle(const gone& in) {
-  const bool is_served = session_ && session_->which == in.which;
+  const bool is_served = session_ && session_->connection == in.connection;
   if (!in.why.empty())
     settings_.say((is_served ? session_->peer : "peer " + in.peer) + ": " + in.why);
   if (!is_served)
@@ -290,19 +289,18 @@ std::vector<measurement> node_service::measurements() {
   const auto figure = [](const char* name, const char* help, measurement::kind of_kind, double value) {
     return measurement{.name = name, .help = help, .of_kind = of_kind, .samples = {{.labels = {}, .value = value}}};
   };
-  return {figure("mneme_node_workers", "Threads that compute.", gauge,
-                 static_cast<double>(workers_of(settings_.threads))),
-          figure("mneme_node_working", "1 while the node computes for a run.", gauge, actors_ ? 1.0 : 0.0),
-          figure("mneme_node_runs_total", "Runs that it has computed for.", counter, static_cast<double>(runs_)),
-          figure("mneme_node_busy_seconds", "Time in batches, all workers together, in the latest run.", gauge,
-                 busy_ns_ ? 1e-9 * static_cast<double>(busy_ns_->load()) : 0.0),
-          figure("mneme_node_queued_batches", "Batches that wait for a worker.", gauge,
-                 actors_ ? static_cast<double>(actors_->queued_batches()) : 0.0),
-          figure("mneme_node_sent_bytes", "To the run at work.", gauge, static_cast<double>(traffic.bytes_sent)),
-          figure("mneme_node_received_bytes", "From the run at work.", gauge,
-                 static_cast<double>(traffic.bytes_received)),
-          figure("mneme_node_waiting_bytes", "Results that wait for the network.", gauge,
-                 static_cast<double>(traffic.waiting_bytes()))};
+  return {
+      figure("mneme_node_workers", "Threads that compute.", gauge, static_cast<double>(workers_of(settings_.threads))),
+      figure("mneme_node_working", "1 while the node computes for a run.", gauge, actors_ ? 1.0 : 0.0),
+      figure("mneme_node_runs_total", "Runs that it has computed for.", counter, static_cast<double>(runs_)),
+      figure("mneme_node_busy_seconds", "Time in batches, all workers together, in the latest run.", gauge,
+             busy_ns_ ? 1e-9 * static_cast<double>(busy_ns_->load()) : 0.0),
+      figure("mneme_node_queued_batches", "Batches that wait for a worker.", gauge,
+             actors_ ? static_cast<double>(actors_->queued_batches()) : 0.0),
+      figure("mneme_node_sent_bytes", "To the run at work.", gauge, static_cast<double>(traffic.bytes_sent)),
+      figure("mneme_node_received_bytes", "From the run at work.", gauge, static_cast<double>(traffic.bytes_received)),
+      figure("mneme_node_waiting_bytes", "Results that wait for the network.", gauge,
+             static_cast<double>(traffic.waiting_bytes()))};
 }
 
 std::string node_service::status() const {
@@ -325,11 +323,11 @@ namespace {
 /// Asks once, and waits for the answer or for the end.
 class status_question final : public connection_watcher {
 public:
-  void opened(connection_id which, const std::string& /*peer*/, bool /*accepted*/) override {
-    loop->send(which, message_of(node_message::greeting,
-                                 node_greeting{.role = peer_role::asking, .program = program_facts()}));
+  void opened(connection_id id, const std::string& /*peer*/, bool /*accepted*/) override {
+    loop->send(
+        id, message_of(node_message::greeting, node_greeting{.role = peer_role::asking, .program = program_facts()}));
   }
-  void received(connection_id /*which*/, archive::buffer message) override {
+  void received(connection_id /*id*/, archive::buffer message) override {
     try {
       auto content = reader_of(message);
       auto kind = node_message::greeting;
@@ -340,7 +338,7 @@ public:
       end(failed("", std::string("sends a message that ") + e.what()));
     }
   }
-  void closed(connection_id /*which*/, const std::string& /*peer*/, const std::string& why) override {
+  void closed(connection_id /*id*/, const std::string& /*peer*/, const std::string& why) override {
     end(failed("", why));
   }
   [[nodiscard]] expected<std::string> answer() {
@@ -372,7 +370,7 @@ expected<std::string> status_of_node(const node_address& address, const tls_file
   status_question question;
   connection_loop loop(std::move(*identity), {}, question);
   question.loop = &loop;
-  const auto place = loop.found(address);
+  const auto place = loop.place_of(address);
   if (!place)
     return tl::unexpected(place.error());
   loop.connect(*place);

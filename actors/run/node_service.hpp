@@ -11,11 +11,11 @@ namespace mneme {
 
 struct node_service_settings {
   node_address listen{};
-  tls_files tls{}; ///< None: the loopback only.
-  std::int64_t threads = 0; ///< Workers; 0: one per core.
-  bool native_code = false; ///< Loads compiled modules that runs send.
-  std::optional<int> metrics_port{}; ///< Where Prometheus finds it; 0: any that is free.
-  const std::atomic<int>* interrupts = nullptr; ///< Above 0: it ends.
+  tls_files tls{};                               ///< None: the loopback only.
+  std::int64_t threads = 0;                      ///< Workers; 0: one per core.
+  bool native_code = false;                      ///< Loads compiled modules that runs send.
+  std::optional<int> metrics_port{};             ///< Where Prometheus finds it; 0: any that is free.
+  const std::atomic<int>* interrupts = nullptr;  ///< Above 0: it ends.
   std::function<void(const std::string&)> say{}; ///< A line for the log.
 };
 
@@ -44,11 +44,11 @@ public:
 
 private:
   struct said {
-    connection_id which = 0;
+    connection_id connection = 0;
     archive::buffer message{};
   };
   struct gone {
-    connection_id which = 0;
+    connection_id connection = 0;
     std::string peer{}, why{};
   };
   struct loaded {
@@ -58,21 +58,21 @@ private:
   };
   using happening = std::variant<said, gone, loaded>;
 
-  void opened(connection_id which, const std::string& peer, bool accepted) override;
-  void received(connection_id which, archive::buffer message) override;
-  void closed(connection_id which, const std::string& peer, const std::string& why) override;
+  void opened(connection_id id, const std::string& peer, bool accepted) override;
+  void received(connection_id id, archive::buffer message) override;
+  void closed(connection_id id, const std::string& peer, const std::string& why) override;
   void add(happening next);
   [[nodiscard]] std::optional<happening> next_happening();
 
   void handle(const said& in);
   void handle(const gone& in);
-  void greet(connection_id which, archive& content);
+  void greet(connection_id id, archive& content);
   void handle(const loaded& in);
   void take_offer(const said& in, archive& content);
   void take_file(archive& content);
   void load();
   [[nodiscard]] std::string status() const;
-  void refuse(connection_id which, const std::string& why);
+  void refuse(connection_id id, const std::string& why);
   void let_work(const node_layout& layout);
   void end_session();
 
@@ -84,13 +84,13 @@ private:
   std::deque<happening> happenings_;
   std::map<connection_id, std::string> peers_;
   connection_id working_ = 0;
-  bool direct_ = false; // what comes for the actors goes to them at once
-  std::int64_t runs_ = 0; // that it has worked for
+  bool direct_ = false;                                      // what comes for the actors goes to them at once
+  std::int64_t runs_ = 0;                                    // that it has worked for
   std::shared_ptr<const std::atomic<std::int64_t>> busy_ns_; // of the last of them
-  std::shared_ptr<node_actors> actors_; // null: no run is at work
-  std::atomic<int> loading_ = 0;        // threads that load
-  std::jthread loader_;                 // the latest of them; each waits for the one before it
-  connection_loop loop_;                // last: its thread ends before what it uses
+  std::shared_ptr<node_actors> actors_;                      // null: no run is at work
+  std::atomic<int> loading_ = 0;                             // threads that load
+  std::jthread loader_;                                      // the latest of them; each waits for the one before it
+  connection_loop loop_;                                     // last: its thread ends before what it uses
 };
 
 } // namespace mneme

@@ -29,8 +29,8 @@ void remove_left_behind(const std::filesystem::path& around) {
     if (!at->path().filename().string().starts_with(folder_begin))
       continue;
     const owned_descriptor lock(::open((at->path() / lock_name).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
-    struct stat found {};
-    if (lock.get() >= 0 && ::fstat(lock.get(), &found) == 0 && found.st_uid == ::geteuid() &&
+    struct stat status {};
+    if (lock.get() >= 0 && ::fstat(lock.get(), &status) == 0 && status.st_uid == ::geteuid() &&
         ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0)
       std::filesystem::remove_all(at->path(), ignored);
   }

@@ -30,15 +30,15 @@ private:
 inline constexpr std::int64_t shards_of_nodes_max = 65'536; // as worker.shards
 
 struct node_session {
-  connection_id which = 0;
+  connection_id connection = 0;
   std::string peer{};
   run_offer offer{};
   bool is_offered = false;
-  std::vector<std::string> missing{}; ///< Keys of files that are on their way.
+  std::vector<std::string> missing{};     ///< Keys of files that are on their way.
   std::shared_ptr<run_context> context{}; ///< Null: it is not loaded.
-  std::atomic<int> interrupts = 0; ///< Above 0: programs end between two slices.
+  std::atomic<int> interrupts = 0;        ///< Above 0: programs end between two slices.
 
-  node_session(connection_id number, std::string name) : which(number), peer(std::move(name)) {}
+  node_session(connection_id number, std::string name) : connection(number), peer(std::move(name)) {}
   /// The world of the offer, from the node's own data and the files that were sent; what is wrong with it. Takes long,
   /// and changes nothing: any thread may call it.
   /// @param native_code whether code that was sent may be loaded

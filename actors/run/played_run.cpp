@@ -14,14 +14,14 @@ namespace {
 /// Nothing is kept, nothing is computed twice, and nobody waits for room.
 federation_settings settings_of(const run_context& run) {
   constexpr auto any = std::numeric_limits<std::int64_t>::max();
-  auto made = federation_settings_of(run);
-  made.shards = 1;
-  made.further_parties.clear();
-  made.ahead_bytes_max = made.results_bytes_max = any;
-  made.memory_bytes_max = 0;
-  made.checkpoint.every = 0;
-  made.trace = false;
-  return made;
+  auto settings = federation_settings_of(run);
+  settings.shards = 1;
+  settings.further_parties.clear();
+  settings.ahead_bytes_max = settings.results_bytes_max = any;
+  settings.memory_bytes_max = 0;
+  settings.checkpoint.every = 0;
+  settings.trace = false;
+  return settings;
 }
 
 class player {
@@ -90,16 +90,16 @@ private:
     end_wave(report);
   }
 
-  void serve(release& wanted) {
-    wave_report report{.from = wanted.to};
-    for (const auto& batch : wanted.batches)
+  void serve(release& command) {
+    wave_report report{.from = command.to};
+    for (const auto& batch : command.batches)
       for (const auto& id : batch)
         finish(id.assignment, at_work_.at(id.assignment), report);
     end_wave(report);
   }
 
-  void serve(abandon& wanted) {
-    for (const auto id : wanted.assignments)
+  void serve(abandon& command) {
+    for (const auto id : command.assignments)
       at_work_.erase(id);
   }
 
@@ -129,11 +129,11 @@ private:
     given.samples = run_.rows->view(given.client, given.task);
     client_run round(*run_.method, std::move(given), run_.made_rows.get());
     auto step = round.start();
-    const auto* wanted = std::get_if<plan>(&step);
-    if (!wanted)
+    const auto* jobs = std::get_if<plan>(&step);
+    if (!jobs)
       return std::nullopt;
     std::int64_t longest = 0; // jobs of one stage run in parallel
-    for (const auto& job : *wanted) {
+    for (const auto& job : *jobs) {
       count(job);
       longest = std::max(longest, rows_of(job));
     }
@@ -170,18 +170,18 @@ private:
   }
 
   void serve(open_task& in) {
-    std::optional<task_plan> made;
+    std::optional<task_plan> opened;
     if (half_)
-      made = value_of([&](server_context& context) { return half_->open_task(context, in.where); });
-    federation_.take(made.value_or(task_plan{}));
+      opened = value_of([&](server_context& context) { return half_->open_task(context, in.where); });
+    federation_.take(opened.value_or(task_plan{}));
   }
 
   void serve(open_round& in) {
-    broadcast made = half_ ? half_->open_round(in.where) : broadcast{.weights = whole_net()};
-    opened_round answer{.bytes = wire_bytes(made.weights.get(), wire_) + wire_bytes(made.extra.get(), wire_),
-                        .first_contact_bytes = wire_bytes(made.first_contact.get(), wire_)};
-    made.place = in.where;
-    answer.in = std::make_shared<const broadcast>(std::move(made));
+    broadcast sent = half_ ? half_->open_round(in.where) : broadcast{.weights = whole_net()};
+    opened_round answer{.bytes = wire_bytes(sent.weights.get(), wire_) + wire_bytes(sent.extra.get(), wire_),
+                        .first_contact_bytes = wire_bytes(sent.first_contact.get(), wire_)};
+    sent.place = in.where;
+    answer.in = std::make_shared<const broadcast>(std::move(sent));
     federation_.take(answer);
   }
 

@@ -21,8 +21,8 @@ std::string event_line(const char* event, const std::string& text) {
 }
 
 /// "3/5", or "3" while the total is not known.
-std::string of_total(std::int64_t which, std::int64_t total) {
-  return total > 0 ? fmt::format("{}/{}", which, total) : std::to_string(which);
+std::string of_total(std::int64_t number, std::int64_t total) {
+  return total > 0 ? fmt::format("{}/{}", number, total) : std::to_string(number);
 }
 
 /// "tasks 61.02 80.10", or of many tasks the newest only.
@@ -69,7 +69,7 @@ void progress::started(const std::string& title, const std::string& directory, s
                                 {"scenario_digest", scenario_digest},
                                 {"directory", directory}}));
   if (style_ != progress_style::quiet)
-    block_.say(fmt::format("{}\nseed {}\nscenario digest {}", title, seed, scenario_digest));
+    block_.say(fmt::format("{}{}seed {}\nscenario digest {}", title, title.empty() ? "" : "\n", seed, scenario_digest));
 }
 
 void progress::resumed(const std::string& text, std::int64_t rounds, std::int64_t client_rounds) {

@@ -57,30 +57,28 @@ public:
       parties_[index_of(party_id::proxy)] = system.spawn<party_actor::stateful_impl<proxy_state>>(party);
     auto peers = [this, &system, context, queues, nodes = setup.nodes,
                   records = setup.records](const scheduler_actor& scheduler) {
-      scheduler_peers made{.server = server_, .parties = parties_, .recorder = recorder_, .workers = workers_};
+      scheduler_peers peers{.server = server_, .parties = parties_, .recorder = recorder_, .workers = workers_};
       for (std::int64_t s = 0; s < context->shards; ++s)
-        made.shards.emplace_back(workers_.at(queues->host_of(static_cast<std::size_t>(s)).value));
+        peers.shards.emplace_back(workers_.at(queues->host_of(static_cast<std::size_t>(s)).value));
       report_taker_actor reported = scheduler;
       if (nodes) {
-        home_ = std::make_unique<home_rounds>(context, [this](home_report report) {
-          caf::anon_send(placement_, std::move(report));
-        });
-        const placement_peers all{.scheduler = scheduler,
-                                  .recorder = recorder_,
-                                  .here = made.shards,
-                                  .compute_here = [home = home_.get()](assignment given) {
-                                    home->compute(std::move(given));
-                                  }};
-        reported = made.placement = placement_ =
+        home_ = std::make_unique<home_rounds>(
+            context, [this](home_report report) { caf::anon_send(placement_, std::move(report)); });
+        const placement_peers all{
+            .scheduler = scheduler,
+            .recorder = recorder_,
+            .here = peers.shards,
+            .compute_here = [home = home_.get()](assignment given) { home->compute(std::move(given)); }};
+        reported = peers.placement = placement_ =
             system.spawn<placement_actor::stateful_impl<placement_state>>(context, nodes, records, all);
-        made.shards.assign(made.shards.size(), placement_);
+        peers.shards.assign(peers.shards.size(), placement_);
         begin_nodes(*nodes, *context);
       }
       for (const auto& worker : workers_)
         caf::anon_send(
             worker,
             worker_peers{.scheduler = reported, .parties = parties_, .recorder = recorder_, .workers = workers_});
-      return made;
+      return peers;
     };
     scheduler_ = system.spawn<scheduler_actor::stateful_impl<scheduler_state>>(
         context, std::function<scheduler_peers(scheduler_actor)>(peers), std::move(setup.past));
@@ -116,30 +114,29 @@ private:
     const auto queues =
         std::make_shared<batch_queues>(count(context->shards), count(context->workers), count(context->hosts));
     for (std::uint32_t w = 0; w < context->workers; ++w) {
-      const worker_id which{w};
+      const worker_id id{w};
       using worker = worker_actor::stateful_impl<worker_state>;
-      workers_.push_back(has_own_thread(*context, which) ? system.spawn<worker, caf::detached>(which, context, queues)
-                                                         : system.spawn<sharing_worker>(which, context, queues));
+      workers_.push_back(has_own_thread(*context, id) ? system.spawn<worker, caf::detached>(id, context, queues)
+                                                      : system.spawn<sharing_worker>(id, context, queues));
     }
     return queues;
   }
   /// Nodes may be given work, and what comes from them goes to the actor that places shards.
   void begin_nodes(node_pool& nodes, const run_context& context) {
-    nodes.begin({.shards = context.shards,
-                 .node_workers = context.node_workers,
-                 .batches_per_worker = context.batches_per_worker},
-                {.reported =
-                     [to = placement_](node_number which, archive::buffer message) {
-                       caf::anon_send(to, node_frame{.node = which, .content = std::move(message)});
-                     },
-                 .lost =
-                     [to = placement_](node_number which, const std::string& why) {
-                       caf::anon_send(to, node_change{.node = which, .is_there = false, .why = why});
-                     },
-                 .found =
-                     [to = placement_](node_number which) {
-                       caf::anon_send(to, node_change{.node = which, .is_there = true});
-                     }});
+    nodes.begin(
+        {.shards = context.shards,
+         .node_workers = context.node_workers,
+         .batches_per_worker = context.batches_per_worker},
+        {.reported =
+             [to = placement_](node_number number, archive::buffer message) {
+               caf::anon_send(to, node_frame{.node = number, .content = std::move(message)});
+             },
+         .lost =
+             [to = placement_](node_number number, const std::string& why) {
+               caf::anon_send(to, node_change{.node = number, .is_there = false, .why = why});
+             },
+         .regained = [to = placement_](
+                         node_number number) { caf::anon_send(to, node_change{.node = number, .is_there = true}); }});
   }
   template <class Handle>
   static void end(const Handle& who) {
@@ -150,8 +147,8 @@ private:
   recorder_actor recorder_;
   std::vector<worker_actor> workers_;
   server_actor server_;
-  std::vector<party_actor> parties_; // by party_id, the server among them; null where the method has none
-  placement_actor placement_; // null: there are no nodes
+  std::vector<party_actor> parties_;  // by party_id, the server among them; null where the method has none
+  placement_actor placement_;         // null: there are no nodes
   std::unique_ptr<home_rounds> home_; // the same
   scheduler_actor scheduler_;
   std::unique_ptr<node_list_watch> list_watch_; // null: nodes stay as they are named

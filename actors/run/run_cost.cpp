@@ -38,8 +38,8 @@ class work_of_net {
 public:
   explicit work_of_net(const run_context& run) : net_(*run.net), shape_(run.tasks->train->shape()) {}
 
-  const pass_work& of_row(class_range wanted) {
-    const auto classes = of_head(wanted);
+  const pass_work& of_row(class_range range) {
+    const auto classes = of_head(range);
     auto& known = known_[{classes.low, classes.high}];
     if (!known)
       known = work_of_pass(net_, shape_, 1, classes);

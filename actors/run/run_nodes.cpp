@@ -12,38 +12,38 @@ namespace {
 node_offer offer_of(const scenario& settings) {
   auto offered = settings; // nodes may know other profiles by these names
   offered.devices.profiles = with_texts(std::move(offered.devices.profiles));
-  node_offer made{.offer = {.name = settings.name, .scenario = resolved_text(offered)}};
+  node_offer content{.offer = {.name = settings.name, .scenario = resolved_text(offered)}};
   for (const auto& [key, path] : named_paths(settings)) {
     std::error_code failed;
     if (key == "data.root" || !std::filesystem::is_regular_file(path, failed)) {
-      made.offer.emptied.push_back(key);
+      content.offer.emptied.push_back(key);
       continue;
     }
-    made.offer.files.push_back(
+    content.offer.files.push_back(
         {.key = key, .extension = path.extension().string(), .content = digest_of_file(path.string())});
-    made.files[key] = path;
+    content.files[key] = path;
   }
-  return made;
+  return content;
 }
 
 } // namespace
 
 connection_limits limits_of(virtual_duration silence) {
   constexpr std::chrono::milliseconds silence_min{100};
-  const auto wanted = std::chrono::duration_cast<std::chrono::milliseconds>(silence);
-  return {.silence = std::max(wanted, silence_min)};
+  const auto asked = std::chrono::duration_cast<std::chrono::milliseconds>(silence);
+  return {.silence = std::max(asked, silence_min)};
 }
 
 expected<std::shared_ptr<node_pool>> greeted_nodes(const scenario& settings, const std::vector<node_address>& addresses,
                                                    const tls_files& tls) {
-  node_pool_settings wanted{.addresses = addresses, .limits = limits_of(settings.worker.node_silence)};
+  node_pool_settings pool_settings{.addresses = addresses, .limits = limits_of(settings.worker.node_silence)};
   if (tls.any()) {
     auto identity = tls_identity::load(tls);
     if (!identity)
       return tl::unexpected(identity.error());
-    wanted.identity = std::move(*identity);
+    pool_settings.identity = std::move(*identity);
   }
-  auto nodes = std::make_shared<node_pool>(std::move(wanted));
+  auto nodes = std::make_shared<node_pool>(std::move(pool_settings));
   if (auto done = nodes->connect(); !done)
     return tl::unexpected(done.error());
   try {

@@ -144,14 +144,14 @@ std::filesystem::path programs_of(const prepared_run& run) { return run.files->c
 
 /// The folder in which checkpoints are kept, without those after `last`; null if none are wanted.
 std::shared_ptr<checkpoint_folder> checkpoints_of(const prepared_run& run, const std::filesystem::path& last) {
-  const auto& wanted = run.context->scenario.checkpoint;
-  auto folder = std::make_shared<checkpoint_folder>(run.files->checkpoints(), label_of(run), wanted.keep);
+  const auto& plan = run.context->scenario.checkpoint;
+  auto folder = std::make_shared<checkpoint_folder>(run.files->checkpoints(), label_of(run), plan.keep);
   folder->forget_after(last);
-  return wanted.every > 0 ? folder : nullptr;
+  return plan.every > 0 ? folder : nullptr;
 }
 
-void warn_of(const diagnostics& found, progress& view) {
-  for (const auto& warning : found)
+void warn_of(const diagnostics& problems, progress& view) {
+  for (const auto& warning : problems)
     view.warned(warning.where + ": " + warning.text);
 }
 
@@ -172,9 +172,9 @@ void warn_of_other_bits(const prepared_run& run) {
   if (run.context->device != "cpu")
     return;
   // Once for a process, and with the products that are known to differ: those of tokens.
-  static const auto found = warning_of(check_equal_bits({small_nets().back()}));
-  if (!found.empty())
-    run.view->warned(found);
+  static const auto warning = warning_of(check_equal_bits({small_nets().back()}));
+  if (!warning.empty())
+    run.view->warned(warning);
 }
 
 /// @param from the checkpoint that the run goes on from; empty: it begins
@@ -238,10 +238,10 @@ struct starting_point {
 
 expected<starting_point> starting_point_of(const prepared_run& run) {
   auto past = std::make_shared<run_past>();
-  auto search = find_checkpoint(run.files->checkpoints(), label_of(run), [&](const checkpoint& found) -> std::string {
-    if (found.sections.size() != checkpoint_parts)
+  auto search = find_checkpoint(run.files->checkpoints(), label_of(run), [&](const checkpoint& kept) -> std::string {
+    if (kept.sections.size() != checkpoint_parts)
       return "this checkpoint has other parts than this program writes";
-    auto recorder = found.sections[recorder_part];
+    auto recorder = kept.sections[recorder_part];
     recorder(past->recorded);
     recorder.expect_end();
     const auto shorter = run.files->file_shorter_than(past->recorded.lines);
@@ -321,14 +321,14 @@ expected<std::optional<run_summary>> resume_simulation(const std::filesystem::pa
   if (!origin || !read)
     return tl::unexpected{origin ? read.error() : origin.error()};
   read->value.name = origin->scenario;
-  auto wanted = options;
-  wanted.trace = origin->trace;
-  const auto backbone = trained_backbone(read->value, wanted);
+  auto stopped = options;
+  stopped.trace = origin->trace;
+  const auto backbone = trained_backbone(read->value, stopped);
   if (!backbone)
     return tl::unexpected{backbone.error()};
   if (backbone->unfinished)
     return std::optional(*backbone->unfinished);
-  auto loaded = ready_context(read->value, wanted, nullptr, backbone->weights);
+  auto loaded = ready_context(read->value, stopped, nullptr, backbone->weights);
   if (!loaded)
     return tl::unexpected{loaded.error()};
   const bool is_same_scenario = origin->scenario_digest == scenario_digest(read->value); // else a checkpoint says so

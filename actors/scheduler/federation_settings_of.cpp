@@ -13,35 +13,35 @@ std::int64_t results_bytes_max(const worker_section& worker) {
 
 federation_settings federation_settings_of(const run_context& run) {
   const auto& scenario = run.scenario;
-  federation_settings made{.seed = static_cast<std::uint64_t>(scenario.seed),
-                           .clients = run.population,
-                           .rows = run.rows,
-                           .rounds = scenario.rounds,
-                           .evaluation = scenario.evaluation,
-                           .rejoin = scenario.enrolment.rejoin,
-                           .memory_bytes_max = scenario.clients.memory_limit.bytes,
-                           .wire = scenario.devices.wire,
-                           .classes = run.tasks->classes,
-                           .method = scenario.strategy.name,
-                           .rounds_are_stated = scenario.key_places.contains("rounds.per_task"),
-                           .upload_size_known = run.needs.upload_size_known,
-                           .blind_clients = run.needs.blind_clients && !scenario.strategy.oracle,
-                           .observing_costs = scenario.devices.observing_costs,
-                           .shards = run.shards,
-                           .batching = batch_rules_of(run),
-                           .ahead_bytes_max = scenario.worker.ahead_max.bytes,
-                           .results_bytes_max = results_bytes_max(scenario.worker),
-                           .results_are_repeatable = run.device == "cpu",
-                           .checkpoint = scenario.checkpoint,
-                           .stored_results_bytes_max = run.stored_results_max.bytes,
-                           .trace = run.trace,
-                           .values_round = run.values_round,
-                           .events_max = run.events_max};
+  federation_settings settings{.seed = static_cast<std::uint64_t>(scenario.seed),
+                               .clients = run.population,
+                               .rows = run.rows,
+                               .rounds = scenario.rounds,
+                               .evaluation = scenario.evaluation,
+                               .rejoin = scenario.enrolment.rejoin,
+                               .memory_bytes_max = scenario.clients.memory_limit.bytes,
+                               .wire = scenario.devices.wire,
+                               .classes = run.tasks->classes,
+                               .method = scenario.strategy.name,
+                               .rounds_are_stated = scenario.key_places.contains("rounds.per_task"),
+                               .upload_size_known = run.needs.upload_size_known,
+                               .blind_clients = run.needs.blind_clients && !scenario.strategy.oracle,
+                               .observing_costs = scenario.devices.observing_costs,
+                               .shards = run.shards,
+                               .batching = batch_rules_of(run),
+                               .ahead_bytes_max = scenario.worker.ahead_max.bytes,
+                               .results_bytes_max = results_bytes_max(scenario.worker),
+                               .results_are_repeatable = run.device == "cpu",
+                               .checkpoint = scenario.checkpoint,
+                               .stored_results_bytes_max = run.stored_results_max.bytes,
+                               .trace = run.trace,
+                               .values_round = run.values_round,
+                               .events_max = run.events_max};
   if (run.needs.has_proxy)
-    made.further_parties.push_back(party_id::proxy);
+    settings.further_parties.push_back(party_id::proxy);
   for (std::uint32_t t = 0; t < run.tasks->tasks.size(); ++t)
-    made.tasks.push_back({.current = run.tasks->tasks[t].classes, .opened = run.tasks->opened({t})});
-  return made;
+    settings.tasks.push_back({.current = run.tasks->tasks[t].classes, .opened = run.tasks->opened({t})});
+  return settings;
 }
 
 } // namespace mneme

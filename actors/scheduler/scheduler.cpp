@@ -15,8 +15,7 @@ scheduler_actor::behavior_type scheduler_state::make_behavior() {
     else if (down.reason == run_errc::round_failed)
       federation_.finish(run_status::failed, in_words(down.reason));
     else
-      federation_.finish(run_status::failed,
-                         "an actor ended although the run goes on: " + caf::to_string(down.reason));
+      federation_.finish(run_status::failed, "an actor ended although the run goes on: " + caf::to_string(down.reason));
     carry_out();
   });
   return {
@@ -57,19 +56,19 @@ void scheduler_state::fail(const caf::error& why) {
 }
 
 template <class Command>
-void scheduler_state::send(Command wanted) {
-  if constexpr (requires { wanted.to; })
-    self_->send(peers_.shards.at(wanted.to.value), std::move(wanted));
+void scheduler_state::send(Command command) {
+  if constexpr (requires { command.to; })
+    self_->send(peers_.shards.at(command.to.value), std::move(command));
   else
-    self_->request(peers_.recorder, caf::infinite, std::move(wanted))
+    self_->request(peers_.recorder, caf::infinite, std::move(command))
         .then([] {}, [this](const caf::error& why) { fail(why); });
 }
 
 // -- to the parties ---------------------------------------------------------------------------------------------------
 
 template <class Answer, class Peer, class Command>
-void scheduler_state::ask(const Peer& peer, Command wanted) {
-  self_->request(peer, caf::infinite, std::move(wanted))
+void scheduler_state::ask(const Peer& peer, Command command) {
+  self_->request(peer, caf::infinite, std::move(command))
       .then(
           [this](Answer& answer) {
             federation_.allow_checkpoints(pace_.allows());
@@ -79,21 +78,21 @@ void scheduler_state::ask(const Peer& peer, Command wanted) {
           [this](const caf::error& why) { fail(why); });
 }
 
-void scheduler_state::send(open_task wanted) { ask<task_plan>(peers_.server, std::move(wanted)); }
-void scheduler_state::send(open_round wanted) { ask<opened_round>(peers_.server, std::move(wanted)); }
-void scheduler_state::send(evaluate wanted) { ask<evaluated>(peers_.server, std::move(wanted)); }
-void scheduler_state::send(take_step wanted) { ask<step_taken>(party(wanted.to), std::move(wanted)); }
-void scheduler_state::send(restore_state wanted) { ask<restored_state>(party(wanted.to), std::move(wanted)); }
+void scheduler_state::send(open_task command) { ask<task_plan>(peers_.server, std::move(command)); }
+void scheduler_state::send(open_round command) { ask<opened_round>(peers_.server, std::move(command)); }
+void scheduler_state::send(evaluate command) { ask<evaluated>(peers_.server, std::move(command)); }
+void scheduler_state::send(take_step command) { ask<step_taken>(party(command.to), std::move(command)); }
+void scheduler_state::send(restore_state command) { ask<restored_state>(party(command.to), std::move(command)); }
 
-void scheduler_state::send(save_state wanted) {
-  if (wanted.to == party_id::server)
+void scheduler_state::send(save_state command) {
+  if (command.to == party_id::server)
     pace_.began();
-  ask<saved_state>(party(wanted.to), std::move(wanted));
+  ask<saved_state>(party(command.to), std::move(command));
 }
 
-void scheduler_state::send(deliveries wanted) {
-  const bool tell = wanted.tell_when_folded;
-  self_->request(party(wanted.to), caf::infinite, std::move(wanted))
+void scheduler_state::send(deliveries command) {
+  const bool tell = command.tell_when_folded;
+  self_->request(party(command.to), caf::infinite, std::move(command))
       .then(
           [this, tell] {
             if (!tell)
@@ -107,13 +106,13 @@ void scheduler_state::send(deliveries wanted) {
 // -- to the recorder --------------------------------------------------------------------------------------------------
 
 /// A run whose checkpoints cannot be written goes on without them.
-void scheduler_state::send(keep_state wanted) {
+void scheduler_state::send(keep_state command) {
   const auto ended = [this] {
     pace_.ended();
     federation_.kept();
     carry_out();
   };
-  self_->request(peers_.recorder, caf::infinite, std::move(wanted)).then(ended, [this, ended](const caf::error& why) {
+  self_->request(peers_.recorder, caf::infinite, std::move(command)).then(ended, [this, ended](const caf::error& why) {
     send(run_warning{in_words(why)});
     ended();
   });
@@ -131,8 +130,8 @@ void scheduler_state::send(run_report ended) { promise_.deliver(std::move(ended)
 
 void scheduler_state::carry_out() {
   federation_.take_commands(commands_);
-  for (auto& wanted : commands_)
-    std::visit([this](auto& command) { send(std::move(command)); }, wanted);
+  for (auto& issued : commands_)
+    std::visit([this](auto& command) { send(std::move(command)); }, issued);
 }
 
 } // namespace mneme

@@ -33,21 +33,21 @@ private:
 
   /// To the shard that the command names, or to the recorder.
   template <class Command>
-  void send(Command wanted);
-  void send(open_task wanted);
-  void send(open_round wanted);
-  void send(evaluate wanted);
-  void send(deliveries wanted);
-  void send(take_step wanted);
-  void send(save_state wanted);
-  void send(restore_state wanted);
-  void send(keep_state wanted);
+  void send(Command command);
+  void send(open_task command);
+  void send(open_round command);
+  void send(evaluate command);
+  void send(deliveries command);
+  void send(take_step command);
+  void send(save_state command);
+  void send(restore_state command);
+  void send(keep_state command);
   void send(pause);
   void send(run_report ended);
 
   /// Asks a peer; the answer is an input of the federation.
   template <class Answer, class Peer, class Command>
-  void ask(const Peer& peer, Command wanted);
+  void ask(const Peer& peer, Command command);
   [[nodiscard]] const party_actor& party(party_id who) const { return peers_.parties.at(index_of(who)); }
   /// A peer cannot do what it was asked for, so the run ends.
   void fail(const caf::error& why);

@@ -60,9 +60,9 @@ archive::archive(buffer from, std::size_t first, std::size_t count)
 }
 
 archive& archive::section(std::string_view name) {
-  std::string found(name);
-  visit(found);
-  if (found != name)
+  std::string written(name);
+  visit(written);
+  if (written != name)
     throw archive_error("lacks the section '" + std::string(name) + "' where it was expected");
   return *this;
 }
@@ -107,8 +107,8 @@ void archive::visit(std::string& text) {
 std::pair<std::size_t, bool> archive::numbered(const std::shared_ptr<const void>& handle, std::type_index kind) {
   std::uint64_t number = 0;
   if (!loading() && handle) {
-    const auto found = numbers_.emplace(handle.get(), shared_.size() + 1).first;
-    number = found->second;
+    const auto place = numbers_.emplace(handle.get(), shared_.size() + 1).first;
+    number = place->second;
   }
   visit(number);
   const bool is_new = number == shared_.size() + 1;

@@ -35,9 +35,9 @@ public:
   }
   /// @pre `id` is in the table
   [[nodiscard]] Value& at(assignment_id id) {
-    auto* found = find(id);
-    MNEME_CHECK(found != nullptr, id.value);
-    return *found;
+    auto* entry = find(id);
+    MNEME_CHECK(entry != nullptr, id.value);
+    return *entry;
   }
   /// @pre `id` is in the table. References to other values do not survive it.
   void erase(assignment_id id) {
@@ -59,13 +59,13 @@ public:
   [[nodiscard]] std::size_t slots() const noexcept { return slots_.size(); }
   /// Ascending.
   [[nodiscard]] std::vector<assignment_id> ids() const {
-    std::vector<assignment_id> found;
-    found.reserve(size_);
+    std::vector<assignment_id> ids;
+    ids.reserve(size_);
     for (const auto& slot : slots_)
       if (slot.used)
-        found.push_back(slot.id);
-    std::sort(found.begin(), found.end());
-    return found;
+        ids.push_back(slot.id);
+    std::sort(ids.begin(), ids.end());
+    return ids;
   }
 
 private:

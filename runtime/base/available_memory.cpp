@@ -28,9 +28,9 @@ std::optional<std::int64_t> number_of_file(const fs::path& file) {
 std::optional<std::int64_t> number_behind(const fs::path& file, std::string_view name) {
   std::ifstream in(file);
   for (std::string line; std::getline(in, line);) {
-    const auto rest = std::string_view(line).substr(std::min(name.size(), line.size()));
-    if (line.starts_with(name) && !rest.empty() && (rest.front() == ':' || rest.front() == ' '))
-      return number_in(rest.substr(1));
+    const auto value = std::string_view(line).substr(std::min(name.size(), line.size()));
+    if (line.starts_with(name) && !value.empty() && (value.front() == ':' || value.front() == ' '))
+      return number_in(value.substr(1));
   }
   return std::nullopt;
 }

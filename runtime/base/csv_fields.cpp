@@ -16,16 +16,16 @@ struct cut_field {
   bool comma_follows = false;
 };
 
-cut_field cut(std::string_view& rest) {
+cut_field cut(std::string_view& text) {
   std::size_t end = 0;
-  for (bool quoted = false; end < rest.size() && (quoted || rest[end] != ','); ++end)
-    quoted ^= rest[end] == '"';
-  cut_field found{.field = trimmed(rest.substr(0, end)), .comma_follows = end < rest.size()};
-  rest.remove_prefix(std::min(end + 1, rest.size()));
-  auto& field = found.field;
+  for (bool quoted = false; end < text.size() && (quoted || text[end] != ','); ++end)
+    quoted ^= text[end] == '"';
+  cut_field first{.field = trimmed(text.substr(0, end)), .comma_follows = end < text.size()};
+  text.remove_prefix(std::min(end + 1, text.size()));
+  auto& field = first.field;
   if (field.size() >= 2 && field.front() == '"' && field.back() == '"')
     field = trimmed(field.substr(1, field.size() - 2));
-  return found;
+  return first;
 }
 
 } // namespace
@@ -36,14 +36,14 @@ std::string_view without_mark(std::string_view text) {
   return text;
 }
 
-std::string_view next_line(std::string_view& rest) {
-  const auto end = std::min(rest.find('\n'), rest.size());
-  const auto line = trimmed(rest.substr(0, end));
-  rest.remove_prefix(std::min(end + 1, rest.size()));
+std::string_view next_line(std::string_view& text) {
+  const auto end = std::min(text.find('\n'), text.size());
+  const auto line = trimmed(text.substr(0, end));
+  text.remove_prefix(std::min(end + 1, text.size()));
   return line;
 }
 
-std::string_view next_field(std::string_view& rest) { return cut(rest).field; }
+std::string_view next_field(std::string_view& text) { return cut(text).field; }
 
 std::vector<std::string_view> fields_of(std::string_view line) {
   std::vector<std::string_view> fields;

@@ -24,7 +24,7 @@ using expected = tl::expected<T, diagnostics>;
 }
 
 /// For readers that go on, to name all that is wrong.
-inline void append(diagnostics& to, const diagnostics& found) { to.insert(to.end(), found.begin(), found.end()); }
+inline void append(diagnostics& to, const diagnostics& added) { to.insert(to.end(), added.begin(), added.end()); }
 
 /// "where: error: text", or "error: text" if there is no place to name.
 [[nodiscard]] inline std::string diagnostic_text(const diagnostic& problem) {

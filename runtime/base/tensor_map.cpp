@@ -9,8 +9,8 @@ void tensor_map::put(std::string name, at::Tensor value) {
 }
 
 const at::Tensor& tensor_map::at(std::string_view name) const {
-  if (const auto* found = find(name))
-    return *found;
+  if (const auto* value = find(name))
+    return *value;
   std::string text = "no tensor is named '" + std::string(name) + "'; there are:";
   for (const auto& [other, value] : entries_)
     text += " '" + other + "'";
@@ -18,8 +18,8 @@ const at::Tensor& tensor_map::at(std::string_view name) const {
 }
 
 const at::Tensor* tensor_map::find(std::string_view name) const noexcept {
-  auto found = entries_.find(name);
-  return found == entries_.end() ? nullptr : &found->second;
+  auto entry = entries_.find(name);
+  return entry == entries_.end() ? nullptr : &entry->second;
 }
 
 std::int64_t tensor_map::bytes() const noexcept {

@@ -50,7 +50,7 @@ void persist(archive& state, composition& ids) { persist_each(state, ids); }
 /// A memory may hold what the upload holds, and is the one that comes again.
 void carry(archive& state, client_result& result, tensor_exchange& shared) {
   auto& [upload, memory, rows, to_proxy, counts, losses] = result;
-  state.exchanging(&shared)(memory);
+  state.exchanging (&shared)(memory);
   state.exchanging(nullptr)(upload)(rows)(to_proxy)(counts)(losses);
 }
 
@@ -77,8 +77,8 @@ void carry(archive& state, start_rounds& wave, tensor_exchange& shared) {
     throw archive_error("has other times than assignments");
 }
 
-void carry(archive& state, release& wanted) {
-  auto& [to, batches] = wanted;
+void carry(archive& state, release& command) {
+  auto& [to, batches] = command;
   state(to);
   persist_each(state, batches);
 }

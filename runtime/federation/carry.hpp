@@ -9,7 +9,7 @@ namespace mneme {
 
 /// Without rows: the shard views its own.
 void carry(archive& state, start_rounds& wave, tensor_exchange& shared);
-void carry(archive& state, release& wanted);
+void carry(archive& state, release& command);
 void carry(archive& state, abandon& rounds);
 /// Without durations: times that decide events are computed in one place, where virtual time is.
 void carry(archive& state, wave_report& report, tensor_exchange& shared);

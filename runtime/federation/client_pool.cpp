@@ -52,13 +52,13 @@ std::vector<client_id> client_pool::draw_cohort(round_id round) const {
     return mneme::draw_cohort({}, 1, 1, free);
   const auto count = settings_->clients->size();
   const auto stated = settings_->rounds.cohort; // 0: all available
-  const auto wanted = plan_.everybody || stated == 0 ? count : stated;
+  const auto size = plan_.everybody || stated == 0 ? count : stated;
   const auto drawn = [&](client_id client) {
     return free(client) &&
            (!plan_.first_enrolled_only || settings_->clients->member(client, task_id{}) == membership::active);
   };
   const rng_key key{.seed = settings_->seed, .task = opened_, .index = round.value};
-  return mneme::draw_cohort(key_for(key, purpose::cohort), count, wanted, drawn);
+  return mneme::draw_cohort(key_for(key, purpose::cohort), count, size, drawn);
 }
 
 bool client_pool::works_beside() const noexcept {
@@ -76,9 +76,9 @@ std::vector<client_id> client_pool::draw_beside(const activity& kind, round_id r
 }
 
 /// By rank among the idle, so that who came before whom decides nothing.
-std::vector<client_id> client_pool::draw_idle(std::int64_t wanted, std::uint64_t draw) {
+std::vector<client_id> client_pool::draw_idle(std::int64_t most, std::uint64_t draw) {
   std::vector<client_id> drawn;
-  const auto count = std::min(wanted, idle_.size());
+  const auto count = std::min(most, idle_.size());
   if (count <= 0)
     return drawn;
   const rng_key key{.seed = settings_->seed, .index = draw};
@@ -112,10 +112,10 @@ void client_pool::end_visit(client_id client) {
 }
 
 std::optional<assignment_id> client_pool::assignment_of(client_id client) const {
-  const auto found = assignments_.find(client);
-  if (found == assignments_.end())
+  const auto entry = assignments_.find(client);
+  if (entry == assignments_.end())
     return std::nullopt;
-  return found->second;
+  return entry->second;
 }
 
 bool client_pool::is_sound() const {

@@ -41,7 +41,7 @@ public:
   /// Clients outside the cohort may have something to do in the open task.
   [[nodiscard]] bool works_beside() const noexcept;
   /// At most `wanted` of the available clients, uniform without replacement, ascending. @param draw names the stream
-  [[nodiscard]] std::vector<client_id> draw_idle(std::int64_t wanted, std::uint64_t draw);
+  [[nodiscard]] std::vector<client_id> draw_idle(std::int64_t most, std::uint64_t draw);
   /// The client is at work from now on. Returns how many assignments it had before.
   std::uint32_t begin_visit(client_id client);
   /// What `client` works on; asked for when it leaves.

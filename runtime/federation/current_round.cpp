@@ -10,8 +10,8 @@ void current_round::open_task(task_id task, const federation_settings& settings)
   place.round_of_task = 0;
 }
 
-void current_round::open(opened_round made) {
-  opened = std::move(made);
+void current_round::open(opened_round answer) {
+  opened = std::move(answer);
   for (std::size_t p = 0; p < parties.size(); ++p)
     if (heard[p].advice) {
       auto with_advice = *opened.in;
@@ -37,14 +37,14 @@ broadcast_ref current_round::broadcast_in(task_id task, const federation_setting
   if (task == place.task || settings.rows->central())
     return opened.in;
   older_tasks_.resize(place.task.value);
-  auto& made = older_tasks_.at(task.value);
-  if (!made) {
+  auto& late = older_tasks_.at(task.value);
+  if (!late) {
     auto changed = *opened.in;
     changed.place.task = task;
     changed.place.current = settings.tasks.at(task.value).current;
-    made = std::make_shared<const broadcast>(std::move(changed));
+    late = std::make_shared<const broadcast>(std::move(changed));
   }
-  return made;
+  return late;
 }
 
 /// Every broadcast of the round has the same weights, whatever the client's task.

@@ -24,7 +24,7 @@ struct current_round {
   /// The next task begins.
   void open_task(task_id task, const federation_settings& settings);
   /// The server has made the broadcast, with which goes what the other parties have said.
-  void open(opened_round made);
+  void open(opened_round answer);
   [[nodiscard]] bool is_last_of_task() const noexcept { return place.round_of_task + 1 == place.rounds_of_task; }
   /// What its clients receive that are in `task`.
   [[nodiscard]] broadcast_ref broadcast_in(task_id task, const federation_settings& settings);

@@ -29,8 +29,8 @@ virtual_time delivered_at(const assignment_in_flight& owner, const population& c
 std::vector<assignment_id> by_delivery(in_flight_table& table, assignment_phase phase, const population& clients) {
   std::vector<std::pair<virtual_time, const assignment_in_flight*>> arrivals;
   for (const auto id : table.ids())
-    if (const auto& found = table.at(id); found.phase == phase)
-      arrivals.emplace_back(delivered_at(found, clients), &found);
+    if (const auto& entry = table.at(id); entry.phase == phase)
+      arrivals.emplace_back(delivered_at(entry, clients), &entry);
   std::sort(arrivals.begin(), arrivals.end(), [](const auto& a, const auto& b) {
     return a.first != b.first ? a.first < b.first : is_delivered_before(*a.second, *b.second);
   });

@@ -13,9 +13,9 @@ public:
       : trace_(settings.trace), clock_(clock), place_(place), log_(settings.trace, settings.values_round) {}
 
   /// Nothing is wanted any more once the run is over.
-  void command(federation_command wanted) {
+  void command(federation_command order) {
     if (!over_)
-      commands_.push_back(std::move(wanted));
+      commands_.push_back(std::move(order));
   }
   /// Swaps the commands that wait for those in `taken`, which are forgotten.
   void take_commands(std::vector<federation_command>& taken) {

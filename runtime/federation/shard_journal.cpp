@@ -31,25 +31,25 @@ std::string unknown(assignment_id id) {
 
 // -- from the federation ----------------------------------------------------------------------------------------------
 
-void shard_journal::take(command wanted) {
+void shard_journal::take(command order) {
   if (host_ != host_state::well)
-    return waiting_.push_back(std::move(wanted));
-  std::visit([this](const auto& given) { begin(given); }, wanted);
-  commands_.push_back(std::move(wanted));
+    return waiting_.push_back(std::move(order));
+  std::visit([this](const auto& given) { begin(given); }, order);
+  commands_.push_back(std::move(order));
 }
 
 void shard_journal::begin(const start_rounds& wave) {
-  MNEME_CHECK(!wave_, which_.value);
+  MNEME_CHECK(!wave_, shard_.value);
   wave_.emplace(open_wave{.at_once = wave.at_once});
   for (std::size_t i = 0; i < wave.assignments.size(); ++i)
     rounds_[wave.assignments[i].id] = {.given = wave.assignments[i], .ready = wave.ready.at(i)};
   owed_ += wave.assignments.size();
 }
 
-void shard_journal::begin(const release& wanted) {
-  MNEME_CHECK(!wave_, which_.value);
+void shard_journal::begin(const release& order) {
+  MNEME_CHECK(!wave_, shard_.value);
   wave_.emplace(open_wave{});
-  mark(wanted.batches, job_state::released);
+  mark(order.batches, job_state::released);
 }
 
 void shard_journal::begin(const abandon& rounds) {
@@ -273,7 +273,7 @@ void shard_journal::host_lost() {
 }
 
 start_rounds shard_journal::all_rounds() const {
-  start_rounds again{.to = which_};
+  start_rounds again{.to = shard_};
   for (const auto& [id, round] : rounds_) {
     again.assignments.push_back(round.given);
     again.ready.push_back(round.ready);
@@ -282,17 +282,17 @@ start_rounds shard_journal::all_rounds() const {
 }
 
 void shard_journal::host_found() {
-  MNEME_CHECK(host_ == host_state::none, which_.value);
+  MNEME_CHECK(host_ == host_state::none, shard_.value);
   host_ = host_state::well;
   repeated_.clear();
   for (const auto& [id, round] : rounds_)
     repeated_.add(id, round.stages());
   unrepeated_.clear();
   count_owed();
-  answer_ = {.from = which_};
+  answer_ = {.from = shard_};
   if (rounds_.empty()) {
     if (wave_)
-      reports_.push_back({.from = which_}); // all it asked for had come, but for the end
+      reports_.push_back({.from = shard_}); // all it asked for had come, but for the end
     end_wave();
     return go_on();
   }
@@ -307,8 +307,8 @@ void shard_journal::host_found() {
 }
 
 abandon shard_journal::change_host() {
-  MNEME_CHECK(is_quiet() && commands_.empty(), which_.value);
-  abandon left{.to = which_};
+  MNEME_CHECK(is_quiet() && commands_.empty(), shard_.value);
+  abandon left{.to = shard_};
   for (const auto& [id, round] : rounds_)
     left.assignments.push_back(id);
   host_lost();
@@ -342,7 +342,7 @@ void shard_journal::repeat(wave_report& report) {
     return settle();
   for (const auto& waiting : behind)
     unrepeated_.insert(waiting.job.id.assignment);
-  commands_.push_back(release{.to = which_, .batches = batches_of(behind)});
+  commands_.push_back(release{.to = shard_, .batches = batches_of(behind)});
 }
 
 /// Jobs that had been released: their outcomes are lost, whether anybody waits for them or not.
@@ -377,11 +377,11 @@ void shard_journal::settle() {
   const auto lost = jobs_lost();
   answer_.last = lost.empty();
   if (wave_)
-    reports_.push_back(std::exchange(answer_, {.from = which_}));
+    reports_.push_back(std::exchange(answer_, {.from = shard_}));
   if (!lost.empty()) {
     auto batches = batches_of(lost);
     mark(batches, job_state::released);
-    commands_.push_back(release{.to = which_, .batches = std::move(batches)});
+    commands_.push_back(release{.to = shard_, .batches = std::move(batches)});
     return;
   }
   end_wave();
@@ -391,8 +391,8 @@ void shard_journal::settle() {
 
 /// Commands that have come while there was no host that could take them.
 void shard_journal::go_on() {
-  for (auto& wanted : std::exchange(waiting_, {}))
-    take(std::move(wanted));
+  for (auto& order : std::exchange(waiting_, {}))
+    take(std::move(order));
 }
 
 } // namespace mneme

@@ -14,10 +14,10 @@ public:
   using command = std::variant<start_rounds, release, abandon>;
 
   /// @param clients outlives the journal
-  shard_journal(shard_id which, const population& clients) : which_(which), clients_(clients) {}
+  shard_journal(shard_id shard, const population& clients) : shard_(shard), clients_(clients) {}
 
   // -- inputs: from the federation
-  void take(command wanted);
+  void take(command order);
 
   // -- inputs: from the host and about it
   /// What is wrong with a report of the present host, as far as its rounds and jobs are concerned; empty: nothing is.
@@ -76,7 +76,7 @@ private:
     virtual_time ready{};
     bool told = false;            // which jobs its present stage has
     std::vector<kept_job> jobs{}; // of the present stage
-    std::size_t parked = 0; // of them, those that nobody has released
+    std::size_t parked = 0;       // of them, those that nobody has released
     [[nodiscard]] std::uint32_t stage() const { return jobs.empty() ? 0 : jobs.front().issued.id.stage; }
     [[nodiscard]] std::uint32_t stages() const { return told ? stage() + 1 : 0; }
     // The host has all that it needs to tell how the round goes on.
@@ -89,7 +89,7 @@ private:
   };
 
   void begin(const start_rounds& wave);
-  void begin(const release& wanted);
+  void begin(const release& order);
   void begin(const abandon& rounds);
   [[nodiscard]] std::string wrong_with_round(assignment_id id) const;
   [[nodiscard]] std::string wrong_with_ends(const wave_report& report, std::vector<assignment_id>& ended) const;
@@ -103,21 +103,21 @@ private:
   void count_owed();
   [[nodiscard]] start_rounds all_rounds() const;
   void repeat(wave_report& report);
-  [[nodiscard]] parked_job parked(const issued_job& job) const { return {.job = job, .shard = which_}; }
+  [[nodiscard]] parked_job parked(const issued_job& job) const { return {.job = job, .shard = shard_}; }
   [[nodiscard]] std::vector<parked_job> jobs_lost() const;
   void settle();
   void go_on();
 
-  shard_id which_;
+  shard_id shard_;
   const population& clients_;
   host_state host_ = host_state::none;
   std::map<assignment_id, kept_round> rounds_;
   std::size_t owed_ = 0; // of rounds_, those that are owed: not counted while they are repeated
   std::optional<open_wave> wave_;
-  std::vector<job_id> released_; // jobs of the open wave, and of settling
+  std::vector<job_id> released_;       // jobs of the open wave, and of settling
   rerun repeated_;                     // at the new host
   std::set<assignment_id> unrepeated_; // of which it has to tell next
-  wave_report answer_; // of rounds whose start nobody has told yet
+  wave_report answer_;                 // of rounds whose start nobody has told yet
   std::vector<command> waiting_;
   std::vector<command> commands_;
   std::vector<wave_report> reports_;

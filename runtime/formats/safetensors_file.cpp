@@ -41,9 +41,9 @@ constexpr std::array<dtype_name, 10> dtypes{{{"F64", at::kDouble},
                                              {"BOOL", at::kBool}}};
 
 const char* dtype_text(at::ScalarType type) {
-  const auto* found = std::find_if(dtypes.begin(), dtypes.end(), [&](const auto& dtype) { return dtype.type == type; });
-  MNEME_CHECK(found != dtypes.end(), c10::toString(type));
-  return found->name;
+  const auto* entry = std::find_if(dtypes.begin(), dtypes.end(), [&](const auto& dtype) { return dtype.type == type; });
+  MNEME_CHECK(entry != dtypes.end(), c10::toString(type));
+  return entry->name;
 }
 
 /// A tensor's line of the header, checked.
@@ -153,11 +153,11 @@ std::optional<json> parsed_header(const std::string& header, diagnostic_list& wr
 
 /// A list of at most `count_max` whole numbers from 0, or nothing.
 std::optional<std::vector<std::uint64_t>> whole_numbers(const json& from, const char* key, std::size_t count_max) {
-  const auto found = from.find(key);
-  if (found == from.end() || !found->is_array() || found->size() > count_max)
+  const auto member = from.find(key);
+  if (member == from.end() || !member->is_array() || member->size() > count_max)
     return std::nullopt;
   std::vector<std::uint64_t> result;
-  for (const auto& number : *found) {
+  for (const auto& number : *member) {
     if (!number.is_number_unsigned())
       return std::nullopt;
     result.push_back(number.get<std::uint64_t>());
@@ -182,12 +182,12 @@ tl::expected<entry, std::string> checked_entry(const std::string& name, const js
   constexpr std::size_t dimensions_max = 64; // as many as a tensor of LibTorch may have
   if (!from.is_object() || !from.contains("dtype") || !from["dtype"].is_string())
     return tl::unexpected(fmt::format("'{}' has no dtype; expected {{\"dtype\", \"shape\", \"data_offsets\"}}", name));
-  const auto wanted = from["dtype"].get<std::string>();
+  const auto type_name = from["dtype"].get<std::string>();
   const auto* type =
-      std::find_if(dtypes.begin(), dtypes.end(), [&](const auto& dtype) { return dtype.name == wanted; });
+      std::find_if(dtypes.begin(), dtypes.end(), [&](const auto& dtype) { return dtype.name == type_name; });
   if (type == dtypes.end())
-    return tl::unexpected(
-        fmt::format("'{}' has dtype '{}'; known are F64, F32, F16, BF16, I64, I32, I16, I8, U8, BOOL", name, wanted));
+    return tl::unexpected(fmt::format("'{}' has dtype '{}'; known are F64, F32, F16, BF16, I64, I32, I16, I8, U8, BOOL",
+                                      name, type_name));
   const auto shape = whole_numbers(from, "shape", dimensions_max);
   if (!shape)
     return tl::unexpected(

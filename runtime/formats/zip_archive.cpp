@@ -67,7 +67,7 @@ tl::expected<directory, zip_flaw> directory_of(bytes_view file) {
   const auto end = end_record(file);
   if (!end)
     return flaw({file.size(), "the archive's directory is missing at the end; was the file cut short?"});
-  directory found{.begin = read_number<std::uint32_t>(file, *end + 16),
+  directory place{.begin = read_number<std::uint32_t>(file, *end + 16),
                   .bytes = read_number<std::uint32_t>(file, *end + 12),
                   .lines = read_number<std::uint16_t>(file, *end + 10),
                   .end = *end};
@@ -75,14 +75,14 @@ tl::expected<directory, zip_flaw> directory_of(bytes_view file) {
     auto wide = wide_directory(file, *end);
     if (!wide)
       return wide;
-    found = *wide;
+    place = *wide;
   }
-  if (!lies_within(found.begin, found.bytes, found.end) || found.lines > found.bytes / line_bytes)
+  if (!lies_within(place.begin, place.bytes, place.end) || place.lines > place.bytes / line_bytes)
     return flaw(
-        {found.end, fmt::format("the archive's directory of {} entries lies at bytes {} to {}, where it cannot; "
+        {place.end, fmt::format("the archive's directory of {} entries lies at bytes {} to {}, where it cannot; "
                                 "the file is damaged, or was cut short",
-                                found.lines, found.begin, found.begin + found.bytes)});
-  return found;
+                                place.lines, place.begin, place.begin + place.bytes)});
+  return place;
 }
 
 /// Sizes and place that have no room in a line: its extra field has them, in this order.
@@ -121,22 +121,22 @@ tl::expected<zip_entry, zip_flaw> entry_of_line(bytes_view file, std::uint64_t& 
   const auto name = at + line_bytes, extra = name + name_bytes;
   if (!lies_within(name, std::uint64_t{name_bytes} + extra_bytes + comment_bytes, end))
     return damaged();
-  zip_entry made{.name = {reinterpret_cast<const char*>(file.data() + name), name_bytes},
-                 .header = read_number<std::uint32_t>(file, at + 42),
-                 .stored_bytes = read_number<std::uint32_t>(file, at + 20),
-                 .bytes = read_number<std::uint32_t>(file, at + 24),
-                 .checksum = read_number<std::uint32_t>(file, at + 16)};
+  zip_entry entry{.name = {reinterpret_cast<const char*>(file.data() + name), name_bytes},
+                  .header = read_number<std::uint32_t>(file, at + 42),
+                  .stored_bytes = read_number<std::uint32_t>(file, at + 20),
+                  .bytes = read_number<std::uint32_t>(file, at + 24),
+                  .checksum = read_number<std::uint32_t>(file, at + 16)};
   const auto method = read_number<std::uint16_t>(file, at + 10);
   if ((read_number<std::uint16_t>(file, at + 8) & encrypted_flag) != 0)
-    return flaw({at, fmt::format("'{}' is encrypted", made.name)});
+    return flaw({at, fmt::format("'{}' is encrypted", entry.name)});
   if (method != stored_method && method != deflated_method)
     return flaw(
-        {at, fmt::format("'{}' is packed by method {}; known are 0 (stored) and 8 (deflated)", made.name, method)});
-  made.deflated = method == deflated_method;
-  if (!read_wide(file, extra, extra + extra_bytes, made))
+        {at, fmt::format("'{}' is packed by method {}; known are 0 (stored) and 8 (deflated)", entry.name, method)});
+  entry.deflated = method == deflated_method;
+  if (!read_wide(file, extra, extra + extra_bytes, entry))
     return damaged();
   at = extra + extra_bytes + comment_bytes;
-  return made;
+  return entry;
 }
 
 /// Finds the entry's content by its own header. @param end where the directory begins

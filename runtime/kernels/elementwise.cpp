@@ -117,10 +117,10 @@ MNEME_INLINE void add_square_distance_body(double& total, const float* a, const 
 
 template <class Set>
 MNEME_INLINE void check_finite_body(bool& finite, const float* x, std::int64_t n) {
-  std::uint32_t found = 0;
+  std::uint32_t bits = 0;
   for (std::int64_t i = 0; i < n; ++i)
-    found |= (std::bit_cast<std::uint32_t>(x[i]) & 0x7f800000U) == 0x7f800000U ? 1U : 0U;
-  if (found)
+    bits |= (std::bit_cast<std::uint32_t>(x[i]) & 0x7f800000U) == 0x7f800000U ? 1U : 0U;
+  if (bits)
     finite = false;
 }
 

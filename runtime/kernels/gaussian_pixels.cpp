@@ -115,11 +115,11 @@ MNEME_INLINE bool put_pixels(std::uint8_t* __restrict out, const float* __restri
 template <class Set>
 MNEME_INLINE void pixels_body(bool& certain, std::uint8_t* pixels, const float* mean, std::int64_t n,
                               const stream_name& name) {
-  blocks made;
+  blocks drawn;
   double noise[2 * lanes];
   for (std::int64_t first = 0; first < n; first += 2 * lanes) {
-    make_blocks<Set>(made, static_cast<std::uint64_t>(first / 2), name);
-    make_normals(noise, made);
+    make_blocks<Set>(drawn, static_cast<std::uint64_t>(first / 2), name);
+    make_normals(noise, drawn);
     const bool whole_run = n - first >= 2 * lanes; // the compiler knows its length
     certain &= whole_run ? put_pixels(pixels + first, mean + first, noise, 2 * lanes)
                          : put_pixels(pixels + first, mean + first, noise, static_cast<int>(n - first));

@@ -107,25 +107,25 @@ MNEME_INLINE void scale_columns_body(const float* __restrict x, std::int64_t row
 template <class Set>
 MNEME_INLINE void sum_gradients_body(const normalised& in, double* sums, double* products) {
   using vec = typename floats<Set::lanes>::type;
-  const normalised seen = in; // a copy: stores could otherwise change it
-  const std::int64_t count = seen.rows * seen.columns;
-  std::vector<float> means(seen.mean, seen.mean + seen.columns); // whole vectors of them
-  means.resize(static_cast<std::size_t>(seen.columns + Set::lanes));
+  const normalised read = in; // a copy: stores could otherwise change it
+  const std::int64_t count = read.rows * read.columns;
+  std::vector<float> means(read.mean, read.mean + read.columns); // whole vectors of them
+  means.resize(static_cast<std::size_t>(read.columns + Set::lanes));
   const auto take = [&](std::int64_t r, std::int64_t c, std::int64_t n, vec & sum, vec & product)
       __attribute__((always_inline)) {
     vec d, x, mean;
-    load_some<Set::lanes>(d, seen.d + r * seen.columns + c, n, seen.d + count);
-    load_some<Set::lanes>(x, seen.x + r * seen.columns + c, n, seen.x + count);
+    load_some<Set::lanes>(d, read.d + r * read.columns + c, n, read.d + count);
+    load_some<Set::lanes>(x, read.x + r * read.columns + c, n, read.x + count);
     load(mean, means.data() + c);
-    if (seen.y) {
+    if (read.y) {
       vec y;
-      load_some<Set::lanes>(y, seen.y + r * seen.columns + c, n, seen.y + count);
+      load_some<Set::lanes>(y, read.y + r * read.columns + c, n, read.y + count);
       d = y > 0.0F ? d : vec{};
     }
     sum += d;
     product += d * (x - mean);
   };
-  sum_blocks<Set::lanes>(seen.rows, seen.columns, sums, products, take);
+  sum_blocks<Set::lanes>(read.rows, read.columns, sums, products, take);
 }
 
 template <class Set>

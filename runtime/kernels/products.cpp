@@ -92,14 +92,14 @@ MNEME_INLINE void all_rows(const row_product& product) {
 template <class Set, bool Adds>
 MNEME_INLINE void packed_and_rest(const row_product& product) {
   multiply_packed<Set, Adds>(product);
-  auto rest = product;
+  auto left = product;
   const auto done = product.n / panel_columns<Set> * panel_columns<Set>;
-  rest.b += done;
-  rest.c += done;
-  rest.n -= done;
+  left.b += done;
+  left.c += done;
+  left.n -= done;
   if constexpr (Adds)
-    rest.before += done;
-  all_rows<Set, Adds>(rest);
+    left.before += done;
+  all_rows<Set, Adds>(left);
 }
 
 template <class Set>
@@ -164,14 +164,14 @@ template <int Lanes>
 struct dot_tail {
   using bits = typename masks<Lanes>::type;
   std::int64_t from = 0; ///< Where it is read.
-  bits wanted{};
+  bits kept{};
   MNEME_INLINE explicit dot_tail(std::int64_t k) : from(k - Lanes) {
     for (int i = 0; i < Lanes; ++i)
-      wanted[i] = i >= Lanes - k % Lanes ? -1 : 0;
+      kept[i] = i >= Lanes - k % Lanes ? -1 : 0;
   }
   MNEME_INLINE void read(typename floats<Lanes>::type& to, const float* row) const {
     load(to, row + from);
-    to = (typename floats<Lanes>::type)((bits)to & wanted);
+    to = (typename floats<Lanes>::type)((bits)to & kept);
   }
 };
 

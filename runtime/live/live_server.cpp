@@ -121,23 +121,23 @@ void live_server::parts::follow(httplib::Response& out) {
     return out.set_content("as many follow this run as can\n", "text/plain");
   }
   out.set_header("Cache-Control", "no-store");
-  auto seen = std::make_shared<std::uint64_t>(0);
+  auto sent_version = std::make_shared<std::uint64_t>(0);
   out.set_chunked_content_provider(
       "text/event-stream",
-      [this, seen](std::size_t, httplib::DataSink& sink) {
-        const auto version = view->wait_beyond(*seen, between_signs);
+      [this, sent_version](std::size_t, httplib::DataSink& sink) {
+        const auto version = view->wait_beyond(*sent_version, between_signs);
         const bool ends = view->is_closed() || stopping;
-        const auto line =
-            ends || version != *seen ? page_event(newest_page(), version, ends) : std::string(": nothing new\n\n");
+        const auto line = ends || version != *sent_version ? page_event(newest_page(), version, ends)
+                                                           : std::string(": nothing new\n\n");
         if (!sink.write(line.data(), line.size()))
           return false;
         if (ends) {
           sink.done();
           return true;
         }
-        if (version != *seen)
+        if (version != *sent_version)
           view->wait_closed(between_events);
-        *seen = version;
+        *sent_version = version;
         return true;
       },
       [this](bool) { --followers; });
@@ -161,26 +161,26 @@ void live_server::parts::answer_requests() {
   });
 }
 
-live_server::live_server(std::unique_ptr<parts> made) : parts_(std::move(made)) {}
+live_server::live_server(std::unique_ptr<parts> own) : parts_(std::move(own)) {}
 
 expected<std::unique_ptr<live_server>> live_server::listening(const live_server_options& options,
                                                               std::shared_ptr<live_view> view) {
-  auto made = std::make_unique<parts>(std::move(view), options.token);
-  made->answer_requests();
+  auto own = std::make_unique<parts>(std::move(view), options.token);
+  own->answer_requests();
   const char* const host = options.token.empty() ? "127.0.0.1" : "0.0.0.0";
-  made->port = options.port == 0                             ? made->http.bind_to_any_port(host)
-               : made->http.bind_to_port(host, options.port) ? options.port
-                                                             : -1;
-  if (made->port <= 0)
+  own->port = options.port == 0                            ? own->http.bind_to_any_port(host)
+              : own->http.bind_to_port(host, options.port) ? options.port
+                                                           : -1;
+  if (own->port <= 0)
     return failed("", "--serve = " + std::to_string(options.port) +
                           ": nothing can listen there; expected a port that " + "is free, or 0 for any");
-  made->listener = std::thread([server = made.get()] {
+  own->listener = std::thread([server = own.get()] {
     ::pthread_setname_np(::pthread_self(), "serve"); // a name that those who answer inherit
     server->http.listen_after_bind();
   });
-  while (!made->http.is_running()) // what does not run yet cannot be stopped
+  while (!own->http.is_running()) // what does not run yet cannot be stopped
     std::this_thread::yield();
-  return std::unique_ptr<live_server>(new live_server(std::move(made)));
+  return std::unique_ptr<live_server>(new live_server(std::move(own)));
 }
 
 live_server::~live_server() {

@@ -31,7 +31,7 @@ public:
 
 private:
   struct parts;
-  explicit live_server(std::unique_ptr<parts> made);
+  explicit live_server(std::unique_ptr<parts> own);
   std::unique_ptr<parts> parts_;
 };
 

@@ -76,9 +76,9 @@ std::uint64_t live_view::version() const {
   return version_;
 }
 
-std::uint64_t live_view::wait_beyond(std::uint64_t seen, std::chrono::milliseconds limit) const {
+std::uint64_t live_view::wait_beyond(std::uint64_t version, std::chrono::milliseconds limit) const {
   std::unique_lock hold(mutex_);
-  changed_.wait_for(hold, limit, [&] { return version_ > seen || closed_; });
+  changed_.wait_for(hold, limit, [&] { return version_ > version || closed_; });
   return version_;
 }
 

@@ -10,25 +10,25 @@ struct metrics_server::parts {
   std::thread listener{};
 };
 
-metrics_server::metrics_server(std::unique_ptr<parts> made) : parts_(std::move(made)) {}
+metrics_server::metrics_server(std::unique_ptr<parts> own) : parts_(std::move(own)) {}
 
 expected<std::unique_ptr<metrics_server>> metrics_server::listening(int port,
                                                                     std::function<std::vector<measurement>()> measure) {
-  auto made = std::make_unique<parts>();
-  auto& http = made->http;
-  made->measure = std::move(measure);
-  http.Get("/metrics", [from = made.get()](const httplib::Request&, httplib::Response& out) {
+  auto own = std::make_unique<parts>();
+  auto& http = own->http;
+  own->measure = std::move(measure);
+  http.Get("/metrics", [from = own.get()](const httplib::Request&, httplib::Response& out) {
     out.set_content(prometheus_text(from->measure()), "text/plain; version=0.0.4; charset=utf-8");
   });
   const char* const host = "127.0.0.1";
-  made->port = port == 0 ? http.bind_to_any_port(host) : http.bind_to_port(host, port) ? port : -1;
-  if (made->port <= 0)
+  own->port = port == 0 ? http.bind_to_any_port(host) : http.bind_to_port(host, port) ? port : -1;
+  if (own->port <= 0)
     return failed("--metrics-port",
                   "nothing can listen on " + std::to_string(port) + "; expected a port that is free, or 0 for any");
-  made->listener = std::thread([server = made.get()] { server->http.listen_after_bind(); });
+  own->listener = std::thread([server = own.get()] { server->http.listen_after_bind(); });
   while (!http.is_running()) // what does not run yet cannot be stopped
     std::this_thread::yield();
-  return std::unique_ptr<metrics_server>(new metrics_server(std::move(made)));
+  return std::unique_ptr<metrics_server>(new metrics_server(std::move(own)));
 }
 
 metrics_server::~metrics_server() {

@@ -20,7 +20,7 @@ public:
 
 private:
   struct parts;
-  explicit metrics_server(std::unique_ptr<parts> made);
+  explicit metrics_server(std::unique_ptr<parts> own);
   std::unique_ptr<parts> parts_;
 };
 

@@ -38,11 +38,11 @@ measurement by_node(const std::vector<node_record>& nodes, measurement shown, do
   return shown;
 }
 
-void add_nodes(std::vector<measurement>& made, const std::vector<node_record>& nodes) {
+void add_nodes(std::vector<measurement>& measurements, const std::vector<node_record>& nodes) {
   using enum measurement::kind;
   const auto add = [&](const char* name, const char* help, measurement::kind of_kind,
                        double (*value)(const node_record&)) {
-    made.push_back(by_node(nodes, {.name = name, .help = help, .of_kind = of_kind}, value));
+    measurements.push_back(by_node(nodes, {.name = name, .help = help, .of_kind = of_kind}, value));
   };
   add("mneme_run_node_up", "1 while the node takes part.", gauge, [](const auto& n) { return n.is_there ? 1.0 : 0.0; });
   add("mneme_run_node_workers", "Its threads that compute.", gauge,
@@ -84,7 +84,7 @@ std::string prometheus_text(const std::vector<measurement>& measurements) {
 std::vector<measurement> measurements_of(const live_run& run) {
   if (run.folder.empty())
     return {};
-  std::vector<measurement> made{
+  std::vector<measurement> measurements{
       {.name = "mneme_run",
        .help = "1 for the run that is served, with its folder and how it stands.",
        .samples = {{.labels = {{"folder", run.folder.string()}, {"status", run.status}}, .value = 1.0}}},
@@ -93,42 +93,45 @@ std::vector<measurement> measurements_of(const live_run& run) {
       counter("mneme_jobs_total", "Jobs of clients that ran.", static_cast<double>(run.jobs)),
       counter("mneme_batches_total", "Batches that they were fused to.", static_cast<double>(run.batches))};
   if (run.batches > 0)
-    made.push_back(gauge("mneme_fused_width_mean", "Jobs of a batch.",
-                         static_cast<double>(run.jobs) / static_cast<double>(run.batches)));
+    measurements.push_back(gauge("mneme_fused_width_mean", "Jobs of a batch.",
+                                 static_cast<double>(run.jobs) / static_cast<double>(run.batches)));
   if (!run.queues.empty()) {
     measurement queued{.name = "mneme_queued_batches", .help = "Batches that wait for a worker of this process."};
     for (const auto& queue : run.queues)
-      queued.samples.push_back(
-          {.labels = {{"asked_by", queue.asked_by}}, .value = static_cast<double>(queue.batches)});
-    made.push_back(std::move(queued));
+      queued.samples.push_back({.labels = {{"asked_by", queue.asked_by}}, .value = static_cast<double>(queue.batches)});
+    measurements.push_back(std::move(queued));
   }
   if (!run.nodes.empty())
-    add_nodes(made, run.nodes);
+    add_nodes(measurements, run.nodes);
   if (!run.course.empty()) {
     const auto& last = run.course.back();
     const auto count = [](std::int64_t value) { return static_cast<double>(value); };
-    made.push_back(gauge("mneme_task", "The open task, from 1.", last.task.value + 1.0));
-    made.push_back(counter("mneme_rounds_total", "Rounds, or server steps, that are over.", last.last.value + 1.0));
-    made.push_back(gauge("mneme_virtual_seconds", "Virtual time.", in_seconds(last.at)));
-    made.push_back(gauge("mneme_clients_enrolled", "Clients that take part.", count(last.clients_enrolled)));
-    made.push_back(gauge("mneme_assignments_in_flight", "Clients at work.", count(last.in_flight)));
-    made.push_back(
+    measurements.push_back(gauge("mneme_task", "The open task, from 1.", last.task.value + 1.0));
+    measurements.push_back(
+        counter("mneme_rounds_total", "Rounds, or server steps, that are over.", last.last.value + 1.0));
+    measurements.push_back(gauge("mneme_virtual_seconds", "Virtual time.", in_seconds(last.at)));
+    measurements.push_back(gauge("mneme_clients_enrolled", "Clients that take part.", count(last.clients_enrolled)));
+    measurements.push_back(gauge("mneme_assignments_in_flight", "Clients at work.", count(last.in_flight)));
+    measurements.push_back(
         counter("mneme_client_rounds_total", "Rounds of clients that were delivered.", count(last.client_rounds)));
-    made.push_back(counter("mneme_late_uploads_total", "Uploads after their deadline.", count(last.late_uploads)));
-    made.push_back(counter("mneme_dropped_total", "Rounds of clients that came to nothing.", count(last.dropped)));
-    made.push_back(counter("mneme_upload_bytes_total", "Bytes from clients.", count(last.upload_bytes)));
-    made.push_back(counter("mneme_download_bytes_total", "Bytes to clients.", count(last.download_bytes)));
+    measurements.push_back(
+        counter("mneme_late_uploads_total", "Uploads after their deadline.", count(last.late_uploads)));
+    measurements.push_back(
+        counter("mneme_dropped_total", "Rounds of clients that came to nothing.", count(last.dropped)));
+    measurements.push_back(counter("mneme_upload_bytes_total", "Bytes from clients.", count(last.upload_bytes)));
+    measurements.push_back(counter("mneme_download_bytes_total", "Bytes to clients.", count(last.download_bytes)));
   }
   if (!run.evaluations.empty()) {
     const auto& last = run.evaluations.back();
-    made.push_back(gauge("mneme_accuracy_percent", "Accuracy over all tasks seen, as last evaluated.", last.accuracy));
+    measurements.push_back(
+        gauge("mneme_accuracy_percent", "Accuracy over all tasks seen, as last evaluated.", last.accuracy));
     measurement by_task{.name = "mneme_task_accuracy_percent", .help = "The same, task by task."};
     for (std::size_t task = 0; task < last.accuracy_per_task.size(); ++task)
       by_task.samples.push_back(
           {.labels = {{"task", std::to_string(task + 1)}}, .value = last.accuracy_per_task[task]});
-    made.push_back(std::move(by_task));
+    measurements.push_back(std::move(by_task));
   }
-  return made;
+  return measurements;
 }
 
 } // namespace mneme

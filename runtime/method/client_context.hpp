@@ -7,8 +7,8 @@ namespace mneme {
 /// Lives as long as the round.
 class client_context : public context {
 public:
-  client_context(job_desk& desk, const assignment& assigned, row_store* made = nullptr)
-      : context(desk, made), assigned_(assigned) {}
+  client_context(job_desk& desk, const assignment& assigned, row_store* store = nullptr)
+      : context(desk, store), assigned_(assigned) {}
   [[nodiscard]] client_id self() const noexcept { return assigned_.client; }
   [[nodiscard]] const sample_view& samples() const noexcept { return assigned_.samples; }
   /// Empty before the first delivered round.

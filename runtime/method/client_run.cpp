@@ -2,8 +2,8 @@
 #include <stdexcept>
 namespace mneme {
 
-client_run::client_run(const strategy& method, assignment assigned, row_store* made)
-    : assigned_(std::move(assigned)), desk_(assigned_.id), context_(desk_, assigned_, made),
+client_run::client_run(const strategy& method, assignment assigned, row_store* store)
+    : assigned_(std::move(assigned)), desk_(assigned_.id), context_(desk_, assigned_, store),
       round_(assigned_.looks ? method.client_look(context_, *assigned_.in)
                              : method.client_round(context_, *assigned_.in)) {}
 

@@ -18,8 +18,8 @@ using round_step = std::variant<plan, client_result, round_failure>;
 /// leaves no trace. Needs no actor: tests drive it in a loop.
 class client_run {
 public:
-  /// @param made outlives it; null: the method makes no rows
-  client_run(const strategy& method, assignment assigned, row_store* made = nullptr);
+  /// @param store outlives it; null: the method makes no rows
+  client_run(const strategy& method, assignment assigned, row_store* store = nullptr);
   client_run(const client_run&) = delete;
   client_run& operator=(const client_run&) = delete;
   [[nodiscard]] const assignment& assigned() const noexcept { return assigned_; }

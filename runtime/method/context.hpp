@@ -17,14 +17,14 @@ using plan = std::vector<work>;
 class job_desk {
 public:
   // coroutine side
-  void ask(plan wanted, std::coroutine_handle<> who) { wanted_ = std::move(wanted), waiting_ = who; }
+  void ask(plan jobs, std::coroutine_handle<> who) { plan_ = std::move(jobs), waiting_ = who; }
   [[nodiscard]] outcomes collect() { return std::move(outcomes_); }
   [[nodiscard]] assignment_id owner() const noexcept { return owner_; }
   [[nodiscard]] std::uint32_t stage() const noexcept { return stage_; }
 
   // host side
   explicit job_desk(assignment_id owner = {}) : owner_(owner) {}
-  [[nodiscard]] plan take_plan() { return std::move(wanted_); }
+  [[nodiscard]] plan take_plan() { return std::move(plan_); }
   /// Hands over the outcomes and runs the coroutine to its next stage or to its end.
   void answer(outcomes results) {
     outcomes_ = std::move(results);
@@ -33,7 +33,7 @@ public:
   }
 
 private:
-  plan wanted_;
+  plan plan_;
   outcomes outcomes_;
   std::coroutine_handle<> waiting_;
   assignment_id owner_;
@@ -46,13 +46,13 @@ private:
 template <class... Outputs>
 class [[nodiscard]] pending {
 public:
-  pending(job_desk& desk, plan wanted) : desk_(desk), wanted_(std::move(wanted)) {}
+  pending(job_desk& desk, plan jobs) : desk_(desk), plan_(std::move(jobs)) {}
 
   auto operator co_await() & noexcept {
     struct awaiter {
       pending& self;
       bool await_ready() const noexcept { return false; }
-      void await_suspend(std::coroutine_handle<> who) { self.desk_.ask(std::move(self.wanted_), who); }
+      void await_suspend(std::coroutine_handle<> who) { self.desk_.ask(std::move(self.plan_), who); }
       auto await_resume() { return self.unpack(self.desk_.collect(), std::index_sequence_for<Outputs...>{}); }
     };
     return awaiter{*this};
@@ -66,12 +66,12 @@ public:
   /// `auto both = first & second; auto [a, b] = co_await both;`
   template <class... Others>
   [[nodiscard]] friend pending<Outputs..., Others...> operator&(pending& first, pending<Others...>& second) {
-    plan both = std::move(first.wanted_);
-    auto rest = second.take();
-    std::move(rest.begin(), rest.end(), std::back_inserter(both));
+    plan both = std::move(first.plan_);
+    auto others = second.take();
+    std::move(others.begin(), others.end(), std::back_inserter(both));
     return {first.desk_, std::move(both)};
   }
-  [[nodiscard]] plan take() { return std::move(wanted_); }
+  [[nodiscard]] plan take() { return std::move(plan_); }
 
 private:
   template <class Output>
@@ -89,20 +89,20 @@ private:
   }
 
   job_desk& desk_;
-  plan wanted_;
+  plan plan_;
 };
 
 /// The same of any number of jobs with one kind of outcome, which come back in their order.
 template <class Output>
 class [[nodiscard]] pending_list {
 public:
-  pending_list(job_desk& desk, plan wanted) : desk_(desk), wanted_(std::move(wanted)) {}
+  pending_list(job_desk& desk, plan jobs) : desk_(desk), plan_(std::move(jobs)) {}
 
   auto operator co_await() & noexcept {
     struct awaiter {
       pending_list& self;
-      bool await_ready() const noexcept { return self.wanted_.empty(); }
-      void await_suspend(std::coroutine_handle<> who) { self.desk_.ask(std::move(self.wanted_), who); }
+      bool await_ready() const noexcept { return self.plan_.empty(); }
+      void await_suspend(std::coroutine_handle<> who) { self.desk_.ask(std::move(self.plan_), who); }
       std::vector<Output> await_resume() { return self.unpack(self.desk_.collect()); }
     };
     return awaiter{*this};
@@ -125,7 +125,7 @@ private:
   }
 
   job_desk& desk_;
-  plan wanted_;
+  plan plan_;
 };
 
 /// The jobs of a stage, of any kinds, for who learns what they are while the run goes on: outcomes come back as they
@@ -157,8 +157,8 @@ private:
 /// The jobs that a client or the server may ask for. Nothing runs before the result is awaited.
 class context {
 public:
-  /// @param made where rows that are made are shared; null: rows_of() may not be called
-  explicit context(job_desk& desk, row_store* made = nullptr) : desk_(desk), made_(made) {}
+  /// @param store where rows that are made are shared; null: rows_of() may not be called
+  explicit context(job_desk& desk, row_store* store = nullptr) : desk_(desk), store_(store) {}
   pending<train_output> train(train_job&& job) { return ask<train_output>(std::move(job)); }
   pending<extract_output> extract(extract_job&& job) { return ask<extract_output>(std::move(job)); }
   pending<statistics_output> statistics(statistics_job&& job) { return ask<statistics_output>(std::move(job)); }
@@ -170,13 +170,13 @@ public:
     return ask<program_output>(std::move(job));
   }
   /// Several programs at once: calls of one kind may be stacked.
-  pending_list<program_output> run_each(std::vector<program_job> jobs) {
-    plan wanted;
-    for (auto& single : jobs) {
-      check_promises(single);
-      wanted.push_back(std::move(single));
+  pending_list<program_output> run_each(std::vector<program_job> programs) {
+    plan jobs;
+    for (auto& program : programs) {
+      check_promises(program);
+      jobs.push_back(std::move(program));
     }
-    return {desk_, std::move(wanted)};
+    return {desk_, std::move(jobs)};
   }
   /// All jobs of a stage, whatever their kinds. Programs among them have passed check_promises().
   pending_stage run_all(plan jobs) { return {desk_, std::move(jobs)}; }
@@ -184,8 +184,8 @@ public:
   [[nodiscard]] job_id next_job() const noexcept { return {desk_.owner(), desk_.stage(), 0}; }
   /// Images and labels that travelled, were remembered or have just been made, as rows that jobs read (row_store.hpp).
   [[nodiscard]] sample_view rows_of(const at::Tensor& images, const at::Tensor& labels) const {
-    MNEME_CHECK(made_ != nullptr);
-    return every_row_of(made_->rows_of(images, labels));
+    MNEME_CHECK(store_ != nullptr);
+    return every_row_of(store_->rows_of(images, labels));
   }
 
 private:
@@ -196,7 +196,7 @@ private:
     return {desk_, std::move(single)};
   }
   job_desk& desk_;
-  row_store* made_;
+  row_store* store_;
 };
 
 } // namespace mneme

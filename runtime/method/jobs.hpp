@@ -178,7 +178,7 @@ struct job {
 /// Why a job has no output. Thrown by `co_await` inside the round that asked for it.
 struct job_error : std::runtime_error {
   job_id job;
-  job_error(job_id which, const std::string& text) : std::runtime_error(text), job(which) {}
+  job_error(job_id failed, const std::string& text) : std::runtime_error(text), job(failed) {}
 };
 
 /// An output, or the reason why there is none (out of memory, NaN), in words.

@@ -22,8 +22,8 @@ public:
 /// What a step of the server may see.
 class server_context : public context {
 public:
-  explicit server_context(job_desk& desk, const central_rows* rows = nullptr, row_store* made = nullptr)
-      : context(desk, made), rows_(rows) {}
+  explicit server_context(job_desk& desk, const central_rows* rows = nullptr, row_store* store = nullptr)
+      : context(desk, store), rows_(rows) {}
   /// @pre the method needs central data (method_needs), or reads public rows alone
   [[nodiscard]] const central_rows& rows() const { return *rows_; }
   /// Shown to the user, once the step is over.

@@ -37,9 +37,9 @@ activations chained_model::forward(const at::Tensor& weights, const at::Tensor& 
   tape once; // of the front, which nothing follows backwards
   once.for_backward = false;
   const auto in_front = weights.narrow(1, 0, front_->size());
-  activations seen{.features = front_->forward(in_front, inputs, {}, &once).features};
+  activations outputs{.features = front_->forward(in_front, inputs, {}, &once).features};
   if (classes.size() == 0)
-    return seen;
+    return outputs;
   training_mode told;
   parameter_choice chosen;
   if (training) {
@@ -50,8 +50,9 @@ activations chained_model::forward(const at::Tensor& weights, const at::Tensor& 
     }
   }
   const auto behind = weights.narrow(1, front_->size(), back_->size());
-  seen.logits = back_->forward(behind, seen.features.contiguous(), classes, keep, training ? &told : nullptr).logits;
-  return seen;
+  outputs.logits =
+      back_->forward(behind, outputs.features.contiguous(), classes, keep, training ? &told : nullptr).logits;
+  return outputs;
 }
 
 void chained_model::backward(const at::Tensor& weights, tape& kept, class_range classes, const at::Tensor& d_logits,
@@ -65,9 +66,9 @@ void chained_model::backward(const at::Tensor& weights, tape& kept, class_range 
 function_results chained_model::differentiable(const at::Tensor& weights, const at::Tensor& inputs, class_range classes,
                                                const function_mode& mode) const {
   const auto parts = weights.split_with_sizes({front_->size(), back_->size()}, 1);
-  function_results seen{.features = front_->differentiable(parts[0], inputs, {}, {}).features};
+  function_results results{.features = front_->differentiable(parts[0], inputs, {}, {}).features};
   if (classes.size() == 0)
-    return seen;
+    return results;
   training_mode told;
   parameter_choice chosen;
   auto how = mode;
@@ -79,11 +80,11 @@ function_results chained_model::differentiable(const at::Tensor& weights, const 
     }
     how.training = &told;
   }
-  const auto features = seen.features.unflatten(2, {1, 1, -1}); // [K, B, 1, 1, D]
+  const auto features = results.features.unflatten(2, {1, 1, -1}); // [K, B, 1, 1, D]
   auto behind = back_->differentiable(parts[1], features, classes, how);
-  seen.logits = behind.logits;
-  seen.statistics = std::move(behind.statistics);
-  return seen;
+  results.logits = behind.logits;
+  results.statistics = std::move(behind.statistics);
+  return results;
 }
 
 } // namespace mneme

@@ -13,11 +13,11 @@ feature_layer::feature_layer(model_ref net, std::string map, std::array<std::int
   tape once; // a row of zeros shows how large the map is
   once.for_backward = false;
   once.maps = {map_};
-  const auto seen = net_->forward(at::zeros({1, net_->size()}, at::kFloat),
-                                  at::zeros({1, 1, shape[0], shape[1], shape[2]}, at::kFloat), {}, &once);
-  channels_ = seen.maps.at(0).size(2);
-  height_ = seen.maps.at(0).size(3);
-  width_ = seen.maps.at(0).size(4);
+  const auto outputs = net_->forward(at::zeros({1, net_->size()}, at::kFloat),
+                                     at::zeros({1, 1, shape[0], shape[1], shape[2]}, at::kFloat), {}, &once);
+  channels_ = outputs.maps.at(0).size(2);
+  height_ = outputs.maps.at(0).size(3);
+  width_ = outputs.maps.at(0).size(4);
 }
 
 activations feature_layer::forward(const at::Tensor& weights, const at::Tensor& inputs, class_range, tape* keep,
@@ -26,8 +26,8 @@ activations feature_layer::forward(const at::Tensor& weights, const at::Tensor& 
   once.for_backward = false;
   auto& with = keep ? *keep : once;
   with.maps = {map_};
-  const auto seen = net_->forward(weights, inputs, {}, &with, training);
-  return {.features = seen.maps.at(0).mean({3, 4})}; // [K, B, C]
+  const auto outputs = net_->forward(weights, inputs, {}, &with, training);
+  return {.features = outputs.maps.at(0).mean({3, 4})}; // [K, B, C]
 }
 
 void feature_layer::backward(const at::Tensor& weights, tape& kept, class_range, const at::Tensor&,
@@ -41,13 +41,13 @@ void feature_layer::backward(const at::Tensor& weights, tape& kept, class_range,
 
 function_results feature_layer::differentiable(const at::Tensor& weights, const at::Tensor& inputs, class_range,
                                                const function_mode& mode) const {
-  auto seen = net_->differentiable(weights, inputs, {}, mode);
-  const auto found =
-      std::find_if(seen.maps.begin(), seen.maps.end(), [&](const named_map& shown) { return shown.name == map_; });
-  MNEME_CHECK(found != seen.maps.end(), identity());
+  auto results = net_->differentiable(weights, inputs, {}, mode);
+  const auto moved = std::find_if(results.maps.begin(), results.maps.end(),
+                                  [&](const named_map& shown) { return shown.name == map_; });
+  MNEME_CHECK(moved != results.maps.end(), identity());
   function_results of_layer;
-  of_layer.features = found->values.mean({3, 4});
-  of_layer.statistics = std::move(seen.statistics);
+  of_layer.features = moved->values.mean({3, 4});
+  of_layer.statistics = std::move(results.statistics);
   return of_layer;
 }
 

@@ -59,13 +59,13 @@ struct matrix_product final : torch::autograd::Function<matrix_product> {
 } // namespace
 
 at::Tensor function_pass::weights_at(std::int64_t offset, at::IntArrayRef sizes) const {
-  const auto wanted = c10::multiply_integers(sizes);
+  const auto count = c10::multiply_integers(sizes);
   auto i = static_cast<std::size_t>(std::lower_bound(offsets.begin(), offsets.end(), offset) - offsets.begin());
   MNEME_CHECK(i < offsets.size() && offsets[i] == offset, offset);
   auto values = parameters[i];
-  while (values.size(1) < wanted)
+  while (values.size(1) < count)
     values = at::cat({values, parameters[++i]}, 1);
-  MNEME_CHECK(wanted < 0 || values.size(1) == wanted, offset, values.size(1), wanted);
+  MNEME_CHECK(count < 0 || values.size(1) == count, offset, values.size(1), count);
   return values.unflatten(1, sizes);
 }
 
@@ -86,10 +86,10 @@ at::Tensor by_element(const at::Tensor& values, at::Tensor (*apply)(const at::Te
   return apply(at::constant_pad_nd(flat, {0, whole - flat.numel()})).narrow(0, 0, flat.numel()).view(values.sizes());
 }
 
-at::Tensor with_moved_statistics(const at::Tensor& weights, const std::vector<batch_statistics>& seen) {
+at::Tensor with_moved_statistics(const at::Tensor& weights, const std::vector<batch_statistics>& statistics) {
   constexpr double momentum = 0.1;
   auto moved = weights.clone();
-  for (const auto& layer : seen) {
+  for (const auto& layer : statistics) {
     if (!layer.moves || layer.values < 2)
       continue;
     const auto channels = layer.mean.size(1);

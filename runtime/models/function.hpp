@@ -38,7 +38,8 @@ struct function_results {
 /// `weights` [K, P] with running statistics moved by what a pass has seen, as model::forward() moves them: a new
 /// tensor. A layer leaves its own alone that saw a single value or was in evaluation mode, as all are in a pass of that
 /// mode, and in one of training those that training_mode::trained leaves out.
-[[nodiscard]] at::Tensor with_moved_statistics(const at::Tensor& weights, const std::vector<batch_statistics>& seen);
+[[nodiscard]] at::Tensor with_moved_statistics(const at::Tensor& weights,
+                                               const std::vector<batch_statistics>& statistics);
 
 /// What layers read of a pass.
 struct function_pass {

@@ -205,7 +205,7 @@ void lstm_layer::composite_forward(const layer_pass& pass, const at::Tensor& in,
   const auto bias = parameter_view(pass, shape_.input_bias_offset, 1, gates) +
                     parameter_view(pass, shape_.hidden_bias_offset, 1, gates); // [K, 1, G]
   const auto x = in.view({pass.models, pass.rows, shape_.tokens, shape_.in});
-  auto made = out.view({pass.models, pass.rows, shape_.tokens, hidden});
+  auto states = out.view({pass.models, pass.rows, shape_.tokens, hidden});
   kept = kept.view({pass.models, pass.rows, shape_.tokens, 6 * hidden});
   auto h = at::zeros({pass.models, pass.rows, hidden}, in.options()), c = h;
   for (std::int64_t t = 0; t < shape_.tokens; ++t) {
@@ -216,7 +216,7 @@ void lstm_layer::composite_forward(const layer_pass& pass, const at::Tensor& in,
     const auto squashed = at::tanh(c);
     h = o * squashed;
     kept.select(2, t).copy_(at::cat({i, f, g, o, c, squashed}, 2));
-    made.select(2, t).copy_(h);
+    states.select(2, t).copy_(h);
   }
 }
 
@@ -269,16 +269,16 @@ at::Tensor lstm_layer::function(const function_pass& pass, const at::Tensor& in)
   const auto sigmoid = [](const at::Tensor& values) { return at::sigmoid(values); };
   const auto tangent = [](const at::Tensor& values) { return at::tanh(values); };
   auto h = at::zeros({pass.models, pass.rows, hidden}, in.options()), c = h;
-  std::vector<at::Tensor> made;
+  std::vector<at::Tensor> states;
   for (std::int64_t t = 0; t < shape_.tokens; ++t) {
     const auto a = of_inputs.select(2, t) + (t > 0 ? stacked_product(h, of_memory) + bias : bias);
     const auto i = by_element(a.narrow(2, 0, hidden), sigmoid), f = by_element(a.narrow(2, hidden, hidden), sigmoid);
     const auto g = by_element(a.narrow(2, 2 * hidden, hidden), tangent);
     c = f * c + i * g;
     h = by_element(a.narrow(2, 3 * hidden, hidden), sigmoid) * by_element(c, tangent);
-    made.push_back(h);
+    states.push_back(h);
   }
-  return at::cat(made, 2);
+  return at::cat(states, 2);
 }
 
 } // namespace mneme

@@ -13,31 +13,31 @@ std::int64_t model::size() const noexcept {
 namespace {
 
 /// Extents of the parameter as it lies in memory, where that is not as in files.
-std::vector<std::int64_t> extents_in_memory(const parameter& which) {
+std::vector<std::int64_t> extents_in_memory(const parameter& entry) {
   std::vector<std::int64_t> extents;
-  for (const auto axis : which.order)
-    extents.push_back(which.view[static_cast<std::size_t>(axis)]);
+  for (const auto axis : entry.order)
+    extents.push_back(entry.view[static_cast<std::size_t>(axis)]);
   return extents;
 }
 
 } // namespace
 
-at::Tensor as_in_files(const at::Tensor& flat, const parameter& which) {
-  const auto own = flat.narrow(0, which.offset, which.size);
-  if (which.order.empty())
-    return own.view(which.shape);
-  std::vector<std::int64_t> back(which.order.size());
-  for (std::size_t axis = 0; axis < which.order.size(); ++axis)
-    back[static_cast<std::size_t>(which.order[axis])] = static_cast<std::int64_t>(axis);
-  return own.view(extents_in_memory(which)).permute(back).reshape(which.shape);
+at::Tensor as_in_files(const at::Tensor& flat, const parameter& entry) {
+  const auto own = flat.narrow(0, entry.offset, entry.size);
+  if (entry.order.empty())
+    return own.view(entry.shape);
+  std::vector<std::int64_t> back(entry.order.size());
+  for (std::size_t axis = 0; axis < entry.order.size(); ++axis)
+    back[static_cast<std::size_t>(entry.order[axis])] = static_cast<std::int64_t>(axis);
+  return own.view(extents_in_memory(entry)).permute(back).reshape(entry.shape);
 }
 
-void put_as_in_files(at::Tensor& flat, const parameter& which, const at::Tensor& values) {
-  auto own = flat.narrow(0, which.offset, which.size);
-  if (which.order.empty())
-    own.view(which.shape).copy_(values);
+void put_as_in_files(at::Tensor& flat, const parameter& entry, const at::Tensor& values) {
+  auto own = flat.narrow(0, entry.offset, entry.size);
+  if (entry.order.empty())
+    own.view(entry.shape).copy_(values);
   else
-    own.view(extents_in_memory(which)).copy_(values.view(which.view).permute(which.order));
+    own.view(extents_in_memory(entry)).copy_(values.view(entry.view).permute(entry.order));
 }
 
 at::Tensor initial_weights(const model& net, std::uint64_t seed) {

@@ -39,9 +39,9 @@ struct parameter {
   std::vector<std::int64_t> view{}, order{};
 };
 /// The parameter's values within `flat` [P], in the shape that files have: a view where that is possible.
-[[nodiscard]] at::Tensor as_in_files(const at::Tensor& flat, const parameter& which);
+[[nodiscard]] at::Tensor as_in_files(const at::Tensor& flat, const parameter& entry);
 /// Puts `values`, in the shape that files have, into their place in `flat` [P].
-void put_as_in_files(at::Tensor& flat, const parameter& which, const at::Tensor& values);
+void put_as_in_files(at::Tensor& flat, const parameter& entry, const at::Tensor& values);
 
 /// What a forward pass keeps for the backward pass of the same rows, and memory that passes hand on
 /// to each other. Reused from step to step.
@@ -146,11 +146,11 @@ class model_kind {
 public:
   virtual ~model_kind() = default;
   /// The method's choice; before build().
-  void use_head(head_kind which) { head_.kind = which; }
+  void use_head(head_kind kind) { head_.kind = kind; }
   /// The same: proxies of a class, of a head of proxies.
   void use_proxies(std::int64_t count) { head_.proxies = count; }
   /// The same: features may be negative where the net can do so.
-  void use_signed_features(bool wanted) { head_.signed_features = wanted; }
+  void use_signed_features(bool are_signed) { head_.signed_features = are_signed; }
   /// How many tokens the data set has, whose rows hold tokens; 0: it holds images. Before build().
   void use_tokens(std::int64_t count) { tokens_ = count; }
   /// True if rows of its inputs are tokens.

@@ -69,9 +69,9 @@ void network::add_convolution(const std::string& name, const convolution& layer)
   if (layer.bias)
     shape.bias_offset =
         add_parameter({.name = name + ".bias", .shape = {layer.filters}, .bound = 1.0 / std::sqrt(fan_in)});
-  auto made = std::make_unique<convolution_layer>(shape);
-  const auto out = made->out_shape();
-  add_node({.operation = std::move(made)}, out, true);
+  auto convolution = std::make_unique<convolution_layer>(shape);
+  const auto out = convolution->out_shape();
+  add_node({.operation = std::move(convolution)}, out, true);
   add_unless_built_in(layer.after);
 }
 
@@ -99,14 +99,14 @@ void network::add_normalisation(const std::string& name, std::int64_t groups, ac
   normalisation_layer::shape shape{.in = in, .groups = groups, .after = built_in(after)};
   shape.weight_offset = add_parameter({.name = name + ".weight", .shape = {in.channels}, .constant = 1.0});
   shape.bias_offset = add_parameter({.name = name + ".bias", .shape = {in.channels}});
-  auto made = std::make_unique<normalisation_layer>(shape);
+  auto normalisation = std::make_unique<normalisation_layer>(shape);
   if (groups == 0) {
     mixes_rows_ = true;
-    normalisations_.push_back(made.get());
+    normalisations_.push_back(normalisation.get());
     buffers_.push_back({.name = name + ".running_mean", .shape = {in.channels}, .buffer = true});
     buffers_.push_back({.name = name + ".running_var", .shape = {in.channels}, .buffer = true, .constant = 1.0});
   }
-  add_node({.operation = std::move(made), .name = name}, in, true);
+  add_node({.operation = std::move(normalisation), .name = name}, in, true);
   add_unless_built_in(after);
 }
 
@@ -121,10 +121,10 @@ void network::add_unless_built_in(activation after) {
 }
 
 void network::add_max_pool(std::int64_t window, std::int64_t stride, std::int64_t padding) {
-  auto made = std::make_unique<max_pool_layer>(
+  auto pool = std::make_unique<max_pool_layer>(
       max_pool_layer::shape{.in = shape_here(), .window = window, .stride = stride, .padding = padding});
-  const auto out = made->out_shape();
-  add_node({.operation = std::move(made)}, out, false);
+  const auto out = pool->out_shape();
+  add_node({.operation = std::move(pool)}, out, false);
 }
 
 void network::add_mean_pool() {
@@ -147,9 +147,9 @@ void network::add_sampling(double log_deviation_low, double log_deviation_high) 
 }
 
 void network::add_subsampling(std::int64_t stride, std::int64_t channels, std::int64_t first) {
-  auto made = std::make_unique<subsampling_layer>(shape_here(), stride, channels, first);
-  const auto out = made->out_shape();
-  add_node({.operation = std::move(made)}, out, false);
+  auto subsampling = std::make_unique<subsampling_layer>(shape_here(), stride, channels, first);
+  const auto out = subsampling->out_shape();
+  add_node({.operation = std::move(subsampling)}, out, false);
 }
 
 void network::add_sum(place other, activation after) {

@@ -25,14 +25,14 @@ function_results network::differentiable(const at::Tensor& weights, const at::Te
   // Cut once: the gradient of a cut is as large as all weights.
   const auto parameters = sizes.empty() ? std::vector<at::Tensor>{} : at::split_with_sizes(weights, sizes, 1);
   const auto rows = inputs.flatten(2);
-  function_results seen;
+  function_results results;
   const function_pass pass{parameters,
                            offsets,
                            inputs.size(0),
                            inputs.size(1),
                            classes,
                            mode.training,
-                           mode.statistics ? &seen.statistics : nullptr,
+                           mode.statistics ? &results.statistics : nullptr,
                            &rows};
   auto still = pass;
   still.training = nullptr;
@@ -43,18 +43,18 @@ function_results network::differentiable(const at::Tensor& weights, const at::Te
   values[0] = rows;
   for (std::size_t i = 0; i < (classes.size() == 0 ? features_ : nodes_.size()); ++i) {
     values[i + 1] = value_of(nodes_[i], in_part && !roles[i].trained ? still : pass, values);
-    if (seen.statistics.size() > 0 && seen.statistics.back().name.empty())
-      seen.statistics.back().name = nodes_[i].name;
+    if (results.statistics.size() > 0 && results.statistics.back().name.empty())
+      results.statistics.back().name = nodes_[i].name;
     for (const auto& marked : maps_) // all lie before the head
       if (marked.value == i + 1) {
-        seen.maps.push_back({marked.name, map_of(marked, values[i + 1])});
-        values[i + 1] = seen.maps.back().values.permute({0, 1, 3, 4, 2}).flatten(2); // gradients by maps are wanted
+        results.maps.push_back({marked.name, map_of(marked, values[i + 1])});
+        values[i + 1] = results.maps.back().values.permute({0, 1, 3, 4, 2}).flatten(2); // gradients by maps are wanted
       }
   }
-  seen.features = values[features_];
+  results.features = values[features_];
   if (classes.size() > 0)
-    seen.logits = values.back();
-  return seen;
+    results.logits = values.back();
+  return results;
 }
 
 /// Steps of a single row, model after model: with such a row LibTorch takes a stack of one model for a smaller tensor,
@@ -81,11 +81,11 @@ function_results network::one_by_one(const at::Tensor& weights, const at::Tensor
       values.push_back(part_of(part));
     return at::cat(values);
   };
-  function_results seen{.features = joined([](const auto& part) { return part.features; })};
+  function_results results{.features = joined([](const auto& part) { return part.features; })};
   if (classes.size() > 0)
-    seen.logits = joined([](const auto& part) { return part.logits; });
+    results.logits = joined([](const auto& part) { return part.logits; });
   for (std::size_t m = 0; m < maps_.size(); ++m)
-    seen.maps.push_back({maps_[m].name, joined([m](const auto& part) { return part.maps[m].values; })});
+    results.maps.push_back({maps_[m].name, joined([m](const auto& part) { return part.maps[m].values; })});
   for (std::size_t i = 0; i < parts[0].statistics.size(); ++i) {
     auto layer = parts[0].statistics[i];
     layer.mean = joined([i](const auto& part) { return part.statistics[i].mean; });
@@ -94,9 +94,9 @@ function_results network::one_by_one(const at::Tensor& weights, const at::Tensor
       layer.running_mean = joined([i](const auto& part) { return part.statistics[i].running_mean; });
       layer.running_variance = joined([i](const auto& part) { return part.statistics[i].running_variance; });
     }
-    seen.statistics.push_back(std::move(layer));
+    results.statistics.push_back(std::move(layer));
   }
-  return seen;
+  return results;
 }
 
 at::Tensor network::value_of(const node& entry, const function_pass& pass,

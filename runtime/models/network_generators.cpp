@@ -29,16 +29,16 @@ void network::add_transposed_convolution(const std::string& name, const transpos
       {.name = name + ".weight", .shape = filters, .bound = bound, .view = filters, .order = {2, 3, 1, 0}});
   if (layer.bias)
     shape.bias_offset = add_parameter({.name = name + ".bias", .shape = {layer.filters}, .bound = bound});
-  auto made = std::make_unique<transposed_convolution_layer>(shape);
-  const auto out = made->out_shape();
-  add_node({.operation = std::move(made)}, out, true);
+  auto convolution = std::make_unique<transposed_convolution_layer>(shape);
+  const auto out = convolution->out_shape();
+  add_node({.operation = std::move(convolution)}, out, true);
   add_unless_built_in(layer.after);
 }
 
 void network::add_upsampling(std::int64_t height, std::int64_t width, upsampling kind) {
-  auto made = std::make_unique<upsampling_layer>(shape_here(), height, width, kind);
-  const auto out = made->out_shape();
-  add_node({.operation = std::move(made)}, out, false);
+  auto upsampling = std::make_unique<upsampling_layer>(shape_here(), height, width, kind);
+  const auto out = upsampling->out_shape();
+  add_node({.operation = std::move(upsampling)}, out, false);
 }
 
 } // namespace mneme

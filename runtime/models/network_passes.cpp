@@ -12,11 +12,11 @@ namespace {
 /// A tensor of these sizes from the tape's spare memory: the smallest that is large enough. Where none is, a new one
 /// takes the place of the largest, so that memory does not pile up as steps grow.
 at::Tensor taken(tape& from, at::IntArrayRef sizes, const at::Tensor& like) {
-  const auto wanted = static_cast<std::size_t>(c10::multiply_integers(sizes)) * sizeof(float);
+  const auto bytes = static_cast<std::size_t>(c10::multiply_integers(sizes)) * sizeof(float);
   const auto bytes_of = [](const at::Tensor& tensor) { return tensor.storage().nbytes(); };
   auto best = from.spare.end(), largest = from.spare.end();
   for (auto tensor = from.spare.begin(); tensor != from.spare.end(); ++tensor) {
-    if (bytes_of(*tensor) >= wanted && (best == from.spare.end() || bytes_of(*tensor) < bytes_of(*best)))
+    if (bytes_of(*tensor) >= bytes && (best == from.spare.end() || bytes_of(*tensor) < bytes_of(*best)))
       best = tensor;
     if (largest == from.spare.end() || bytes_of(*tensor) > bytes_of(*largest))
       largest = tensor;
@@ -26,9 +26,9 @@ at::Tensor taken(tape& from, at::IntArrayRef sizes, const at::Tensor& like) {
       from.spare.erase(largest);
     return at::empty(sizes, like.options());
   }
-  auto found = std::move(*best);
+  auto taken = std::move(*best);
   from.spare.erase(best);
-  return found.resize_(sizes);
+  return taken.resize_(sizes);
 }
 
 /// Frees memory that has no other holder.
@@ -75,24 +75,24 @@ activations network::forward_from(place first, const at::Tensor& weights, const 
     give_back(with, std::exchange(tensor, {}));
   with.values[0] = with.values[first] = flat_rows;
   const bool features_only = classes.size() == 0;
-  activations seen;
+  activations outputs;
   if (features_ == first)
-    seen.features = flat_rows;
+    outputs.features = flat_rows;
   for (std::size_t i = first; i < (features_only ? features_ : nodes_.size()); ++i) {
     run_node(i, in_part && !roles[i].trained ? still : pass, with);
     if (i + 1 == features_)
-      seen.features = with.values[i + 1];
+      outputs.features = with.values[i + 1];
     if (i + 1 == nodes_.size() && !features_only)
-      seen.logits = with.values[i + 1];
+      outputs.logits = with.values[i + 1];
     for (std::size_t m = 0; m < with.maps.size(); ++m)
       if (const auto& marked = map_named(with.maps[m]); marked.value == i + 1) {
-        seen.maps.resize(with.maps.size());
-        seen.maps[m] = map_of(marked, with.values[i + 1]);
+        outputs.maps.resize(with.maps.size());
+        outputs.maps[m] = map_of(marked, with.values[i + 1]);
       }
     if (!with.for_backward)
       forget(with, i);
   }
-  return seen;
+  return outputs;
 }
 
 void network::run_node(std::size_t i, const layer_pass& pass, tape& with) const {
@@ -240,29 +240,29 @@ void network::back_node(std::size_t i, const layer_pass& pass, tape& with, const
                         const gradient_sink& sink) const {
   const auto& node = nodes_[i];
   auto &d_out = with.gradients[i + 1], &d_in = with.gradients[node.from];
-  const bool wanted = node.from > 0 && roles[node.from - 1].learns;
+  const bool passes_on = node.from > 0 && roles[node.from - 1].learns;
   if (node.operation->idle(pass)) {
     if (d_in.defined())
       make_own(d_in), d_in.add_(d_out);
-    else if (wanted)
+    else if (passes_on)
       d_in = d_out;
     return;
   }
   if (node.operation->owns_gradient())
     make_own(d_out);
   const auto& in = with.values[node.from];
-  const bool add = wanted && d_in.defined();
+  const bool add = passes_on && d_in.defined();
   at::Tensor fresh;
   if (add && node.operation->adds())
     make_own(d_in);
-  else if (wanted)
+  else if (passes_on)
     fresh = taken(with, in.sizes(), in);
   node.operation->backward(pass,
                            {.in = in,
                             .out = with.values[i + 1],
                             .kept = with.kept[i],
                             .d_out = d_out,
-                            .d_in = !wanted           ? nullptr
+                            .d_in = !passes_on        ? nullptr
                                     : fresh.defined() ? &fresh
                                                       : &d_in,
                             .add = add && !fresh.defined(),

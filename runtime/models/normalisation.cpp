@@ -63,8 +63,8 @@ void normalisation_layer::move_running(const layer_pass& pass, std::int64_t k, c
     return;
   float* const weights = pass.weights.mutable_data_ptr<float>() + k * pass.weights.stride(0);
   const double unbiased = static_cast<double>(rows) / static_cast<double>(rows - 1);
-  const auto move = [](float& running, double seen) {
-    running = static_cast<float>((1.0 - momentum) * running + momentum * seen);
+  const auto move = [](float& running, double observed) {
+    running = static_cast<float>((1.0 - momentum) * running + momentum * observed);
   };
   for (std::int64_t c = 0; c < shape_.in.channels; ++c) {
     move(weights[shape_.mean_offset + c], mean[c]);
@@ -193,8 +193,8 @@ void normalisation_layer::composite_forward(const layer_pass& pass, const at::Te
   const auto pixels = axes.sizes[2];
   if (!batch() || !pass.training || pixels < 2)
     return;
-  const auto move = [&](std::int64_t offset, const at::Tensor& seen) {
-    pass.weights.narrow(1, offset, shape_.in.channels).mul_(1.0 - momentum).add_(seen.flatten(1), momentum);
+  const auto move = [&](std::int64_t offset, const at::Tensor& observed) {
+    pass.weights.narrow(1, offset, shape_.in.channels).mul_(1.0 - momentum).add_(observed.flatten(1), momentum);
   };
   move(shape_.mean_offset, axes.mean);
   move(shape_.variance_offset, axes.variance * (static_cast<double>(pixels) / static_cast<double>(pixels - 1)));

@@ -48,15 +48,15 @@ parameter_choice parameter_choice::body_of(const model& net) {
 parameter_choice parameter_choice::layers_of(const model& net, const std::vector<std::string>& names) {
   std::vector<bool> chosen(net.layout().size(), false);
   for (const auto& name : names) {
-    bool found = false;
+    bool is_learnt = false;
     for (std::size_t i = 0; i < chosen.size(); ++i) {
       const auto& entry = net.layout()[i];
       if (entry.frozen || !belongs_to(entry, name))
         continue;
       chosen[i] = true;
-      found = true;
+      is_learnt = true;
     }
-    if (!found)
+    if (!is_learnt)
       throw std::invalid_argument(
           fmt::format("the net '{}' has no layer '{}' that could be trained; expected names of: {}", net.identity(),
                       name, fmt::join(layer_names(net), ", ")));

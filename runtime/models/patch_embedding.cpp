@@ -87,8 +87,9 @@ void patch_embedding_layer::forward(const layer_pass& pass, const at::Tensor& in
     for (std::int64_t b = 0; b < pass.rows; ++b) {
       const auto row = out.select(0, k).select(0, b).view({tokens(), channels});
       row[0].copy_(first);
-      auto rest = row.narrow(0, 1, patches());
-      aligned_product(rest, others, patches_of(in.select(0, k).select(0, b))[0], weight.t(), 1.0, 1.0, *pass.memory);
+      auto patches_of_row = row.narrow(0, 1, patches());
+      aligned_product(patches_of_row, others, patches_of(in.select(0, k).select(0, b))[0], weight.t(), 1.0, 1.0,
+                      *pass.memory);
     }
   }
 }
@@ -118,10 +119,11 @@ void patch_embedding_layer::composite_forward(const layer_pass& pass, const at::
   const auto weight = parameter_view(pass, shape_.weight_offset, channels, patch_floats()); // [K, D, V]
   const auto bias = parameter_view(pass, shape_.bias_offset, 1, channels);                  // [K, 1, D]
   const auto first = parameter_view(pass, shape_.class_offset, 1, channels);
-  const auto seen = at::baddbmm(bias, patches_of(in).view({pass.models, -1, patch_floats()}), weight.transpose(1, 2));
+  const auto embedded =
+      at::baddbmm(bias, patches_of(in).view({pass.models, -1, patch_floats()}), weight.transpose(1, 2));
   auto whole = out.view({pass.models, pass.rows, tokens(), channels});
   whole.narrow(2, 0, 1).copy_(first.unsqueeze(1).expand({pass.models, pass.rows, 1, channels}));
-  whole.narrow(2, 1, patches()).copy_(seen.view({pass.models, pass.rows, patches(), channels}));
+  whole.narrow(2, 1, patches()).copy_(embedded.view({pass.models, pass.rows, patches(), channels}));
   whole.add_(parameter_view(pass, shape_.position_offset, tokens(), channels).unsqueeze(1));
 }
 
@@ -135,11 +137,11 @@ at::Tensor resize_layer::function(const function_pass&, const at::Tensor& in) co
 at::Tensor patch_embedding_layer::function(const function_pass& pass, const at::Tensor& in) const {
   const auto channels = shape_.channels;
   const auto patches = patches_of(in).reshape({pass.models, -1, patch_floats()});
-  const auto seen = stacked_product(patches, pass.weights_at(shape_.weight_offset, {channels, patch_floats()})) +
-                    pass.weights_at(shape_.bias_offset, {1, channels});
+  const auto embedded = stacked_product(patches, pass.weights_at(shape_.weight_offset, {channels, patch_floats()})) +
+                        pass.weights_at(shape_.bias_offset, {1, channels});
   const auto first = pass.weights_at(shape_.class_offset, {1, 1, channels});
   const auto whole = at::cat({first.expand({pass.models, pass.rows, 1, channels}),
-                              seen.view({pass.models, pass.rows, this->patches(), channels})},
+                              embedded.view({pass.models, pass.rows, this->patches(), channels})},
                              2);
   return (whole + pass.weights_at(shape_.position_offset, {1, tokens(), channels})).flatten(2);
 }

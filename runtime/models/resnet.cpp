@@ -155,9 +155,10 @@ protected:
   }
 
   /// @param name the kind's, and what its own keys add to its identity
-  [[nodiscard]] tl::expected<model_ref, std::string> made(const std::string& name, const resnet_shape& net_shape,
-                                                          std::array<std::int64_t, 3> shape,
-                                                          std::int64_t classes) const {
+  [[nodiscard]] tl::expected<model_ref, std::string> network_named(const std::string& name,
+                                                                   const resnet_shape& net_shape,
+                                                                   std::array<std::int64_t, 3> shape,
+                                                                   std::int64_t classes) const {
     const auto [channels, height, pixels] = shape;
     if (const auto smallest_px = smallest_px_of(net_shape); height < smallest_px || pixels < smallest_px)
       return tl::unexpected(name + " needs images of at least " + std::to_string(smallest_px) + " x " +
@@ -209,7 +210,7 @@ public:
     const auto* const suffix = shortcut_ == shortcut_kind::option_a      ? ""
                                : shortcut_ == shortcut_kind::convolution ? " conv1x1"
                                                                          : " both sides";
-    return made("resnet" + std::to_string(6 * Blocks + 2) + suffix, net_shape, shape, classes);
+    return network_named("resnet" + std::to_string(6 * Blocks + 2) + suffix, net_shape, shape, classes);
   }
 
 private:
@@ -235,7 +236,7 @@ public:
     net_shape.bottleneck = bottleneck_;
     net_shape.imagenet_stem =
         stem_ == stem_kind::automatic ? std::max(shape[1], shape[2]) > small_px : stem_ == stem_kind::imagenet;
-    return made(name_ + (net_shape.imagenet_stem ? " imagenet" : " cifar"), net_shape, shape, classes);
+    return network_named(name_ + (net_shape.imagenet_stem ? " imagenet" : " cifar"), net_shape, shape, classes);
   }
 
 private:

@@ -83,14 +83,15 @@ at::Tensor token_embedding_layer::function(const function_pass& pass, const at::
     const auto own = words.select(0, words.size(0) == 1 ? 0 : k);
     rows.push_back(at::embedding(own, tokens_of(in, k), shape_.padding).view({pass.rows, -1}));
   }
-  auto seen = at::stack(rows);
+  auto embedded = at::stack(rows);
   const auto floats = shape_.tokens * shape_.channels;
   if (shape_.position_offset >= 0)
-    seen = seen + pass.weights_at(shape_.position_offset, {1, shape_.positions * shape_.channels}).narrow(2, 0, floats);
+    embedded = embedded +
+               pass.weights_at(shape_.position_offset, {1, shape_.positions * shape_.channels}).narrow(2, 0, floats);
   if (shape_.type_offset < 0)
-    return seen;
+    return embedded;
   const auto type = pass.weights_at(shape_.type_offset, {shape_.types, 1, shape_.channels}).narrow(1, 0, 1);
-  return seen + type.expand({-1, 1, shape_.tokens, -1}).flatten(2); // all tokens are of one kind of text
+  return embedded + type.expand({-1, 1, shape_.tokens, -1}).flatten(2); // all tokens are of one kind of text
 }
 
 // -- one token --------------------------------------------------------------------------------------------------------

@@ -61,18 +61,18 @@ void permit_with(filter_program& into, long call, std::size_t i, std::initialize
 filter_program rights() {
   constexpr std::uint32_t no_file = 0xffffffff;
   // Another kind of machine code has other numbers for calls: none is permitted.
-  filter_program made{load(offsetof(seccomp_data, arch)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, machine, 1, 0),
-                      answer(SECCOMP_RET_KILL_PROCESS), load(offsetof(seccomp_data, nr))};
+  filter_program program{load(offsetof(seccomp_data, arch)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, machine, 1, 0),
+                         answer(SECCOMP_RET_KILL_PROCESS), load(offsetof(seccomp_data, nr))};
   for (const auto call : harmless_calls) {
-    made.push_back(skip_unless(static_cast<std::uint32_t>(call), 1));
-    made.push_back(answer(SECCOMP_RET_ALLOW));
+    program.push_back(skip_unless(static_cast<std::uint32_t>(call), 1));
+    program.push_back(answer(SECCOMP_RET_ALLOW));
   }
-  permit_with(made, SYS_write, 0, {STDOUT_FILENO, STDERR_FILENO});
-  permit_with(made, SYS_mmap, 4, {no_file});
-  permit_with(made, SYS_prlimit64, 2, {0});                                   // asks, and sets nothing
-  permit_with(made, SYS_tgkill, 0, {static_cast<std::uint32_t>(::getpid())}); // abort()
-  made.push_back(answer(SECCOMP_RET_TRAP));
-  return made;
+  permit_with(program, SYS_write, 0, {STDOUT_FILENO, STDERR_FILENO});
+  permit_with(program, SYS_mmap, 4, {no_file});
+  permit_with(program, SYS_prlimit64, 2, {0});                                   // asks, and sets nothing
+  permit_with(program, SYS_tgkill, 0, {static_cast<std::uint32_t>(::getpid())}); // abort()
+  program.push_back(answer(SECCOMP_RET_TRAP));
+  return program;
 }
 
 /// Says which call was tried. A handler may call what is safe in signals only.
@@ -90,9 +90,9 @@ void end_denied(int, siginfo_t* info, void*) {
 void limit(__rlimit_resource_t resource, std::int64_t soft, std::int64_t hard) {
   rlimit now{};
   ::getrlimit(resource, &now);
-  const rlimit wanted{.rlim_cur = std::min<rlim_t>(now.rlim_max, static_cast<rlim_t>(soft)),
-                      .rlim_max = std::min<rlim_t>(now.rlim_max, static_cast<rlim_t>(hard))};
-  ::setrlimit(resource, &wanted);
+  const rlimit limit{.rlim_cur = std::min<rlim_t>(now.rlim_max, static_cast<rlim_t>(soft)),
+                     .rlim_max = std::min<rlim_t>(now.rlim_max, static_cast<rlim_t>(hard))};
+  ::setrlimit(resource, &limit);
 }
 
 /// Addresses that this process has taken.

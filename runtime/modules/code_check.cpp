@@ -19,17 +19,23 @@ constexpr std::size_t refusals_max = 20;
 /// Constructs that are looked into. With blocks, closures, globals and decorators are not among them.
 // clang-format off: a table
 constexpr std::array known_constructs{
-    jit::TK_IF, jit::TK_FOR, jit::TK_WHILE, jit::TK_ASSIGN, jit::TK_AUG_ASSIGN, jit::TK_RETURN, jit::TK_EXPR_STMT,
-    jit::TK_RAISE, jit::TK_ASSERT, jit::TK_PASS, jit::TK_BREAK, jit::TK_CONTINUE, jit::TK_DELETE, jit::TK_IF_EXPR,
-    jit::TK_AND, jit::TK_OR, jit::TK_NOT, jit::TK_IS, jit::TK_ISNOT, jit::TK_IN, jit::TK_NOTIN, jit::TK_EQ,
-    jit::TK_NE, jit::TK_LE, jit::TK_GE, jit::TK_POW, jit::TK_LSHIFT, jit::TK_RSHIFT, jit::TK_FLOOR_DIV,
-    jit::TK_UNARY_MINUS, jit::TK_CONST, jit::TK_STRINGLITERAL, jit::TK_TRUE, jit::TK_FALSE, jit::TK_NONE,
-    jit::TK_NONE_TYPE, jit::TK_CAST, jit::TK_APPLY, jit::TK_SUBSCRIPT, jit::TK_SLICE_EXPR, jit::TK_VAR,
-    jit::TK_STARRED, jit::TK_LIST_LITERAL, jit::TK_TUPLE_LITERAL, jit::TK_DICT_LITERAL, jit::TK_LIST_COMP,
-    jit::TK_DICT_COMP, jit::TK_DOTS, jit::TK_LIST, jit::TK_OPTION, jit::TK_IDENT, jit::TK_STRING, jit::TK_ATTRIBUTE,
-    jit::TK_INFERRED, jit::TK_NOTHING, jit::TK_PLUS_EQ, jit::TK_MINUS_EQ, jit::TK_TIMES_EQ, jit::TK_DIV_EQ,
-    jit::TK_MOD_EQ, jit::TK_BIT_OR_EQ, jit::TK_BIT_AND_EQ, jit::TK_BIT_XOR_EQ, jit::TK_LSHIFT_EQ, jit::TK_RSHIFT_EQ,
-    jit::TK_POW_EQ};
+    jit::TK_IF,           jit::TK_FOR,         jit::TK_WHILE,        jit::TK_ASSIGN,
+    jit::TK_AUG_ASSIGN,   jit::TK_RETURN,      jit::TK_EXPR_STMT,    jit::TK_RAISE,
+    jit::TK_ASSERT,       jit::TK_PASS,        jit::TK_BREAK,        jit::TK_CONTINUE,
+    jit::TK_DELETE,       jit::TK_IF_EXPR,     jit::TK_AND,          jit::TK_OR,
+    jit::TK_NOT,          jit::TK_IS,          jit::TK_ISNOT,        jit::TK_IN,
+    jit::TK_NOTIN,        jit::TK_EQ,          jit::TK_NE,           jit::TK_LE,
+    jit::TK_GE,           jit::TK_POW,         jit::TK_LSHIFT,       jit::TK_RSHIFT,
+    jit::TK_FLOOR_DIV,    jit::TK_UNARY_MINUS, jit::TK_CONST,        jit::TK_STRINGLITERAL,
+    jit::TK_TRUE,         jit::TK_FALSE,       jit::TK_NONE,         jit::TK_NONE_TYPE,
+    jit::TK_CAST,         jit::TK_APPLY,       jit::TK_SUBSCRIPT,    jit::TK_SLICE_EXPR,
+    jit::TK_VAR,          jit::TK_STARRED,     jit::TK_LIST_LITERAL, jit::TK_TUPLE_LITERAL,
+    jit::TK_DICT_LITERAL, jit::TK_LIST_COMP,   jit::TK_DICT_COMP,    jit::TK_DOTS,
+    jit::TK_LIST,         jit::TK_OPTION,      jit::TK_IDENT,        jit::TK_STRING,
+    jit::TK_ATTRIBUTE,    jit::TK_INFERRED,    jit::TK_NOTHING,      jit::TK_PLUS_EQ,
+    jit::TK_MINUS_EQ,     jit::TK_TIMES_EQ,    jit::TK_DIV_EQ,       jit::TK_MOD_EQ,
+    jit::TK_BIT_OR_EQ,    jit::TK_BIT_AND_EQ,  jit::TK_BIT_XOR_EQ,   jit::TK_LSHIFT_EQ,
+    jit::TK_RSHIFT_EQ,    jit::TK_POW_EQ};
 // clang-format on
 
 bool is_known_construct(int kind) {
@@ -120,8 +126,8 @@ private:
     } else if (refusals_.size() < refusals_max) {
       std::string place;
       if (!at->isAtom())
-        if (const auto found = at->range().file_line_col()) {
-          const auto& [file, line, column] = *found;
+        if (const auto position = at->range().file_line_col()) {
+          const auto& [file, line, column] = *position;
           place = fmt::format("{}:{}", file.substr(file.rfind('/') + 1), line);
         }
       refusals_.push_back({.reason = reason, .first_place = place});

@@ -72,10 +72,10 @@ expected<std::vector<zip_entry>> entries_of(const std::string& name, std::span<c
 }
 
 tl::unexpected<diagnostics> all_failed(const std::string& name, const std::vector<std::string>& texts) {
-  diagnostics found;
+  diagnostics problems;
   for (const auto& text : texts)
-    found.push_back({name, plain_text(text)});
-  return tl::unexpected(std::move(found));
+    problems.push_back({name, plain_text(text)});
+  return tl::unexpected(std::move(problems));
 }
 
 /// A module, and what its trial has found where that was elsewhere.
@@ -87,20 +87,20 @@ using read_graph = tl::expected<graph_and_trial, std::vector<std::string>>;
 
 /// What a process without rights finds; nothing where none was asked.
 tl::expected<std::optional<trial_result>, std::vector<std::string>> tried_in_cell(std::span<const std::uint8_t> bytes,
-                                                                                  const module_wanted& wanted) {
-  if (!wanted.layers.cell)
+                                                                                  const module_demands& demands) {
+  if (!demands.layers.cell)
     return std::nullopt;
-  auto answer = ask_cell(bytes, {.input = wanted.input,
-                                 .own_rows = wanted.own_rows,
-                                 .trained = wanted.trained,
-                                 .checked = wanted.layers.checks,
-                                 .seconds = wanted.layers.cell_seconds,
-                                 .memory_bytes = wanted.layers.cell_memory_bytes});
+  auto answer = ask_cell(bytes, {.input = demands.input,
+                                 .own_rows = demands.own_rows,
+                                 .trained = demands.trained,
+                                 .checked = demands.layers.checks,
+                                 .seconds = demands.layers.cell_seconds,
+                                 .memory_bytes = demands.layers.cell_memory_bytes});
   if (answer.verdict == cell_verdict::accepted)
     return answer.found;
   if (answer.verdict == cell_verdict::refused)
     return tl::unexpected(std::move(answer.reasons));
-  if (wanted.native_code)
+  if (demands.native_code)
     return std::nullopt;
   return tl::unexpected(
       std::vector{fmt::format("a module is tried in a process without rights first, and this machine gives none ({}). "
@@ -109,43 +109,44 @@ tl::expected<std::optional<trial_result>, std::vector<std::string>> tried_in_cel
 }
 
 read_graph read_script(std::span<const std::uint8_t> bytes, const std::vector<zip_entry>& entries,
-                       const module_wanted& wanted) {
+                       const module_demands& demands) {
   if (auto kind = other_kind(entries); !kind.empty())
     return tl::unexpected(std::vector{std::move(kind)});
-  if (auto wrong = wanted.layers.checks ? archive_refusals(bytes, entries) : std::vector<std::string>{}; !wrong.empty())
+  if (auto wrong = demands.layers.checks ? archive_refusals(bytes, entries) : std::vector<std::string>{};
+      !wrong.empty())
     return tl::unexpected(std::move(wrong));
-  auto tried = tried_in_cell(bytes, wanted);
+  auto tried = tried_in_cell(bytes, demands);
   if (!tried)
     return tl::unexpected(std::move(tried.error()));
-  if (wanted.device != "cpu") // whose bits are others
+  if (demands.device != "cpu") // whose bits are others
     tried->reset();
-  auto graph = script_graph::read(bytes, at::Device(wanted.device), wanted.layers.checks);
+  auto graph = script_graph::read(bytes, at::Device(demands.device), demands.layers.checks);
   if (!graph)
     return tl::unexpected(std::move(graph.error()));
   return graph_and_trial{std::make_shared<const script_graph>(std::move(*graph)), *tried};
 }
 
 /// What the run must be for compiled code, besides what the package says.
-std::vector<std::string> native_refusals(const module_wanted& wanted) {
+std::vector<std::string> native_refusals(const module_demands& demands) {
   std::vector<std::string> wrong;
-  if (!wanted.native_code)
+  if (!demands.native_code)
     wrong.emplace_back("the file is an AOTInductor package: compiled code, which cannot be checked before it runs and "
                        "may do whatever this process may. If you trust who made it, say model.native_code = true; else "
                        "expected a TorchScript file: torch.jit.save(torch.jit.script(net.eval()), file)");
-  if (wanted.trained)
+  if (demands.trained)
     wrong.emplace_back("no gradient passes through compiled code, so it cannot be trained; model.trainable = \"head\" "
                        "leaves it as it is");
-  if (wanted.device != "cpu")
+  if (demands.device != "cpu")
     wrong.push_back(fmt::format("compiled code computes on the CPU only, and the run on {}; expected worker.device = "
                                 "\"cpu\" or a TorchScript file",
-                                wanted.device));
+                                demands.device));
   return wrong;
 }
 
 read_graph read_native(std::span<const std::uint8_t> bytes, const std::vector<zip_entry>& entries,
-                       const module_wanted& wanted) {
-  auto wrong = native_refusals(wanted);
-  const auto package = read_package(bytes, entries, wanted.input);
+                       const module_demands& demands) {
+  auto wrong = native_refusals(demands);
+  const auto package = read_package(bytes, entries, demands.input);
   if (!package)
     wrong.insert(wrong.end(), package.error().begin(), package.error().end());
   if (!wrong.empty())
@@ -159,7 +160,7 @@ read_graph read_native(std::span<const std::uint8_t> bytes, const std::vector<zi
 } // namespace
 
 expected<std::shared_ptr<const module_net>> load_module(const std::filesystem::path& file,
-                                                        const module_wanted& wanted) try {
+                                                        const module_demands& demands) try {
   compute_on_one_thread(); // as jobs are
   const auto name = file.string();
   const auto bytes = content_of(file);
@@ -168,20 +169,20 @@ expected<std::shared_ptr<const module_net>> load_module(const std::filesystem::p
   const auto entries = entries_of(name, *bytes);
   if (!entries)
     return tl::unexpected(entries.error());
-  const at::Device device(wanted.device);
+  const at::Device device(demands.device);
   auto read =
-      holds_native_code(*entries) ? read_native(*bytes, *entries, wanted) : read_script(*bytes, *entries, wanted);
+      holds_native_code(*entries) ? read_native(*bytes, *entries, demands) : read_script(*bytes, *entries, demands);
   if (!read)
     return all_failed(name, read.error());
-  const auto rows = rows_of_trial(*read->graph, wanted.input, wanted.own_rows);
+  const auto rows = rows_of_trial(*read->graph, demands.input, demands.own_rows);
   if (!rows)
     return failed(name, rows.error());
   const auto tried = read->tried ? tl::expected<trial_result, std::vector<std::string>>(*read->tried)
-                                 : tried_module(*read->graph, rows->input, device, wanted.trained, rows->most);
+                                 : tried_module(*read->graph, rows->input, device, demands.trained, rows->most);
   if (!tried)
     return all_failed(name, tried.error());
-  const auto classes = wanted.head == head_kind::none ? 0 : wanted.classes;
-  if (wanted.scores && classes > 0 && tried->width != classes)
+  const auto classes = demands.head == head_kind::none ? 0 : demands.classes;
+  if (demands.scores && classes > 0 && tried->width != classes)
     return failed(name, fmt::format("forward returns {} numbers for a row, but the run has {} classes; with "
                                     "model.module_output = \"features\" a head of the run's own stands behind them",
                                     tried->width, classes));
@@ -190,8 +191,8 @@ expected<std::shared_ptr<const module_net>> load_module(const std::filesystem::p
                                            .input = rows->input,
                                            .width = tried->width,
                                            .classes = classes,
-                                           .scores = wanted.scores,
-                                           .head = wanted.head,
+                                           .scores = demands.scores,
+                                           .head = demands.head,
                                            .rows_at_once = tried->rows_at_once,
                                            .row_bytes = tried->row_bytes});
 } catch (const std::bad_alloc&) {

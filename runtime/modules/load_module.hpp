@@ -14,7 +14,7 @@ struct module_layers {
 };
 
 /// What the run asks of a module.
-struct module_wanted {
+struct module_demands {
   std::array<std::int64_t, 3> input{}; ///< C, H, W of a row; not read where the module says its own.
   bool own_rows = false;               ///< The module has a member `rows`, [B, C, H, W]: at most B rows in a call.
   std::int64_t classes = 0;            ///< Those of the run; 0: features are wanted, and no head behind them.
@@ -32,6 +32,6 @@ struct module_wanted {
 /// same ones twice, and those of a row must not depend on the rows beside it. Every difference is a diagnostic with the
 /// file's name, and its byte where the archive itself is damaged.
 [[nodiscard]] expected<std::shared_ptr<const module_net>> load_module(const std::filesystem::path& file,
-                                                                      const module_wanted& wanted);
+                                                                      const module_demands& demands);
 
 } // namespace mneme

@@ -171,11 +171,11 @@ cell_answer accepted(const std::vector<std::string>& numbers) {
       return -1;
     return value >= low && value <= high ? value : -1;
   };
-  const trial_result found{
+  const trial_result result{
       .width = number(0, 1, width_max), .rows_at_once = number(1, 1, rows_max), .row_bytes = number(2, 0, bytes_max)};
-  if (found.width < 0 || found.rows_at_once < 0 || found.row_bytes < 0)
+  if (result.width < 0 || result.rows_at_once < 0 || result.row_bytes < 0)
     return refused("its trial, in a process of its own, gave no answer");
-  return {.verdict = cell_verdict::accepted, .found = found};
+  return {.verdict = cell_verdict::accepted, .found = result};
 }
 
 /// What the cell has said, and how it ended.

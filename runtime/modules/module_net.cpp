@@ -182,19 +182,19 @@ activations module_net::forward(const at::Tensor& weights, const at::Tensor& inp
   const autograd_on tracking;
   for (std::int64_t k = 0; k < models; ++k) {
     const auto own = weights.select(0, weights.size(0) == 1 ? 0 : k); // [P]
-    model_pass made{.values = module_values(own, module_learns), .head = head_values(own, classes, learn)};
+    model_pass pass_made{.values = module_values(own, module_learns), .head = head_values(own, classes, learn)};
     {
       const at::AutoGradMode followed(module_learns);
-      made.features = features_of(images.select(0, k), made.values, learn);
+      pass_made.features = features_of(images.select(0, k), pass_made.values, learn);
     }
     const at::AutoGradMode followed(learn);
     if (classes.size() > 0)
-      made.logits = logits_of(made.features, made.head, classes);
-    features.push_back(made.features.detach());
-    if (made.logits.defined())
-      logits.push_back(made.logits.detach());
+      pass_made.logits = logits_of(pass_made.features, pass_made.head, classes);
+    features.push_back(pass_made.features.detach());
+    if (pass_made.logits.defined())
+      logits.push_back(pass_made.logits.detach());
     if (learn)
-      put_on(*keep, std::move(made));
+      put_on(*keep, std::move(pass_made));
   }
   return {.features = at::stack(features), .logits = logits.empty() ? at::Tensor{} : at::stack(logits)};
 }
@@ -224,12 +224,12 @@ function_results module_net::differentiable(const at::Tensor& weights, const at:
 // -- backward ---------------------------------------------------------------------------------------------------------
 
 /// A tape holds, model by model, what the graph begins with and what it ends with.
-void module_net::put_on(tape& keep, model_pass made) const {
+void module_net::put_on(tape& keep, model_pass pass) const {
   auto& values = keep.values;
-  values.insert(values.end(), made.values.begin(), made.values.end());
-  values.insert(values.end(), made.head.begin(), made.head.end());
-  values.push_back(std::move(made.features));
-  values.push_back(std::move(made.logits));
+  values.insert(values.end(), pass.values.begin(), pass.values.end());
+  values.insert(values.end(), pass.head.begin(), pass.head.end());
+  values.push_back(std::move(pass.features));
+  values.push_back(std::move(pass.logits));
 }
 
 /// Takes the first model off the tape. @param models those that are on it
@@ -237,11 +237,11 @@ module_net::model_pass module_net::taken_from(tape& keep, std::size_t models) co
   auto& values = keep.values;
   const auto own = static_cast<std::ptrdiff_t>(values.size() / models), held = std::ssize(arguments());
   const auto first = values.begin();
-  model_pass made{.values = {first, first + held}, .head = {first + held, first + own - 2}};
-  made.features = first[own - 2];
-  made.logits = first[own - 1];
+  model_pass learnt{.values = {first, first + held}, .head = {first + held, first + own - 2}};
+  learnt.features = first[own - 2];
+  learnt.logits = first[own - 1];
   values.erase(first, first + own);
-  return made;
+  return learnt;
 }
 
 void module_net::backward(const at::Tensor& /*weights*/, tape& kept, class_range classes, const at::Tensor& d_logits,

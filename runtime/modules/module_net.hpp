@@ -60,7 +60,7 @@ private:
   [[nodiscard]] at::Tensor features_of(const at::Tensor& rows, std::span<const at::Tensor> values, bool of_step) const;
   [[nodiscard]] at::Tensor logits_of(const at::Tensor& features, const std::vector<at::Tensor>& head,
                                      class_range classes) const;
-  void put_on(tape& keep, model_pass made) const;
+  void put_on(tape& keep, model_pass pass) const;
   [[nodiscard]] model_pass taken_from(tape& keep, std::size_t models) const;
   void back_model(const model_pass& passed, class_range classes, const at::Tensor& d_logits,
                   const at::Tensor& d_features, const parameter_choice& trained, at::Tensor into,

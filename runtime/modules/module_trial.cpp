@@ -33,12 +33,12 @@ std::string wrong_rows(const std::vector<std::int64_t>& rows) {
 }
 
 /// [B, C, H, W] float32, normal draws
-at::Tensor made_rows(std::int64_t rows, std::array<std::int64_t, 3> input) {
-  auto made = at::empty({rows, input[0], input[1], input[2]}, at::kFloat);
+at::Tensor synthetic_rows(std::int64_t rows, std::array<std::int64_t, 3> input) {
+  auto images = at::empty({rows, input[0], input[1], input[2]}, at::kFloat);
   rng_stream draw({.seed = trial_seed});
-  for (auto& value : std::span(made.mutable_data_ptr<float>(), static_cast<std::size_t>(made.numel())))
+  for (auto& value : std::span(images.mutable_data_ptr<float>(), static_cast<std::size_t>(images.numel())))
     value = static_cast<float>(draw.normal());
-  return made;
+  return images;
 }
 
 /// Adds up the bytes of what operators return while it lives, on this thread.
@@ -68,7 +68,7 @@ class trial {
 public:
   trial(const module_graph& graph, std::array<std::int64_t, 3> input, const at::Device& device, std::int64_t most)
       : graph_(graph), input_(input), count_(is_fixed() ? graph.rows_of_call() : most),
-        rows_(made_rows(count_, input).to(device)) {
+        rows_(synthetic_rows(count_, input).to(device)) {
     for (const auto& held : graph.tensors()) {
       values_.push_back(held.value);
       versions_.push_back(held.value._version());
@@ -161,19 +161,19 @@ private:
   }
 
   /// True if results are [rows, D] float32, finite and where the rows are.
-  bool check_form(const at::Tensor& found, std::int64_t rows) {
+  bool check_form(const at::Tensor& scores, std::int64_t rows) {
     const auto before = wrong_.size();
-    if (found.dim() != 2 || found.size(0) != rows || found.size(1) < 1)
+    if (scores.dim() != 2 || scores.size(0) != rows || scores.size(1) < 1)
       wrong_.push_back(
           fmt::format("forward returned shape [{}] for rows of shape [{}, {}]; expected [{}, D]: end it with "
                       "torch.flatten(x, 1)",
-                      fmt::join(found.sizes(), ", "), rows, fmt::join(input_, ", "), rows));
-    if (found.scalar_type() != at::kFloat)
-      wrong_.push_back(fmt::format("forward returned {}; expected float32", c10::toString(found.scalar_type())));
-    if (found.device() != rows_.device())
+                      fmt::join(scores.sizes(), ", "), rows, fmt::join(input_, ", "), rows));
+    if (scores.scalar_type() != at::kFloat)
+      wrong_.push_back(fmt::format("forward returned {}; expected float32", c10::toString(scores.scalar_type())));
+    if (scores.device() != rows_.device())
       wrong_.push_back(fmt::format("forward returned a tensor on {} for rows on {}; was it traced on another device?",
-                                   found.device().str(), rows_.device().str()));
-    if (wrong_.size() == before && !at::isfinite(found).all().item<bool>())
+                                   scores.device().str(), rows_.device().str()));
+    if (wrong_.size() == before && !at::isfinite(scores).all().item<bool>())
       wrong_.emplace_back("forward returned values that are NaN or infinite for rows around 0; are its weights whole?");
     return wrong_.size() == before;
   }

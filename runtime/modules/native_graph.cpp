@@ -74,22 +74,22 @@ struct native_graph::loaded {
   explicit loaded(const library_file& file) : runner(file.path(), callers_max) {}
   /// By name.
   [[nodiscard]] std::map<std::string, at::Tensor> constants() const {
-    const auto found = runner.extract_constants_map(false);
-    return {found.begin(), found.end()};
+    const auto constants = runner.extract_constants_map(false);
+    return {constants.begin(), constants.end()};
   }
 };
 
 tl::expected<native_graph, std::vector<std::string>> native_graph::load(const native_package& package) {
   MNEME_CHECK(package.rows_of_call > 0, package.rows_of_call);
   try {
-    native_graph made;
-    made.rows_of_call_ = package.rows_of_call;
-    made.code_ = std::make_shared<loaded>(library_file(package.library));
-    if (auto wrong = signature_differences(made.code_->runner.get_call_spec()); !wrong.empty())
+    native_graph graph;
+    graph.rows_of_call_ = package.rows_of_call;
+    graph.code_ = std::make_shared<loaded>(library_file(package.library));
+    if (auto wrong = signature_differences(graph.code_->runner.get_call_spec()); !wrong.empty())
       return tl::unexpected(std::move(wrong));
-    for (const auto& [name, value] : made.code_->constants())
-      made.tensors_.push_back({.name = name, .value = value.detach().clone(), .parameter = false});
-    return made;
+    for (const auto& [name, value] : graph.code_->constants())
+      graph.tensors_.push_back({.name = name, .value = value.detach().clone(), .parameter = false});
+    return graph;
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::exception& e) {
@@ -103,11 +103,11 @@ at::Tensor native_graph::run(const at::Tensor& rows, std::span<const at::Tensor>
     throw std::runtime_error("a gradient is asked for through the compiled code of a module, which has none; expected "
                              "a TorchScript module");
   const at::NoGradGuard no_gradients;
-  auto made = code_->runner.run({rows.contiguous()});
-  if (made.size() != 1)
-    throw std::runtime_error(fmt::format("the compiled code of a module returned {} tensors; expected one",
-                                         made.size()));
-  return std::move(made[0]);
+  auto scores = code_->runner.run({rows.contiguous()});
+  if (scores.size() != 1)
+    throw std::runtime_error(
+        fmt::format("the compiled code of a module returned {} tensors; expected one", scores.size()));
+  return std::move(scores[0]);
 }
 
 std::vector<std::string> native_graph::overwritten() const {

@@ -22,11 +22,11 @@ constexpr std::int64_t rows_of_call_max = 4096; // of a call
 
 /// Entries of the package's folder of code whose names end so.
 std::vector<const zip_entry*> code_entries(const std::vector<zip_entry>& entries, std::string_view end) {
-  std::vector<const zip_entry*> found;
+  std::vector<const zip_entry*> entries_of_code;
   for (const auto& entry : entries)
     if (entry.name.find(code_folder) != std::string::npos && entry.name.ends_with(end))
-      found.push_back(&entry);
-  return found;
+      entries_of_code.push_back(&entry);
+  return entries_of_code;
 }
 
 // -- the library ------------------------------------------------------------------------------------------------------
@@ -97,10 +97,10 @@ void check_completeness(const std::vector<zip_entry>& entries, differences& wron
 
 /// None: there are no notes that can be read.
 std::optional<package_notes> notes_of(std::span<const std::uint8_t> file, const std::vector<zip_entry>& entries) {
-  const auto found = code_entries(entries, notes_end);
-  if (found.size() != 1 || found[0]->bytes > notes_bytes_max)
+  const auto code = code_entries(entries, notes_end);
+  if (code.size() != 1 || code[0]->bytes > notes_bytes_max)
     return std::nullopt;
-  const auto content = nlohmann::json::parse(zip_content(file, *found[0]), nullptr, false);
+  const auto content = nlohmann::json::parse(zip_content(file, *code[0]), nullptr, false);
   if (!content.is_object())
     return std::nullopt;
   package_notes notes;
@@ -127,8 +127,8 @@ std::vector<std::int64_t> numbers_of(std::string_view text) {
 bool runs_code_for(std::string_view name) {
 #if defined(__x86_64__)
   __builtin_cpu_init();
-  const bool third = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                     __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
+  const bool third = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
+                     __builtin_cpu_supports("bmi2");
   const bool fourth = third && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                       __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
                       __builtin_cpu_supports("avx512vl");
@@ -166,17 +166,17 @@ public:
 
 private:
   std::optional<std::string> value_of(const std::string& key) {
-    const auto found = notes_.find(key);
-    if (found != notes_.end())
-      return found->second;
+    const auto note = notes_.find(key);
+    if (note != notes_.end())
+      return note->second;
     missing_.push_back(key);
     return std::nullopt;
   }
 
   void same(const std::string& key, std::string_view expected, std::string_view meaning) {
-    const auto found = value_of(key);
-    if (found && *found != expected)
-      wrong_.push_back(fmt::format("{} is {}; expected {}", meaning, *found, expected));
+    const auto text = value_of(key);
+    if (text && *text != expected)
+      wrong_.push_back(fmt::format("{} is {}; expected {}", meaning, *text, expected));
   }
 
   std::int64_t rows_of_call(std::array<std::int64_t, 3> input) {
@@ -207,15 +207,15 @@ tl::expected<native_package, std::vector<std::string>> read_package(std::span<co
                                                                     const std::vector<zip_entry>& entries,
                                                                     std::array<std::int64_t, 3> input) {
   differences wrong;
-  native_package found{.library = library_of(file, entries, wrong)};
+  native_package package{.library = library_of(file, entries, wrong)};
   check_completeness(entries, wrong);
   if (const auto notes = notes_of(file, entries))
-    found.rows_of_call = note_check(*notes, wrong).rows(input);
+    package.rows_of_call = note_check(*notes, wrong).rows(input);
   else
     wrong.emplace_back("the package has no notes about its code that can be read");
   if (!wrong.empty())
     return tl::unexpected(std::move(wrong));
-  return found;
+  return package;
 }
 
 } // namespace mneme

@@ -151,12 +151,12 @@ void fold(std::shared_ptr<jit::Graph>& graph, const jit::Module& module) {
 
 /// The module's tensors in the order of PyTorch's state_dict: parameters, then buffers.
 std::vector<script_graph::held_tensor> tensors_of(const jit::Module& module) {
-  std::vector<script_graph::held_tensor> found;
+  std::vector<script_graph::held_tensor> tensors;
   for (const auto& [name, value] : module.named_parameters())
-    found.push_back({name, value, true});
+    tensors.push_back({name, value, true});
   for (const auto& [name, value] : module.named_buffers())
-    found.push_back({name, value, false});
-  return found;
+    tensors.push_back({name, value, false});
+  return tensors;
 }
 
 } // namespace
@@ -185,10 +185,10 @@ tl::expected<script_graph, std::vector<std::string>> script_graph::read(std::spa
     if (!refusals.empty())
       return tl::unexpected(differences(refusals.begin(), refusals.end()));
     const auto [graph, members] = jit::LowerGraph(*whole, module._ivalue());
-    auto made = with_tensors(module, graph, members);
-    if (made)
-      made->untrained_ = untrained_layers_of(*whole);
-    return made;
+    auto with = with_tensors(module, graph, members);
+    if (with)
+      with->untrained_ = untrained_layers_of(*whole);
+    return with;
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::exception& e) {
@@ -204,27 +204,27 @@ script_graph::with_tensors(const jit::Module& module, const std::shared_ptr<jit:
   for (const auto& member : members)
     if (member.isTensor())
       places[member.toTensor().unsafeGetTensorImpl()] = known.size();
-  script_graph made;
+  script_graph result;
   for (const auto& held : known) {
-    const auto found = places.find(held.value.unsafeGetTensorImpl());
-    if (found == places.end() || found->second != known.size()) // not read, or known by an earlier name
+    const auto place = places.find(held.value.unsafeGetTensorImpl());
+    if (place == places.end() || place->second != known.size()) // not read, or known by an earlier name
       continue;
-    found->second = made.tensors_.size();
-    made.tensors_.push_back({held.name, held.value.detach(), held.parameter});
+    place->second = result.tensors_.size();
+    result.tensors_.push_back({held.name, held.value.detach(), held.parameter});
   }
   auto code = std::make_shared<compiled>(compiled{jit::Code(graph, "forward"), module, {}});
   for (const auto& member : members) {
-    const auto found = member.isTensor() ? places.find(member.toTensor().unsafeGetTensorImpl()) : places.end();
-    if (found == places.end() || found->second == known.size())
+    const auto place = member.isTensor() ? places.find(member.toTensor().unsafeGetTensorImpl()) : places.end();
+    if (place == places.end() || place->second == known.size())
       return tl::unexpected(differences{fmt::format("forward reads a member of type {}; expected parameters, buffers, "
                                                     "numbers and modules",
                                                     member.type()->repr_str())});
-    code->places.push_back(found->second);
+    code->places.push_back(place->second);
   }
-  made.code_ = std::move(code);
+  result.code_ = std::move(code);
   if (module.hasattr("rows") && module.attr("rows").isIntList())
-    made.own_rows_ = module.attr("rows").toIntVector();
-  return made;
+    result.own_rows_ = module.attr("rows").toIntVector();
+  return result;
 }
 
 at::Tensor script_graph::run(const at::Tensor& rows, std::span<const at::Tensor> values) const {

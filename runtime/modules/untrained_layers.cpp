@@ -44,21 +44,21 @@ std::string counted(std::int64_t count, const char* single, const char* several)
 } // namespace
 
 untrained_layers untrained_layers_of(const torch::jit::Graph& graph) {
-  untrained_layers found;
-  add_layers(*graph.block(), found);
-  return found;
+  untrained_layers layers;
+  add_layers(*graph.block(), layers);
+  return layers;
 }
 
-std::string untrained_text(const untrained_layers& found) {
+std::string untrained_text(const untrained_layers& layers) {
   std::string text;
   const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
-  if (found.dropouts > 0)
-    add(counted(found.dropouts, "dropout drops nothing", "dropouts drop nothing"));
-  if (found.batch_norms > 0)
-    add(counted(found.batch_norms, "batch normalisation keeps the running statistics of the file",
+  if (layers.dropouts > 0)
+    add(counted(layers.dropouts, "dropout drops nothing", "dropouts drop nothing"));
+  if (layers.batch_norms > 0)
+    add(counted(layers.batch_norms, "batch normalisation keeps the running statistics of the file",
                 "batch normalisations keep the running statistics of the file"));
-  if (found.constant_tensors > 0)
-    add(counted(found.constant_tensors, "frozen tensor is part of the code and is not trained",
+  if (layers.constant_tensors > 0)
+    add(counted(layers.constant_tensors, "frozen tensor is part of the code and is not trained",
                 "frozen tensors are part of the code and are not trained"));
   if (text.empty())
     return text;

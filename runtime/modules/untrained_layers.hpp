@@ -18,6 +18,6 @@ struct untrained_layers {
 [[nodiscard]] untrained_layers untrained_layers_of(const torch::jit::Graph& graph);
 
 /// One sentence for the user, with the numbers; "": everything trains.
-[[nodiscard]] std::string untrained_text(const untrained_layers& found);
+[[nodiscard]] std::string untrained_text(const untrained_layers& layers);
 
 } // namespace mneme

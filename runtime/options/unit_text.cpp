@@ -73,8 +73,8 @@ std::string written(std::int64_t value, const std::array<unit, N>& units) {
 } // namespace
 
 std::optional<virtual_duration> parse_duration(std::string_view text) {
-  const auto found = parse(text, durations, duration_max_ns);
-  return found ? std::optional(virtual_duration(*found)) : std::nullopt;
+  const auto duration = parse(text, durations, duration_max_ns);
+  return duration ? std::optional(virtual_duration(*duration)) : std::nullopt;
 }
 
 std::string duration_text(virtual_duration duration) {
@@ -82,8 +82,8 @@ std::string duration_text(virtual_duration duration) {
 }
 
 std::optional<byte_size> parse_size(std::string_view text) {
-  const auto found = parse(text, sizes, size_max_bytes);
-  return found ? std::optional(byte_size{*found}) : std::nullopt;
+  const auto size = parse(text, sizes, size_max_bytes);
+  return size ? std::optional(byte_size{*size}) : std::nullopt;
 }
 
 std::string size_text(byte_size size) { return size.bytes == 0 ? "0 B" : written(size.bytes, sizes); }

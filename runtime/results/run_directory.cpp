@@ -76,8 +76,8 @@ expected<open_file> locked(const fs::path& folder) {
 /// Makes the folder of a run, with the mark that a run was to begin and the lock upon it, all at once or not at all:
 /// whoever is killed in between leaves no empty folder that blocks the next, and nobody else takes it over.
 std::error_code make_marked_folder(const fs::path& path, std::optional<expected<open_file>>& lock) {
-  static std::atomic<int> made{0};
-  const auto hidden = path.parent_path() / fmt::format(".{}-{}-{}", path.filename().string(), ::getpid(), made++);
+  static std::atomic<int> probes{0};
+  const auto hidden = path.parent_path() / fmt::format(".{}-{}-{}", path.filename().string(), ::getpid(), probes++);
   if (auto error = make_folder(hidden))
     return error;
   lock = locked(hidden); // it moves along with the folder
@@ -175,11 +175,11 @@ bool run_directory::never_began(const fs::path& folder) {
 expected<run_directory> run_directory::create(const fs::path& out, const std::string& default_name) {
   const fs::path first = out.empty() ? fs::path("runs") / default_name : out;
   // "runs/x/" names the folder x, not a nameless file in it
-  const fs::path wanted = first.has_filename() ? first : first.parent_path();
-  if (auto error = make_parents(wanted))
-    return cannot_create(wanted, error);
+  const fs::path folder = first.has_filename() ? first : first.parent_path();
+  if (auto error = make_parents(folder))
+    return cannot_create(folder, error);
   for (std::int64_t number = 1;; ++number) {
-    const auto path = number == 1 ? wanted : fs::path(wanted.string() + "-" + std::to_string(number));
+    const auto path = number == 1 ? folder : fs::path(folder.string() + "-" + std::to_string(number));
     std::optional<expected<open_file>> own;
     const auto error = make_marked_folder(path, own);
     if (!error && own->has_value())

@@ -117,7 +117,7 @@ void check_class_incremental(const scenario& s, remarks& out) {
                                tasks.classes, s.data.classes)});
   if (total == 0)
     return;
-  const auto rest = total - tasks.first_classes;
+  const auto later_classes = total - tasks.first_classes;
   const auto parts = tasks.first_classes > 0 ? tasks.count - 1 : tasks.count;
   if (tasks.first_classes == 0 && total % parts != 0)
     out.push_back(
@@ -125,11 +125,12 @@ void check_class_incremental(const scenario& s, remarks& out) {
          fmt::format("tasks.count = {}: {} classes do not divide into {} equal tasks; choose a divisor of {}, "
                      "or set tasks.first_classes",
                      tasks.count, total, parts, total)});
-  else if (tasks.first_classes > 0 && (rest < parts || (parts == 0 && rest != 0) || (parts > 0 && rest % parts != 0)))
+  else if (tasks.first_classes > 0 &&
+           (later_classes < parts || (parts == 0 && later_classes != 0) || (parts > 0 && later_classes % parts != 0)))
     out.push_back({{"tasks.first_classes", "tasks.count", "tasks.classes", "data.classes", "data.name"},
                    fmt::format("tasks.first_classes = {}: leaves {} of {} classes, which do not divide evenly over the "
                                "other tasks (tasks.count = {})",
-                               tasks.first_classes, std::max<std::int64_t>(rest, 0), total, tasks.count)});
+                               tasks.first_classes, std::max<std::int64_t>(later_classes, 0), total, tasks.count)});
 }
 
 void check_domains(const scenario& s, remarks& out) {
@@ -295,14 +296,14 @@ void check_worker(const scenario& s, remarks& out) {
 /// "" stays unread; else a folder, or a file that ends by itself.
 void check_path(const std::string& name, const std::filesystem::path& path, bool folder, remarks& out) {
   std::error_code failed;
-  const auto found = std::filesystem::status(path, failed);
-  const bool is_folder = std::filesystem::is_directory(found), is_file = std::filesystem::is_regular_file(found);
+  const auto status = std::filesystem::status(path, failed);
+  const bool is_folder = std::filesystem::is_directory(status), is_file = std::filesystem::is_regular_file(status);
   if (path.empty() || (folder ? is_folder : is_file))
     return;
-  const auto there = is_folder                        ? std::string("a folder")
-                     : is_file                        ? std::string("a file")
-                     : std::filesystem::exists(found) ? std::string("no ordinary file")
-                     : found.type() == std::filesystem::file_type::not_found
+  const auto there = is_folder                         ? std::string("a folder")
+                     : is_file                         ? std::string("a file")
+                     : std::filesystem::exists(status) ? std::string("no ordinary file")
+                     : status.type() == std::filesystem::file_type::not_found
                          ? std::string("nothing")
                          : "what cannot be reached (" + failed.message() + ")";
   out.push_back({{name},

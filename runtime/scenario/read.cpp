@@ -8,6 +8,7 @@
 #include "runtime/scenario/suggestions.hpp"
 #include "runtime/scenario/values.hpp"
 #include <algorithm>
+#include <optional>
 #include <set>
 namespace mneme {
 namespace {
@@ -35,6 +36,8 @@ public:
 
   expected<reading> read(layer_stack layers) {
     stack_ = std::move(layers);
+    if (const auto sweep = sweep_among_layers())
+      return tl::unexpected(diagnostics{*sweep});
     whole_ = stack_.problems.empty();
     problems_ = std::move(stack_.problems);
     add_method();
@@ -49,6 +52,15 @@ public:
   }
 
 private:
+  /// A file with a [sweep] table is no scenario, whatever else is in it.
+  [[nodiscard]] std::optional<diagnostic> sweep_among_layers() const {
+    for (const auto& from : stack_.layers)
+      if (const auto* table = from.from_user && from.has_lines ? from.values.get_as<toml::table>("sweep") : nullptr)
+        return diagnostic{place_text(place_in(from, table->source())),
+                          "[sweep] makes this the grid of a sweep; expected a scenario, or mneme sweep " + from.source};
+    return std::nullopt;
+  }
+
   /// The string that `section`.`key` is set to by the layers before `end`, or `otherwise`.
   [[nodiscard]] std::string said(const std::string& section, const char* key, std::string otherwise,
                                  std::size_t end) const {
@@ -87,23 +99,23 @@ private:
   }
 
   void add_preset(const std::string& name) {
-    const auto wanted = said("strategy", "preset", "");
-    if (wanted.empty())
+    const auto preset_name = said("strategy", "preset", "");
+    if (preset_name.empty())
       return;
     std::vector<std::string> names;
     for (const auto& preset : value_.strategy.method->presets()) {
       names.push_back(preset.name);
-      if (preset.name != wanted)
+      if (preset.name != preset_name)
         continue;
-      auto lowest = parsed_layer("preset " + in_quotes(wanted) + " of " + in_quotes(name), preset.toml, problems_);
+      auto lowest = parsed_layer("preset " + in_quotes(preset_name) + " of " + in_quotes(name), preset.toml, problems_);
       lowest.from_user = false;
-      MNEME_CHECK(!lowest.values["strategy"]["name"], name, wanted); // would choose another method
+      MNEME_CHECK(!lowest.values["strategy"]["name"], name, preset_name); // would choose another method
       stack_.layers.insert(stack_.layers.begin(), std::move(lowest));
       return;
     }
-    unknown_preset_ = "strategy.preset = " + in_quotes(wanted) + ": " + in_quotes(name) +
+    unknown_preset_ = "strategy.preset = " + in_quotes(preset_name) + ": " + in_quotes(name) +
                       (names.empty() ? " has no presets; remove the key" : " has the presets " + word_list(names));
-    if (const auto meant = nearest(wanted, names); !meant.empty())
+    if (const auto meant = nearest(preset_name, names); !meant.empty())
       unknown_preset_ += "; did you mean " + in_quotes(meant) + "?";
   }
 
@@ -160,8 +172,8 @@ private:
       value_.key_places[name] = place_text(at);
     if (from.is_offered && std::holds_alternative<std::filesystem::path*>(bound->target))
       return refuse_offered_path(group.name, name, node, layer_index);
-    for (auto& found : read_value(*bound, name, node, from)) {
-      problems_.push_back(std::move(found));
+    for (auto& problem : read_value(*bound, name, node, from)) {
+      problems_.push_back(std::move(problem));
       broken_.insert(name);
     }
   }
@@ -319,8 +331,8 @@ private:
       return std::tuple(rank(a.at), a.at.line, a.at.column) < std::tuple(rank(b.at), b.at.line, b.at.column);
     });
     diagnostics out;
-    for (auto& found : problems)
-      out.push_back({place_text(found.at), std::move(found.text)});
+    for (auto& problem : problems)
+      out.push_back({place_text(problem.at), std::move(problem.text)});
     return out;
   }
 

@@ -18,23 +18,23 @@ json as_json(const toml::node& value) {
     return integer->get();
   if (const auto* truth = value.as_boolean())
     return truth->get();
-  json made;
+  json listed;
   if (const auto* list = value.as_array())
-    for (made = json::array(); const auto& node : *list)
-      made.push_back(as_json(node));
+    for (listed = json::array(); const auto& node : *list)
+      listed.push_back(as_json(node));
   if (const auto* table = value.as_table())
-    for (made = json::object(); const auto& [key, node] : *table)
-      made[std::string(key.str())] = as_json(node);
-  return made;
+    for (listed = json::object(); const auto& [key, node] : *table)
+      listed[std::string(key.str())] = as_json(node);
+  return listed;
 }
 
 json number_schema(const char* type, const range<double>& bounds) {
-  json made{{"type", type}};
+  json schema{{"type", type}};
   if (bounds.low != range<double>{}.low)
-    made[bounds.open_low ? "exclusiveMinimum" : "minimum"] = bounds.low;
+    schema[bounds.open_low ? "exclusiveMinimum" : "minimum"] = bounds.low;
   if (bounds.high != range<double>{}.high)
-    made["maximum"] = bounds.high;
-  return made;
+    schema["maximum"] = bounds.high;
+  return schema;
 }
 
 json list_schema(json element) { return {{"type", "array"}, {"items", std::move(element)}}; }
@@ -47,10 +47,10 @@ struct value_schema {
   json operator()(const std::int64_t*) const { return number_schema("integer", described.bounds); }
   json operator()(const double*) const { return number_schema("number", described.bounds); }
   json operator()(const std::string*) const {
-    json made{{"type", "string"}};
+    json schema{{"type", "string"}};
     if (!described.choices.empty())
-      made["enum"] = described.choices;
-    return made;
+      schema["enum"] = described.choices;
+    return schema;
   }
   json operator()(const std::filesystem::path*) const { return {{"type", "string"}}; }
   json operator()(const virtual_duration*) const {
@@ -85,20 +85,20 @@ struct value_schema {
 };
 
 json key_schema(const key& option) {
-  auto made = std::visit(value_schema{option}, option.target);
-  made["description"] = option.meaning;
+  auto schema = std::visit(value_schema{option}, option.target);
+  schema["description"] = option.meaning;
   std::vector<problem> none;
   const auto parsed = parsed_layer("default", "value = " + option.default_text, none);
   if (const auto* value = parsed.values.get("value"))
-    made["default"] = as_json(*value);
-  return made;
+    schema["default"] = as_json(*value);
+  return schema;
 }
 
 json properties_of(const key_table& keys) {
-  json made = json::object();
+  json properties = json::object();
   for (const auto& option : keys.all())
-    made[option.name] = key_schema(option);
-  return made;
+    properties[option.name] = key_schema(option);
+  return properties;
 }
 
 /// [model] and [strategy]: beside the keys that all have, those of the one that `name` says. Where another file says
@@ -127,15 +127,15 @@ json chosen_schema(const json& shared, const Entries& entries) {
 }
 
 json section_schema(const section& group) {
-  json made{{"type", "object"}, {"description", group.meaning}};
+  json schema{{"type", "object"}, {"description", group.meaning}};
   const auto shared = properties_of(group.keys);
   if (group.name == "model")
-    made.update(chosen_schema(shared, models()));
+    schema.update(chosen_schema(shared, models()));
   else if (group.name == "strategy")
-    made.update(chosen_schema(shared, strategies()));
+    schema.update(chosen_schema(shared, strategies()));
   else
-    made.update({{"properties", shared}, {"additionalProperties", false}});
-  return made;
+    schema.update({{"properties", shared}, {"additionalProperties", false}});
+  return schema;
 }
 
 } // namespace

@@ -2,8 +2,8 @@
 namespace mneme {
 
 std::string scenario::where(const std::string& key) const {
-  const auto found = key_places.find(key);
-  return found == key_places.end() ? file : found->second;
+  const auto place = key_places.find(key);
+  return place == key_places.end() ? file : place->second;
 }
 
 } // namespace mneme

@@ -19,16 +19,16 @@ constexpr std::size_t sections_max = 64;
 
 /// Newest first, by number; other files are not ours.
 std::vector<std::pair<std::uint64_t, fs::path>> checkpoints_in(const fs::path& folder) {
-  std::vector<std::pair<std::uint64_t, fs::path>> found;
+  std::vector<std::pair<std::uint64_t, fs::path>> files;
   std::error_code failed;
   for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed)) {
     const auto name = at->path().stem().string();
     const bool numbered = !name.empty() && name.size() <= 18 && name.find_first_not_of("0123456789") == name.npos;
     if (at->path().extension() == extension && numbered)
-      found.emplace_back(std::stoull(name), at->path());
+      files.emplace_back(std::stoull(name), at->path());
   }
-  std::sort(found.rbegin(), found.rend());
-  return found;
+  std::sort(files.rbegin(), files.rend());
+  return files;
 }
 
 expected<archive::buffer> bytes_of(const fs::path& path) {
@@ -58,18 +58,18 @@ std::string defect_of(std::span<const std::byte> bytes) {
   return digest_of(bytes.first(bytes.size() - digest_bytes)) == stated ? "" : "its checksum is wrong";
 }
 
-std::string complaint(const checkpoint_label& found, const checkpoint_label& wanted) {
-  if (found.scenario_digest != wanted.scenario_digest)
-    return "it belongs to another scenario: its digest is " + found.scenario_digest + ", that of scenario.toml is " +
-           wanted.scenario_digest + "; a run goes on only with the scenario with which it began";
-  if (found.program != wanted.program)
-    return "it was written by mneme " + found.program + ", and this is mneme " + wanted.program +
+std::string complaint(const checkpoint_label& here, const checkpoint_label& expected_label) {
+  if (here.scenario_digest != expected_label.scenario_digest)
+    return "it belongs to another scenario: its digest is " + here.scenario_digest + ", that of scenario.toml is " +
+           expected_label.scenario_digest + "; a run goes on only with the scenario with which it began";
+  if (here.program != expected_label.program)
+    return "it was written by mneme " + here.program + ", and this is mneme " + expected_label.program +
            ", which may come to other results; go on with the former, or run the scenario again";
   return {};
 }
 
 /// @pre `bytes` are whole
-expected<checkpoint> parsed(const fs::path& path, const archive::buffer& bytes, const checkpoint_label& wanted) {
+expected<checkpoint> parsed(const fs::path& path, const archive::buffer& bytes, const checkpoint_label& own_label) {
   std::uint32_t format = 0;
   std::memcpy(&format, bytes->data() + magic.size(), sizeof format);
   if (format != checkpoint_format)
@@ -80,7 +80,7 @@ expected<checkpoint> parsed(const fs::path& path, const archive::buffer& bytes, 
   checkpoint_label label;
   std::vector<std::uint64_t> lengths;
   head(label)(lengths);
-  if (const auto why = complaint(label, wanted); !why.empty())
+  if (const auto why = complaint(label, own_label); !why.empty())
     return failed(path.string(), "this checkpoint is of no use here: " + why);
   checkpoint out{.path = path};
   auto from = bytes->size() - digest_bytes - head.size();
@@ -95,7 +95,7 @@ expected<checkpoint> parsed(const fs::path& path, const archive::buffer& bytes, 
 
 } // namespace
 
-expected<checkpoint_search> find_checkpoint(const fs::path& folder, const checkpoint_label& wanted,
+expected<checkpoint_search> find_checkpoint(const fs::path& folder, const checkpoint_label& label,
                                             const std::function<std::string(const checkpoint&)>& accepts) {
   checkpoint_search out;
   for (const auto& [number, path] : checkpoints_in(folder)) {
@@ -107,14 +107,14 @@ expected<checkpoint_search> find_checkpoint(const fs::path& folder, const checkp
       continue;
     }
     try {
-      auto found = parsed(path, *bytes, wanted);
-      if (!found)
-        return tl::unexpected{found.error()};
-      if (const auto why = accepts(*found); !why.empty()) {
+      auto read = parsed(path, *bytes, label);
+      if (!read)
+        return tl::unexpected{read.error()};
+      if (const auto why = accepts(*read); !why.empty()) {
         out.broken.push_back({path.string(), why});
         continue;
       }
-      out.newest = std::move(*found);
+      out.newest = std::move(*read);
       return out;
     } catch (const archive_error& e) {
       out.broken.push_back({path.string(), std::string("this checkpoint cannot be read: it ") + e.what()});

@@ -31,7 +31,7 @@ struct checkpoint_search {
 /// Fails if the newest whole checkpoint is of another scenario, program or format, saying which. `accepts` may refuse
 /// one, in words, that is whole but of no use, and then the search goes on with the one before.
 [[nodiscard]] expected<checkpoint_search> find_checkpoint(const std::filesystem::path& folder,
-                                                          const checkpoint_label& wanted,
+                                                          const checkpoint_label& label,
                                                           const std::function<std::string(const checkpoint&)>& accepts);
 
 /// The checkpoints of one run, of which the newest few are kept.

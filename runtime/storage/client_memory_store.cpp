@@ -11,8 +11,8 @@ client_memory_store::~client_memory_store() = default;
 memory_ref client_memory_store::find(client_id client) {
   if (is_in_file(client))
     return file_->read(client);
-  const auto found = held_.find(client);
-  return found == held_.end() ? nullptr : found->second.memory;
+  const auto entry = held_.find(client);
+  return entry == held_.end() ? nullptr : entry->second.memory;
 }
 
 void client_memory_store::put(client_id client, memory_ref memory) {
@@ -34,11 +34,11 @@ void client_memory_store::erase(client_id client) {
 }
 
 void client_memory_store::erase_from_memory(client_id client) {
-  const auto found = held_.find(client);
-  if (found == held_.end())
+  const auto entry = held_.find(client);
+  if (entry == held_.end())
     return;
-  held_bytes_ -= found->second.memory->bytes();
-  held_.erase(found);
+  held_bytes_ -= entry->second.memory->bytes();
+  held_.erase(entry);
 }
 
 void client_memory_store::erase_from_file(client_id client) {
@@ -57,10 +57,10 @@ void client_memory_store::spill() {
   while (held_bytes_ > bytes_max_ - bytes_max_ / 8 && !waiting_.empty()) {
     const auto [client, put_at] = waiting_.front();
     waiting_.pop_front();
-    const auto found = held_.find(client);
-    if (found == held_.end() || found->second.put_at != put_at)
+    const auto entry = held_.find(client);
+    if (entry == held_.end() || entry->second.put_at != put_at)
       continue; // renewed or erased since
-    file_->write(client, *found->second.memory);
+    file_->write(client, *entry->second.memory);
     erase_from_memory(client);
     filed_.resize(std::max<std::size_t>(filed_.size(), client.value + std::size_t{1}));
     filed_[client.value] = true;

@@ -67,8 +67,8 @@ void memory_file::write(client_id client, const tensor_map& memory) {
 
 memory_ref memory_file::read(client_id client) {
   sqlite3_bind_int64(read_, 1, client.value);
-  const bool found = step(read_);
-  MNEME_CHECK(found, client.value);
+  const bool has_row = step(read_);
+  MNEME_CHECK(has_row, client.value);
   const auto* first = static_cast<const std::byte*>(sqlite3_column_blob(read_, 0));
   const auto bytes = std::make_shared<const std::vector<std::byte>>(first, first + sqlite3_column_bytes(read_, 0));
   sqlite3_reset(read_);
@@ -87,10 +87,10 @@ void memory_file::run(const char* sql) {
 }
 
 sqlite3_stmt* memory_file::prepared(const char* sql) {
-  sqlite3_stmt* made = nullptr;
-  if (sqlite3_prepare_v2(database_, sql, -1, &made, nullptr) != SQLITE_OK)
+  sqlite3_stmt* statement = nullptr;
+  if (sqlite3_prepare_v2(database_, sql, -1, &statement, nullptr) != SQLITE_OK)
     fail();
-  return made;
+  return statement;
 }
 
 bool memory_file::step(sqlite3_stmt* statement) {

@@ -1,6 +1,6 @@
+#include "runtime/storage/parameters.hpp"
 #include "runtime/base/check.hpp"
 #include "runtime/base/new_tensor.hpp"
-#include "runtime/storage/parameters.hpp"
 #include <algorithm>
 #include <array>
 #include <set>
@@ -21,21 +21,21 @@ std::string text_of(at::IntArrayRef shape) {
 class additions {
 public:
   /// @param wanted whether the file may lack them
-  additions(const model& net, const tensor_map& named, bool wanted) {
+  additions(const model& net, const tensor_map& named, bool are_added) {
     const auto& parameters = net.layout();
-    headless_ = wanted && net.classes() == 0;
+    headless_ = are_added && net.classes() == 0;
     adapted_ = std::any_of(parameters.begin(), parameters.end(), [](const parameter& entry) { return entry.frozen; });
     const auto in_file = [&](const parameter& entry) {
-      const auto* found = named.find(entry.name);
-      return found && found->sizes() == at::IntArrayRef(entry.shape);
+      const auto* value = named.find(entry.name);
+      return value && value->sizes() == at::IntArrayRef(entry.shape);
     };
     for (const auto& entry : parameters) {
-      if (wanted && entry.head && !in_file(entry)) // absent, or made for other classes: then none of it is read
+      if (are_added && entry.head && !in_file(entry)) // absent, or made for other classes: then none of it is read
         no_head_ = true;
       if (is_adapter(entry) && named.find(entry.name)) // one of them: then all are
         no_adapters_ = false;
     }
-    no_adapters_ = wanted && no_adapters_;
+    no_adapters_ = are_added && no_adapters_;
     for (const auto& entry : parameters)
       if (entry.head && no_head_)
         unread_ = entry.name.substr(0, entry.name.rfind('.') + 1);
@@ -82,17 +82,16 @@ tensor_map renamed(const tensor_map& named, const std::string& file, diagnostics
 }
 
 /// Why `found` (null: absent) cannot be the parameter `wanted`, or "".
-std::string refusal(const parameter& wanted, const at::Tensor* found) {
-  const auto quoted = "'" + wanted.name + "'";
-  if (!found)
-    return "tensor " + quoted + " of shape " + text_of(wanted.shape) +
-           " is missing; is this the file of another model?";
-  if (found->sizes() != at::IntArrayRef(wanted.shape))
-    return "tensor " + quoted + " has shape " + text_of(found->sizes()) + ", but the model needs " +
-           text_of(wanted.shape) + "; check the keys of [model]";
-  if (!at::isFloatingType(found->scalar_type()))
-    return "tensor " + quoted + " is " + c10::toString(found->scalar_type()) + "; weights must be floating-point";
-  if (!found->isfinite().all().item<bool>())
+std::string refusal(const parameter& entry, const at::Tensor* value) {
+  const auto quoted = "'" + entry.name + "'";
+  if (!value)
+    return "tensor " + quoted + " of shape " + text_of(entry.shape) + " is missing; is this the file of another model?";
+  if (value->sizes() != at::IntArrayRef(entry.shape))
+    return "tensor " + quoted + " has shape " + text_of(value->sizes()) + ", but the model needs " +
+           text_of(entry.shape) + "; check the keys of [model]";
+  if (!at::isFloatingType(value->scalar_type()))
+    return "tensor " + quoted + " is " + c10::toString(value->scalar_type()) + "; weights must be floating-point";
+  if (!value->isfinite().all().item<bool>())
     return "tensor " + quoted + " holds values that are not finite; the file is damaged, or its training diverged";
   return "";
 }
@@ -122,11 +121,11 @@ expected<at::Tensor> flat_parameters(const model& net, const tensor_map& in_file
       put_as_in_files(flat, parameter, as_in_files(*others_from, parameter));
       continue;
     }
-    const auto* found = named.find(parameter.name);
-    if (auto why = refusal(parameter, found); !why.empty())
+    const auto* value = named.find(parameter.name);
+    if (auto why = refusal(parameter, value); !why.empty())
       wrong.push_back({file, std::move(why)});
     else
-      put_as_in_files(flat, parameter, found->to(at::kFloat).contiguous());
+      put_as_in_files(flat, parameter, value->to(at::kFloat).contiguous());
   }
   // Batches a layer has seen, which PyTorch counts and no result depends on, are left out.
   for (const auto& [name, value] : named)

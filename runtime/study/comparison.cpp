@@ -2,6 +2,7 @@
 #include "runtime/study/suggested_name.hpp"
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 namespace mneme {
@@ -99,13 +100,13 @@ diagnostics unfit_runs(const std::vector<stored_run>& runs) {
 
 /// What is no part of the table, and why.
 diagnostics runs_not_done(const std::vector<stored_run>& runs) {
-  diagnostics found;
+  diagnostics problems;
   for (const auto& run : runs)
     if (run.status != "done" && run.status != "damaged")
-      found.push_back(
+      problems.push_back(
           {run.folder.string(), fmt::format("left out: the run is {}{}; end it with `mneme resume {}`", run.status,
                                             run.error.empty() ? "" : " (" + run.error + ")", run.folder.string())});
-  return found;
+  return problems;
 }
 
 diagnostics unfit_cells(const cells_of_runs& cells) {
@@ -157,14 +158,20 @@ std::optional<double> argument_of(const std::string& metric, std::string_view le
 }
 
 bool is_metric(const std::vector<stored_run>& runs, const std::string& metric) {
-  return argument_of(metric, time_lead) || argument_of(metric, task_lead) ||
-         std::any_of(runs.begin(), runs.end(), [&](const auto& run) { return run.figures.contains(metric); });
+  const auto has_task = [task = argument_of(metric, task_lead)](const stored_run& run) {
+    const auto tasks = run.figures.find("tasks");
+    return task && *task >= 1.0 && *task == std::floor(*task) && tasks != run.figures.end() &&
+           *task <= tasks->second.value_or(0.0);
+  };
+  return argument_of(metric, time_lead) || std::any_of(runs.begin(), runs.end(), [&](const auto& run) {
+           return run.figures.contains(metric) || has_task(run);
+         });
 }
 
 /// The value of a run, which it need not have.
 expected<std::optional<double>> value_of(const stored_run& run, const std::string& metric) {
-  if (const auto found = run.figures.find(metric); found != run.figures.end())
-    return found->second;
+  if (const auto figure = run.figures.find(metric); figure != run.figures.end())
+    return figure->second;
   const auto target = argument_of(metric, time_lead), task = argument_of(metric, task_lead);
   if (!target && !task)
     return std::nullopt;
@@ -173,16 +180,16 @@ expected<std::optional<double>> value_of(const stored_run& run, const std::strin
     return tl::unexpected(evaluations.error());
   if (target)
     return times_to({*target}, *evaluations).front().seconds;
-  const auto at = static_cast<std::size_t>(std::max(*task, 1.0)) - 1;
+  const auto at = static_cast<std::size_t>(*task) - 1;
   if (evaluations->empty() || at >= evaluations->back().accuracy_per_task.size())
     return std::nullopt;
   return evaluations->back().accuracy_per_task[at];
 }
 
-void add_differences(comparison& made) {
-  for (std::size_t c = 0; c < made.columns.size(); ++c) {
-    const auto& base = made.rows[made.baseline].cells[c].by_seed;
-    for (auto& row : made.rows) {
+void add_differences(comparison& table) {
+  for (std::size_t c = 0; c < table.columns.size(); ++c) {
+    const auto& base = table.rows[table.baseline].cells[c].by_seed;
+    for (auto& row : table.rows) {
       std::vector<double> differences;
       for (const auto& [seed, value] : row.cells[c].by_seed)
         if (const auto other = base.find(seed); other != base.end())
@@ -192,24 +199,24 @@ void add_differences(comparison& made) {
   }
 }
 
-void add_ranks(comparison& made) {
-  for (std::size_t c = 0; c < made.columns.size(); ++c) {
-    std::vector<double> sums(made.rows.size(), 0.0);
+void add_ranks(comparison& table) {
+  for (std::size_t c = 0; c < table.columns.size(); ++c) {
+    std::vector<double> sums(table.rows.size(), 0.0);
     std::int64_t seeds = 0;
-    for (const auto& [seed, unused] : made.rows.front().cells[c].by_seed) {
+    for (const auto& [seed, unused] : table.rows.front().cells[c].by_seed) {
       std::vector<double> values;
-      for (const auto& row : made.rows)
-        if (const auto found = row.cells[c].by_seed.find(seed); found != row.cells[c].by_seed.end())
-          values.push_back(found->second);
-      if (values.size() < made.rows.size())
+      for (const auto& row : table.rows)
+        if (const auto cell = row.cells[c].by_seed.find(seed); cell != row.cells[c].by_seed.end())
+          values.push_back(cell->second);
+      if (values.size() < table.rows.size())
         continue;
-      const auto ranks = ranks_of(values, made.columns[c].less_is_better);
+      const auto ranks = ranks_of(values, table.columns[c].less_is_better);
       for (std::size_t r = 0; r < ranks.size(); ++r)
         sums[r] += ranks[r];
       ++seeds;
     }
-    for (std::size_t r = 0; seeds > 0 && r < made.rows.size(); ++r)
-      made.rows[r].cells[c].rank = sums[r] / static_cast<double>(seeds);
+    for (std::size_t r = 0; seeds > 0 && r < table.rows.size(); ++r)
+      table.rows[r].cells[c].rank = sums[r] / static_cast<double>(seeds);
   }
 }
 
@@ -276,9 +283,9 @@ expected<std::size_t> baseline_of(const comparison& table, const std::vector<sto
   std::vector<std::string> known;
   for (const auto& row : table.rows)
     known.push_back(fmt::format("{}", fmt::join(row.labels, ",")));
-  const auto found = std::find(known.begin(), known.end(), request.baseline);
-  if (found != known.end())
-    return static_cast<std::size_t>(found - known.begin());
+  const auto place = std::find(known.begin(), known.end(), request.baseline);
+  if (place != known.end())
+    return static_cast<std::size_t>(place - known.begin());
   return failed(
       "", fmt::format("--baseline '{}' is no row; expected one of {}", request.baseline, fmt::join(known, " | ")));
 }

@@ -85,22 +85,22 @@ enum class table_kind { means, differences, ranks };
 template <class Cell>
 text_table made_table(const comparison& table, std::string title, table_kind kind, Cell cell) {
   const bool with_seeds = kind == table_kind::means;
-  text_table made{.title = std::move(title), .labels = table.by.size()};
+  text_table text{.title = std::move(title), .labels = table.by.size()};
   auto head = table.by;
   if (with_seeds)
     head.emplace_back("runs");
   for (std::size_t c = 0; c < table.columns.size(); ++c)
     head.push_back(column_name(table, c, kind != table_kind::ranks));
-  made.lines.push_back(std::move(head));
+  text.lines.push_back(std::move(head));
   for (const auto& row : table.rows) {
     auto line = row.labels;
     if (with_seeds)
       line.push_back(std::to_string(row.seeds.size()));
     for (std::size_t c = 0; c < row.cells.size(); ++c)
       line.push_back(cell(row, c));
-    made.lines.push_back(std::move(line));
+    text.lines.push_back(std::move(line));
   }
-  return made;
+  return text;
 }
 
 std::vector<text_table> tables_of(const comparison& table) {

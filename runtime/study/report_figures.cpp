@@ -246,8 +246,8 @@ private:
       map.rows.push_back(std::to_string(task + 1));
       auto& row = map.values.emplace_back();
       for (const auto& [label, name] : names) {
-        const auto found = sums.find({task, label});
-        row.push_back(found == sums.end() ? std::nullopt : std::optional(found->second.first / found->second.second));
+        const auto sum = sums.find({task, label});
+        row.push_back(sum == sums.end() ? std::nullopt : std::optional(sum->second.first / sum->second.second));
       }
     }
     if (tasks > 0)

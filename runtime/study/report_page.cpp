@@ -11,8 +11,8 @@ namespace mneme {
 namespace {
 
 std::string shown(const stored_run& run, const char* figure) {
-  const auto found = run.figures.find(figure);
-  return found != run.figures.end() && found->second ? fmt::format("{:.2f}", *found->second) : "-";
+  const auto value = run.figures.find(figure);
+  return value != run.figures.end() && value->second ? fmt::format("{:.2f}", *value->second) : "-";
 }
 
 std::string content_of(const std::filesystem::path& file) {

@@ -142,17 +142,17 @@ void expect_whole(const database& held, const std::string& file) {
 
 expected<run_filter> parsed_filter(const std::string& text) {
   const auto at = text.find_first_of("=!<>");
-  run_filter made{.name = text.substr(0, std::min(at, text.size()))};
+  run_filter filter{.name = text.substr(0, std::min(at, text.size()))};
   if (at != std::string::npos) {
     const bool two = at + 1 < text.size() && text[at + 1] == '=' && text[at] != '=';
-    made.comparison = text.substr(at, two ? 2 : 1);
-    made.value = text.substr(at + made.comparison.size());
+    filter.comparison = text.substr(at, two ? 2 : 1);
+    filter.value = text.substr(at + filter.comparison.size());
   }
-  if (made.name.empty() || made.value.empty() || made.comparison == "!")
+  if (filter.name.empty() || filter.value.empty() || filter.comparison == "!")
     return failed("", "--where '" + text +
                           "': expected a name, one of = != < <= > >=, and a value, as in --where "
                           "rounds.cohort=5 or --where 'final_accuracy>=70'");
-  return made;
+  return filter;
 }
 
 run_catalogue::run_catalogue(fs::path folder) : folder_(std::move(folder)) {
@@ -201,10 +201,10 @@ void run_catalogue::refresh() {
   std::vector<std::pair<fs::path, std::string>> changed;
   for (const auto& path : run_folders_in(folder_)) {
     auto stamp = stamp_of(path);
-    const auto found = gone.find(path.lexically_relative(folder_).string());
-    const bool equal = found != gone.end() && found->second == stamp;
-    if (found != gone.end())
-      gone.erase(found);
+    const auto entry = gone.find(path.lexically_relative(folder_).string());
+    const bool equal = entry != gone.end() && entry->second == stamp;
+    if (entry != gone.end())
+      gone.erase(entry);
     if (!equal)
       changed.emplace_back(path, std::move(stamp));
   }
@@ -236,10 +236,10 @@ void run_catalogue::forget_run(std::int64_t id) {
 void run_catalogue::add(const fs::path& folder, const std::string& stamp) {
   auto read = read_stored_run(folder);
   if (!read) {
-    const auto& found = read.error().front();
+    const auto& problem = read.error().front();
     const auto within = folder.string() + "/";
-    const auto where = found.where.starts_with(within) ? found.where.substr(within.size()) : found.where;
-    read = stored_run{.folder = folder, .status = "damaged", .error = where + ": " + found.text};
+    const auto where = problem.where.starts_with(within) ? problem.where.substr(within.size()) : problem.where;
+    read = stored_run{.folder = folder, .status = "damaged", .error = where + ": " + problem.text};
   }
   const auto name = folder.lexically_relative(folder_).string();
   const auto facts = facts_of(*read);
@@ -274,31 +274,31 @@ std::vector<stored_run> run_catalogue::find(const std::vector<run_filter>& filte
   database_statement rows(*database_, sql + " ORDER BY folder");
   for (std::size_t i = 0; i < filters.size(); ++i)
     rows.bind(static_cast<int>(2 * i + 1), filters[i].name).bind(static_cast<int>(2 * i + 2), filters[i].value);
-  std::vector<stored_run> found;
+  std::vector<stored_run> runs;
   while (rows.next())
-    found.push_back(loaded(rows.integer(0), rows.text(1)));
-  return found;
+    runs.push_back(loaded(rows.integer(0), rows.text(1)));
+  return runs;
 }
 
 stored_run run_catalogue::loaded(std::int64_t run, const std::string& folder) const {
-  stored_run made{.folder = folder == "." ? folder_ : folder_ / folder};
+  stored_run stored{.folder = folder == "." ? folder_ : folder_ / folder};
   const auto members = attributes();
   database_statement facts(*database_, "SELECT kind, name, text, number FROM facts WHERE run = ?1");
   facts.bind(1, run);
   while (facts.next()) {
     const auto name = facts.text(1);
     if (facts.integer(0) == scenario_key)
-      made.keys[name] = facts.text(2);
+      stored.keys[name] = facts.text(2);
     else if (facts.integer(0) == figure)
-      made.figures[name] = facts.is_null(3) ? std::nullopt : std::optional(facts.number(3));
+      stored.figures[name] = facts.is_null(3) ? std::nullopt : std::optional(facts.number(3));
     else
       for (const auto& [known, member] : members)
         if (name == known)
-          made.*member = facts.text(2);
+          stored.*member = facts.text(2);
   }
-  if (const auto seed = made.keys.find("seed"); seed != made.keys.end())
-    made.seed = std::atoll(seed->second.c_str());
-  return made;
+  if (const auto seed = stored.keys.find("seed"); seed != stored.keys.end())
+    stored.seed = std::atoll(seed->second.c_str());
+  return stored;
 }
 
 std::vector<std::string> run_catalogue::names() const {

@@ -32,8 +32,8 @@ std::string text_of(const fs::path& file) {
 
 /// The member as a string; "" if it is not one.
 std::string word_in(const json& object, const char* name) {
-  const auto found = object.find(name);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+  const auto member = object.find(name);
+  return member != object.end() && member->is_string() ? member->get<std::string>() : "";
 }
 
 /// All numbers of an object, those of objects in it as "time_to_accuracy.70".
@@ -72,19 +72,20 @@ expected<std::map<std::string, std::string>> keys_in(const fs::path& file) {
 
 /// What summary.json and scenario.toml both say must agree.
 diagnostics disagreements(const stored_run& run) {
-  diagnostics found;
+  diagnostics problems;
   const auto compare = [&](const char* key, const char* name, const std::string& summed) {
     const auto at = run.keys.find(key);
     const std::string said = at == run.keys.end() ? "nothing" : at->second;
     if (said != summed)
-      found.push_back({run.folder.string(), fmt::format("mixed: summary.json is of a run with {} = {}, scenario.toml "
-                                                        "says {}; files of different runs lie in one folder",
-                                                        name, summed, said)});
+      problems.push_back(
+          {run.folder.string(), fmt::format("mixed: summary.json is of a run with {} = {}, scenario.toml "
+                                            "says {}; files of different runs lie in one folder",
+                                            name, summed, said)});
   };
   compare("seed", "seed", std::to_string(run.seed));
   compare("strategy.name", "strategy", run.strategy);
   compare("data.name", "dataset", run.dataset);
-  return found;
+  return problems;
 }
 
 expected<stored_run> with_summary(stored_run run, const fs::path& file) {
@@ -223,10 +224,10 @@ bool is_run_folder(const fs::path& folder) {
 }
 
 std::vector<fs::path> run_folders_in(const fs::path& folder) {
-  std::vector<fs::path> found;
-  find_runs(folder, 0, found);
-  std::sort(found.begin(), found.end());
-  return found;
+  std::vector<fs::path> folders;
+  find_runs(folder, 0, folders);
+  std::sort(folders.begin(), folders.end());
+  return folders;
 }
 
 expected<stored_run> read_stored_run(const fs::path& folder) {
@@ -261,10 +262,10 @@ expected<std::vector<class_accuracy>> read_class_accuracies(const fs::path& fold
   if (!is_file(file))
     return classes;
   const auto text = text_of(file);
-  auto rest = csv::without_mark(text);
-  static_cast<void>(csv::next_line(rest)); // the names of the columns
-  while (!rest.empty()) {
-    const auto fields = csv::fields_of(csv::next_line(rest)); // after_task, class, name, rows, accuracy
+  auto left = csv::without_mark(text);
+  static_cast<void>(csv::next_line(left)); // the names of the columns
+  while (!left.empty()) {
+    const auto fields = csv::fields_of(csv::next_line(left)); // after_task, class, name, rows, accuracy
     class_accuracy read;
     if (fields.size() != 5 || !csv::is_number(fields[0], read.task.value) || read.task.value == 0 ||
         !csv::is_number(fields[1], read.label) || !csv::is_number(fields[4], read.accuracy))

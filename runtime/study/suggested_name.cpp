@@ -10,10 +10,10 @@ std::string last_part(const std::string& name) { return name.substr(name.rfind('
 
 /// The name without a section, or with another one: "cohort", "round.cohrt".
 std::string meant_name(const std::string& word, const std::vector<std::string>& known) {
-  const auto within = [&](const std::string& wanted) {
-    const auto same = [&](const std::string& name) { return last_part(name) == wanted; };
-    const auto found = std::find_if(known.begin(), known.end(), same);
-    return found != known.end() ? *found : std::string{};
+  const auto within = [&](const std::string& spelling) {
+    const auto same = [&](const std::string& name) { return last_part(name) == spelling; };
+    const auto match = std::find_if(known.begin(), known.end(), same);
+    return match != known.end() ? *match : std::string{};
   };
   if (const auto same = within(word); !same.empty())
     return same;

@@ -7,8 +7,8 @@ namespace {
 
 constexpr std::size_t runs_max = 100'000;
 
-void add_new(diagnostics& to, const diagnostics& found) {
-  for (const auto& problem : found)
+void add_new(diagnostics& to, const diagnostics& added) {
+  for (const auto& problem : added)
     if (std::find(to.begin(), to.end(), problem) == to.end())
       to.push_back(problem);
 }
@@ -52,12 +52,12 @@ diagnostics wrong_request(const sweep_request& request) {
 }
 
 /// What is said of a key of the grid is not said of --set.
-diagnostics with_option_named(diagnostics found, const overrides& point) {
-  for (auto& problem : found)
+diagnostics with_option_named(diagnostics problems, const overrides& point) {
+  for (auto& problem : problems)
     for (const auto& [key, value] : point)
       if (problem.where == "--set" && problem.text.find(key.substr(key.find('.') + 1)) != std::string::npos)
         problem.where = "--over";
-  return found;
+  return problems;
 }
 
 class sweep_planner {
@@ -65,20 +65,20 @@ public:
   explicit sweep_planner(const sweep_request& request) : request_(request) {}
 
   sweep_plan plan() {
-    made_.wrong = wrong_request(request_);
-    if (!made_.wrong.empty())
-      return std::move(made_);
+    plan_.wrong = wrong_request(request_);
+    if (!plan_.wrong.empty())
+      return std::move(plan_);
     for (const auto& file : request_.scenarios)
       for (const auto& point : grid_points(request_.axes))
         add_point(file, point);
     if (request_.scenarios.size() > 1)
-      made_.by.emplace_back("scenario");
+      plan_.by.emplace_back("scenario");
     for (const auto& axis : request_.axes)
       if (axis.key != "seed")
-        made_.by.push_back(axis.key);
-    if (made_.by.empty())
-      made_.by.emplace_back("scenario");
-    return std::move(made_);
+        plan_.by.push_back(axis.key);
+    if (plan_.by.empty())
+      plan_.by.emplace_back("scenario");
+    return std::move(plan_);
   }
 
 private:
@@ -96,10 +96,10 @@ private:
         over.emplace_back("seed", std::to_string(*seed));
       auto read = read_scenario(file, over); // a method of its own for each run
       if (!read) {
-        add_new(made_.wrong, with_option_named(read.error(), point));
+        add_new(plan_.wrong, with_option_named(read.error(), point));
         return; // the other seeds have the same findings
       }
-      add_new(made_.warnings, read->warnings);
+      add_new(plan_.warnings, read->warnings);
       add_run(std::move(read->value), label);
     }
   }
@@ -109,13 +109,13 @@ private:
         .digest = scenario_digest(settings), .label = fmt::format("{} seed={}", point, settings.seed), .point = point};
     run.scenario = std::move(settings);
     if (const auto [at, is_new] = labels_.emplace(run.digest, run.label); !is_new)
-      made_.wrong.push_back({"", "'" + at->second + "' and '" + run.label +
+      plan_.wrong.push_back({"", "'" + at->second + "' and '" + run.label +
                                      "' are the same run: what they differ in changes no result; name one of them"});
-    made_.runs.push_back(std::move(run));
+    plan_.runs.push_back(std::move(run));
   }
 
   const sweep_request& request_;
-  sweep_plan made_;
+  sweep_plan plan_;
   std::map<std::string, std::string> labels_; // by digest
 };
 

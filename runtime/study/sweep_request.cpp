@@ -54,13 +54,13 @@ public:
   explicit sweep_reader(const std::filesystem::path& file) : file_(file), stack_(read_layers(file, {})) {}
 
   expected<sweep_request> read() {
-    for (const auto& found : stack_.problems)
-      add(found.at, found.text);
+    for (const auto& problem : stack_.problems)
+      add(problem.at, problem.text);
     if (wrong_.empty())
       read_top();
-    if (wrong_.empty() && made_.scenarios.empty())
+    if (wrong_.empty() && request_.scenarios.empty())
       wrong_.push_back({file_.string(), "[sweep] names no scenario; add scenarios = [\"a.toml\"]"});
-    return wrong_.empty() ? expected<sweep_request>(std::move(made_)) : tl::unexpected(std::move(wrong_));
+    return wrong_.empty() ? expected<sweep_request>(std::move(request_)) : tl::unexpected(std::move(wrong_));
   }
 
 private:
@@ -92,7 +92,7 @@ private:
       read_keys(value, "", [&](const std::string& name, const toml::node& node) { read_axis(name, node); });
     else if (key.str() == "set")
       read_keys(value, "", [&](const std::string& name, const toml::node& node) {
-        made_.settings.emplace_back(name, value_text(node));
+        request_.settings.emplace_back(name, value_text(node));
       });
     else {
       const auto meant = nearest(key.str(), {"scenarios", "seeds", "over", "set"});
@@ -111,7 +111,7 @@ private:
       if (!name || name->get().empty())
         add(node, "scenarios: expected the path of a scenario, found " + found_text(node));
       else
-        made_.scenarios.push_back((file_.parent_path() / name->get()).lexically_normal());
+        request_.scenarios.push_back((file_.parent_path() / name->get()).lexically_normal());
     }
   }
 
@@ -126,7 +126,7 @@ private:
     if (!seeds || seeds->empty())
       return add(value, seeds ? "seeds = " + found_text(value) + ": expected \"1-5\" or a list of integers"
                               : seeds.error().front().text);
-    made_.seeds = std::move(*seeds);
+    request_.seeds = std::move(*seeds);
   }
 
   /// "training.learning_rate" may be quoted, dotted, or a key of [sweep.over.training].
@@ -151,12 +151,12 @@ private:
     sweep_axis axis{.key = name};
     for (const auto& value : *list)
       axis.values.push_back(value_text(value));
-    made_.axes.push_back(std::move(axis));
+    request_.axes.push_back(std::move(axis));
   }
 
   std::filesystem::path file_;
   layer_stack stack_;
-  sweep_request made_;
+  sweep_request request_;
   diagnostics wrong_;
 };
 

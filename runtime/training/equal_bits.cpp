@@ -88,18 +88,18 @@ bits_finding check_places(const std::vector<model_ref>& nets) {
 
 /// Rows of drawn pixels for all clients.
 std::shared_ptr<const dataset> drawn_rows() {
-  auto made = std::make_shared<dataset>();
+  auto source = std::make_shared<dataset>();
   const auto rows = clients * rows_of_client;
-  made->images = at::empty({rows, shape[0], shape[1], shape[2]}, at::kByte);
+  source->images = at::empty({rows, shape[0], shape[1], shape[2]}, at::kByte);
   rng_stream draw(key_for({.seed = 1}, purpose::synthetic_data));
-  for (std::int64_t i = 0; i < made->images.numel(); ++i)
-    made->images.mutable_data_ptr<std::uint8_t>()[i] = static_cast<std::uint8_t>(draw.below(256));
+  for (std::int64_t i = 0; i < source->images.numel(); ++i)
+    source->images.mutable_data_ptr<std::uint8_t>()[i] = static_cast<std::uint8_t>(draw.below(256));
   for (std::int64_t row = 0; row < rows; ++row)
-    made->labels.push_back(static_cast<std::int32_t>(row % classes));
-  made->transforms.resize(1);
-  made->scale.assign(static_cast<std::size_t>(shape[0]), 1.0F / 255.0F);
-  made->shift.assign(static_cast<std::size_t>(shape[0]), -0.5F);
-  return made;
+    source->labels.push_back(static_cast<std::int32_t>(row % classes));
+  source->transforms.resize(1);
+  source->scale.assign(static_cast<std::size_t>(shape[0]), 1.0F / 255.0F);
+  source->shift.assign(static_cast<std::size_t>(shape[0]), -0.5F);
+  return source;
 }
 
 /// A round of training for each client, of rows that make a whole step and a short one.
@@ -145,10 +145,10 @@ std::vector<trained_alone> train_alone(const std::vector<model_ref>& nets) {
   const auto rows = drawn_rows();
   const auto single = make_executor("cpu");
   for (const auto& net : nets) {
-    trained_alone made{.jobs = client_jobs(net, rows)};
-    for (const auto& request : made.jobs)
-      made.weights.push_back(trained_weights(single->run({&request, 1}).front()));
-    all.push_back(std::move(made));
+    trained_alone alone{.jobs = client_jobs(net, rows)};
+    for (const auto& request : alone.jobs)
+      alone.weights.push_back(trained_weights(single->run({&request, 1}).front()));
+    all.push_back(std::move(alone));
   }
   return all;
 }
@@ -170,20 +170,20 @@ bits_finding check_threads(const std::vector<model_ref>& nets, const std::vector
   std::array<std::string, threads> differing;
   {
     std::vector<std::jthread> computing;
-    for (auto& found : differing)
+    for (auto& bits : differing)
       computing.emplace_back([&] {
         compute_on_one_thread();
         if (threads_of_an_operation() != 1)
-          found = "a thread that computes would share its operations with others";
+          bits = "a thread that computes would share its operations with others";
         const auto own = make_executor("cpu");
         for (std::size_t n = 0; n < nets.size(); ++n)
           if (!are_trained_to(own->run(alone[n].jobs), alone[n].weights))
-            found = nets[n]->identity() + ": other bits on another thread";
+            bits = nets[n]->identity() + ": other bits on another thread";
       });
   }
-  for (const auto& found : differing)
-    if (!found.empty())
-      return {finding.name, found, false};
+  for (const auto& bits : differing)
+    if (!bits.empty())
+      return {finding.name, bits, false};
   return finding;
 }
 

@@ -33,7 +33,7 @@ public:
                   std::shared_ptr<slice_store> slices)
       : images_(device), features_(std::move(features)), slices_(std::move(slices)),
         kept_(features_ ? features_->folder() : std::filesystem::path{},
-              [to = features_](const diagnostics& found) { to->note_damage(found); }) {
+              [to = features_](const diagnostics& problems) { to->note_damage(problems); }) {
     if (device.is_cpu())
       return;
     auto& cudnn = at::globalContext(); // float32 as it is written, and the same sums every time
@@ -53,46 +53,46 @@ public:
       return run_programs(batch, images_, slices_.get(), watch, &kept_);
     const at::NoGradGuard no_gradients;
     const at::AutoDispatchBelowADInplaceOrView no_tracking; // nor who is a view of whom
-    return std::holds_alternative<train_job>(batch[0].request) ? train(batch) : pass(batch);
+    return std::holds_alternative<train_job>(batch[0].request) ? train(batch, watch) : pass(batch, watch);
   }
 
 private:
-  outcomes train(std::span<const job> batch) {
+  outcomes train(std::span<const job> batch, slice_watch* watch) {
     bool failed = false;
-    auto results = attempted(batch.size(), failed, [&] { return fused_training(batch, images_, buffers_).run(); });
+    auto results = attempted(batch.size(), failed, [&] { return fused_training(batch, images_, buffers_).run(watch); });
     if (!failed)
       return results;
     buffers_ = {}; // whatever state the failure has left them in
     if (batch.size() == 1)
       return results;
     for (std::size_t i = 0; i < batch.size(); ++i)
-      results[i] = std::move(train(batch.subspan(i, 1))[0]);
+      results[i] = std::move(train(batch.subspan(i, 1), watch)[0]);
     return results;
   }
 
   /// Passes read large blocks of rows each, so nothing is won by fusing them.
-  outcomes pass(std::span<const job> batch) {
+  outcomes pass(std::span<const job> batch, slice_watch* watch) {
     outcomes results;
     for (const auto& queued : batch) {
       bool failed = false;
-      auto single = attempted(1, failed, [&] { return outcomes{work_output{output_of(queued.request)}}; });
+      auto single = attempted(1, failed, [&] { return outcomes{work_output{output_of(queued.request, watch)}}; });
       results.push_back(std::move(single[0]));
     }
     return results;
   }
 
-  work_output output_of(const work& request) {
+  work_output output_of(const work& request, slice_watch* watch) {
     if (const auto why = wrong_rows(request); !why.empty())
       throw std::invalid_argument(why);
     if (const auto why = wrong_weights(request); !why.empty())
       throw std::invalid_argument(why);
     if (const auto* extract = std::get_if<extract_job>(&request))
-      return run_inference(*extract, images_, features_.get());
+      return run_inference(*extract, images_, features_.get(), watch);
     if (const auto* statistics = std::get_if<statistics_job>(&request))
-      return run_inference(*statistics, images_, features_.get());
+      return run_inference(*statistics, images_, features_.get(), watch);
     if (const auto* computing = std::get_if<compute_job>(&request))
       return run_compute(*computing, images_.device());
-    return run_inference(std::get<evaluate_job>(request), images_, features_.get());
+    return run_inference(std::get<evaluate_job>(request), images_, features_.get(), watch);
   }
 
   image_store images_;
@@ -137,26 +137,26 @@ std::int64_t chosen_width(const work& request, const std::string& device) {
   return static_cast<std::int64_t>(std::min(std::bit_floor(fitting), limits.models_max));
 }
 
-tl::expected<std::string, std::string> resolve_device(const std::string& wanted) {
+tl::expected<std::string, std::string> resolve_device(const std::string& device) {
   const auto devices = cuda_devices();
-  if (wanted == "auto")
+  if (device == "auto")
     return devices > 0 ? "cuda:0" : "cpu";
-  if (wanted == "cpu")
-    return wanted;
+  if (device == "cpu")
+    return device;
   const std::string prefix = "cuda:";
   std::int64_t index = -1;
-  const auto* const end = wanted.data() + wanted.size();
-  if (!wanted.starts_with(prefix) || std::from_chars(wanted.data() + prefix.size(), end, index).ptr != end || index < 0)
-    return tl::unexpected("device \"" + wanted + "\" is none of \"auto\", \"cpu\", \"cuda:0\", \"cuda:1\", ...");
+  const auto* const end = device.data() + device.size();
+  if (!device.starts_with(prefix) || std::from_chars(device.data() + prefix.size(), end, index).ptr != end || index < 0)
+    return tl::unexpected("device \"" + device + "\" is none of \"auto\", \"cpu\", \"cuda:0\", \"cuda:1\", ...");
   if (!kernels::cuda::linked)
-    return tl::unexpected("device \"" + wanted +
+    return tl::unexpected("device \"" + device +
                           "\" cannot be used: this program was built without kernels for CUDA; " +
                           "install nvcc 13, run tools/bootstrap and build again, or take \"cpu\"");
   if (index >= devices)
-    return tl::unexpected("device \"" + wanted + "\" is not there: " +
+    return tl::unexpected("device \"" + device + "\" is not there: " +
                           (devices == 0 ? "no CUDA device was found; \"auto\" takes the CPU then"
                                         : "CUDA devices are numbered 0 to " + std::to_string(devices - 1)));
-  return wanted;
+  return device;
 }
 
 } // namespace mneme

@@ -72,16 +72,16 @@ feature_store::table& feature_store::of(const std::shared_ptr<const dataset>& so
                                         const tensors_ref& weights) {
   const std::lock_guard lock(guard_);
   const auto digest = weights_digest(weights);
-  auto& found = tables_[{source.get(), net.identity(), digest}];
-  if (found.source_)
-    return found;
-  found.source_ = source;
+  auto& table = tables_[{source.get(), net.identity(), digest}];
+  if (table.source_)
+    return table;
+  table.source_ = source;
   const auto rows = source->files_rows() * std::max<std::int64_t>(std::ssize(source->transforms), 1);
-  found.features_ = at::empty({rows, net.feature_width()}, at::kFloat);
-  found.known_.assign(at_row(rows), 0);
+  table.features_ = at::empty({rows, net.feature_width()}, at::kFloat);
+  table.known_.assign(at_row(rows), 0);
   if (!folder_.empty())
-    open(found, *source, net.identity(), digest);
-  return found;
+    open(table, *source, net.identity(), digest);
+  return table;
 }
 
 /// Every round brings the same frozen weights in a map of its own: each is read once.

@@ -68,11 +68,11 @@ sample_view frozen_views::behind_front(const sample_view& samples, const at::Ten
   const auto n = samples.size();
   auto places = std::make_shared<std::vector<std::int64_t>>(static_cast<std::size_t>(n));
   std::iota(places->begin(), places->end(), 0);
-  auto made = std::make_shared<dataset>();
-  made->vectors = scattered(shown(samples, *places, weights, {}, images).features, *places, n);
+  auto rows_made = std::make_shared<dataset>();
+  rows_made->vectors = scattered(shown(samples, *places, weights, {}, images).features, *places, n);
   for (const auto row : *samples.rows)
-    made->labels.push_back(samples.source->label(row));
-  return {.source = std::move(made), .rows = std::move(places), .marks = samples.marks};
+    rows_made->labels.push_back(samples.source->label(row));
+  return {.source = std::move(rows_made), .rows = std::move(places), .marks = samples.marks};
 }
 
 taught_rows frozen_views::taught(const sample_view& samples, const at::Tensor& teacher, image_store& images) {
@@ -85,18 +85,18 @@ taught_rows frozen_views::taught(const sample_view& samples, const at::Tensor& t
     if (compared.low <= label && label < compared.high)
       positions.push_back(i);
   }
-  taught_rows made;
-  activations seen;
+  taught_rows taught;
+  activations outputs;
   if (!positions.empty())
-    seen = shown(samples, positions, teacher, options_.taught, images);
+    outputs = shown(samples, positions, teacher, options_.taught, images);
   const auto kept = [&](const at::Tensor& values, std::int64_t width) {
     return values.defined() ? scattered(values, positions, n) : at::zeros({n, width}, at::kFloat);
   };
   if (options_.taught_features)
-    made.features = kept(seen.features, net_.feature_width());
+    taught.features = kept(outputs.features, net_.feature_width());
   if (options_.taught.size() > 0)
-    made.logits = kept(seen.logits, options_.taught.size());
-  return made;
+    taught.logits = kept(outputs.logits, options_.taught.size());
+  return taught;
 }
 
 } // namespace mneme

@@ -91,9 +91,9 @@ void fused_training::place_orders() {
   }
 }
 
-outcomes fused_training::run() {
+outcomes fused_training::run(slice_watch* watch) {
   if (trains_one_by_one())
-    return run_one_by_one();
+    return run_one_by_one(watch);
   const auto steps_max = clients_[0].plan.steps();
   for (std::int64_t epoch = 0; epoch < options_.epochs; ++epoch) {
     for (auto& client : clients_)
@@ -103,6 +103,8 @@ outcomes fused_training::run() {
       take_weights();
     auto active = std::ssize(clients_);
     for (std::int64_t s = 0; s < steps_max; ++s) {
+      if (watch && watch->is_over())
+        return outcomes(clients_.size(), job_outcome{std::string(interrupted_text)});
       while (clients_[static_cast<std::size_t>(active - 1)].plan.steps() <= s)
         --active;
       step(epoch, s, active);
@@ -215,19 +217,19 @@ void fused_training::step_of(model_run run, const step_shape& shape, std::int64_
   fill(run, shape, epoch, s);
   auto& group = view_of(run);
   const training_mode training{name_streams(run, epoch, s), &choice_};
-  const auto seen = forward(group, shape, training);
+  const auto outputs = forward(group, shape, training);
   const auto first = static_cast<std::size_t>(run.first), count = static_cast<std::size_t>(run.count);
   const auto of_teacher = teacher(), of_second = second_teacher();
   const auto shown = taught_once_ ? kept_of(of_teacher, run, shape, s) : shown_by(of_teacher, run);
   const auto second = second_once_ ? kept_of(of_second, run, shape, s) : shown_by(of_second, run);
-  const loss_input in{.logits = seen.logits,
-                      .features = seen.features,
+  const loss_input in{.logits = outputs.logits,
+                      .features = outputs.features,
                       .labels = buffers_.labels,
                       .row_weight = buffers_.row_weight,
                       .sides = std::span(sides_).subspan(first, count),
                       .teacher = shown.logits,
                       .teacher_features = shown.features,
-                      .maps = seen.maps,
+                      .maps = outputs.maps,
                       .teacher_maps = shown.maps,
                       .replayed = shape.replayed,
                       .targets = told_ ? buffers_.targets : at::Tensor{}};
@@ -329,13 +331,13 @@ activations fused_training::shown_by(const view_of_net& view, model_run run) {
     while (last < run.first + run.count && (clients_[static_cast<std::size_t>(last)].*view.net).is_same(net))
       ++last;
     const auto inputs = buffers_.inputs.narrow(0, k - run.first, last - k);
-    const auto seen = net_.forward(net.unsqueeze(0), inputs, view.classes, &buffers_.taught);
+    const auto outputs = net_.forward(net.unsqueeze(0), inputs, view.classes, &buffers_.taught);
     if (view.features)
-      features.push_back(seen.features.contiguous());
+      features.push_back(outputs.features.contiguous());
     if (view.classes.size() > 0)
-      logits.push_back(seen.logits.contiguous());
+      logits.push_back(outputs.logits.contiguous());
     for (std::size_t m = 0; m < maps.size(); ++m)
-      maps[m].push_back(seen.maps[m]);
+      maps[m].push_back(outputs.maps[m]);
   }
   const auto whole = [](const std::vector<at::Tensor>& parts) {
     return parts.empty() ? at::Tensor{} : parts.size() == 1 ? parts[0] : at::cat(parts);

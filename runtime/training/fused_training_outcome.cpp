@@ -173,35 +173,35 @@ job_outcome fused_training::outcome_of(const client& trained, std::int64_t k) co
     out.first_loss = trained.first_loss;
     name_terms(trained, k, out);
   }
-  at::Tensor made;
+  at::Tensor result;
   if (options_.result == training_result::weights) {
     if (idle) { // nothing moved: what it began with, without a copy
       out.weights = trained.job->start->size() == 1 ? trained.job->start : weights_only(start);
       return work_output{std::move(out)};
     }
-    made = row_of(weights_, k);
-    out.weights = weights_only(made);
+    result = row_of(weights_, k);
+    out.weights = weights_only(result);
   } else if (options_.result == training_result::row_norms) {
-    made = idle ? at::zeros({trained.job->samples.size()}, at::kDouble)
-                : result_.select(0, k).narrow(0, 0, trained.plan.rows).cpu();
-    out.row_norms = made;
+    result = idle ? at::zeros({trained.job->samples.size()}, at::kDouble)
+                  : result_.select(0, k).narrow(0, 0, trained.plan.rows).cpu();
+    out.row_norms = result;
   } else {
     const bool squares = options_.result == training_result::squared_gradients;
-    made = idle ? at::zeros_like(start) : row_of(result_, k);
+    result = idle ? at::zeros_like(start) : row_of(result_, k);
     if (squares && !idle)
-      made = made / static_cast<double>(trained.plan.steps());
-    out.gradients = made;
+      result = result / static_cast<double>(trained.plan.steps());
+    out.gradients = result;
   }
-  if (!idle && (!std::isfinite(out.loss_mean) || !trained.finite || (made.is_cpu() && !is_finite(made))))
-    return failure_of(trained, made);
+  if (!idle && (!std::isfinite(out.loss_mean) || !trained.finite || (result.is_cpu() && !is_finite(result))))
+    return failure_of(trained, result);
   return work_output{std::move(out)};
 }
 
 /// What diverged, in words: the first parameter that holds a value which is no number.
-std::string fused_training::failure_of(const client& trained, const at::Tensor& made) const {
+std::string fused_training::failure_of(const client& trained, const at::Tensor& result) const {
   std::string where = "the loss is";
   for (const auto& parameter : net_.layout())
-    if (made.numel() == net_.size() && !is_finite(made.narrow(0, parameter.offset, parameter.size))) {
+    if (result.numel() == net_.size() && !is_finite(result.narrow(0, parameter.offset, parameter.size))) {
       where = parameter.name + " holds values that are";
       break;
     }

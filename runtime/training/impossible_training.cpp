@@ -50,11 +50,11 @@ std::string wrong_result(const train_job& job) {
 
 std::string wrong_head(const train_job& job) {
   const auto known = job.net->classes();
-  for (const auto& wanted : {job.options.classes, job.options.taught})
-    if (wanted.size() > 0 && wanted.high > known)
+  for (const auto& range : {job.options.classes, job.options.taught})
+    if (range.size() > 0 && range.high > known)
       return fmt::format("classes {} to {} are asked for, and the head of the net '{}' has {}; expected classes of it, "
                          "or none for an objective of features",
-                         wanted.low, wanted.high - 1, job.net->identity(), known);
+                         range.low, range.high - 1, job.net->identity(), known);
   if (const auto& with = job.options;
       with.held_classes < 0 || (with.held_classes > 0 && with.held_classes >= with.classes.high))
     return fmt::format(

@@ -26,7 +26,8 @@ struct inference_pass {
   class_range classes{}; ///< Classes of the logits; none: features only.
   bool frozen = false;
   augmentation_kind augment = augmentation_kind::none;
-  rng_key stream{}; ///< Augmentation is keyed below it.
+  rng_key stream{};             ///< Augmentation is keyed below it.
+  slice_watch* watch = nullptr; ///< Ends it between two blocks; null: nobody does.
 };
 
 /// Where and with what a pass runs.
@@ -42,6 +43,8 @@ void run_blocks(const inference_pass& pass, row_span rows, image_store& images,
   kept.for_backward = false;
   const auto block_rows = block_rows_of(pass.net);
   for (std::int64_t first = 0; first < std::ssize(rows); first += block_rows) {
+    if (pass.watch && pass.watch->is_over())
+      throw std::runtime_error(interrupted_text);
     const auto count = std::min(block_rows, std::ssize(rows) - first);
     auto inputs = at::empty({count, channels, height, width}, at::TensorOptions(at::kFloat).device(device));
     std::vector<augmentation> augment;
@@ -49,11 +52,11 @@ void run_blocks(const inference_pass& pass, row_span rows, image_store& images,
       augment.push_back(drawn_augmentation(pass.augment, pass.stream, /*epoch=*/0, i));
     images.gather_into(inputs, pass.samples.source,
                        rows.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)), augment);
-    const auto seen = pass.net.forward(weights, inputs.unsqueeze(0), pass.classes, &kept);
+    const auto outputs = pass.net.forward(weights, inputs.unsqueeze(0), pass.classes, &kept);
     use({.first = first,
          .rows = count,
-         .features = seen.features[0],
-         .logits = seen.logits.defined() ? seen.logits[0] : at::Tensor{}});
+         .features = outputs.features[0],
+         .logits = outputs.logits.defined() ? outputs.logits[0] : at::Tensor{}});
   }
 }
 
@@ -63,9 +66,10 @@ void show_remembered(const inference_pass& pass, image_store& images, feature_st
   const row_span rows(*pass.samples.rows);
   auto& table = store.of(pass.samples.source, pass.net, pass.weights);
   const auto missing = table.missing(rows);
-  run_blocks(pass, missing, images, [&](const block& seen) {
-    table.put(row_span(missing).subspan(static_cast<std::size_t>(seen.first), static_cast<std::size_t>(seen.rows)),
-              seen.features);
+  run_blocks(pass, missing, images, [&](const block& outputs) {
+    table.put(
+        row_span(missing).subspan(static_cast<std::size_t>(outputs.first), static_cast<std::size_t>(outputs.rows)),
+        outputs.features);
   });
   for (std::int64_t first = 0; first < std::ssize(rows); first += tuning::block_rows_max) {
     const auto count = std::min(tuning::block_rows_max, std::ssize(rows) - first);
@@ -93,12 +97,12 @@ std::int64_t label_of(const sample_view& samples, std::int64_t i) {
 }
 
 /// The block's labels less `within.low`, [b] int64.
-at::Tensor labels_of(const sample_view& samples, const block& seen, class_range within) {
-  auto labels = at::empty({seen.rows}, at::kLong);
-  for (std::int64_t i = 0; i < seen.rows; ++i) {
-    const auto label = label_of(samples, seen.first + i);
+at::Tensor labels_of(const sample_view& samples, const block& outputs, class_range within) {
+  auto labels = at::empty({outputs.rows}, at::kLong);
+  for (std::int64_t i = 0; i < outputs.rows; ++i) {
+    const auto label = label_of(samples, outputs.first + i);
     if (label < within.low || label >= within.high)
-      throw std::invalid_argument("row " + std::to_string(seen.first + i) + " of the job has label " +
+      throw std::invalid_argument("row " + std::to_string(outputs.first + i) + " of the job has label " +
                                   std::to_string(label) + ", but the job is about labels " +
                                   std::to_string(within.low) + " to " + std::to_string(within.high - 1));
     labels.mutable_data_ptr<std::int64_t>()[i] = label - within.low;
@@ -178,10 +182,10 @@ private:
   }
   /// mu + exp(l) e, l within its bounds.
   [[nodiscard]] at::Tensor sampled(const at::Tensor& features, row_span rows) const {
-    auto made = means(features);
+    auto centres = means(features);
     const auto deviations =
         features.narrow(1, behind_.reads, behind_.reads).clamp(behind_.sampled->low, behind_.sampled->high).exp();
-    auto* value = made.mutable_data_ptr<float>();
+    auto* value = centres.mutable_data_ptr<float>();
     const auto* deviation = deviations.const_data_ptr<float>();
     for (const auto row : rows) {
       auto key = behind_.sampled->stream;
@@ -190,7 +194,7 @@ private:
       for (std::int64_t d = 0; d < behind_.reads; ++d)
         *value++ += *deviation++ * static_cast<float>(draw.normal());
     }
-    return made;
+    return centres;
   }
 
   const classifier_stage& behind_;
@@ -208,7 +212,7 @@ std::int64_t block_rows_of(const model& net) {
   return static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(rows)));
 }
 
-extract_output run_inference(const extract_job& job, image_store& images, feature_store* store) {
+extract_output run_inference(const extract_job& job, image_store& images, feature_store* store, slice_watch* watch) {
   const auto rows = job.samples.size(), classes = job.logits ? job.net->classes() : 0;
   const auto options = at::TensorOptions(at::kFloat).device(images.device());
   extract_output out{.features = at::empty({rows, job.net->feature_width()}, options),
@@ -220,11 +224,12 @@ extract_output run_inference(const extract_job& job, image_store& images, featur
                             .classes = {0, classes},
                             .frozen = job.frozen,
                             .augment = job.augment,
-                            .stream = job.stream};
-  for_each_block(pass, images, store, [&](const block& seen) {
-    out.features.narrow(0, seen.first, seen.rows).copy_(seen.features);
+                            .stream = job.stream,
+                            .watch = watch};
+  for_each_block(pass, images, store, [&](const block& outputs) {
+    out.features.narrow(0, outputs.first, outputs.rows).copy_(outputs.features);
     if (classes > 0)
-      out.logits.narrow(0, seen.first, seen.rows).copy_(seen.logits);
+      out.logits.narrow(0, outputs.first, outputs.rows).copy_(outputs.logits);
   });
   for (std::int64_t i = 0; i < rows; ++i)
     out.labels.mutable_data_ptr<std::int64_t>()[i] = label_of(job.samples, i);
@@ -232,7 +237,8 @@ extract_output run_inference(const extract_job& job, image_store& images, featur
   return out;
 }
 
-statistics_output run_inference(const statistics_job& job, image_store& images, feature_store* store) {
+statistics_output run_inference(const statistics_job& job, image_store& images, feature_store* store,
+                                slice_watch* watch) {
   const auto classes = job.classes.size();
   MNEME_CHECK(classes > 0 && job.parts > 0, job.net->identity(), classes, job.parts);
   MNEME_CHECK(!job.part_of || std::ssize(*job.part_of) == job.samples.size(), job.samples.size());
@@ -251,16 +257,19 @@ statistics_output run_inference(const statistics_job& job, image_store& images, 
       add_gram(out.gram, gathered.narrow(0, 0, waiting));
     waiting = 0;
   };
-  for_each_block({*job.net, job.weights, job.samples, {}, job.frozen}, images, store, [&](const block& seen) {
-    if (waiting + seen.rows > gram_rows)
+  const inference_pass pass{
+      .net = *job.net, .weights = job.weights, .samples = job.samples, .frozen = job.frozen, .watch = watch};
+  for_each_block(pass, images, store, [&](const block& outputs) {
+    if (waiting + outputs.rows > gram_rows)
       add_waiting();
-    auto h = gathered.narrow(0, waiting, seen.rows);
-    h.copy_(projected(seen.features, projection));
-    auto groups = labels_of(job.samples, seen, job.classes);
-    for (std::int64_t i = 0; job.part_of && i < seen.rows; ++i)
-      groups.mutable_data_ptr<std::int64_t>()[i] += (*job.part_of)[static_cast<std::size_t>(seen.first + i)] * classes;
+    auto h = gathered.narrow(0, waiting, outputs.rows);
+    h.copy_(projected(outputs.features, projection));
+    auto groups = labels_of(job.samples, outputs, job.classes);
+    for (std::int64_t i = 0; job.part_of && i < outputs.rows; ++i)
+      groups.mutable_data_ptr<std::int64_t>()[i] +=
+          (*job.part_of)[static_cast<std::size_t>(outputs.first + i)] * classes;
     add_by_group(h, groups.to(images.device()), out.sums, out.counts);
-    waiting += seen.rows;
+    waiting += outputs.rows;
   });
   add_waiting();
   out.sums = out.sums.view({job.parts, classes, width});
@@ -271,12 +280,12 @@ statistics_output run_inference(const statistics_job& job, image_store& images, 
 namespace {
 
 /// Adds the block's rows to `out`, given their logits [b, classes of the mask].
-void evaluate(evaluate_output& out, const evaluate_job& job, const block& seen, const at::Tensor& scores) {
+void evaluate(evaluate_output& out, const evaluate_job& job, const block& outputs, const at::Tensor& scores) {
   const auto logits = scores.cpu().contiguous();
   const auto classes = job.mask.size();
-  for (std::int64_t i = 0; i < seen.rows; ++i) {
+  for (std::int64_t i = 0; i < outputs.rows; ++i) {
     const auto* const row = logits.const_data_ptr<float>() + i * classes;
-    const auto label = label_of(job.samples, seen.first + i) - job.mask.low;
+    const auto label = label_of(job.samples, outputs.first + i) - job.mask.low;
     const auto answer = std::max_element(row, row + classes) - row;
     if (job.lists_answers)
       out.answers.push_back(static_cast<std::int32_t>(job.mask.low + answer));
@@ -289,28 +298,33 @@ void evaluate(evaluate_output& out, const evaluate_job& job, const block& seen, 
 
 } // namespace
 
-evaluate_output run_inference(const evaluate_job& job, image_store& images, feature_store* store) {
+evaluate_output run_inference(const evaluate_job& job, image_store& images, feature_store* store, slice_watch* watch) {
   evaluate_output out{.rows = job.samples.size()};
   const auto& learnt = job.learnt;
   MNEME_CHECK(job.mask.size() > 0, job.mask.low, job.mask.high);
   const auto look = [&](const tensors_ref& weights, class_range shown, bool frozen, const auto& scores_of) {
-    for_each_block({*learnt.net, weights, job.samples, shown, frozen}, images, store,
-                   [&](const block& seen) { evaluate(out, job, seen, scores_of(seen)); });
+    const inference_pass pass{.net = *learnt.net,
+                              .weights = weights,
+                              .samples = job.samples,
+                              .classes = shown,
+                              .frozen = frozen,
+                              .watch = watch};
+    for_each_block(pass, images, store, [&](const block& outputs) { evaluate(out, job, outputs, scores_of(outputs)); });
   };
   if (learnt.classifier) {
     scores_behind scores(learnt, job.mask, images.device());
-    look(learnt.classifier->front, {}, true, [&](const block& seen) {
+    look(learnt.classifier->front, {}, true, [&](const block& outputs) {
       const row_span rows(*job.samples.rows);
-      return scores.of(seen.features,
-                       rows.subspan(static_cast<std::size_t>(seen.first), static_cast<std::size_t>(seen.rows)));
+      return scores.of(outputs.features,
+                       rows.subspan(static_cast<std::size_t>(outputs.first), static_cast<std::size_t>(outputs.rows)));
     });
   } else if (learnt.kind != readout_kind::head) {
     const readout_scores scores(learnt, job.mask, images.device());
-    look(learnt.weights, {}, learnt.frozen, [&](const block& seen) { return scores.of(seen.features); });
+    look(learnt.weights, {}, learnt.frozen, [&](const block& outputs) { return scores.of(outputs.features); });
   } else if (learnt.net->classes() == 0) {
     throw std::invalid_argument("the net '" + learnt.net->identity() + "' has no head to evaluate");
   } else {
-    look(learnt.weights, job.mask, learnt.frozen, [](const block& seen) { return seen.logits; });
+    look(learnt.weights, job.mask, learnt.frozen, [](const block& outputs) { return outputs.logits; });
   }
   return out;
 }

@@ -7,13 +7,13 @@ namespace mneme {
 namespace {
 
 /// True if the file's tensors are those that the program declares.
-bool is_outcome_of(const program_job& job, const tensor_map& found) {
+bool is_outcome_of(const program_job& job, const tensor_map& kept) {
   const auto declared = job.body->outcome(job);
-  if (declared.size() != found.size())
+  if (declared.size() != kept.size())
     return false;
-  for (const auto& wanted : declared) {
-    const auto* const value = found.find(wanted.name);
-    if (!value || value->sizes() != at::IntArrayRef(wanted.shape) || value->scalar_type() != wanted.type)
+  for (const auto& tensor : declared) {
+    const auto* const value = kept.find(tensor.name);
+    if (!value || value->sizes() != at::IntArrayRef(tensor.shape) || value->scalar_type() != tensor.type)
       return false;
   }
   return true;

@@ -41,11 +41,11 @@ private:
 
 /// Handles of one's own: asking one of them for gradients changes nobody else's.
 tensor_map handles_of(const tensor_map* tensors, const at::Device& device) {
-  tensor_map made;
+  tensor_map copy;
   if (tensors)
     for (const auto& [name, value] : *tensors)
-      made.put(name, value.to(device).detach());
-  return made;
+      copy.put(name, value.to(device).detach());
+  return copy;
 }
 
 /// The values alone: without graph, and without the larger tensor of which they are a part.
@@ -71,37 +71,37 @@ std::string names_of(const named_tensors& tensors) {
   return names.empty() ? "nothing" : fmt::format("{}", fmt::join(names, ", "));
 }
 
-tensors_ref checked_outcome(const program_job& job, const named_tensors& made) {
+tensors_ref checked_outcome(const program_job& job, const named_tensors& tensors) {
   const auto promised = job.body->outcome(job);
   auto out = std::make_shared<tensor_map>();
-  for (const auto& wanted : promised) {
-    const auto at = made.find(wanted.name);
-    if (at == made.end())
-      throw std::runtime_error(
-          fmt::format("'{}' is missing: its outcome() declares it, and it returned {}", wanted.name, names_of(made)));
-    const auto& found = at->second;
-    if (!found.defined())
-      throw std::runtime_error(fmt::format("'{}' is an undefined tensor", wanted.name));
-    if (found.sizes() != at::IntArrayRef(wanted.shape))
-      throw std::runtime_error(fmt::format("'{}' has the shape [{}], and its outcome() declares [{}]", wanted.name,
-                                           fmt::join(found.sizes(), ", "), fmt::join(wanted.shape, ", ")));
-    if (found.scalar_type() != wanted.type)
-      throw std::runtime_error(fmt::format("'{}' is of type {}, and its outcome() declares {}", wanted.name,
-                                           c10::toString(found.scalar_type()), c10::toString(wanted.type)));
-    check_values(wanted.name, found);
-    out->put(wanted.name, frozen(found));
+  for (const auto& promise : promised) {
+    const auto at = tensors.find(promise.name);
+    if (at == tensors.end())
+      throw std::runtime_error(fmt::format("'{}' is missing: its outcome() declares it, and it returned {}",
+                                           promise.name, names_of(tensors)));
+    const auto& tensor = at->second;
+    if (!tensor.defined())
+      throw std::runtime_error(fmt::format("'{}' is an undefined tensor", promise.name));
+    if (tensor.sizes() != at::IntArrayRef(promise.shape))
+      throw std::runtime_error(fmt::format("'{}' has the shape [{}], and its outcome() declares [{}]", promise.name,
+                                           fmt::join(tensor.sizes(), ", "), fmt::join(promise.shape, ", ")));
+    if (tensor.scalar_type() != promise.type)
+      throw std::runtime_error(fmt::format("'{}' is of type {}, and its outcome() declares {}", promise.name,
+                                           c10::toString(tensor.scalar_type()), c10::toString(promise.type)));
+    check_values(promise.name, tensor);
+    out->put(promise.name, frozen(tensor));
   }
-  if (made.size() > promised.size())
+  if (tensors.size() > promised.size())
     throw std::runtime_error(
-        fmt::format("it returned {}, and its outcome() declares {} of them", names_of(made), promised.size()));
+        fmt::format("it returned {}, and its outcome() declares {} of them", names_of(tensors), promised.size()));
   return out;
 }
 
-tensor_map checked_state(const named_tensors& made) {
-  if (made.empty())
+tensor_map checked_state(const named_tensors& tensors) {
+  if (tensors.empty())
     throw std::runtime_error("a slice that is not the last one left no state for the next");
   tensor_map state;
-  for (const auto& [name, value] : made) {
+  for (const auto& [name, value] : tensors) {
     if (!value.defined())
       throw std::runtime_error(fmt::format("'{}' of its state is an undefined tensor", name));
     state.put(name, frozen(value));
@@ -120,12 +120,12 @@ public:
 
 private:
   [[nodiscard]] std::vector<std::int64_t> versions() const {
-    std::vector<std::int64_t> found;
+    std::vector<std::int64_t> sizes;
     for (const auto& call : calls_)
       for (const auto* tensors : {&call.in, &call.state})
         for (const auto& [name, value] : *tensors)
-          found.push_back(value.is_inference() ? 0 : value._version());
-    return found;
+          sizes.push_back(value.is_inference() ? 0 : value._version());
+    return sizes;
   }
 
   const std::vector<program_call>& calls_;
@@ -159,8 +159,8 @@ public:
         continue;
       }
       if (kept_)
-        if (const auto made = kept_->find(job)) {
-          results_[running_.size() - 1] = work_output{program_output{.out = made}};
+        if (const auto kept = kept_->find(job)) {
+          results_[running_.size() - 1] = work_output{program_output{.out = kept}};
           end(running_.back());
           continue;
         }
@@ -186,26 +186,26 @@ public:
 private:
   void go_on_from_store(running_call& running) const {
     const auto content = slice_store::content_of(*running.job);
-    const auto found = slices_->find(content);
-    if (!found)
+    const auto slice = slices_->find(content);
+    if (!slice)
       return;
     running.content = content;
-    running.call.slice = found->slices;
-    running.call.state = handles_of(&found->state, reader_.device());
+    running.call.slice = slice->slices;
+    running.call.state = handles_of(&slice->state, reader_.device());
   }
 
   /// Those that are furthest behind: the others have been stored by an earlier process, and wait for them.
   [[nodiscard]] std::vector<std::size_t> next_calls() const {
-    std::vector<std::size_t> found;
+    std::vector<std::size_t> chosen;
     for (std::size_t i = 0; i < running_.size(); ++i) {
       if (running_[i].is_over)
         continue;
-      if (!found.empty() && running_[i].call.slice < running_[found[0]].call.slice)
-        found.clear();
-      if (found.empty() || running_[i].call.slice == running_[found[0]].call.slice)
-        found.push_back(i);
+      if (!chosen.empty() && running_[i].call.slice < running_[chosen[0]].call.slice)
+        chosen.clear();
+      if (chosen.empty() || running_[i].call.slice == running_[chosen[0]].call.slice)
+        chosen.push_back(i);
     }
-    return found;
+    return chosen;
   }
   /// That of the slowest call.
   [[nodiscard]] double progress() const {
@@ -216,35 +216,35 @@ private:
   }
 
   /// The next slice of `which`; if it fails as a whole, of each alone.
-  void run_slice(const std::vector<std::size_t>& which) {
+  void run_slice(const std::vector<std::size_t>& chosen) {
     std::vector<program_call> calls; // handles
-    for (const auto i : which)
+    for (const auto i : chosen)
       calls.push_back(running_[i].call);
     std::vector<program_step> steps;
     std::string why;
     try {
       const written_inputs check(calls);
       steps = running_.front().job->body->run(calls);
-      if (steps.size() != which.size())
-        throw std::runtime_error(fmt::format("it answered {} calls of {}", steps.size(), which.size()));
+      if (steps.size() != chosen.size())
+        throw std::runtime_error(fmt::format("it answered {} calls of {}", steps.size(), chosen.size()));
       check.expect_none();
     } catch (...) {
       why = failure_text();
       steps.clear();
     }
-    if (steps.empty() && which.size() > 1) {
-      for (const auto i : which)
+    if (steps.empty() && chosen.size() > 1) {
+      for (const auto i : chosen)
         run_slice({i});
       return;
     }
-    for (std::size_t k = 0; k < which.size(); ++k)
+    for (std::size_t k = 0; k < chosen.size(); ++k)
       try {
         if (steps.empty())
           throw std::runtime_error(why);
-        settle(which[k], steps[k]);
+        settle(chosen[k], steps[k]);
       } catch (...) {
-        results_[which[k]] = fmt::format("program '{}': {}", running_[which[k]].job->body->name(), failure_text());
-        end(running_[which[k]]);
+        results_[chosen[k]] = fmt::format("program '{}': {}", running_[chosen[k]].job->body->name(), failure_text());
+        end(running_[chosen[k]]);
       }
   }
 

@@ -28,9 +28,9 @@ pixel_box drawn_part(std::uint64_t draw, std::int64_t height, std::int64_t width
   rng_stream stream({.seed = draw});
   const auto area = static_cast<double>(height * width);
   for (int i = 0; i < draws; ++i) {
-    const double wanted = area * stream.uniform(area_min, 1.0);
+    const double pixels = area * stream.uniform(area_min, 1.0);
     const double shape = std::exp(stream.uniform(std::log(narrow), std::log(wide)));
-    pixel_box box{.height = rounded(std::sqrt(wanted / shape)), .width = rounded(std::sqrt(wanted * shape))};
+    pixel_box box{.height = rounded(std::sqrt(pixels / shape)), .width = rounded(std::sqrt(pixels * shape))};
     if (box.height < 1 || box.height > height || box.width < 1 || box.width > width)
       continue;
     box.top = static_cast<std::int64_t>(stream.below(static_cast<std::uint64_t>(height - box.height + 1)));

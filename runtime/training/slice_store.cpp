@@ -42,9 +42,9 @@ slice_store::slice_store(std::filesystem::path folder, checkpoint_label label)
 
 void slice_store::load() {
   std::map<digest128, slice_state> loaded;
-  const auto read = [&](const checkpoint& found) -> std::string {
+  const auto read = [&](const checkpoint& kept) -> std::string {
     loaded.clear();
-    for (auto states : found.sections) {
+    for (auto states : kept.sections) {
       std::uint64_t count = 0;
       states(count);
       for (std::uint64_t i = 0; i < count; ++i) {
@@ -81,8 +81,8 @@ bool slice_store::holds_any() const {
 
 std::optional<slice_state> slice_store::find(const digest128& job) const {
   const std::lock_guard lock(guard_);
-  const auto found = states_.find(job);
-  return found == states_.end() ? std::nullopt : std::optional(found->second);
+  const auto entry = states_.find(job);
+  return entry == states_.end() ? std::nullopt : std::optional(entry->second);
 }
 
 void slice_store::put(const digest128& job, slice_state now) {

@@ -153,8 +153,8 @@ void step_rows::gather_into(at::Tensor& out, image_store& images) const {
     const auto& source = *runs_[i].source;
     const auto first = runs_[i].first, last = i + 1 < runs_.size() ? runs_[i + 1].first : rows_.size();
     auto target = out.narrow(0, static_cast<std::int64_t>(first), static_cast<std::int64_t>(last - first));
-    const auto part_of = [&]<class Value>(const std::vector<Value>& whole, bool wanted) {
-      return wanted ? std::span(whole).subspan(first, last - first) : std::span<const Value>{};
+    const auto part_of = [&]<class Value>(const std::vector<Value>& whole, bool is_read) {
+      return is_read ? std::span(whole).subspan(first, last - first) : std::span<const Value>{};
     };
     images.gather_into(target, source, part_of(rows_, true), part_of(augment_, !augment_.empty()),
                        part_of(noise_, source->deviations.defined()));

@@ -37,8 +37,7 @@ void send_at_once(int socket) {
 connection_loop::connection_loop(tls_identity_ref identity, const connection_limits& limits,
                                  connection_watcher& watcher)
     : identity_(std::move(identity)), limits_(limits), watcher_(watcher),
-      wake_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
-      thread_([this](const std::stop_token& stop) { run(stop); }) {
+      wake_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)), thread_([this](const std::stop_token& stop) { run(stop); }) {
   std::signal(SIGPIPE, SIG_IGN); // OpenSSL writes without MSG_NOSIGNAL: a peer that is gone is an error, and no more
 }
 
@@ -49,7 +48,7 @@ connection_loop::~connection_loop() {
 
 // -- from other threads -----------------------------------------------------------------------------------------------
 
-expected<node_place> connection_loop::found(const node_address& address) const {
+expected<node_place> connection_loop::place_of(const node_address& address) const {
   auto all = resolved(address);
   if (!all)
     return tl::unexpected(all.error());
@@ -62,7 +61,7 @@ expected<node_place> connection_loop::found(const node_address& address) const {
 }
 
 expected<std::uint16_t> connection_loop::listen(const node_address& address) {
-  const auto places = found(address);
+  const auto places = place_of(address);
   if (!places)
     return tl::unexpected(places.error());
   const auto* const place = &places->addresses.front();
@@ -86,51 +85,51 @@ expected<std::uint16_t> connection_loop::listen(const node_address& address) {
 }
 
 connection_id connection_loop::connect(node_place place) {
-  connection_id which = 0;
+  connection_id opened = 0;
   {
     const std::lock_guard hold(mutex_);
-    which = next_++;
-    orders_.emplace_back(to_connect{which, std::move(place)});
+    opened = next_++;
+    orders_.emplace_back(to_connect{opened, std::move(place)});
   }
   ::eventfd_write(wake_.get(), 1);
-  return which;
+  return opened;
 }
 
-void connection_loop::add(order wanted) {
+void connection_loop::add(order request) {
   bool first = false;
   {
     const std::lock_guard hold(mutex_);
     first = orders_.empty();
-    orders_.push_back(std::move(wanted));
+    orders_.push_back(std::move(request));
   }
   if (first)
     ::eventfd_write(wake_.get(), 1);
 }
 
-void connection_loop::consumed(connection_id which, std::size_t bytes) {
+void connection_loop::consumed(connection_id id, std::size_t bytes) {
   {
     const std::lock_guard hold(mutex_);
-    auto& sum = consumed_[which];
+    auto& sum = consumed_[id];
     sum += bytes;
     if (sum < credit_bytes_min)
       return;
     bytes = std::exchange(sum, 0);
   }
-  add(used{which, bytes});
+  add(used{id, bytes});
 }
 
-void connection_loop::send(connection_id which, archive message) {
+void connection_loop::send(connection_id id, archive message) {
   {
     const std::lock_guard hold(mutex_);
-    figures_[which].message_bytes_given += message.size();
+    figures_[id].message_bytes_given += message.size();
   }
   auto shared = std::make_shared<const archive>(std::move(message));
-  if (!sent_at_once(which, shared))
-    add(to_send{which, std::move(shared)});
+  if (!sent_at_once(id, shared))
+    add(to_send{id, std::move(shared)});
 }
 
 /// True if the connection has taken the message; what it has not sent of it the loop's thread sends.
-bool connection_loop::sent_at_once(connection_id which, std::shared_ptr<const archive>& message) {
+bool connection_loop::sent_at_once(connection_id id, std::shared_ptr<const archive>& message) {
   if (message->size() > at_once_bytes_max || std::this_thread::get_id() == thread_.get_id())
     return false;
   const std::unique_lock hold(held_mutex_, std::try_to_lock);
@@ -141,26 +140,26 @@ bool connection_loop::sent_at_once(connection_id which, std::shared_ptr<const ar
     if (!orders_.empty()) // these come first
       return false;
   }
-  const auto found = held_.find(which);
-  if (found == held_.end() || !found->second.stream->can_send_at_once())
+  const auto held = held_.find(id);
+  if (held == held_.end() || !held->second.stream->can_send_at_once())
     return false;
-  auto& stream = *found->second.stream;
+  auto& stream = *held->second.stream;
   stream.send(std::move(message));
   try {
     stream.send_now(connection::clock::now());
   } catch (const std::exception& e) {
-    found->second.broken = e.what(); // only the loop's thread tells of it
+    held->second.broken = e.what(); // only the loop's thread tells of it
   }
   note_figures();
-  if (stream.waiting_bytes() > 0 || found->second.broken)
+  if (stream.waiting_bytes() > 0 || held->second.broken)
     ::eventfd_write(wake_.get(), 1);
   return true;
 }
 
-connection_figures connection_loop::figures(connection_id which) {
+connection_figures connection_loop::figures(connection_id id) {
   const std::lock_guard hold(mutex_);
-  const auto found = figures_.find(which);
-  return found == figures_.end() ? connection_figures{} : found->second;
+  const auto entry = figures_.find(id);
+  return entry == figures_.end() ? connection_figures{} : entry->second;
 }
 
 // -- the thread -------------------------------------------------------------------------------------------------------
@@ -175,17 +174,17 @@ void connection_loop::run(const std::stop_token& stop) {
       const std::lock_guard hold(mutex_);
       orders.swap(orders_);
     }
-    for (auto& wanted : orders)
-      carry_out(wanted);
+    for (auto& request : orders)
+      carry_out(request);
     awaited.assign({{.fd = wake_.get(), .events = POLLIN, .revents = 0}});
     {
       const std::lock_guard hold(mutex_);
       awaited.push_back({.fd = listener_.get(), .events = POLLIN, .revents = 0});
     }
     ids.clear();
-    for (const auto& [which, held] : held_) {
+    for (const auto& [id, held] : held_) {
       awaited.push_back({.fd = held.stream->socket(), .events = held.stream->awaited_events(), .revents = 0});
-      ids.push_back(which);
+      ids.push_back(id);
     }
     const auto wait = wait_ms(connection::clock::now());
     hold_connections.unlock();
@@ -196,9 +195,9 @@ void connection_loop::run(const std::stop_token& stop) {
       ::eventfd_read(wake_.get(), &count);
     }
     for (std::size_t i = 0; i < ids.size(); ++i)
-      if (const auto found = held_.find(ids[i]); found != held_.end()) {
+      if (const auto held = held_.find(ids[i]); held != held_.end()) {
         if (awaited[i + 2].revents != 0)
-          serve(ids[i], found->second);
+          serve(ids[i], held->second);
         if (const auto still = held_.find(ids[i]); still != held_.end())
           look_after(ids[i], still->second);
       }
@@ -210,36 +209,36 @@ void connection_loop::run(const std::stop_token& stop) {
 
 int connection_loop::wait_ms(connection::clock::time_point now) const {
   auto next = now + std::chrono::seconds(1);
-  for (const auto& [which, held] : held_)
+  for (const auto& [id, held] : held_)
     next = std::min(next, held.stream->next_look());
   return static_cast<int>(
       std::max<std::int64_t>(0, std::chrono::duration_cast<std::chrono::milliseconds>(next - now).count() + 1));
 }
 
-void connection_loop::carry_out(order& wanted) {
-  if (auto* const connecting = std::get_if<to_connect>(&wanted))
+void connection_loop::carry_out(order& request) {
+  if (auto* const connecting = std::get_if<to_connect>(&request))
     return carry_out(*connecting);
-  const auto which = std::visit([](const auto& named) { return named.which; }, wanted);
-  const auto found = held_.find(which);
-  if (found == held_.end()) // it has ended meanwhile
+  const auto id = std::visit([](const auto& named) { return named.id; }, request);
+  const auto entry = held_.find(id);
+  if (entry == held_.end()) // it has ended meanwhile
     return;
-  auto& stream = *found->second.stream;
-  if (std::holds_alternative<trusted>(wanted))
+  auto& stream = *entry->second.stream;
+  if (std::holds_alternative<trusted>(request))
     stream.trust(connection::clock::now());
-  else if (auto* const message = std::get_if<to_send>(&wanted))
+  else if (auto* const message = std::get_if<to_send>(&request))
     stream.send(std::move(message->message));
-  else if (const auto* const done = std::get_if<used>(&wanted))
+  else if (const auto* const done = std::get_if<used>(&request))
     stream.consumed(done->bytes);
   else {
-    auto& end = std::get<ended>(wanted);
-    found->second.closing = std::move(end.why);
-    found->second.closes_at_once = end.at_once;
+    auto& end = std::get<ended>(request);
+    entry->second.closing = std::move(end.why);
+    entry->second.closes_at_once = end.at_once;
   }
 }
 
-void connection_loop::carry_out(to_connect& wanted) {
-  auto& addresses = wanted.place.addresses;
-  std::string peer = wanted.place.host, why = "has no address";
+void connection_loop::carry_out(to_connect& request) {
+  auto& addresses = request.place.addresses;
+  std::string peer = request.place.host, why = "has no address";
   while (!addresses.empty()) {
     const auto address = addresses.front();
     addresses.erase(addresses.begin());
@@ -248,23 +247,23 @@ void connection_loop::carry_out(to_connect& wanted) {
     send_at_once(socket.get());
     const bool done = ::connect(socket.get(), address.get(), address.size) == 0;
     if (done || errno == EINPROGRESS) {
-      held_[wanted.which] = {.stream = std::make_unique<connection>(std::move(socket), identity_, wanted.place.host,
-                                                                    !done, limits_, connection::clock::now()),
-                             .peer = peer,
-                             .others = std::move(wanted.place)};
+      held_[request.id] = {.stream = std::make_unique<connection>(std::move(socket), identity_, request.place.host,
+                                                                  !done, limits_, connection::clock::now()),
+                           .peer = peer,
+                           .others = std::move(request.place)};
       return;
     }
     why = "cannot be reached: " + system_text();
   }
-  watcher_.closed(wanted.which, peer, why);
+  watcher_.closed(request.id, peer, why);
 }
 
 void connection_loop::accept_all(int listener) {
   for (;;) {
     socket_address peer;
     peer.size = sizeof peer.storage;
-    owned_descriptor socket(::accept4(listener, reinterpret_cast<sockaddr*>(&peer.storage), &peer.size,
-                                      SOCK_NONBLOCK | SOCK_CLOEXEC));
+    owned_descriptor socket(
+        ::accept4(listener, reinterpret_cast<sockaddr*>(&peer.storage), &peer.size, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (socket.get() < 0)
       return;
     take_in(std::move(socket), peer);
@@ -272,17 +271,17 @@ void connection_loop::accept_all(int listener) {
 }
 
 void connection_loop::take_in(owned_descriptor socket, const socket_address& peer) {
-  connection_id which = 0;
+  connection_id id = 0;
   {
     const std::lock_guard hold(mutex_);
-    which = next_++;
+    id = next_++;
   }
   make_place_for_stranger();
   send_at_once(socket.get());
-  held_[which] = {.stream = std::make_unique<connection>(std::move(socket), identity_, "", false, limits_,
-                                                         connection::clock::now()),
-                  .peer = peer.text(),
-                  .accepted = true};
+  held_[id] = {.stream = std::make_unique<connection>(std::move(socket), identity_, "", false, limits_,
+                                                      connection::clock::now()),
+               .peer = peer.text(),
+               .accepted = true};
 }
 
 /// Whoever has a certificate needs a moment to show it, and finds a place however many others come and say nothing:
@@ -290,20 +289,19 @@ void connection_loop::take_in(owned_descriptor socket, const socket_address& pee
 void connection_loop::make_place_for_stranger() {
   std::map<std::string, std::vector<connection_id>> strangers; // by address, the first first
   std::size_t count = 0;
-  for (const auto& [which, held] : held_)
+  for (const auto& [id, held] : held_)
     if (held.accepted && !held.stream->is_trusted()) {
-      strangers[held.peer.substr(0, held.peer.rfind(':'))].push_back(which);
+      strangers[held.peer.substr(0, held.peer.rfind(':'))].push_back(id);
       ++count;
     }
   if (count < strangers_max)
     return;
-  const auto most = std::max_element(strangers.begin(), strangers.end(), [](const auto& a, const auto& b) {
-    return a.second.size() < b.second.size();
-  });
+  const auto most = std::max_element(strangers.begin(), strangers.end(),
+                                     [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
   end(most->second.front(), "has not said who it is, while too many others come");
 }
 
-void connection_loop::serve(connection_id which, held_connection& held) {
+void connection_loop::serve(connection_id id, held_connection& held) {
   std::string why;
   try {
     held.stream->go_on(connection::clock::now());
@@ -311,48 +309,48 @@ void connection_loop::serve(connection_id which, held_connection& held) {
     why = e.what();
   }
   if (held.stream->has_begun() && !std::exchange(held.told, true))
-    watcher_.opened(which, held.peer, held.accepted);
+    watcher_.opened(id, held.peer, held.accepted);
   for (auto& message : held.stream->take_messages())
-    watcher_.received(which, std::move(message));
+    watcher_.received(id, std::move(message));
   if (!why.empty())
-    end(which, why);
+    end(id, why);
 }
 
-void connection_loop::look_after(connection_id which, held_connection& held) {
+void connection_loop::look_after(connection_id id, held_connection& held) {
   try {
     held.stream->look_at_clock(connection::clock::now());
   } catch (const protocol_error& e) {
-    return end(which, e.what());
+    return end(id, e.what());
   }
   if (held.broken)
-    end(which, std::string(*held.broken));
+    end(id, std::string(*held.broken));
   else if (held.closing && (held.closes_at_once || held.stream->waiting_bytes() == 0))
-    end(which, std::string(*held.closing));
+    end(id, std::string(*held.closing));
 }
 
-void connection_loop::end(connection_id which, const std::string& why) {
-  const auto found = held_.find(which);
-  if (!found->second.stream->is_connected() && !found->second.others.addresses.empty() && !found->second.closing) {
-    to_connect next{which, std::move(found->second.others)};
-    held_.erase(found);
+void connection_loop::end(connection_id id, const std::string& why) {
+  const auto entry = held_.find(id);
+  if (!entry->second.stream->is_connected() && !entry->second.others.addresses.empty() && !entry->second.closing) {
+    to_connect next{id, std::move(entry->second.others)};
+    held_.erase(entry);
     return carry_out(next);
   }
   note_figures();
-  const auto peer = found->second.peer;
+  const auto peer = entry->second.peer;
   {
     const std::lock_guard hold(mutex_);
-    consumed_.erase(which);
-    if (found->second.accepted && !found->second.stream->is_trusted())
-      figures_.erase(which);
+    consumed_.erase(id);
+    if (entry->second.accepted && !entry->second.stream->is_trusted())
+      figures_.erase(id);
   }
-  held_.erase(found);
-  watcher_.closed(which, peer, why);
+  held_.erase(entry);
+  watcher_.closed(id, peer, why);
 }
 
 void connection_loop::note_figures() {
   const std::lock_guard hold(mutex_);
-  for (const auto& [which, held] : held_) {
-    auto& known = figures_[which];
+  for (const auto& [id, held] : held_) {
+    auto& known = figures_[id];
     known.bytes_sent = held.stream->bytes_sent();
     known.bytes_received = held.stream->bytes_received();
     known.message_bytes_sent = held.stream->message_bytes_sent();

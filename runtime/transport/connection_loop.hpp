@@ -16,10 +16,10 @@ class connection_watcher {
 public:
   virtual ~connection_watcher() = default;
   /// The peer speaks the protocol. @param peer its address @param accepted it has come by itself
-  virtual void opened(connection_id which, const std::string& peer, bool accepted) = 0;
-  virtual void received(connection_id which, archive::buffer message) = 0;
+  virtual void opened(connection_id id, const std::string& peer, bool accepted) = 0;
+  virtual void received(connection_id id, archive::buffer message) = 0;
   /// It is over, whoever ended it; `why` goes on after the peer's name. Comes once, opened or not.
-  virtual void closed(connection_id which, const std::string& peer, const std::string& why) = 0;
+  virtual void closed(connection_id id, const std::string& peer, const std::string& why) = 0;
 };
 
 struct connection_figures {
@@ -41,18 +41,18 @@ public:
   /// Takes connections from now on; answers with the port. Without an identity on the loopback only.
   [[nodiscard]] expected<std::uint16_t> listen(const node_address& address);
   /// Where a node is; without an identity on the loopback only.
-  [[nodiscard]] expected<node_place> found(const node_address& address) const;
+  [[nodiscard]] expected<node_place> place_of(const node_address& address) const;
   /// Ends in opened() or in closed(). An address that cannot be reached is followed by the next.
   connection_id connect(node_place place);
-  void trust(connection_id which) { add(trusted{which}); }
-  void send(connection_id which, archive message);
+  void trust(connection_id id) { add(trusted{id}); }
+  void send(connection_id id, archive message);
   /// A message that was received has done its work: its sender may send as many bytes more.
-  void consumed(connection_id which, std::size_t bytes);
+  void consumed(connection_id id, std::size_t bytes);
   /// After what was sent before has left, or cannot. @param why as for closed()
-  void close(connection_id which, std::string why) { add(ended{which, std::move(why), false}); }
+  void close(connection_id id, std::string why) { add(ended{id, std::move(why), false}); }
   /// Whatever waits to be sent: the peer may not read it.
-  void drop(connection_id which, std::string why) { add(ended{which, std::move(why), true}); }
-  [[nodiscard]] connection_figures figures(connection_id which);
+  void drop(connection_id id, std::string why) { add(ended{id, std::move(why), true}); }
+  [[nodiscard]] connection_figures figures(connection_id id);
 
   /// Connections that have come and are not trusted yet. For one more, the first of the address that has most leaves.
   static constexpr std::size_t strangers_max = 32;
@@ -62,22 +62,22 @@ public:
 
 private:
   struct to_connect {
-    connection_id which;
+    connection_id id;
     node_place place;
   };
   struct trusted {
-    connection_id which;
+    connection_id id;
   };
   struct to_send {
-    connection_id which;
+    connection_id id;
     std::shared_ptr<const archive> message;
   };
   struct used {
-    connection_id which;
+    connection_id id;
     std::size_t bytes;
   };
   struct ended {
-    connection_id which;
+    connection_id id;
     std::string why;
     bool at_once;
   };
@@ -85,8 +85,8 @@ private:
   struct held_connection {
     std::unique_ptr<connection> stream{};
     std::string peer{};
-    bool accepted = false, told = false; // that it is open
-    node_place others{};                 // where it is tried if it cannot be reached
+    bool accepted = false, told = false;  // that it is open
+    node_place others{};                  // where it is tried if it cannot be reached
     std::optional<std::string> closing{}; // once all is sent,
     bool closes_at_once = false;          // or before
     std::optional<std::string> broken{};  // why it cannot go on, found by another thread
@@ -94,15 +94,15 @@ private:
 
   void run(const std::stop_token& stop);
   void add(order wanted);
-  [[nodiscard]] bool sent_at_once(connection_id which, std::shared_ptr<const archive>& message);
+  [[nodiscard]] bool sent_at_once(connection_id id, std::shared_ptr<const archive>& message);
   void carry_out(order& wanted);
   void carry_out(to_connect& wanted);
   void accept_all(int listener);
   void take_in(owned_descriptor socket, const socket_address& peer);
   void make_place_for_stranger();
-  void serve(connection_id which, held_connection& held);
-  void look_after(connection_id which, held_connection& held);
-  void end(connection_id which, const std::string& why);
+  void serve(connection_id id, held_connection& held);
+  void look_after(connection_id id, held_connection& held);
+  void end(connection_id id, const std::string& why);
   [[nodiscard]] int wait_ms(connection::clock::time_point now) const;
   void note_figures();
 

@@ -39,28 +39,28 @@ void extend(X509& certificate, X509& issuer, int kind, const char* value) {
 /// Valid from a day ago, because clocks differ, for ten years. @param issuer null: it signs itself, as an authority
 certificate_handle signed_certificate(EVP_PKEY& key, const char* name, X509* issuer, EVP_PKEY& signer) {
   constexpr long day = 24L * 3600;
-  certificate_handle made(X509_new(), X509_free);
-  require(made != nullptr, "a certificate could not be made");
+  certificate_handle certificate(X509_new(), X509_free);
+  require(certificate != nullptr, "a certificate could not be made");
   std::uint64_t serial = 0;
   require(RAND_bytes(reinterpret_cast<unsigned char*>(&serial), sizeof serial) == 1, "no number could be drawn");
-  ASN1_INTEGER_set_uint64(X509_get_serialNumber(made.get()), serial >> 1U);
-  X509_set_version(made.get(), X509_VERSION_3);
-  X509_gmtime_adj(X509_getm_notBefore(made.get()), -day);
-  X509_gmtime_adj(X509_getm_notAfter(made.get()), 3650 * day);
-  X509_set_pubkey(made.get(), &key);
-  X509_NAME_add_entry_by_txt(X509_get_subject_name(made.get()), "CN", MBSTRING_ASC,
+  ASN1_INTEGER_set_uint64(X509_get_serialNumber(certificate.get()), serial >> 1U);
+  X509_set_version(certificate.get(), X509_VERSION_3);
+  X509_gmtime_adj(X509_getm_notBefore(certificate.get()), -day);
+  X509_gmtime_adj(X509_getm_notAfter(certificate.get()), 3650 * day);
+  X509_set_pubkey(certificate.get(), &key);
+  X509_NAME_add_entry_by_txt(X509_get_subject_name(certificate.get()), "CN", MBSTRING_ASC,
                              reinterpret_cast<const unsigned char*>(name), -1, -1, 0);
-  X509& signed_by = issuer ? *issuer : *made;
-  X509_set_issuer_name(made.get(), X509_get_subject_name(&signed_by));
-  extend(*made, signed_by, NID_basic_constraints, issuer ? "critical,CA:FALSE" : "critical,CA:TRUE");
-  extend(*made, signed_by, NID_key_usage, issuer ? "critical,digitalSignature" : "critical,keyCertSign,cRLSign");
+  X509& signed_by = issuer ? *issuer : *certificate;
+  X509_set_issuer_name(certificate.get(), X509_get_subject_name(&signed_by));
+  extend(*certificate, signed_by, NID_basic_constraints, issuer ? "critical,CA:FALSE" : "critical,CA:TRUE");
+  extend(*certificate, signed_by, NID_key_usage, issuer ? "critical,digitalSignature" : "critical,keyCertSign,cRLSign");
   if (issuer)
-    extend(*made, signed_by, NID_ext_key_usage, "serverAuth,clientAuth");
-  extend(*made, signed_by, NID_subject_key_identifier, "hash");
+    extend(*certificate, signed_by, NID_ext_key_usage, "serverAuth,clientAuth");
+  extend(*certificate, signed_by, NID_subject_key_identifier, "hash");
   if (issuer)
-    extend(*made, signed_by, NID_authority_key_identifier, "keyid");
-  require(X509_sign(made.get(), &signer, EVP_sha256()) > 0, "a certificate could not be signed");
-  return made;
+    extend(*certificate, signed_by, NID_authority_key_identifier, "keyid");
+  require(X509_sign(certificate.get(), &signer, EVP_sha256()) > 0, "a certificate could not be signed");
+  return certificate;
 }
 
 /// A new file that its owner alone may read.
@@ -74,9 +74,8 @@ void write_new(const std::filesystem::path& path, Write write) {
 }
 
 void write_pair(const std::filesystem::path& folder, const std::string& name, X509& certificate, EVP_PKEY& key) {
-  write_new(folder / (name + ".key"), [&](std::FILE* file) {
-    return PEM_write_PrivateKey(file, &key, nullptr, nullptr, 0, nullptr, nullptr);
-  });
+  write_new(folder / (name + ".key"),
+            [&](std::FILE* file) { return PEM_write_PrivateKey(file, &key, nullptr, nullptr, 0, nullptr, nullptr); });
   write_new(folder / (name + ".pem"), [&](std::FILE* file) { return PEM_write_X509(file, &certificate); });
 }
 

@@ -15,8 +15,9 @@ std::string trimmed(const std::string& text) {
 }
 
 tl::unexpected<diagnostics> malformed(const std::string& text) {
-  return failed("", "'" + text + "' is no address of a node; expected HOST:PORT with a port in [1, 65535], as in "
-                           "127.0.0.1:7100 or [::1]:7100");
+  return failed("", "'" + text +
+                        "' is no address of a node; expected HOST:PORT with a port in [1, 65535], as in "
+                        "127.0.0.1:7100 or [::1]:7100");
 }
 
 /// What is between commas, or on the lines of a file; `where` names the line.
@@ -54,37 +55,37 @@ expected<node_address> parsed_address(const std::string& text) {
   const auto colon = text.rfind(':');
   if (colon == std::string::npos || colon == 0 || colon + 1 == text.size())
     return malformed(text);
-  node_address made{.host = text.substr(0, colon)};
-  const bool has_brackets = made.host.size() > 2 && made.host.front() == '[' && made.host.back() == ']';
+  node_address address{.host = text.substr(0, colon)};
+  const bool has_brackets = address.host.size() > 2 && address.host.front() == '[' && address.host.back() == ']';
   if (has_brackets)
-    made.host = made.host.substr(1, made.host.size() - 2);
-  else if (made.host.find(':') != std::string::npos)
+    address.host = address.host.substr(1, address.host.size() - 2);
+  else if (address.host.find(':') != std::string::npos)
     return malformed(text);
   const auto* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data() + colon + 1, end, made.port);
-  if (error != std::errc{} || stop != end || made.host.find_first_of(" \t,/@[]") != std::string::npos)
+  const auto [stop, error] = std::from_chars(text.data() + colon + 1, end, address.port);
+  if (error != std::errc{} || stop != end || address.host.find_first_of(" \t,/@[]") != std::string::npos)
     return malformed(text);
-  return made;
+  return address;
 }
 
 expected<std::vector<node_address>> parsed_addresses(const std::string& text) {
   const auto words = words_of(text);
   if (!words)
     return tl::unexpected(words.error());
-  std::vector<node_address> found;
+  std::vector<node_address> addresses;
   diagnostics wrong;
   for (const auto& [where, word] : *words) {
     const auto address = parsed_address(word);
     if (!address || address->port == 0)
       wrong.push_back({where, (address ? malformed(word).value() : address.error()).front().text});
-    else if (std::find(found.begin(), found.end(), *address) != found.end())
+    else if (std::find(addresses.begin(), addresses.end(), *address) != addresses.end())
       wrong.push_back({where, "'" + word + "' stands there twice; a node takes part once"});
     else
-      found.push_back(*address);
+      addresses.push_back(*address);
   }
   if (!wrong.empty())
     return tl::unexpected(std::move(wrong));
-  return found;
+  return addresses;
 }
 
 bool socket_address::is_loopback() const {
@@ -105,21 +106,21 @@ std::string socket_address::text() const {
 }
 
 expected<std::vector<socket_address>> resolved(const node_address& address) {
-  addrinfo wanted{};
-  wanted.ai_socktype = SOCK_STREAM;
-  wanted.ai_flags = AI_NUMERICSERV;
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICSERV;
   addrinfo* list = nullptr;
-  const int error = ::getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &wanted, &list);
+  const int error = ::getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &list);
   if (error != 0)
     return failed(address.text(), std::string("there is no such host: ") + ::gai_strerror(error));
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owned(list, ::freeaddrinfo);
-  std::vector<socket_address> found;
+  std::vector<socket_address> addresses;
   for (const auto* entry = list; entry; entry = entry->ai_next) {
-    auto& added = found.emplace_back();
+    auto& added = addresses.emplace_back();
     std::memcpy(&added.storage, entry->ai_addr, entry->ai_addrlen);
     added.size = entry->ai_addrlen;
   }
-  return found;
+  return addresses;
 }
 
 } // namespace mneme

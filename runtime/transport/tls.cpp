@@ -20,9 +20,9 @@ std::string tls_error_text() {
 }
 
 expected<std::shared_ptr<const tls_identity>> tls_identity::load(const tls_files& files) {
-  auto made = std::make_shared<tls_identity>();
-  made->context_.reset(SSL_CTX_new(TLS_method()));
-  auto* const context = made->context_.get();
+  auto identity = std::make_shared<tls_identity>();
+  identity->context_.reset(SSL_CTX_new(TLS_method()));
+  auto* const context = identity->context_.get();
   if (!context)
     return failed("", "OpenSSL cannot begin: " + tls_error_text());
   diagnostics wrong;
@@ -31,8 +31,8 @@ expected<std::shared_ptr<const tls_identity>> tls_identity::load(const tls_files
       wrong.push_back({option, "is missing; expected " + std::string(expected_there) +
                                    ", as `mneme node --make-keys DIR` makes it"});
     else if (use(file.c_str()) != 1)
-      wrong.push_back({option, "'" + file.string() + "' cannot be used (" + tls_error_text() + "); expected " +
-                                   expected_there});
+      wrong.push_back(
+          {option, "'" + file.string() + "' cannot be used (" + tls_error_text() + "); expected " + expected_there});
   };
   read("--cert", files.certificate, "a certificate (PEM)",
        [&](const char* file) { return SSL_CTX_use_certificate_chain_file(context, file); });
@@ -48,18 +48,18 @@ expected<std::shared_ptr<const tls_identity>> tls_identity::load(const tls_files
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_num_tickets(context, 0);
   SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-  return made;
+  return identity;
 }
 
 ssl_session tls_identity::session(int socket, bool accepts) const {
-  ssl_session made(SSL_new(context_.get()));
-  if (!made || SSL_set_fd(made.get(), socket) != 1)
+  ssl_session session(SSL_new(context_.get()));
+  if (!session || SSL_set_fd(session.get(), socket) != 1)
     return nullptr;
   if (accepts)
-    SSL_set_accept_state(made.get());
+    SSL_set_accept_state(session.get());
   else
-    SSL_set_connect_state(made.get());
-  return made;
+    SSL_set_connect_state(session.get());
+  return session;
 }
 
 std::string wrong_with_name(const ssl_st* session, const std::string& host) {
@@ -69,9 +69,9 @@ std::string wrong_with_name(const ssl_st* session, const std::string& host) {
   const std::unique_ptr<GENERAL_NAMES, decltype(&GENERAL_NAMES_free)> names(
       static_cast<GENERAL_NAMES*>(X509_get_ext_d2i(certificate.get(), NID_subject_alt_name, nullptr, nullptr)),
       GENERAL_NAMES_free);
-  const bool is_named = X509_check_host(certificate.get(), host.data(), host.size(),
-                                        X509_CHECK_FLAG_NEVER_CHECK_SUBJECT, nullptr) == 1 ||
-                        X509_check_ip_asc(certificate.get(), host.c_str(), 0) == 1;
+  const bool is_named =
+      X509_check_host(certificate.get(), host.data(), host.size(), X509_CHECK_FLAG_NEVER_CHECK_SUBJECT, nullptr) == 1 ||
+      X509_check_ip_asc(certificate.get(), host.c_str(), 0) == 1;
   if (!names || is_named)
     return {};
   return "shows a certificate for other hosts than " + host;

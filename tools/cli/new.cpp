@@ -136,8 +136,12 @@ diagnostics unknown_names(const new_arguments& arguments) {
   if (arguments.names.size() != 2)
     return {{"", "expected mneme new METHOD DATASET, as in mneme new fedprox mnist"}};
   check("strategy", arguments.names[0], strategies());
-  if (std::error_code ignored;
-      !std::filesystem::exists(arguments.names[1], ignored) || !data_source_named(arguments.names[1]).name.empty())
+  if (std::error_code ignored; !std::filesystem::exists(arguments.names[1], ignored) &&
+                               arguments.names[1].find_first_of("./") != std::string::npos)
+    wrong.push_back({arguments.names[1],
+                     "is not there; expected a data set, as mneme list datasets names them, a folder "
+                     "of pictures, or a file of rows"});
+  else if (!std::filesystem::exists(arguments.names[1], ignored) || !data_source_named(arguments.names[1]).name.empty())
     check("data set", arguments.names[1], data_sources());
   std::error_code none;
   using kind = std::filesystem::file_type;

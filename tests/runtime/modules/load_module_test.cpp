@@ -13,7 +13,7 @@ using Catch::Matchers::ContainsSubstring;
 namespace {
 
 /// What loading the file says is wrong, a line each; "": nothing.
-std::string complaint_about(const std::filesystem::path& file, module_wanted wanted = {}) {
+std::string complaint_about(const std::filesystem::path& file, module_demands wanted = {}) {
   wanted.input = {1, 6, 6};
   wanted.classes = 5;
   wanted.layers.cell = false; // what is found out there is found out here, too
@@ -25,7 +25,7 @@ std::string complaint_about(const std::filesystem::path& file, module_wanted wan
   return text;
 }
 
-std::string complaint_about(const module_text& made, const module_wanted& wanted = {}) {
+std::string complaint_about(const module_text& made, const module_demands& wanted = {}) {
   const scratch_folder folder;
   write_module(folder.path() / "net.pt", made);
   return complaint_about(folder.path() / "net.pt", wanted);

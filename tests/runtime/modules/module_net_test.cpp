@@ -16,7 +16,7 @@ namespace {
 constexpr std::array<std::int64_t, 3> image{1, 6, 6};
 constexpr std::int64_t classes = 5;
 
-std::shared_ptr<const module_net> loaded(const module_text& text, module_wanted wanted = {}) {
+std::shared_ptr<const module_net> loaded(const module_text& text, module_demands wanted = {}) {
   const scratch_folder folder;
   write_module(folder.path() / "net.pt", text);
   wanted.input = image;

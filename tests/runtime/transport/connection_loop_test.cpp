@@ -17,6 +17,7 @@ class witness final : public connection_watcher {
       throw std::runtime_error("waited for something that has not happened");
     return take();
   }
+
 public:
   void opened(connection_id which, const std::string& /*peer*/, bool /*accepted*/) override {
     note([&] { opened_.push_back(which); });
@@ -214,7 +215,8 @@ TEST_CASE("without keys only the loopback is open, and keys that are no keys are
   connection_loop loop(nullptr, {}, sees);
   CHECK_THAT(loop.listen({.host = "0.0.0.0", .port = 0}).error().front().text,
              ContainsSubstring("not on the loopback"));
-  CHECK_THAT(loop.found({.host = "192.0.2.1", .port = 1}).error().front().text, ContainsSubstring("expected --cert"));
+  CHECK_THAT(loop.place_of({.host = "192.0.2.1", .port = 1}).error().front().text,
+             ContainsSubstring("expected --cert"));
   const auto found = tls_identity::load({.certificate = "/there/is/none", .key = "", .authority = "/dev/null"});
   REQUIRE_FALSE(found);
   REQUIRE(found.error().size() == 3);
