@@ -227,7 +227,7 @@ at::Tensor normalisation_layer::function(const function_pass& pass, const at::Te
     return pass.weights_at(offset, {1, 1, groups, channels / groups});
   };
   const auto x = in.reshape({pass.models, batch() ? 1 : pass.rows, -1, groups, channels / groups});
-  // Of channels by themselves, sums of columns: ATen's var_mean() goes through them one number at a time.
+  // Statistics of single channels are sums of columns: at::var_mean() goes through these one number at a time.
   at::Tensor mean, variance;
   if (batch() && (pass.training || pass.statistics)) {
     mean = x.mean({2}, true);

@@ -212,7 +212,8 @@ def official_run(adapter, folder, seed, method):
     Fed_utils.model_to_device = lambda net, *_: net
     shim.seed_all(seed)
     if method == "glfc":  # six classes of a task are fixed in it
-        adapter.code.random = types.SimpleNamespace(sample=lambda among, _: random.sample(among, int(SHARE * INCREMENT)))
+        held = int(SHARE * INCREMENT)
+        adapter.code.random = types.SimpleNamespace(sample=lambda among, _: random.sample(among, held))
     trace, federation = Trace(tests()), Federation(adapter, folder, method == "lga")
     clock = shim.Clock()
     for task in range(TASKS):
