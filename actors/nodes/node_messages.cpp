@@ -6,13 +6,22 @@
 #include <ATen/Version.h>
 #include <ATen/native/DispatchStub.h>
 #include <cstdlib>
+#include <dlfcn.h>
 #include <torch/headeronly/version.h>
 namespace mneme {
 namespace {
 
+/// The program that this process is; of the extension of the Python package that beside it, made with it.
+std::filesystem::path own_program() {
+  Dl_info library{};
+  const auto* const here = reinterpret_cast<const void*>(&own_program);
+  const std::filesystem::path file = ::dladdr(here, &library) != 0 && library.dli_fname ? library.dli_fname : "";
+  return file.extension() == ".so" ? file.parent_path() / "bin" / "mneme" : "/proc/self/exe";
+}
+
 std::string build_digest() {
   try {
-    return hex_text(digest_of_file("/proc/self/exe"));
+    return hex_text(digest_of_file(own_program()));
   } catch (const std::exception&) {
     return "unknown";
   }

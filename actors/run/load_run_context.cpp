@@ -197,8 +197,8 @@ expected<model_ref> build_model(const scenario& settings, const task_stream& tas
   kind.use_signed_features(needs.signed_features);
   kind.use_tokens(tasks.tokens);
   auto net = kind.build(tasks.train->shape(), outputs_of(settings, tasks));
-  if (!net)
-    return failed(settings.where("model.name"), net.error());
+  if (!net) // a net of texts names the text that is wrong
+    return failed(settings.where(net.error().starts_with("model.layers") ? "model.layers" : "model.name"), net.error());
   return *net;
 }
 

@@ -58,7 +58,7 @@ class EqualBits(Runs):
         self.compare("fedavg", "py-fedavg", rounds={"mode": "async", "buffer": 3, "concurrency": 6})
 
     def test_fedavg_where_the_head_alone_is_trained(self):
-        self.compare("fedavg", "py-fedavg", model={"trainable": "head"})
+        self.compare("fedavg", "py-fedavg", model={"trainable": "head", "weights": "as-drawn"})
 
     def test_momentum_of_the_server_as_the_design_has_it(self):
         first, second = (self.run_of(scenario("my-fedavgm"), threads=n) for n in (1, 2))

@@ -7,7 +7,8 @@ import sys
 
 from program import ROOT, SKIPPED, run_tests  # noqa: F401
 
-PACKAGE = os.environ.get("MNEME_PACKAGE", os.path.join(ROOT, "build", "python", "package"))
+BUILT = [os.path.join(ROOT, "build", preset, "package") for preset in ("release", "python")]
+PACKAGE = os.environ.get("MNEME_PACKAGE", next(filter(os.path.exists, BUILT), BUILT[-1]))
 
 
 def python_with_torch():

@@ -23,7 +23,7 @@ file(GLOB engine_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/python/engi
 nanobind_add_module(mneme_python NB_STATIC NOMINSIZE ${engine_files})
 mneme_check_awaits(${engine_files})
 mneme_links(mneme_python run study live strategies)
-target_link_libraries(mneme_python PRIVATE nlohmann_json::nlohmann_json ${CMAKE_DL_LIBS})
+target_link_libraries(mneme_python PRIVATE mneme_cli ${CMAKE_DL_LIBS})
 target_include_directories(mneme_python SYSTEM PRIVATE ${EXPECTED_INCLUDE})
 # Nothing but its entry is seen from outside, so that no other library of the process shares a name with it. LibTorch is
 # the one that `import torch` has loaded.

@@ -3,9 +3,10 @@
 #include "tools/python/engine/hosted_round.hpp"
 #include "tools/python/engine/hosted_server.hpp"
 #include "tools/python/engine/user_errors.hpp"
-#include <ATen/core/Tensor.h>
+#include <ATen/ATen.h>
 #include <algorithm>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/variant.h>
@@ -188,6 +189,36 @@ nb::list parameters_of(const setup_view& view) {
   return listed;
 }
 
+/// The weights by the names of files, as PyTorch lays them out.
+nb::dict unflattened(const setup_view& view, nb::handle weights) {
+  const auto flat = flat_tensor_of(weights, view.setup->net->size(), "weights");
+  nb::dict named;
+  for (const auto& parameter : view.setup->net->layout())
+    named[parameter.name.c_str()] = torch_object(as_in_files(flat, parameter));
+  return named;
+}
+
+/// The opposite; names that are left out are zeros.
+nb::object flattened(const setup_view& view, nb::handle named) {
+  const auto tensors = tensors_of(named, "tensors");
+  auto flat = at::zeros({view.setup->net->size()}, at::kFloat);
+  std::size_t known = 0;
+  for (const auto& parameter : view.setup->net->layout())
+    if (const auto* const values = tensors.find(parameter.name)) {
+      if (values->sizes() != at::IntArrayRef(parameter.shape))
+        throw std::invalid_argument(fmt::format("tensors['{}'] has the shape [{}]; expected [{}]", parameter.name,
+                                                fmt::join(values->sizes(), ", "), fmt::join(parameter.shape, ", ")));
+      put_as_in_files(flat, parameter, values->to(at::kFloat));
+      ++known;
+    }
+  if (known != tensors.size())
+    for (const auto& [name, values] : tensors)
+      if (std::none_of(view.setup->net->layout().begin(), view.setup->net->layout().end(),
+                       [&](const auto& parameter) { return parameter.name == name; }))
+        throw std::invalid_argument(fmt::format("tensors['{}']: the net has no parameter of this name", name));
+  return torch_object(flat);
+}
+
 } // namespace
 
 nb::object setup_object(const method_setup& setup) { return nb::cast(setup_view{&setup}); }
@@ -208,7 +239,10 @@ void bind_method_setup(nb::module_& module) {
             return v.setup->initial ? torch_object(v.setup->initial->at(flat_weights)) : nb::none();
           },
           "Initial weights [P] float32, read-only.")
-      .def_prop_ro("parameters", &parameters_of, "(name, shape, offset, size, head, buffer) of each within [P].")
+      .def_prop_ro("parameters", &parameters_of,
+                   "(name, shape in files, offset, size, head, buffer) of each within [P]; order within is the net's.")
+      .def("unflatten", &unflattened, nb::arg("weights"), "{name: tensor as in files} of weights [P].")
+      .def("flatten", &flattened, nb::arg("tensors"), "Weights [P] of {name: tensor as in files}; zeros of others.")
       .def_prop_ro("features", [](const setup_view& v) { return v.setup->net->feature_width(); })
       .def_prop_ro("learning_rate", [](const setup_view& v) { return v.setup->training.learning_rate; })
       .def_prop_ro("epochs", [](const setup_view& v) { return v.setup->training.epochs; })

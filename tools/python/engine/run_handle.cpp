@@ -2,8 +2,11 @@
 #include "actors/run/process.hpp"
 #include "runtime/modules/module_cell.hpp"
 #include "runtime/scenario/schema.hpp"
+#include "tools/cli/command_line.hpp"
 #include "tools/python/engine/user_errors.hpp"
+#include <cstdio>
 #include <fmt/format.h>
+#include <iostream>
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -14,6 +17,18 @@ namespace {
 using nb::literals::operator""_a;
 
 std::atomic<bool> is_running{false};
+
+/// The whole program, with the methods that this process has: what was printed is written out.
+int run_words(const std::vector<std::string>& words) {
+  const nb::gil_scoped_release released;
+  std::vector<const char*> pointers;
+  for (const auto& word : words)
+    pointers.push_back(word.c_str());
+  const int code = run_command_line(static_cast<int>(pointers.size()), pointers.data());
+  std::cout.flush();
+  std::fflush(nullptr);
+  return code;
+}
 
 /// `act` on a thread of its own, so that LibTorch's settings of the caller's stay. The GIL is given up meanwhile.
 template <class Act>
@@ -94,7 +109,16 @@ void run_handle::begin() {
                       .style = request_.style,
                       .trace = request_.trace,
                       .interrupts = &interrupts_,
+                      .tls = request_.tls,
                       .live = live_};
+  if (!request_.nodes.empty()) {
+    auto addresses = parsed_addresses(request_.nodes);
+    if (!addresses) {
+      findings_ = addresses.error();
+      return;
+    }
+    options.nodes = std::move(*addresses);
+  }
   if (request_.resumes) {
     auto ended = resume_simulation(request_.scenario, options);
     if (!ended)
@@ -152,7 +176,9 @@ void bind_runs(nb::module_& module) {
   nb::class_<run_handle>(module, "_RunHandle")
       .def("__init__",
            [](run_handle* self, std::filesystem::path scenario, bool resumes, overrides settings,
-              std::filesystem::path out, std::string name, std::int64_t threads, bool block, bool trace) {
+              std::filesystem::path out, std::string name, std::int64_t threads, bool block, bool trace,
+              std::string nodes, std::vector<std::filesystem::path> keys) {
+             keys.resize(3); // certificate, key, authority
              new (self) run_handle({.scenario = std::move(scenario),
                                     .resumes = resumes,
                                     .settings = std::move(settings),
@@ -160,7 +186,9 @@ void bind_runs(nb::module_& module) {
                                     .name = std::move(name),
                                     .threads = threads,
                                     .style = block ? progress_style::block : progress_style::quiet,
-                                    .trace = trace});
+                                    .trace = trace,
+                                    .nodes = std::move(nodes),
+                                    .tls = {.certificate = keys[0], .key = keys[1], .authority = keys[2]}});
            })
       .def("wait", &run_handle::wait)
       .def("interrupt", &run_handle::interrupt)
@@ -170,6 +198,7 @@ void bind_runs(nb::module_& module) {
       .def("warnings", [](const run_handle& run) { return listed(run.warnings()); })
       .def("summary", &run_handle::summary);
   module.def("_check", &checked, "file"_a, "over"_a, "with_data"_a);
+  module.def("_run_words", &run_words, "words"_a);
   module.def("_schema", [] { return scenario_schema_text(); });
   module.def("_set_program", [](const std::string& path) { set_cell_program(path); });
   module.def("_take_error", &take_first_error);

@@ -20,6 +20,8 @@ struct run_request {
   std::int64_t threads = 0;
   progress_style style = progress_style::quiet;
   bool trace = false;
+  std::string nodes{}; ///< "A:PORT,B:PORT" or "@FILE"; empty: this process computes.
+  tls_files tls{};
 };
 
 /// One at a time in a process. All members are called under the GIL, which waiting gives up.

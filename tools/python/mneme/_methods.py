@@ -204,9 +204,12 @@ class Method:
         return _engine.Upload(trained.weights, rows=trained.rows)
 
     def unflatten(self, weights):
-        """{name: view} of flat weights [P], as the net's layout has them."""
-        return {name: weights[offset:offset + size].view(shape) if len(shape) else weights[offset:offset + size]
-                for name, shape, offset, size, _, _ in self.setup.parameters}
+        """{name: tensor} of flat weights [P], by the names and in the shapes of PyTorch's state_dict."""
+        return self.setup.unflatten(weights)
+
+    def flatten(self, tensors):
+        """Flat weights [P] of {name: tensor}, as unflatten() gives them; zeros where a name is left out."""
+        return self.setup.flatten(tensors)
 
     # What the engine calls.
 

@@ -10,10 +10,7 @@ import torch.fx
 from mneme import _safetensors
 from mneme._data import FOLDER, write_whole
 from mneme._errors import MnemeWarning, ScenarioError
-
-
-class Untraceable(ValueError):
-    """A part of a module that no layer of mneme computes."""
+from mneme._tokens import Tracer, Untraceable, attention_of, embedding_of, is_own_attention, is_self_attention, is_token
 
 
 def square(value, what):
@@ -53,6 +50,12 @@ def norm_text(norm):
     return "batch-norm"
 
 
+def layer_norm_text(norm):
+    if len(norm.normalized_shape) != 1 or not norm.elementwise_affine or norm.bias is None:
+        raise Untraceable(f"{norm}: expected one axis, a weight and a bias")
+    return f"layer-norm {norm.eps:g}"
+
+
 def mean_text(pool):
     if pool.output_size not in (1, (1, 1)):
         raise Untraceable(f"{pool}: expected an output of 1 x 1")
@@ -71,14 +74,14 @@ def exact(text, **expected):
 
 MODULES = {
     torch.nn.Conv2d: conv_text, torch.nn.BatchNorm1d: norm_text, torch.nn.BatchNorm2d: norm_text,
-    torch.nn.GroupNorm: norm_text, torch.nn.AdaptiveAvgPool2d: mean_text,
+    torch.nn.GroupNorm: norm_text, torch.nn.LayerNorm: layer_norm_text, torch.nn.AdaptiveAvgPool2d: mean_text,
     torch.nn.Linear: lambda m: f"linear {m.out_features}" + ("" if m.bias is not None else " no-bias"),
     torch.nn.MaxPool2d: lambda m: pool_text(m.kernel_size, m.stride, m.padding, m.dilation, m.ceil_mode),
     torch.nn.ReLU: exact("relu"), torch.nn.Sigmoid: exact("sigmoid"), torch.nn.Tanh: exact("tanh"),
     torch.nn.SiLU: exact("silu"), torch.nn.GELU: exact("gelu", approximate="none"),
     torch.nn.LeakyReLU: lambda m: f"leaky-relu {m.negative_slope}",
-    torch.nn.Dropout: lambda m: f"dropout {m.p}", torch.nn.Flatten: exact("flatten", start_dim=1, end_dim=-1),
-    torch.nn.Identity: exact(""),
+    torch.nn.Dropout: lambda m: f"dropout {m.p}" if m.p else "", torch.nn.Identity: exact(""),
+    torch.nn.Flatten: exact("flatten", start_dim=1, end_dim=-1),
 }
 FUNCTIONS = {torch.relu: "relu", torch.nn.functional.relu: "relu", torch.sigmoid: "sigmoid", torch.tanh: "tanh",
              torch.nn.functional.silu: "silu", torch.nn.functional.gelu: "gelu"}
@@ -89,9 +92,12 @@ ADDITIONS = {operator.add, operator.iadd, torch.add}
 class Chain:
     """The layers of a traced net, from its input on."""
 
-    def __init__(self, traced):
-        self.modules = dict(traced.named_modules())
-        self.nodes = list(traced.graph.nodes)
+    def __init__(self, module):
+        self.traced = torch.fx.GraphModule(module, Tracer().trace(module))
+        self.modules = dict(module.named_modules())
+        self.nodes = list(self.traced.graph.nodes)
+        self.names = {}  # of parameters that mneme calls otherwise: {in the module: in mneme}
+        self.sums = {}   # blocks by their nodes
 
     def texts(self):
         output = next(node for node in self.nodes if node.op == "output").args[0]
@@ -114,7 +120,16 @@ class Chain:
             "add", "add_")
 
     def added(self, node):
-        """A residual block, and the node that both of its branches begin with."""
+        """A residual block, and the node that both of its branches begin with; or what embeds patches."""
+        if node not in self.sums:
+            embedded = embedding_of(self.traced, node, self.modules)
+            if embedded:
+                text, names, start = embedded
+                self.names.update(names)
+            self.sums[node] = ([text], start) if embedded else self.block(node)
+        return self.sums[node]
+
+    def block(self, node):
         if len(node.args) != 2 or not all(isinstance(arg, torch.fx.Node) for arg in node.args) or node.kwargs:
             raise Untraceable("a sum of something else than two branches")
         left, right = node.args
@@ -138,10 +153,26 @@ class Chain:
     def single(self, node):
         """The text of a layer, in a list, and the node that it reads."""
         reads = node.args[0] if node.args else None
+        if node.op == "call_module" and isinstance(self.modules[node.target], torch.nn.MultiheadAttention):
+            raise Untraceable(f"the weights of '{node.target}' are used, not its output alone")
         if not isinstance(reads, torch.fx.Node):
             raise Untraceable(f"'{node.name}' reads no other layer")
+        if self.is_attention(node):
+            inner = reads if node.op == "call_function" else node
+            text, names = attention_of(self.modules[inner.target], inner.target)
+            self.names.update(names)
+            return [text], inner.args[0]
         text = self.text_of(node)
         return ([text] if text else []), reads
+
+    def is_attention(self, node):
+        """True for a module of self-attention, or the first result of torch's."""
+        if node.op == "call_module":
+            return is_own_attention(self.modules[node.target])
+        inner = node.args[0]
+        return (node.target is operator.getitem and node.args[1] == 0 and inner.op == "call_module"
+                and isinstance(self.modules[inner.target], torch.nn.MultiheadAttention)
+                and is_self_attention(inner, self.modules[inner.target]))
 
     def text_of(self, node):
         if node.op == "call_module":
@@ -151,6 +182,9 @@ class Chain:
             text = MODULES[type(module)](module)
             named = any(True for _ in module.parameters())
             return f"{node.target}: {text}" if named else text
+        token = is_token(node)
+        if token in (0, -1):
+            return "first-token" if token == 0 else "last-token"
         if node.op == "call_method" and node.target in METHODS:
             return METHODS[node.target]
         if node.op == "call_method" and node.target in ("flatten", "view", "reshape"):
@@ -181,8 +215,9 @@ class Chain:
 class Net:
     """What [model] says for a net of torch. `layers` are its texts; None: it is a module file, which runs unfused."""
 
-    def __init__(self, layers, tensors=None, module=b"", folder=FOLDER):
+    def __init__(self, layers, tensors=None, module=b"", folder=FOLDER, names=None):
         self.layers, self.tensors, self.module, self.folder = layers, tensors, module, folder
+        self.names = names or {}  # of parameters that mneme calls otherwise: {in the module: in mneme}
 
     def _file(self, content, ending):
         os.makedirs(self.folder, exist_ok=True)
@@ -190,6 +225,12 @@ class Net:
         if not os.path.exists(path):
             write_whole(path, content)
         return path
+
+    def state_dict(self, run):
+        """The final net of a Run under the module's own names: module.load_state_dict(net.state_dict(run),
+        strict=False)."""
+        theirs = {ours: name for name, ours in self.names.items()}
+        return {theirs.get(name, name): tensor for name, tensor in run.model().items()}
 
     def model(self):
         """[model] of a scenario, as a dict: {"model": net.model(), ...}; writes the weights."""
@@ -209,7 +250,8 @@ def net(module, *, weights=True, strict=False, folder=FOLDER):
     `strict`, a ScenarioError does.
     """
     try:
-        texts = Chain(torch.fx.symbolic_trace(module)).texts()
+        chain = Chain(module)
+        texts = chain.texts()
         if not texts or ": linear " not in texts[-1]:
             raise Untraceable("the last layer is no Linear; expected the head, a row for each class")
     except (Untraceable, torch.fx.proxy.TraceError) as why:
@@ -220,9 +262,9 @@ def net(module, *, weights=True, strict=False, folder=FOLDER):
         return Net(None, module=scripted(module), folder=folder)
     name = texts[-1].split(":")[0]
     texts[-1] = f"{name}: linear classes"
-    tensors = {key: value.detach().float().contiguous() for key, value in module.state_dict().items()
-               if not key.endswith("num_batches_tracked")}
-    return Net(texts, tensors if weights else None, folder=folder)
+    tensors = {chain.names.get(key, key): value.detach().float().contiguous()
+               for key, value in module.state_dict().items() if not key.endswith("num_batches_tracked")}
+    return Net(texts, tensors if weights else None, folder=folder, names=chain.names)
 
 
 def scripted(module):

@@ -3,11 +3,34 @@ import os
 import sys
 
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "mneme")
+CODE = "--python-code"
 
 
 def main():
-    """Becomes the program; `mneme export` alone is Python's."""
-    if sys.argv[1:2] == ["export"]:
+    """Becomes the program. `mneme export` is Python's. With --python-code FILE, once or more often, the program runs in
+    this process and knows the methods of these files: every command does, `run`, `help`, `list` and `node` among
+    them."""
+    words = sys.argv[1:]
+    if words[:1] == ["export"]:
         from mneme.loggers import export
-        sys.exit(export(sys.argv[2:]))
-    os.execv(PROGRAM, ["mneme", *sys.argv[1:]])
+        sys.exit(export(words[1:]))
+    files, others = parted(words)
+    if not files:
+        os.execv(PROGRAM, ["mneme", *words])
+    from mneme._code import run_with
+    code = run_with(files, others)
+    sys.stdout.flush()
+    os._exit(code)  # as the program does: a thread that loads is not waited for
+
+
+def parted(words):
+    """(files of --python-code, the other words)"""
+    files, others = [], []
+    words = iter(words)
+    for word in words:
+        name, equals, value = word.partition("=")
+        if name == CODE:
+            files.append(value if equals else next(words, ""))
+        else:
+            others.append(word)
+    return files, others

@@ -184,14 +184,16 @@ def progress_for(quiet):
 
 
 def run(scenario, overrides={}, *, data=None, partition=None, methods=[], threads=0, out=None, on_evaluation=None,
-        trace=False, quiet=False):
+        trace=False, quiet=False, nodes=(), keys=()):
     """Runs a scenario in this process and returns its Run.
 
     scenario: a path, a dict of the same keys, or a dict with "extends"; overrides: a dict, which wins over it.
     data: a mneme.Data in place of [data]; partition: [rows] client of each training row, or a function of (labels,
     clients, seed) that returns it. methods: classes of Python that the scenario may name. threads: 0 is one per core.
     out: the folder of the run, which must not exist. on_evaluation: called with each record; what it throws ends the
-    run in order. Ctrl-C does the same; resume() goes on.
+    run in order. Ctrl-C does the same; resume() goes on. nodes: "HOST:PORT" of each process of `mneme node` that
+    computes clients, or "@FILE"; of methods in Python they were started with --python-code FILE. keys: files of
+    certificate, key and authority for them.
     Throws ScenarioError before anything is written, RunFailed after.
     """
     host(methods)
@@ -201,16 +203,22 @@ def run(scenario, overrides={}, *, data=None, partition=None, methods=[], thread
         merged.update(described(scenario, data, partition, merged))
     with opened(scenario, merged) as (file, settings, name):
         handle = _engine._RunHandle(file, False, settings, os.fspath(out) if out else "", name, threads,
-                                    not quiet and _progress.on_terminal(), trace)
+                                    not quiet and _progress.on_terminal(), trace, addresses(nodes), list(keys))
         return performed(handle, on_evaluation, progress_for(quiet))
 
 
-def resume(folder, *, methods=[], threads=0, on_evaluation=None, quiet=False):
+def addresses(nodes):
+    """Addresses as --nodes has them."""
+    return nodes if isinstance(nodes, str) else ",".join(nodes)
+
+
+def resume(folder, *, methods=[], threads=0, on_evaluation=None, quiet=False, nodes=(), keys=()):
     """Goes on with a run that was interrupted, killed or failed, and returns its Run: the digest is that of a run
     without an interruption. `methods` are the same classes, with the same source."""
     host(methods)
     folder = os.fspath(getattr(folder, "folder", folder))
-    handle = _engine._RunHandle(folder, True, [], "", "", threads, not quiet and _progress.on_terminal(), False)
+    handle = _engine._RunHandle(folder, True, [], "", "", threads, not quiet and _progress.on_terminal(), False,
+                                addresses(nodes), list(keys))
     return performed(handle, on_evaluation, progress_for(quiet), folder)
 
 

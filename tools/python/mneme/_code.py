@@ -1,0 +1,49 @@
+"""Methods from files of Python, for the program's own command line."""
+import hashlib
+import importlib.util
+import inspect
+import os
+import sys
+import traceback
+
+from mneme import _engine
+from mneme._errors import ScenarioError
+from mneme._methods import Method, host
+
+
+def methods_of(path):
+    """The classes of a file that are methods with a name, in its order. Throws ScenarioError where there is none, and
+    whatever the file throws."""
+    path = os.path.abspath(os.fspath(path))
+    if not os.path.isfile(path):
+        raise ScenarioError([(path, "no such file; expected one of Python with classes that derive from mneme.Method")])
+    name = os.path.splitext(os.path.basename(path))[0]
+    known = sys.modules.get(name)
+    if getattr(known, "__file__", None) != path:
+        if known is not None:  # another module has the name
+            name = f"{name}_{hashlib.sha256(path.encode()).hexdigest()[:8]}"
+        spec = importlib.util.spec_from_file_location(name, path)
+        known = importlib.util.module_from_spec(spec)
+        sys.modules[name] = known
+        sys.path.insert(0, os.path.dirname(path))  # for what lies beside it
+        spec.loader.exec_module(known)
+    found = [value for value in vars(known).values()
+             if inspect.isclass(value) and issubclass(value, Method) and value.name and value.__module__ == name]
+    if not found:
+        raise ScenarioError([(path, "no method; expected a class that derives from mneme.Method and has a name")])
+    return found
+
+
+def run_with(files, words):
+    """Runs the program in this process with the methods of these files; returns its exit code."""
+    try:
+        for file in files:
+            host(methods_of(file))
+    except (ScenarioError, TypeError, ValueError) as wrong:
+        print(f"error: {wrong}", file=sys.stderr)
+        return 2
+    except Exception:  # of the file's own code
+        traceback.print_exc()
+        print(f"error: --python-code {file}: cannot be imported", file=sys.stderr)
+        return 2
+    return _engine._run_words(["mneme", *words])
