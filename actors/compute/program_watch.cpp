@@ -4,13 +4,22 @@ namespace mneme {
 
 bool program_watch::go_on(const std::string& name, double progress) {
   constexpr double shown_min_s = 0.2;
-  const bool is_interrupted = run_->interrupts && run_->interrupts->load() > 0;
-  save(is_interrupted);
+  const bool ends = is_interrupted();
+  save(ends);
   if (recorder_ && (!shown_ || shown_->seconds() > shown_min_s)) {
     worker_->send(recorder_, program_progress{.name = name, .share = progress});
     shown_.emplace();
   }
-  return !is_interrupted;
+  return !ends;
+}
+
+bool program_watch::is_over() {
+  constexpr double waited_s = 2.0;
+  if (!is_interrupted())
+    return false;
+  if (!interrupted_)
+    interrupted_.emplace();
+  return interrupted_->seconds() > waited_s;
 }
 
 /// Files take at most a twentieth of the time. If one cannot be written the run goes on: a resumed one begins the

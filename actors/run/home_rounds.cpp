@@ -47,12 +47,13 @@ private:
   std::function<round_step()> next_;
 };
 
-/// Ends programs with the run.
+/// Ends jobs with the run.
 class home_watch final : public slice_watch {
 public:
   home_watch(const run_context& run, const std::stop_token& stop) : run_(run), stop_(stop) {}
-  [[nodiscard]] bool go_on(const std::string& /*name*/, double /*progress*/) override {
-    return !stop_.stop_requested() && !(run_.interrupts && run_.interrupts->load() > 0);
+  [[nodiscard]] bool go_on(const std::string& /*name*/, double /*progress*/) override { return !is_over(); }
+  [[nodiscard]] bool is_over() override {
+    return stop_.stop_requested() || (run_.interrupts && run_.interrupts->load() > 0);
   }
 
 private:

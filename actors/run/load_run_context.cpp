@@ -316,6 +316,18 @@ bool add_speeds(device_facts& facts, const scenario& settings, const model& net,
   return speeds.has_value();
 }
 
+/// What is wrong with data stands where the scenario says the key, or else the data set; files speak for themselves.
+diagnostics placed_in_scenario(diagnostics wrong, const scenario& settings) {
+  for (auto& [where, text] : wrong) {
+    const bool is_key = where.starts_with("data.");
+    if (!is_key && !where.starts_with("data set '"))
+      continue;
+    text = where + (is_key ? " " : ": ") + text;
+    where = settings.where(settings.key_places.contains(where) ? where : "data.name");
+  }
+  return wrong;
+}
+
 /// The rows of the run, or all that is wrong with the device, the number of clients and the rows.
 expected<raw_data> data_of_run(const scenario& settings, const run_context_request& request,
                                const tl::expected<std::string, std::string>& device) {
@@ -328,7 +340,8 @@ expected<raw_data> data_of_run(const scenario& settings, const run_context_reque
   }
   auto raw = request.data ? expected<raw_data>(*request.data)
                           : load_data(settings.data, static_cast<std::uint64_t>(settings.seed));
-  gather(problems, raw);
+  if (!raw)
+    append(problems, placed_in_scenario(raw.error(), settings));
   if (!problems.empty())
     return tl::unexpected{problems};
   problems = wrong_backbone(settings, *raw);

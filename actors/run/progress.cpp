@@ -69,7 +69,7 @@ void progress::started(const std::string& title, const std::string& directory, s
                                 {"scenario_digest", scenario_digest},
                                 {"directory", directory}}));
   if (style_ != progress_style::quiet)
-    block_.say(fmt::format("{}\nseed {}\nscenario digest {}", title, seed, scenario_digest));
+    block_.say(fmt::format("{}{}seed {}\nscenario digest {}", title, title.empty() ? "" : "\n", seed, scenario_digest));
 }
 
 void progress::resumed(const std::string& text, std::int64_t rounds, std::int64_t client_rounds) {

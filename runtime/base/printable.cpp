@@ -51,4 +51,14 @@ std::string printable(std::string_view text) {
   return shown;
 }
 
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const auto next = first_of(text);
+    if (next.bytes == 0)
+      return false;
+    text.remove_prefix(next.bytes);
+  }
+  return true;
+}
+
 } // namespace mneme

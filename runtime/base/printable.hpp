@@ -8,4 +8,7 @@ namespace mneme {
 /// and every byte that belongs to no character of UTF-8, because readers of logs stumble over it.
 [[nodiscard]] std::string printable(std::string_view text);
 
+/// True where every byte of `text` belongs to a character of UTF-8, as in all files of TOML and JSON.
+[[nodiscard]] bool is_utf8(std::string_view text);
+
 } // namespace mneme

@@ -227,9 +227,14 @@ at::Tensor normalisation_layer::function(const function_pass& pass, const at::Te
     return pass.weights_at(offset, {1, 1, groups, channels / groups});
   };
   const auto x = in.reshape({pass.models, batch() ? 1 : pass.rows, -1, groups, channels / groups});
+  // Statistics of single channels are sums of columns: at::var_mean() goes through these one number at a time.
   at::Tensor mean, variance;
-  if (!batch() || pass.training || pass.statistics)
+  if (batch() && (pass.training || pass.statistics)) {
+    mean = x.mean({2}, true);
+    variance = (x - mean).square().mean({2}, true);
+  } else if (!batch()) {
     std::tie(variance, mean) = at::var_mean(x, at::OptionalIntArrayRef({2, 4}), 0, true);
+  }
   if (batch() && pass.statistics)
     pass.statistics->push_back({.mean = mean.flatten(1),
                                 .variance = variance.flatten(1),

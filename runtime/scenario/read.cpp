@@ -8,6 +8,7 @@
 #include "runtime/scenario/suggestions.hpp"
 #include "runtime/scenario/values.hpp"
 #include <algorithm>
+#include <optional>
 #include <set>
 namespace mneme {
 namespace {
@@ -35,6 +36,8 @@ public:
 
   expected<reading> read(layer_stack layers) {
     stack_ = std::move(layers);
+    if (const auto sweep = sweep_among_layers())
+      return tl::unexpected(diagnostics{*sweep});
     whole_ = stack_.problems.empty();
     problems_ = std::move(stack_.problems);
     add_method();
@@ -49,6 +52,15 @@ public:
   }
 
 private:
+  /// A file with a [sweep] table is no scenario, whatever else is in it.
+  [[nodiscard]] std::optional<diagnostic> sweep_among_layers() const {
+    for (const auto& from : stack_.layers)
+      if (const auto* table = from.from_user && from.has_lines ? from.values.get_as<toml::table>("sweep") : nullptr)
+        return diagnostic{place_text(place_in(from, table->source())),
+                          "[sweep] makes this the grid of a sweep; expected a scenario, or mneme sweep " + from.source};
+    return std::nullopt;
+  }
+
   /// The string that `section`.`key` is set to by the layers before `end`, or `otherwise`.
   [[nodiscard]] std::string said(const std::string& section, const char* key, std::string otherwise,
                                  std::size_t end) const {

@@ -1,7 +1,10 @@
 #include "runtime/scenario/values.hpp"
+#include "runtime/base/printable.hpp"
 #include "runtime/options/unit_text.hpp"
 #include "runtime/scenario/named_paths.hpp"
 #include <algorithm>
+#include <cctype>
+#include <charconv>
 #include <sstream>
 namespace mneme {
 namespace {
@@ -37,21 +40,21 @@ public:
     if (const auto* value = from_.as_boolean())
       *to = value->get();
     else
-      refuse();
+      refuse(true, bare_truth());
   }
   void operator()(std::int64_t* to) {
     const auto* value = from_.as_integer();
     if (value && in_range(static_cast<double>(value->get()), into_.bounds))
       *to = value->get();
     else
-      refuse(!value);
+      refuse(!value, bare_number());
   }
   void operator()(double* to) {
     const auto value = as_number(from_);
     if (value && in_range(*value, into_.bounds))
       *to = *value;
     else
-      refuse(!value);
+      refuse(!value, bare_number());
   }
   void operator()(std::string* to) {
     const auto* value = from_.as_string();
@@ -60,6 +63,8 @@ public:
     const auto& choices = into_.choices;
     if (!choices.empty() && std::find(choices.begin(), choices.end(), value->get()) == choices.end())
       return refuse_word(value->get());
+    if (!is_utf8(value->get()))
+      return refuse_bytes(found_text(from_));
     if (into_.chosen)
       into_.chosen(value->get());
     else
@@ -75,7 +80,10 @@ public:
       *to = weights_as_drawn;
       return;
     }
-    *to = value->get().empty() ? std::filesystem::path{} : (layer_.folder / value->get()).lexically_normal();
+    auto path = value->get().empty() ? std::filesystem::path{} : (layer_.folder / value->get()).lexically_normal();
+    if (!is_utf8(path.native()))
+      return refuse_bytes(in_quotes(path.string()));
+    *to = std::move(path);
   }
   void operator()(virtual_duration* to) { read_with_unit(to, parse_duration, "s"); }
   void operator()(byte_size* to) { read_with_unit(to, parse_size, "B"); }
@@ -135,10 +143,42 @@ private:
     problems_.push_back({place_in(layer_, at.source()), std::move(text)});
   }
 
-  /// `wrong_type` adds what type was found: the value alone does not always tell.
-  void refuse(bool wrong_type = true) {
+  /// `wrong_type` adds what type was found: the value alone does not always tell. `meant`: what to write, if known.
+  void refuse(bool wrong_type = true, const std::string& meant = "") {
     auto text = name_ + " = " + found_text(from_) + ": expected " + with_article(expected_text(into_));
-    add(from_, wrong_type ? text + ", found " + type_text(from_) : text);
+    text += wrong_type ? ", found " + type_text(from_) : "";
+    add(from_, meant.empty() ? text : text + "; write " + meant);
+  }
+
+  /// The resolved scenario of a run is TOML, too, and could not be read again.
+  void refuse_bytes(const std::string& shown) {
+    add(from_, name_ + " = " + shown + ": expected UTF-8, in which scenarios are written; use other names");
+  }
+
+  /// "true" for the string "True" or "yes"; "": nothing of the kind.
+  [[nodiscard]] std::string bare_truth() const {
+    const auto* text = from_.as_string();
+    auto word = text ? text->get() : std::string();
+    std::transform(word.begin(), word.end(), word.begin(),
+                   [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
+    if (word == "true" || word == "yes" || word == "on")
+      return "true";
+    return word == "false" || word == "no" || word == "off" ? "false" : "";
+  }
+
+  /// The number that a string holds; "": none, or one that the key does not take.
+  [[nodiscard]] std::string bare_number() const {
+    const auto* text = from_.as_string();
+    if (!text)
+      return {};
+    const auto& written = text->get();
+    const auto fits = [&](auto number) {
+      const auto [end, error] = std::from_chars(written.data(), written.data() + written.size(), number);
+      return error == std::errc{} && end == written.data() + written.size() &&
+             in_range(static_cast<double>(number), into_.bounds);
+    };
+    const bool is_whole = std::holds_alternative<std::int64_t*>(into_.target);
+    return (is_whole ? fits(std::int64_t{}) : fits(0.0)) ? written : "";
   }
 
   void refuse_word(const std::string& word) {
@@ -177,7 +217,8 @@ private:
         out.push_back(std::move(*slot));
       else
         add((*array)[i], name_ + "[" + std::to_string(i) + "] = " + found_text((*array)[i]) + ": expected " +
-                             with_article(text) + element_bounds(text));
+                             with_article(text) + element_bounds(text) +
+                             (has_type<Element>((*array)[i]) ? "" : ", found " + type_text((*array)[i])));
     return problems_.empty() ? std::optional(std::move(out)) : std::nullopt;
   }
 
@@ -194,6 +235,13 @@ private:
       const auto value = as_number(from);
       return value && in_range(*value, into_.bounds) ? value : std::nullopt;
     }
+  }
+
+  template <class Element>
+  [[nodiscard]] static bool has_type(const toml::node& from) {
+    return std::is_same_v<Element, std::string>    ? from.is_string()
+           : std::is_same_v<Element, std::int64_t> ? from.is_integer()
+                                                   : from.is_number();
   }
 
   /// The bounds of an element as of a single number.

@@ -2,6 +2,7 @@
 #include "runtime/study/suggested_name.hpp"
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 namespace mneme {
@@ -157,8 +158,14 @@ std::optional<double> argument_of(const std::string& metric, std::string_view le
 }
 
 bool is_metric(const std::vector<stored_run>& runs, const std::string& metric) {
-  return argument_of(metric, time_lead) || argument_of(metric, task_lead) ||
-         std::any_of(runs.begin(), runs.end(), [&](const auto& run) { return run.figures.contains(metric); });
+  const auto has_task = [task = argument_of(metric, task_lead)](const stored_run& run) {
+    const auto tasks = run.figures.find("tasks");
+    return task && *task >= 1.0 && *task == std::floor(*task) && tasks != run.figures.end() &&
+           *task <= tasks->second.value_or(0.0);
+  };
+  return argument_of(metric, time_lead) || std::any_of(runs.begin(), runs.end(), [&](const auto& run) {
+           return run.figures.contains(metric) || has_task(run);
+         });
 }
 
 /// The value of a run, which it need not have.
@@ -173,7 +180,7 @@ expected<std::optional<double>> value_of(const stored_run& run, const std::strin
     return tl::unexpected(evaluations.error());
   if (target)
     return times_to({*target}, *evaluations).front().seconds;
-  const auto at = static_cast<std::size_t>(std::max(*task, 1.0)) - 1;
+  const auto at = static_cast<std::size_t>(*task) - 1;
   if (evaluations->empty() || at >= evaluations->back().accuracy_per_task.size())
     return std::nullopt;
   return evaluations->back().accuracy_per_task[at];

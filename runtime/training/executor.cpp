@@ -53,46 +53,46 @@ public:
       return run_programs(batch, images_, slices_.get(), watch, &kept_);
     const at::NoGradGuard no_gradients;
     const at::AutoDispatchBelowADInplaceOrView no_tracking; // nor who is a view of whom
-    return std::holds_alternative<train_job>(batch[0].request) ? train(batch) : pass(batch);
+    return std::holds_alternative<train_job>(batch[0].request) ? train(batch, watch) : pass(batch, watch);
   }
 
 private:
-  outcomes train(std::span<const job> batch) {
+  outcomes train(std::span<const job> batch, slice_watch* watch) {
     bool failed = false;
-    auto results = attempted(batch.size(), failed, [&] { return fused_training(batch, images_, buffers_).run(); });
+    auto results = attempted(batch.size(), failed, [&] { return fused_training(batch, images_, buffers_).run(watch); });
     if (!failed)
       return results;
     buffers_ = {}; // whatever state the failure has left them in
     if (batch.size() == 1)
       return results;
     for (std::size_t i = 0; i < batch.size(); ++i)
-      results[i] = std::move(train(batch.subspan(i, 1))[0]);
+      results[i] = std::move(train(batch.subspan(i, 1), watch)[0]);
     return results;
   }
 
   /// Passes read large blocks of rows each, so nothing is won by fusing them.
-  outcomes pass(std::span<const job> batch) {
+  outcomes pass(std::span<const job> batch, slice_watch* watch) {
     outcomes results;
     for (const auto& queued : batch) {
       bool failed = false;
-      auto single = attempted(1, failed, [&] { return outcomes{work_output{output_of(queued.request)}}; });
+      auto single = attempted(1, failed, [&] { return outcomes{work_output{output_of(queued.request, watch)}}; });
       results.push_back(std::move(single[0]));
     }
     return results;
   }
 
-  work_output output_of(const work& request) {
+  work_output output_of(const work& request, slice_watch* watch) {
     if (const auto why = wrong_rows(request); !why.empty())
       throw std::invalid_argument(why);
     if (const auto why = wrong_weights(request); !why.empty())
       throw std::invalid_argument(why);
     if (const auto* extract = std::get_if<extract_job>(&request))
-      return run_inference(*extract, images_, features_.get());
+      return run_inference(*extract, images_, features_.get(), watch);
     if (const auto* statistics = std::get_if<statistics_job>(&request))
-      return run_inference(*statistics, images_, features_.get());
+      return run_inference(*statistics, images_, features_.get(), watch);
     if (const auto* computing = std::get_if<compute_job>(&request))
       return run_compute(*computing, images_.device());
-    return run_inference(std::get<evaluate_job>(request), images_, features_.get());
+    return run_inference(std::get<evaluate_job>(request), images_, features_.get(), watch);
   }
 
   image_store images_;

@@ -13,7 +13,8 @@ public:
   /// One outcome per job, in the same order. The bits of an outcome do not depend on the company
   /// (design section 3, rule 3). A failure of the whole batch is found by running it again one by
   /// one, so that only the culprit's outcome is a text. @pre not empty; all keys are equal
-  /// @param watch is asked between the slices of programs; null: they run to their ends
+  /// @param watch is asked between steps, blocks and slices; what it ends has the outcome interrupted_text. Null: all
+  /// run to their ends
   [[nodiscard]] virtual outcomes run(std::span<const job> batch, slice_watch* watch = nullptr) = 0;
 };
 

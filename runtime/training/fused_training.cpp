@@ -91,9 +91,9 @@ void fused_training::place_orders() {
   }
 }
 
-outcomes fused_training::run() {
+outcomes fused_training::run(slice_watch* watch) {
   if (trains_one_by_one())
-    return run_one_by_one();
+    return run_one_by_one(watch);
   const auto steps_max = clients_[0].plan.steps();
   for (std::int64_t epoch = 0; epoch < options_.epochs; ++epoch) {
     for (auto& client : clients_)
@@ -103,6 +103,8 @@ outcomes fused_training::run() {
       take_weights();
     auto active = std::ssize(clients_);
     for (std::int64_t s = 0; s < steps_max; ++s) {
+      if (watch && watch->is_over())
+        return outcomes(clients_.size(), job_outcome{std::string(interrupted_text)});
       while (clients_[static_cast<std::size_t>(active - 1)].plan.steps() <= s)
         --active;
       step(epoch, s, active);

@@ -5,6 +5,7 @@
 #include "runtime/models/dense_chain.hpp"
 #include "runtime/training/frozen_views.hpp"
 #include "runtime/training/optimizers.hpp"
+#include "runtime/training/program_batch.hpp"
 #include "runtime/training/step_rows.hpp"
 #include <map>
 #include <span>
@@ -35,8 +36,9 @@ class fused_training {
 public:
   /// @pre not empty; every job is a train_job of one fuse key
   fused_training(std::span<const job> batch, image_store& images, training_buffers& buffers);
-  /// In the order of the batch. Throws what LibTorch, the net or the loss throws.
-  [[nodiscard]] outcomes run();
+  /// In the order of the batch. Throws what LibTorch, the net or the loss throws. Where `watch` ends the run between
+  /// two steps, what is not trained to its end has the outcome interrupted_text; null: nobody does.
+  [[nodiscard]] outcomes run(slice_watch* watch = nullptr);
 
 private:
   struct client : client_rows {
@@ -72,8 +74,8 @@ private:
   void backward(group_view& group, const step_shape& shape, const loss_output& result);
   std::span<const rng_key> name_streams(model_run run, std::int64_t epoch, std::int64_t s);
   [[nodiscard]] bool trains_one_by_one() const;
-  outcomes run_one_by_one();
-  void train_alone(dense_chain& net, std::size_t k);
+  outcomes run_one_by_one(slice_watch* watch);
+  [[nodiscard]] bool train_alone(dense_chain& net, std::size_t k, slice_watch* watch);
   void fetch_ahead(model_run run, std::int64_t s) const;
   void fill(model_run run, const step_shape& shape, std::int64_t epoch, std::int64_t s);
   void shape_marks(model_run run, std::int64_t rows);

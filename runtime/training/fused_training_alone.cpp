@@ -9,7 +9,7 @@ bool fused_training::trains_one_by_one() const {
          options_.replay_rows == 0 && !options_.first_loss && !told_;
 }
 
-outcomes fused_training::run_one_by_one() {
+outcomes fused_training::run_one_by_one(slice_watch* watch) {
   std::int64_t rows_max = 0; // of a step
   for (const auto& client : clients_)
     if (client.plan.steps() > 0)
@@ -24,20 +24,22 @@ outcomes fused_training::run_one_by_one() {
   fetch_ahead({.first = 0, .count = 1}, 0);
   if (options_.epochs > 0 && clients_[0].plan.steps() > 0)
     take_memory();
-  outcomes results(clients_.size());
+  outcomes results(clients_.size(), job_outcome{std::string(interrupted_text)});
   for (std::size_t k = 0; k < clients_.size(); ++k) {
-    train_alone(net, k);
+    if (!train_alone(net, k, watch))
+      break;
     // At once, while its weights are in the cache.
     results[clients_[k].place] = outcome_of(clients_[k], static_cast<std::int64_t>(k));
   }
   return results;
 }
 
-void fused_training::train_alone(dense_chain& net, std::size_t k) {
+/// False where the run has ended between two steps.
+bool fused_training::train_alone(dense_chain& net, std::size_t k, slice_watch* watch) {
   auto& client = clients_[k];
   const auto steps = client.plan.steps(), at = static_cast<std::int64_t>(k);
   if (steps == 0)
-    return;
+    return true;
   const float* from = start_of(client).const_data_ptr<float>();
   float* const weights = weights_.mutable_data_ptr<float>() + at * weights_.stride(0);
   if (!net.moves_all()) {
@@ -48,6 +50,8 @@ void fused_training::train_alone(dense_chain& net, std::size_t k) {
     if (epoch > 0)
       begin_epoch(client, epoch);
     for (std::int64_t s = 0; s < steps; ++s) {
+      if (watch && watch->is_over())
+        return false;
       const auto rows = client.plan.padded_rows_of(s);
       rows_.clear();
       rows_.add(client, {.own = rows}, epoch, s,
@@ -67,6 +71,7 @@ void fused_training::train_alone(dense_chain& net, std::size_t k) {
       from = weights;
     }
   }
+  return true;
 }
 
 } // namespace mneme

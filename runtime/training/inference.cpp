@@ -26,7 +26,8 @@ struct inference_pass {
   class_range classes{}; ///< Classes of the logits; none: features only.
   bool frozen = false;
   augmentation_kind augment = augmentation_kind::none;
-  rng_key stream{}; ///< Augmentation is keyed below it.
+  rng_key stream{};             ///< Augmentation is keyed below it.
+  slice_watch* watch = nullptr; ///< Ends it between two blocks; null: nobody does.
 };
 
 /// Where and with what a pass runs.
@@ -42,6 +43,8 @@ void run_blocks(const inference_pass& pass, row_span rows, image_store& images,
   kept.for_backward = false;
   const auto block_rows = block_rows_of(pass.net);
   for (std::int64_t first = 0; first < std::ssize(rows); first += block_rows) {
+    if (pass.watch && pass.watch->is_over())
+      throw std::runtime_error(interrupted_text);
     const auto count = std::min(block_rows, std::ssize(rows) - first);
     auto inputs = at::empty({count, channels, height, width}, at::TensorOptions(at::kFloat).device(device));
     std::vector<augmentation> augment;
@@ -209,7 +212,7 @@ std::int64_t block_rows_of(const model& net) {
   return static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(rows)));
 }
 
-extract_output run_inference(const extract_job& job, image_store& images, feature_store* store) {
+extract_output run_inference(const extract_job& job, image_store& images, feature_store* store, slice_watch* watch) {
   const auto rows = job.samples.size(), classes = job.logits ? job.net->classes() : 0;
   const auto options = at::TensorOptions(at::kFloat).device(images.device());
   extract_output out{.features = at::empty({rows, job.net->feature_width()}, options),
@@ -221,7 +224,8 @@ extract_output run_inference(const extract_job& job, image_store& images, featur
                             .classes = {0, classes},
                             .frozen = job.frozen,
                             .augment = job.augment,
-                            .stream = job.stream};
+                            .stream = job.stream,
+                            .watch = watch};
   for_each_block(pass, images, store, [&](const block& outputs) {
     out.features.narrow(0, outputs.first, outputs.rows).copy_(outputs.features);
     if (classes > 0)
@@ -233,7 +237,8 @@ extract_output run_inference(const extract_job& job, image_store& images, featur
   return out;
 }
 
-statistics_output run_inference(const statistics_job& job, image_store& images, feature_store* store) {
+statistics_output run_inference(const statistics_job& job, image_store& images, feature_store* store,
+                                slice_watch* watch) {
   const auto classes = job.classes.size();
   MNEME_CHECK(classes > 0 && job.parts > 0, job.net->identity(), classes, job.parts);
   MNEME_CHECK(!job.part_of || std::ssize(*job.part_of) == job.samples.size(), job.samples.size());
@@ -252,7 +257,9 @@ statistics_output run_inference(const statistics_job& job, image_store& images, 
       add_gram(out.gram, gathered.narrow(0, 0, waiting));
     waiting = 0;
   };
-  for_each_block({*job.net, job.weights, job.samples, {}, job.frozen}, images, store, [&](const block& outputs) {
+  const inference_pass pass{
+      .net = *job.net, .weights = job.weights, .samples = job.samples, .frozen = job.frozen, .watch = watch};
+  for_each_block(pass, images, store, [&](const block& outputs) {
     if (waiting + outputs.rows > gram_rows)
       add_waiting();
     auto h = gathered.narrow(0, waiting, outputs.rows);
@@ -291,13 +298,18 @@ void evaluate(evaluate_output& out, const evaluate_job& job, const block& output
 
 } // namespace
 
-evaluate_output run_inference(const evaluate_job& job, image_store& images, feature_store* store) {
+evaluate_output run_inference(const evaluate_job& job, image_store& images, feature_store* store, slice_watch* watch) {
   evaluate_output out{.rows = job.samples.size()};
   const auto& learnt = job.learnt;
   MNEME_CHECK(job.mask.size() > 0, job.mask.low, job.mask.high);
   const auto look = [&](const tensors_ref& weights, class_range shown, bool frozen, const auto& scores_of) {
-    for_each_block({*learnt.net, weights, job.samples, shown, frozen}, images, store,
-                   [&](const block& outputs) { evaluate(out, job, outputs, scores_of(outputs)); });
+    const inference_pass pass{.net = *learnt.net,
+                              .weights = weights,
+                              .samples = job.samples,
+                              .classes = shown,
+                              .frozen = frozen,
+                              .watch = watch};
+    for_each_block(pass, images, store, [&](const block& outputs) { evaluate(out, job, outputs, scores_of(outputs)); });
   };
   if (learnt.classifier) {
     scores_behind scores(learnt, job.mask, images.device());

@@ -6,12 +6,15 @@
 #include "runtime/training/slice_store.hpp"
 namespace mneme {
 
-/// What is told before each slice of a program.
+/// What is asked while jobs are computed.
 class slice_watch {
 public:
   virtual ~slice_watch() = default;
-  /// `progress` in [0, 1] is that of the slowest call. False: the run is to stop, and what is unfinished ends here.
+  /// Before each slice of a program. `progress` in [0, 1] is that of the slowest call. False: the run is to stop, and
+  /// what is unfinished ends here.
   [[nodiscard]] virtual bool go_on(const std::string& name, double progress) = 0;
+  /// Before each step of a training and each block of a pass, of which there are many. True: as go_on() is false.
+  [[nodiscard]] virtual bool is_over() { return false; }
 };
 
 /// Runs programs to their ends with autograd on, whatever the caller has switched off. One outcome per job, in order;

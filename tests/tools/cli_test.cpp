@@ -180,6 +180,13 @@ TEST_CASE("bad usage is one clear error with exit code 2", "[cli]") {
   refused("list --markdown",
           "--markdown prints one table; expected mneme list --markdown strategies, models or datasets");
   refused("help fedvag", "unknown topic 'fedvag'; did you mean 'fedavg'?");
+  refused("help rounds.cohrt", "unknown topic 'rounds.cohrt'; did you mean 'rounds.cohort'?");
+  refused("help qqqqqqqqqq", "unknown topic 'qqqqqqqqqq'; expected a command, a section, a strategy, a model or a key, "
+                             "as mneme help and mneme list show them");
+  refused("a.toml", "unknown command 'a.toml'; did you mean mneme run a.toml?");
+  refused("version", "unknown command 'version'; did you mean mneme --version?");
+  refused("sweep a.toml --over rounds.cohort=1,2 --set rounds.cohort=2",
+          "the key 'rounds.cohort' is set to 2 and varied as well; expected one of the two");
   CHECK(mneme_in(here.path(), "run a.toml --quiet --json").code == 2);
   CHECK(mneme_in(here.path(), "run a.toml --out").code == 2);
   CHECK_FALSE(std::filesystem::exists(here.path() / "runs"));
@@ -209,9 +216,37 @@ TEST_CASE("validate says ok, or all that is wrong with data and scenario", "[cli
   CHECK(mneme_in(here.path(), "validate good.toml").code == 0);
 }
 
+TEST_CASE("data that are not there are an error at the line that names them", "[cli]") {
+  const scratch_folder here;
+  const auto said = [&](const std::string& data) {
+    write_file(here.path() / "a.toml", "[strategy]\nname = \"fedavg\"\n[data]\n" + data);
+    return mneme_in(here.path(), "validate a.toml", "export MNEME_DATA=/nowhere").errors;
+  };
+  CHECK(contains(said("name = \"arrays\"\n"), "a.toml:4:8: error: data.file names no file; expected data.file = "));
+  CHECK(contains(said("name = \"csv\"\n"), "a.toml:4:8: error: data.file names no file; expected data.file = "));
+  CHECK(contains(said("name = \"cifar10\"\n"), "a.toml:4:8: error: data set 'cifar10': the files were not found"));
+}
+
+TEST_CASE("what is no UTF-8 never gets into the scenario of a run, which could not be read again", "[cli]") {
+  const scratch_folder here;
+  const auto folder = here.path() / "caf\xE9";
+  std::filesystem::create_directory(folder);
+  write_file(folder / "a.toml", tiny);
+  write_file(folder / "p.csv", "client,row\n0,0\n1,1\n");
+  const auto title = mneme_in(folder, "run a.toml --out x --set title=caf\xE9");
+  CHECK(title.code == 2);
+  CHECK(title.errors == "--set: error: title = \"caf?\": expected UTF-8, in which scenarios are written; use other "
+                        "names\n");
+  const auto path = mneme_in(folder, "run a.toml --out x --set partition.kind=file --set partition.file=p.csv");
+  CHECK(path.code == 2);
+  CHECK(contains(path.errors, "/caf?/p.csv\": expected UTF-8, in which scenarios are written; use other names\n"));
+  CHECK_FALSE(std::filesystem::exists(folder / "x"));
+}
+
 TEST_CASE("validate takes keys as run does", "[cli]") {
   const scratch_folder here;
   write_file(here.path() / "a.toml", tiny);
+  CHECK(mneme_in(here.path(), "validate a.toml --set ' rounds.cohort = 2 '").code == 0);
   CHECK(mneme_in(here.path(), "validate a.toml --set rounds.cohort=2").code == 0);
   const auto result = mneme_in(here.path(), "validate a.toml --set rounds.cohort=9");
   CHECK(result.code == 2);

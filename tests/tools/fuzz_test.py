@@ -107,6 +107,11 @@ class Fuzz(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertRegex(done.stdout, r"\d+ replayed, \d at work, 0 found")
 
+    def test_numbers_of_nodes_that_are_believed_end_no_run_by_a_signal(self):
+        done = self.search("believed", "--count", "4", "--seed", "7", "--seconds", "8")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertRegex(done.stdout, r"[1-4] runs, [1-9]\d* wrong answers, .* 0 found")
+
     def test_wrong_answers_of_nodes_change_nothing(self):
         done = self.search("answers", "--count", "12", "--seconds", "8")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)

@@ -46,6 +46,19 @@ class Resume(unittest.TestCase):
     def test_kill_9_at_random_moments_loses_nothing(self):
         Torture(self, self.scratch.name, "smoke/fedprox.toml", ["rounds.per_task=20"]).kill(4, 4)
 
+    def test_a_job_that_would_take_an_hour_is_not_waited_for(self):
+        for how in (signal.SIGINT, signal.SIGTERM):
+            out = os.path.join(self.scratch.name, how.name)
+            process = start("run", SCENARIO, *settings("training.epochs=1000000", "data.rows=20000"), "--out", out)
+            while process.poll() is None and not os.path.exists(os.path.join(out, "checkpoint", "run.json")):
+                time.sleep(0.02)
+            time.sleep(0.2)
+            process.send_signal(how)
+            _, errors = process.communicate(timeout=120)
+            self.assertEqual(process.returncode, 130, errors)
+            self.assertIn(f"resume with `mneme resume {out}`", errors)
+            self.assertIn(b'"interrupted"', content(out, "summary.json"))
+
     def test_signals_take_a_checkpoint_and_say_how_to_go_on(self):
         for how in (signal.SIGINT, signal.SIGTERM):
             shutil.rmtree(self.run_folder, ignore_errors=True)

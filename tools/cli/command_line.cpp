@@ -364,11 +364,18 @@ int help(const command_line& line, const std::vector<std::string>& topics) {
   return explain(topics.empty() ? "" : topics[0], commands);
 }
 
+int unknown_command(const std::string& word, const std::vector<std::string>& commands) {
+  if (word.ends_with(".toml"))
+    return bad_input("unknown command '" + word + "'; did you mean mneme run " + word + "?");
+  return word == "version" ? bad_input("unknown command 'version'; did you mean mneme --version?")
+                           : unknown_word("command", word, commands);
+}
+
 int parse_and_dispatch(int count, const char* const* words) {
   command_line line;
   const auto commands = line.command_names();
   if (count > 1 && words[1][0] != '-' && std::find(commands.begin(), commands.end(), words[1]) == commands.end())
-    return unknown_word("command", words[1], commands);
+    return unknown_command(words[1], commands);
   if (count > 1 && std::string_view(words[1]) == "help" && (count == 2 || words[2][0] != '-'))
     return help(line, {words + 2, words + count});
   try {

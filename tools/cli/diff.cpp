@@ -17,7 +17,7 @@ bool is_of_tensors(differing_part part) {
 
 /// How to see more of a difference than the folders tell.
 std::string advice(const run_difference& difference, const diff_arguments& arguments) {
-  if (!difference.where || !is_of_tensors(difference.where->part) || difference.where->element)
+  if (arguments.again || !difference.where || !is_of_tensors(difference.where->part) || difference.where->element)
     return {};
   const auto again = fmt::format("mneme verify RUN_DIR --trace --round {} --keep NEW_DIR", difference.where->round);
   return fmt::format("to see client, tensor and element: mneme diff {} {} --again, where both repeat on this machine; "

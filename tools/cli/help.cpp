@@ -104,7 +104,17 @@ int explain(const std::string& topic, const std::vector<std::string>& commands) 
     known.push_back(entry.name);
   for (const auto& entry : models())
     known.push_back(entry.name);
-  return unknown_word("topic", topic, known);
+  for (const auto& section : sections)
+    for (const auto& key : section.keys.all()) {
+      known.push_back(key.name);
+      if (!section.name.empty())
+        known.push_back(section.name + "." + key.name);
+    }
+  const auto meant = nearest(topic, known);
+  return bad_input("unknown topic '" + topic + "'; " +
+                   (meant.empty() ? "expected a command, a section, a strategy, a model or a key, as mneme help and "
+                                    "mneme list show them"
+                                  : "did you mean '" + meant + "'?"));
 }
 
 } // namespace mneme

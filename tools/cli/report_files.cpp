@@ -64,12 +64,24 @@ expected<void> write_figures(const std::vector<report_figure>& figures, const re
   return {};
 }
 
+/// Folders of single files are made where they are not there; what else has their name is in the way.
+diagnostics folders_in_the_way(const report_files& to) {
+  diagnostics wrong;
+  std::error_code none;
+  for (const auto& [option, folder] :
+       {std::pair("--svg", to.svg), {"--png", to.png}, {"--tensorboard", to.tensorboard}})
+    if (fs::exists(folder, none) && !fs::is_directory(folder, none))
+      wrong.push_back({"", fmt::format("{} '{}' is no folder; name one, which is made if it is not there", option,
+                                       folder.string())});
+  return wrong;
+}
+
 } // namespace
 
 expected<void> write_report(std::vector<stored_run> runs, const report_files& to) {
   std::vector<std::string> warnings;
   std::vector<reported_run> reported;
-  diagnostics wrong;
+  auto wrong = folders_in_the_way(to);
   for (auto& run : runs)
     if (auto complete = with_files(std::move(run), warnings))
       reported.push_back(std::move(*complete));

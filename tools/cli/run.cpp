@@ -120,6 +120,8 @@ int run_scenarios(const run_arguments& arguments) {
     const auto ended = run_simulation(run.scenario, options);
     if (ended && arguments.tensorboard)
       write_tensorboard(ended->folder);
+    if (ended)
+      warn_of_absent_round(*ended, arguments.values_round);
     const int code = ended ? exit_code_of(*ended) : print_errors(ended.error());
     worst = worst == exit_done ? code : worst;
     if (code == exit_interrupted || interrupts.load() > 0)

@@ -3,6 +3,16 @@
 #include "tools/cli/interrupts.hpp"
 #include <charconv>
 namespace mneme {
+namespace {
+
+/// As in a line of a scenario, where blanks around `=` mean nothing.
+std::string_view without_blanks(std::string_view text) {
+  const auto first = text.find_first_not_of(" \t");
+  return first == std::string_view::npos ? std::string_view()
+                                         : text.substr(first, text.find_last_not_of(" \t") - first + 1);
+}
+
+} // namespace
 
 expected<std::int64_t> threads_option(const std::string& text) {
   constexpr std::int64_t threads_max = 4096;
@@ -18,9 +28,10 @@ expected<overrides> parsed_settings(const std::vector<std::string>& settings) {
   overrides out;
   for (const auto& name : settings) {
     const auto equals = name.find('=');
-    if (equals == std::string::npos || equals == 0)
+    const auto key = without_blanks(std::string_view(name).substr(0, equals));
+    if (equals == std::string::npos || key.empty())
       return failed("", "--set '" + name + "': expected KEY=VALUE, as in --set rounds.cohort=5");
-    out.emplace_back(name.substr(0, equals), name.substr(equals + 1));
+    out.emplace_back(key, without_blanks(std::string_view(name).substr(equals + 1)));
   }
   return out;
 }
@@ -41,8 +52,8 @@ expected<void> node_options(const node_arguments& arguments, run_options& into) 
     return tl::unexpected(addresses.error());
   into.nodes = std::move(*addresses);
   if (arguments.nodes.starts_with('@'))
-    into.renamed_nodes = [list = arguments.nodes, &asked = watch_hangups(), heard = 0]() mutable
-        -> std::optional<expected<std::vector<node_address>>> {
+    into.renamed_nodes = [list = arguments.nodes, &asked = watch_hangups(),
+                          heard = 0]() mutable -> std::optional<expected<std::vector<node_address>>> {
       if (std::exchange(heard, asked.load()) == heard)
         return std::nullopt;
       return parsed_addresses(list);
@@ -54,6 +65,12 @@ progress_style style_option(bool quiet, bool json) {
   if (json)
     return progress_style::json;
   return quiet ? progress_style::quiet : default_style(stdout);
+}
+
+void warn_of_absent_round(const run_summary& ended, std::int64_t round) {
+  if (round > ended.rounds && ended.status == "done")
+    std::fprintf(stderr, "warning: --round %lld: the run has %lld rounds; nothing was written for it\n",
+                 static_cast<long long>(round), static_cast<long long>(ended.rounds));
 }
 
 int exit_code_of(const run_summary& ended) {

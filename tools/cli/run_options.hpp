@@ -13,6 +13,8 @@ namespace mneme {
 [[nodiscard]] expected<void> node_options(const node_arguments& arguments, run_options& into);
 [[nodiscard]] tls_files tls_option(const node_arguments& arguments);
 [[nodiscard]] progress_style style_option(bool quiet, bool json);
+/// Says on stderr where a run had no round of that number, whose values were asked for; 0: none were.
+void warn_of_absent_round(const run_summary& ended, std::int64_t round);
 /// Says on stderr why a run did not end well, and how to go on with it.
 int exit_code_of(const run_summary& ended);
 

@@ -443,6 +443,12 @@ sweep_request request_of(const sweep_arguments& arguments, diagnostics& wrong) {
     made.settings.insert(made.settings.end(), settings->begin(), settings->end());
   else
     append(wrong, settings.error());
+  for (const auto& axis : made.axes)
+    if (const auto set = std::find_if(made.settings.begin(), made.settings.end(),
+                                      [&](const auto& setting) { return setting.first == axis.key; });
+        set != made.settings.end())
+      wrong.push_back({"", fmt::format("the key '{}' is set to {} and varied as well; expected one of the two",
+                                       axis.key, set->second)});
   if (auto seeds = parsed_seeds("--seeds", arguments.seeds); !seeds)
     append(wrong, seeds.error());
   else if (!seeds->empty())

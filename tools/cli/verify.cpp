@@ -57,7 +57,10 @@ int compare_with(const std::string& promised, const fs::path& folder, const run_
   if (!quiet || !is_same)
     fmt::print("{}: {}\n  expected {}\n  computed {}\n", is_same ? "same" : "DIFFERENT", printable(folder.string()),
                promised, repeated.run_digest);
-  if (!is_same)
+  if (const auto stored = is_same ? expected<stored_run>{} : read_stored_run(folder);
+      !is_same && stored && stored->run_digest == repeated.run_digest)
+    fmt::print("the run repeats here as its folder has it: --digest is that of another run\n");
+  else if (!is_same)
     print_difference(folder, repeated.folder);
   return is_same ? exit_done : exit_failed;
 }
@@ -75,6 +78,8 @@ int verify_run(const verify_arguments& arguments) {
   const auto promised = promised_digest(arguments, folder);
   if (!promised)
     return print_errors(promised.error());
+  if (std::error_code none; !arguments.keep.empty() && fs::exists(fs::symlink_status(arguments.keep, none)))
+    return bad_input("--keep '" + arguments.keep + "' exists already; name a new folder");
   if (const auto settings = scenario_of_run(folder))
     if (auto ready = restart_for(settings->worker.arithmetic); !ready)
       return print_errors(ready.error());
@@ -88,6 +93,7 @@ int verify_run(const verify_arguments& arguments) {
                           .interrupts = &watch_interrupts()});
   if (!repeated)
     return print_errors(repeated.error());
+  warn_of_absent_round(*repeated, arguments.values_round);
   return compare_with(*promised, folder, *repeated, arguments.quiet);
 }
 

@@ -64,13 +64,15 @@ VERIFIED = {"numbers", "damaged"}
 
 
 class AnswerSearch(DisturbedRuns):
+    scenarios = SCENARIOS
+
     def __init__(self, program, folder):
         super().__init__(program, folder)
         self.counts = {"runs": 0, "wrong answers": 0, "nodes refused": 0, "went on": 0, "resumed": 0, "refused": 0,
                        "found": 0}
         self.nodes = [_Node(program, folder, number) for number in range(NODES)]
         self.reports = {}  # of each node in an undisturbed run, by scenario
-        for name in SCENARIOS:
+        for name in self.scenarios:
             self._undisturbed(name)
             plain = [WrongAnswer("none", -1, None) for _ in self.nodes]
             ended = self._run(name, os.path.join(folder, name + "-nodes"), plain, 0.0)

@@ -1,5 +1,6 @@
 """What a node may answer instead of what it has found: changes of its reports, each drawn from a seed."""
 import copy
+import struct
 
 from mutations import mutated
 from wave_reports import decoded, encoded
@@ -171,6 +172,39 @@ def other_losses(report, draw):
     if told:
         losses = draw.choice(told)
         losses[draw.choice(["rows", "sum"])] *= draw.choice([2.0, -1.0, float("nan")])
+
+
+INTEGERS = {0: "B", 1: "b", 2: "h", 3: "i", 4: "q"}  # dtypes and their letters in struct
+FAR_FLOATS = [float("nan"), float("inf"), -float("inf"), 3e38, -3e38, 1e-45, 0.0, -1.0]
+
+
+def forged_integers(report, draw):
+    """Classes, rows, counts and indices that nobody has: one number, or all of a tensor."""
+    found = [tensors[at] for tensors, at in _tensors(report)
+             if tensors[at].get("data") and tensors[at]["dtype"] in INTEGERS]
+    if found:
+        _forge(draw.choice(found), draw, lambda letter: draw.choice(FAR))
+
+
+def forged_floats(report, draw):
+    found = [tensors[at] for tensors, at in _tensors(report)
+             if tensors[at].get("data") and tensors[at]["dtype"] in (6, 7)]
+    if found:
+        _forge(draw.choice(found), draw, lambda letter: draw.choice(FAR_FLOATS))
+
+
+def _forge(tensor, draw, value_of):
+    letter = {**INTEGERS, 6: "f", 7: "d"}[tensor["dtype"]]
+    size = struct.calcsize(letter)
+    count = len(tensor["data"]) // size
+    values = list(struct.unpack(f"<{count}{letter}", tensor["data"]))
+    value = value_of(letter)
+    if letter not in "fd":
+        value = (value + (1 << 8 * size - 1)) % (1 << 8 * size) - (1 << 8 * size - 1) if letter != "B" else value % 256
+    chosen = range(count) if draw.randrange(4) == 0 else [draw.randrange(count)]
+    for at in chosen:
+        values[at] = value
+    tensor["data"] = struct.pack(f"<{count}{letter}", *values)
 
 
 FORM_CHANGES = [emptied, emptied, without_one, told_twice, other_end, other_shard, other_figures, other_id, other_job,

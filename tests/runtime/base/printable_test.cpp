@@ -6,17 +6,27 @@ TEST_CASE("text from outside cannot give orders to a terminal") {
   CHECK(printable("a\x1b[2Jb\x07\x7f\r") == "a?[2Jb???");
   CHECK(printable("two\nlines\tand a tab") == "two\nlines\tand a tab");
   CHECK(printable("caf\xC3\xA9 \xC2\xA7") == "caf\xC3\xA9 \xC2\xA7"); // letters and a section sign
-  CHECK(printable("\xC2\x9B" "31m") == "?31m");
+  CHECK(printable("\xC2\x9B"
+                  "31m") == "?31m");
   CHECK(printable("").empty());
-  CHECK(printable("\xE2\x80\xAE" "txt") == "?txt"); // turns the line round
+  CHECK(printable("\xE2\x80\xAE"
+                  "txt") == "?txt"); // turns the line round
+}
+
+TEST_CASE("UTF-8 is told from other bytes") {
+  CHECK(is_utf8(""));
+  CHECK(is_utf8("caf\xC3\xA9 \xF0\x9F\x98\x80 \x1b"));
+  CHECK_FALSE(is_utf8("caf\xE9"));
+  CHECK_FALSE(is_utf8("\xE2\x82"));
 }
 
 TEST_CASE("text from outside is UTF-8 as it is shown") {
   CHECK(printable("caf\xE9") == "caf?"); // Latin-1
-  CHECK(printable("\xFF\xFE" "a") == "??a");
+  CHECK(printable("\xFF\xFE"
+                  "a") == "??a");
   CHECK(printable("\xE2\x82\xAC \xF0\x9F\x98\x80") == "\xE2\x82\xAC \xF0\x9F\x98\x80"); // a euro and a face
-  CHECK(printable("\xE2\x82") == "??");         // cut short
-  CHECK(printable("\xC0\xAF") == "??");         // a stroke, longer than it has to be
-  CHECK(printable("\xED\xA0\x80") == "???");   // half of a pair of UTF-16
+  CHECK(printable("\xE2\x82") == "??");                                                 // cut short
+  CHECK(printable("\xC0\xAF") == "??");           // a stroke, longer than it has to be
+  CHECK(printable("\xED\xA0\x80") == "???");      // half of a pair of UTF-16
   CHECK(printable("\xF4\x90\x80\x80") == "????"); // beyond Unicode
 }

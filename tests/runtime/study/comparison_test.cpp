@@ -175,6 +175,11 @@ TEST_CASE("what stands in one cell must differ in the seed alone") {
   REQUIRE_FALSE(unknown);
   CHECK(any_says(unknown.error(), "", "no run has the scenario key 'strategy.nam'; did you mean 'strategy.name'?"));
   CHECK(any_says(unknown.error(), "", "no run has the metric 'final_acuracy'; did you mean 'final_accuracy'?"));
+  for (const std::string task : {"task_0", "task_1.5", "task_99"}) {
+    const auto no_task = compare_runs(six_runs(here.path()), {.metrics = {task}});
+    REQUIRE_FALSE(no_task);
+    CHECK(any_says(no_task.error(), "", "no run has the metric '" + task + "'"));
+  }
   CHECK(unknown.error().size() == 2);
   CHECK_FALSE(compare_runs({}, {}));
 }

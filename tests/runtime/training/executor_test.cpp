@@ -240,6 +240,46 @@ TEST_CASE("a throw in a fused batch is pinned on its culprit", "[executor]") {
   CHECK(std::get<std::string>(result[3]).find("frame") == std::string::npos); // no stack of LibTorch's
 }
 
+/// Ends a run before its step or block number `last` + 1.
+class ending_watch final : public slice_watch {
+public:
+  explicit ending_watch(int last) : left_(last) {}
+  [[nodiscard]] bool go_on(const std::string& /*name*/, double /*progress*/) override { return true; }
+  [[nodiscard]] bool is_over() override { return left_-- <= 0; }
+
+private:
+  int left_;
+};
+
+TEST_CASE("a run that ends between two steps waits for no training and no pass", "[executor]") {
+  const auto interrupted = [](const job_outcome& one) {
+    const auto* const why = std::get_if<std::string>(&one);
+    return why && *why == interrupted_text;
+  };
+  auto by_one = small_mlp({.epochs = 3, .batch_rows = 5}), fused = by_one;
+  fused.options.momentum = 0.9;
+  for (const auto& chosen : {by_one, fused}) {
+    const auto jobs = ragged_clients(chosen, 4);
+    const auto whole = run_in_groups(jobs, 4);
+    ending_watch early(7), late(100'000);
+    const auto ended = make_executor("cpu")->run(jobs, &early), unhindered = make_executor("cpu")->run(jobs, &late);
+    CHECK(interrupted(ended[3]));
+    for (std::size_t k = 0; k < jobs.size(); ++k) {
+      CHECK(same_bits(weights_of(unhindered[k]), weights_of(whole[k])));
+      CHECK((interrupted(ended[k]) || same_bits(weights_of(ended[k]), weights_of(whole[k]))));
+    }
+  }
+  const auto training = std::get<train_job>(ragged_clients(by_one, 4)[2].request);
+  REQUIRE(training.samples.size() > 0);
+  const std::vector<job> passes{
+      {.id = {}, .request = extract_job{.net = by_one.net, .weights = training.start, .samples = training.samples}},
+      {.id = {}, .request = extract_job{.net = by_one.net, .weights = training.start, .samples = training.samples}}};
+  ending_watch between(1);
+  const auto passed = make_executor("cpu")->run(passes, &between);
+  CHECK(std::holds_alternative<work_output>(passed[0]));
+  CHECK(interrupted(passed[1]));
+}
+
 TEST_CASE("weights of another size are refused in words, for training and for passes", "[executor]") {
   const auto chosen = small_mlp({.batch_rows = 5});
   auto jobs = ragged_clients(chosen, 3);
