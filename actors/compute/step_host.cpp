@@ -55,13 +55,13 @@ void step_host::run_all(plan jobs, std::function<void(outcomes)> then) {
 
 void step_host::take(batch_done& in) {
   for (std::size_t i = 0; i < in.ids.size(); ++i) {
-    const auto of = plans_.find(in.ids[i].assignment.value);
-    MNEME_CHECK(of != plans_.end(), in.ids[i].assignment.value);
-    of->second.known.at(in.ids[i].step) = std::move(in.done.at(i));
-    if (--of->second.missing > 0)
+    const auto waiting = plans_.find(in.ids[i].assignment.value);
+    MNEME_CHECK(waiting != plans_.end(), in.ids[i].assignment.value);
+    waiting->second.known.at(in.ids[i].step) = std::move(in.done.at(i));
+    if (--waiting->second.missing > 0)
       continue;
-    auto plan = std::move(of->second);
-    plans_.erase(of);
+    auto plan = std::move(waiting->second);
+    plans_.erase(waiting);
     plan.then(std::move(plan.known));
   }
 }

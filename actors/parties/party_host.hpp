@@ -25,10 +25,8 @@ public:
                     [self, who, queues = setup.queues, workers = setup.workers](std::vector<ready_batch> batches) {
                       put_and_wake(self, *queues, workers, queues->queue_of(who), std::move(batches));
                     },
-                .warn =
-                    [self, recorder = setup.recorder](std::string text) {
-                      self->send(recorder, run_warning{std::move(text)});
-                    }}),
+                .warn = [self, recorder = setup.recorder](
+                            std::string text) { self->send(recorder, run_warning{std::move(text)}); }}),
         half_(std::move(half)) {
     MNEME_CHECK(half_ != nullptr); // the method says that it has one
   }
@@ -53,11 +51,11 @@ public:
   caf::result<restored_state> restore(restore_state& in) {
     return tried("going on from a checkpoint", [&]() -> caf::result<restored_state> {
       try {
-        half_->persist(in.rest.section(section()));
+        half_->persist(in.sections.section(section()));
       } catch (const archive_error& e) {
         return steps_.error_in("going on from a checkpoint", std::string("it ") + e.what());
       }
-      return restored_state{.rest = std::move(in.rest)};
+      return restored_state{.sections = std::move(in.sections)};
     });
   }
   /// Runs `act`; what it throws is the answer, in words. @param step names it

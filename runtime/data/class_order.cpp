@@ -76,16 +76,16 @@ expected<std::vector<std::int64_t>> listed_order(const scenario& from, const std
                                                  std::int64_t classes) {
   const auto where = from.where("tasks.class_order");
   const auto rule = "; expected each class 0.." + std::to_string(classes - 1) + " of " + from.data.name + " once";
-  std::vector<bool> seen(static_cast<std::size_t>(classes));
+  std::vector<bool> is_listed(static_cast<std::size_t>(classes));
   for (const std::int64_t first : list) {
     if (first < 0 || first >= classes)
       return failed(where, "class order names class " + std::to_string(first) + rule);
-    if (seen[static_cast<std::size_t>(first)])
+    if (is_listed[static_cast<std::size_t>(first)])
       return failed(where, "class order names class " + std::to_string(first) + " twice" + rule);
-    seen[static_cast<std::size_t>(first)] = true;
+    is_listed[static_cast<std::size_t>(first)] = true;
   }
   if (std::ssize(list) != classes) {
-    const auto missing = std::find(seen.begin(), seen.end(), false) - seen.begin();
+    const auto missing = std::find(is_listed.begin(), is_listed.end(), false) - is_listed.begin();
     return failed(where, "class order lists " + std::to_string(list.size()) + " of " + std::to_string(classes) +
                              " classes, not class " + std::to_string(missing) + rule);
   }

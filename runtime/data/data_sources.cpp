@@ -40,18 +40,18 @@ std::vector<std::filesystem::path> data_roots(const data_section& data) {
 expected<std::vector<std::filesystem::path>> folders_of(const data_source& source, const data_section& data) {
   std::vector<std::filesystem::path> folders;
   if (source.files) {
-    const auto found = find_files(*source.files, data, data_roots(data));
-    if (!found)
-      return tl::unexpected(found.error());
-    folders.push_back(found->front().parent_path());
+    const auto files = find_files(*source.files, data, data_roots(data));
+    if (!files)
+      return tl::unexpected(files.error());
+    folders.push_back(files->front().parent_path());
   }
   for (const auto& part : data_sources()) {
     if (std::find(source.parts.begin(), source.parts.end(), part.name) == source.parts.end())
       continue;
-    const auto found = folders_of(part, data);
-    if (!found)
-      return found;
-    folders.insert(folders.end(), found->begin(), found->end());
+    const auto folders_there = folders_of(part, data);
+    if (!folders_there)
+      return folders_there;
+    folders.insert(folders.end(), folders_there->begin(), folders_there->end());
   }
   return folders;
 }

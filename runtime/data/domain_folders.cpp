@@ -15,7 +15,7 @@ struct split_pictures {
 
 /// All pictures of the folders, in their order. @param apart every fifth of a folder goes to `test`
 expected<split_pictures> listed(const std::vector<picture_folder>& folders, bool apart) {
-  split_pictures made;
+  split_pictures pictures;
   diagnostics wrong;
   for (const auto& [folder, label, domain] : folders) {
     const auto files = pictures_in(folder);
@@ -25,11 +25,11 @@ expected<split_pictures> listed(const std::vector<picture_folder>& folders, bool
       continue;
     }
     for (std::size_t i = 0; i < files->size(); ++i)
-      (apart && i % 5 == 4 ? made.test : made.train).push_back({(*files)[i], label, domain});
+      (apart && i % 5 == 4 ? pictures.test : pictures.train).push_back({(*files)[i], label, domain});
   }
   if (!wrong.empty())
     return tl::unexpected(std::move(wrong));
-  return made;
+  return pictures;
 }
 
 expected<raw_data> read(const split_pictures& pictures, const data_section& data, raw_data about) {
@@ -80,14 +80,14 @@ expected<raw_data> read_domain_lists(const std::vector<picture_list>& train, con
   auto others = read_picture_lists(test, folder);
   if (auto wrong = all_diagnostics(pictures, others); !wrong.empty())
     return tl::unexpected(std::move(wrong));
-  std::set<std::int32_t> seen;
+  std::set<std::int32_t> classes_there;
   for (const auto& picture : *pictures)
-    seen.insert(picture.label);
+    classes_there.insert(picture.label);
   for (const auto& picture : *others)
     about.classes = std::max<std::int64_t>(about.classes, picture.label + 1);
-  about.classes = std::max<std::int64_t>(about.classes, *seen.rbegin() + 1);
+  about.classes = std::max<std::int64_t>(about.classes, *classes_there.rbegin() + 1);
   for (std::int32_t label = 0; label < about.classes; ++label)
-    if (!seen.contains(label))
+    if (!classes_there.contains(label))
       return failed(train.front().file.string(), "and the other lists have no training picture of class " +
                                                      std::to_string(label) + "; labels count from 0");
   return read({.train = std::move(*pictures), .test = std::move(*others)}, data, std::move(about));

@@ -21,20 +21,20 @@ bool ends_with(const path& place, const path& folder) {
   return tail <= total && std::equal(folder.begin(), folder.end(), std::next(normal.begin(), total - tail));
 }
 
-std::vector<path> candidates(const file_set& wanted, const data_section& data, const std::vector<path>& roots) {
+std::vector<path> candidates(const file_set& set, const data_section& data, const std::vector<path>& roots) {
   std::vector<path> paths;
   for (const auto& root : roots) {
-    for (const auto& folder : wanted.folders)
+    for (const auto& folder : set.folders)
       paths.push_back(root / folder);
     const auto named = [&root](const std::string& folder) { return ends_with(root, folder); };
-    if (!data.root.empty() || std::any_of(wanted.folders.begin(), wanted.folders.end(), named))
+    if (!data.root.empty() || std::any_of(set.folders.begin(), set.folders.end(), named))
       paths.push_back(root);
   }
   return paths;
 }
 
 /// The file in `folder` under one of its names, or an empty path.
-path found(const path& folder, const std::vector<std::string>& names) {
+path with_names(const path& folder, const std::vector<std::string>& names) {
   for (const auto& name : names)
     for (const char* suffix : {"", ".gz", ".xz"})
       if (auto file = folder / (name + suffix); is_there(file))
@@ -42,9 +42,9 @@ path found(const path& folder, const std::vector<std::string>& names) {
   return {};
 }
 
-std::string missing_text(const file_set& wanted, const std::vector<path>& folders, const std::string& partly) {
+std::string missing_text(const file_set& set, const std::vector<path>& folders, const std::string& partly) {
   std::vector<std::string> files, places;
-  for (const auto& names : wanted.names)
+  for (const auto& names : set.names)
     files.push_back(fmt::format("{}", fmt::join(names, " or ")));
   for (const auto& folder : folders)
     places.push_back(folder.string());
@@ -52,20 +52,19 @@ std::string missing_text(const file_set& wanted, const std::vector<path>& folder
                                     : fmt::format("{}", fmt::join(places, ", "));
   return fmt::format("the files were not found. Searched: {}. Looked for: {} (each also with .gz or .xz).{} {} Files "
                      "elsewhere are found through data.root or $MNEME_DATA.",
-                     where, fmt::join(files, ", "), partly, wanted.remedy);
+                     where, fmt::join(files, ", "), partly, set.remedy);
 }
 
 } // namespace
 
-expected<std::vector<path>> find_files(const file_set& wanted, const data_section& data,
-                                       const std::vector<path>& roots) {
-  const auto folders = candidates(wanted, data, roots);
+expected<std::vector<path>> find_files(const file_set& set, const data_section& data, const std::vector<path>& roots) {
+  const auto folders = candidates(set, data, roots);
   std::string partly;
   for (const auto& folder : folders) {
     std::vector<path> files;
     std::vector<std::string> absent;
-    for (const auto& names : wanted.names)
-      if (auto file = found(folder, names); file.empty())
+    for (const auto& names : set.names)
+      if (auto file = with_names(folder, names); file.empty())
         absent.push_back(names.front());
       else
         files.push_back(std::move(file));
@@ -74,7 +73,7 @@ expected<std::vector<path>> find_files(const file_set& wanted, const data_sectio
     if (!files.empty())
       partly += fmt::format(" {} has only some of them; it lacks {}.", folder.string(), fmt::join(absent, ", "));
   }
-  return failed(fmt::format("data set '{}'", wanted.data_set), missing_text(wanted, folders, partly));
+  return failed(fmt::format("data set '{}'", set.data_set), missing_text(set, folders, partly));
 }
 
 } // namespace mneme

@@ -26,15 +26,15 @@ expected<std::uint32_t> next_number(byte_stream& stream) {
 /// Opens an idx file and reads its header: magic, then `Dimensions` sizes.
 template <std::size_t Dimensions>
 expected<std::array<std::uint32_t, Dimensions>> read_header(byte_stream& stream, std::uint32_t magic) {
-  const auto found = next_number(stream);
-  if (!found)
-    return tl::unexpected(found.error());
-  if (*found != magic)
+  const auto value = next_number(stream);
+  if (!value)
+    return tl::unexpected(value.error());
+  if (*value != magic)
     return failed(
         stream.place(0),
-        fmt::format("the file begins with {:#010x}, but an idx{} file of unsigned bytes begins with {:#010x}{}", *found,
+        fmt::format("the file begins with {:#010x}, but an idx{} file of unsigned bytes begins with {:#010x}{}", *value,
                     Dimensions, magic,
-                    *found == (magic ^ images_magic ^ labels_magic)
+                    *value == (magic ^ images_magic ^ labels_magic)
                         ? ": images and labels have been exchanged"
                         : ": it is another format, or damaged; fetch it again"));
   std::array<std::uint32_t, Dimensions> sizes{};
@@ -173,14 +173,13 @@ expected<raw_data> load_idx(const idx_set& set, const data_section& data,
   const auto files = find_files(set.files, data, roots);
   if (!files)
     return tl::unexpected(files.error());
-  auto loaded = with_splits(
-      {.name = set.files.data_set,
-       .classes = set.layout.classes,
-       .class_names = set.class_names,
-       .mean = {set.mean},
-       .deviation = {set.deviation}},
-      read_idx((*files)[0], (*files)[1], set.layout, train_limits(data)),
-      read_idx((*files)[2], (*files)[3], set.layout, test_limits(data)));
+  auto loaded = with_splits({.name = set.files.data_set,
+                             .classes = set.layout.classes,
+                             .class_names = set.class_names,
+                             .mean = {set.mean},
+                             .deviation = {set.deviation}},
+                            read_idx((*files)[0], (*files)[1], set.layout, train_limits(data)),
+                            read_idx((*files)[2], (*files)[3], set.layout, test_limits(data)));
   if (loaded && data.transposed)
     for (auto* table : {&loaded->train, &loaded->test})
       table->images = table->images.transpose(2, 3).contiguous();

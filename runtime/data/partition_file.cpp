@@ -44,8 +44,8 @@ public:
       return tl::unexpected(named.error());
     for (line_ = 2; !text.empty() && wrong_.size() < csv::diagnostics_max; ++line_)
       if (const auto line = csv::next_line(text); !line.empty())
-        if (const auto found = parsed(line, *named))
-          assign(*found);
+        if (const auto row = parsed(line, *named))
+          assign(*row);
     if (!wrong_.empty())
       return tl::unexpected(std::move(wrong_));
     return std::move(said_);
@@ -55,7 +55,7 @@ private:
   void wrong(std::string text) { wrong_.push_back({path_ + ":" + std::to_string(line_), std::move(text)}); }
 
   expected<header> read_header(std::string_view line) {
-    header found;
+    header columns;
     std::string names;
     while (!line.empty()) {
       const auto name = csv::next_field(line);
@@ -68,24 +68,24 @@ private:
         column = &entry::task;
       else if (!marks_.name.empty() && name == marks_.name)
         column = &entry::mark;
-      if (column && found.has(column))
+      if (column && columns.has(column))
         return failed(path_ + ":1", "the header names the column '" + std::string(name) + "' twice; expected it once");
-      found.columns.push_back(column);
+      columns.columns.push_back(column);
       names += (names.empty() ? "'" : ", '") + std::string(name) + "'";
     }
     for (const auto& [name, column] : {std::pair{"client", &entry::client}, {"row", &entry::row}})
-      if (!found.has(column))
+      if (!columns.has(column))
         return failed(path_ + ":1", std::string("the header names no column '") + name + "' but " +
                                         (names.empty() ? "nothing" : names) +
                                         "; expected a first line such as client,row or client,row,task");
-    if (!marks_.name.empty() && !found.has(&entry::mark))
+    if (!marks_.name.empty() && !columns.has(&entry::mark))
       return failed(path_ + ":1", "the header names no column '" + marks_.name + "' but " + names +
                                       "; expected one, since strategy keys ask for it");
-    return found;
+    return columns;
   }
 
   std::optional<entry> parsed(std::string_view line, const header& named) {
-    entry found;
+    entry row;
     for (std::size_t column = 0; column < named.columns.size(); ++column) {
       if (line.empty() && column > 0 && named.columns[column]) {
         wrong("the line has " + std::to_string(column) + " of " + std::to_string(named.columns.size()) +
@@ -95,7 +95,7 @@ private:
       const auto field = csv::next_field(line);
       if (!named.columns[column])
         continue;
-      auto& value = found.*named.columns[column];
+      auto& value = row.*named.columns[column];
       if (!csv::is_number(field, value)) {
         wrong("found '" + std::string(field) + "' where a " + name_of(named.columns[column]) +
               " is due; expected a whole number");
@@ -107,17 +107,17 @@ private:
             " fields; expected one for each column of the header");
       return std::nullopt;
     }
-    if (named.has(&entry::task) && (found.task < 1 || found.task > std::ssize(tasks_.tasks))) {
-      wrong("task " + std::to_string(found.task) + " does not exist; expected 1.." +
-            std::to_string(tasks_.tasks.size()) + " (tasks count from 1)");
+    if (named.has(&entry::task) && (row.task < 1 || row.task > std::ssize(tasks_.tasks))) {
+      wrong("task " + std::to_string(row.task) + " does not exist; expected 1.." + std::to_string(tasks_.tasks.size()) +
+            " (tasks count from 1)");
       return std::nullopt;
     }
-    if (!marks_.name.empty() && (found.mark < 0 || found.mark >= marks_.below)) {
-      wrong(marks_.name + " " + std::to_string(found.mark) + " does not exist; expected 0.." +
+    if (!marks_.name.empty() && (row.mark < 0 || row.mark >= marks_.below)) {
+      wrong(marks_.name + " " + std::to_string(row.mark) + " does not exist; expected 0.." +
             std::to_string(marks_.below - 1));
       return std::nullopt;
     }
-    return found;
+    return row;
   }
 
   std::string name_of(std::int64_t entry::*column) const {
@@ -127,39 +127,39 @@ private:
   }
 
   /// Gives the row to the client, in the task named or in every task that holds it.
-  void assign(const entry& found) {
-    if (found.client < 0 || found.client >= clients_)
-      return wrong("client " + std::to_string(found.client) + " does not exist; expected 0.." +
+  void assign(const entry& given) {
+    if (given.client < 0 || given.client >= clients_)
+      return wrong("client " + std::to_string(given.client) + " does not exist; expected 0.." +
                    std::to_string(clients_ - 1) + " (clients.count = " + std::to_string(clients_) + ")");
-    const auto row = numbered(found.row);
+    const auto row = numbered(given.row);
     if (row < 0)
-      return wrong("row " + std::to_string(found.row) + " does not exist among the " +
+      return wrong("row " + std::to_string(given.row) + " does not exist among the " +
                    std::to_string(tasks_.train->files_rows()) + " training rows of the run" +
                    "; expected a row of the original training file that data.train_rows and data.train_per_class keep");
     const auto& tasks = tasks_.tasks;
     const auto wrong_before = wrong_.size();
     bool held = false;
     for (std::size_t t = 0; t < tasks.size() && wrong_.size() == wrong_before; ++t)
-      if (found.task == 0 || found.task == static_cast<std::int64_t>(t) + 1)
-        held |= own(t, row, found);
-    if (!held && found.task > 0)
-      wrong("row " + std::to_string(found.row) + " is not a row of task " + std::to_string(found.task) +
+      if (given.task == 0 || given.task == static_cast<std::int64_t>(t) + 1)
+        held |= own(t, row, given);
+    if (!held && given.task > 0)
+      wrong("row " + std::to_string(given.row) + " is not a row of task " + std::to_string(given.task) +
             "; expected a row of its classes or domain, or no task column");
   }
 
   /// False if the task does not hold the row.
-  bool own(std::size_t task, std::int64_t row, const entry& found) {
+  bool own(std::size_t task, std::int64_t row, const entry& line) {
     const auto position = position_[task * per_task() + static_cast<std::size_t>(row)];
     if (position == no_client)
       return false;
     auto& owner = said_.owned[task][position];
     if (owner != no_client)
-      wrong("row " + std::to_string(found.row) + " is given to client " + std::to_string(found.client) +
+      wrong("row " + std::to_string(line.row) + " is given to client " + std::to_string(line.client) +
             " and, in an earlier line, to client " + std::to_string(owner) + " (task " + std::to_string(task + 1) +
             "); expected each row once per task");
-    owner = static_cast<std::uint32_t>(found.client);
+    owner = static_cast<std::uint32_t>(line.client);
     if (!marks_.name.empty())
-      said_.marks[task][position] = static_cast<std::int32_t>(found.mark);
+      said_.marks[task][position] = static_cast<std::int32_t>(line.mark);
     return true;
   }
 
@@ -168,8 +168,8 @@ private:
     const auto& kept = tasks_.train->file_rows;
     if (kept.empty())
       return file_row >= 0 && file_row < tasks_.train->files_rows() ? file_row : -1;
-    const auto found = std::lower_bound(kept.begin(), kept.end(), file_row);
-    return found != kept.end() && *found == file_row ? found - kept.begin() : -1;
+    const auto place = std::lower_bound(kept.begin(), kept.end(), file_row);
+    return place != kept.end() && *place == file_row ? place - kept.begin() : -1;
   }
 
   [[nodiscard]] std::size_t per_task() const { return static_cast<std::size_t>(tasks_.train->files_rows()); }

@@ -71,8 +71,8 @@ private:
 
 /// `wanted` of the numbers 0 .. n - 1, all different, ascending. Floyd's algorithm (Bentley and Floyd
 /// 1987) over a hash set of our own: time and memory follow `wanted`, whatever n is.
-std::vector<row_position> subset(std::size_t wanted, std::size_t n, rng_stream& stream) {
-  const std::size_t slots = std::bit_ceil(2 * wanted + 1);
+std::vector<row_position> subset(std::size_t size, std::size_t n, rng_stream& stream) {
+  const std::size_t slots = std::bit_ceil(2 * size + 1);
   std::vector<row_position> set(slots, no_client);
   const auto insert = [&](row_position value) {
     std::size_t slot = (value * std::size_t{0x9E3779B97F4A7C15}) >> 32 & (slots - 1);
@@ -82,7 +82,7 @@ std::vector<row_position> subset(std::size_t wanted, std::size_t n, rng_stream& 
     set[slot] = value;
     return true;
   };
-  for (std::size_t last = n - wanted; last < n; ++last)
+  for (std::size_t last = n - size; last < n; ++last)
     if (!insert(static_cast<row_position>(stream.below(last + 1))))
       insert(static_cast<row_position>(last));
   std::erase(set, no_client);
@@ -94,14 +94,14 @@ std::vector<row_position> subset(std::size_t wanted, std::size_t n, rng_stream& 
 class sampled final : public partition {
 public:
   sampled(const scenario& from, std::shared_ptr<const task_stream> tasks)
-      : tasks_(std::move(tasks)), wanted_(from.partition.rows_per_client) {
-    MNEME_CHECK(wanted_ > 0, wanted_);
+      : tasks_(std::move(tasks)), rows_per_client_(from.partition.rows_per_client) {
+    MNEME_CHECK(rows_per_client_ > 0, rows_per_client_);
     for (std::uint32_t t = 0; t < tasks_->tasks.size(); ++t)
       keys_.push_back(split_key(from, purpose::sampled_rows, {t}));
   }
 
   [[nodiscard]] std::int64_t size(client_id, task_id task) const override {
-    return tasks_->tasks.at(task.value).train.empty() ? 0 : wanted_;
+    return tasks_->tasks.at(task.value).train.empty() ? 0 : rows_per_client_;
   }
 
   [[nodiscard]] std::vector<std::int64_t> rows(client_id client, task_id task) const override {
@@ -120,7 +120,7 @@ public:
 
 private:
   std::shared_ptr<const task_stream> tasks_;
-  std::int64_t wanted_;
+  std::int64_t rows_per_client_;
   std::vector<rng_key> keys_; // by task
 };
 

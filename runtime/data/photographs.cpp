@@ -35,11 +35,11 @@ at::Tensor middle_by_cubics(const at::Tensor& planes, std::int64_t shorter_px, s
   const auto bytes = planes.contiguous();
   const auto height = bytes.size(1), width = bytes.size(2);
   const auto [lines, pixels] = shown_size{.resize = shorter_px}.resized(height, width);
-  auto made = new_tensor({3, side_px, side_px}, at::kByte);
+  auto picture = new_tensor({3, side_px, side_px}, at::kByte);
   resampler(resampling::bicubic, {.height = height, .width = width}, lines, pixels,
             middle_of(lines, pixels, side_px, side_px))
-      .apply(bytes.const_data_ptr<std::uint8_t>(), {3, height, width}, made.mutable_data_ptr<std::uint8_t>());
-  return made;
+      .apply(bytes.const_data_ptr<std::uint8_t>(), {3, height, width}, picture.mutable_data_ptr<std::uint8_t>());
+  return picture;
 }
 
 /// [3, side_px, side_px]
@@ -188,13 +188,13 @@ expected<std::vector<photograph>> photographs_in(const std::vector<path>& classe
 
 photograph_split split_by_place(const std::vector<photograph>& photographs,
                                 const std::function<bool(std::size_t place)>& is_test) {
-  photograph_split made;
+  photograph_split split;
   std::size_t place = 0;
   for (std::size_t i = 0; i < photographs.size(); ++i) {
     place = i > 0 && photographs[i].label == photographs[i - 1].label ? place + 1 : 0;
-    (is_test(place) ? made.test : made.train).push_back(photographs[i]);
+    (is_test(place) ? split.test : split.train).push_back(photographs[i]);
   }
-  return made;
+  return split;
 }
 
 std::vector<std::string> folder_names(const std::vector<std::filesystem::path>& folders) {

@@ -21,18 +21,18 @@ tl::expected<listed_picture, std::string> picture_of(std::string_view line) {
   const auto space = line.find_last_of(" \t");
   if (space == std::string_view::npos)
     return tl::unexpected(std::string("expected a path, a space and a label"));
-  listed_picture made;
+  listed_picture picture;
   const auto number = line.substr(space + 1);
-  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), made.label);
-  if (error != std::errc{} || end != number.data() + number.size() || made.label < 0 || made.label >= labels_max)
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), picture.label);
+  if (error != std::errc{} || end != number.data() + number.size() || picture.label < 0 || picture.label >= labels_max)
     return tl::unexpected(fmt::format("'{}' is no label; expected a whole number from 0", number));
   const std::filesystem::path path(line.substr(0, line.find_last_not_of(" \t", space) + 1));
   if (path.empty() || path.is_absolute() ||
       std::any_of(path.begin(), path.end(), [](const auto& part) { return part == ".."; }))
     return tl::unexpected(
         fmt::format("'{}' lies elsewhere; expected a path below the data set's folder", path.string()));
-  made.name = path.string();
-  return made;
+  picture.name = path.string();
+  return picture;
 }
 
 void read_list(const picture_list& list, const std::filesystem::path& folder, std::vector<photograph>& into,
@@ -42,24 +42,24 @@ void read_list(const picture_list& list, const std::filesystem::path& folder, st
     wrong.push_back(text.error().front());
     return;
   }
-  std::map<std::string, std::int32_t> found; // by path
-  std::string_view rest = *text;
-  for (std::size_t number = 1; !rest.empty(); ++number) {
-    auto line = rest.substr(0, rest.find('\n'));
-    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+  std::map<std::string, std::int32_t> labels; // by path
+  std::string_view left = *text;
+  for (std::size_t number = 1; !left.empty(); ++number) {
+    auto line = left.substr(0, left.find('\n'));
+    left.remove_prefix(std::min(line.size() + 1, left.size()));
     line = line.substr(0, line.find_last_not_of(" \t\r") + 1);
     if (line.empty())
       continue;
     const auto picture = picture_of(line);
     std::string text_of_line = picture ? "" : picture.error();
-    if (picture && !found.try_emplace(picture->name, picture->label).second)
+    if (picture && !labels.try_emplace(picture->name, picture->label).second)
       text_of_line = fmt::format("'{}' is there twice", picture->name);
     if (!text_of_line.empty() && wrong.size() < list_diagnostics_max)
       wrong.push_back({fmt::format("{}:{}", list.file.string(), number), text_of_line});
   }
-  if (found.empty() && wrong.empty())
+  if (labels.empty() && wrong.empty())
     wrong.push_back({list.file.string(), "names no pictures; expected lines of a path and a label"});
-  for (const auto& [name, label] : found)
+  for (const auto& [name, label] : labels)
     into.push_back({folder / name, label, list.domain});
 }
 

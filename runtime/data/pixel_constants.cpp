@@ -10,7 +10,7 @@ pixel_constants measured_constants(const at::Tensor& images) {
   const auto rows = images.size(0), channels = images.size(1), plane = images.size(2) * images.size(3);
   const auto input = images.contiguous();
   const auto pixels = static_cast<double>(rows * plane);
-  pixel_constants made;
+  pixel_constants constants;
   for (std::int64_t channel = 0; channel < channels; ++channel) {
     std::array<std::int64_t, 256> counts{};
     for (std::int64_t row = 0; row < rows; ++row) {
@@ -25,10 +25,10 @@ pixel_constants measured_constants(const at::Tensor& images) {
       squares += times * number * number;
     }
     const double mean = sum / pixels, variance = squares / pixels - mean * mean;
-    made.mean.push_back(mean / 255.0);
-    made.deviation.push_back(variance > 0.0 ? std::sqrt(variance) / 255.0 : 1.0);
+    constants.mean.push_back(mean / 255.0);
+    constants.deviation.push_back(variance > 0.0 ? std::sqrt(variance) / 255.0 : 1.0);
   }
-  return made;
+  return constants;
 }
 
 namespace {

@@ -75,20 +75,20 @@ void resampler::apply(const std::uint8_t* image, const std::array<std::int64_t, 
   const auto [channels, height, width] = shape;
   MNEME_CHECK(box_.top >= 0 && box_.left >= 0 && box_.top + box_.height <= height && box_.left + box_.width <= width,
               box_.top, box_.left, box_.height, box_.width);
-  const auto made = std::ssize(columns_.pixels);
-  wide_.resize(static_cast<std::size_t>(box_.height * made));
+  const auto columns = std::ssize(columns_.pixels);
+  wide_.resize(static_cast<std::size_t>(box_.height * columns));
   for (std::int64_t channel = 0; channel < channels; ++channel) {
     const auto* const corner = image + (channel * height + box_.top) * width + box_.left;
     for (std::int64_t y = 0; y < box_.height; ++y)
-      for (std::int64_t x = 0; x < made; ++x) {
+      for (std::int64_t x = 0; x < columns; ++x) {
         const auto& mixed = columns_.pixels[static_cast<std::size_t>(x)];
-        wide_[static_cast<std::size_t>(y * made + x)] =
+        wide_[static_cast<std::size_t>(y * columns + x)] =
             byte_of(weighted(corner + y * width + mixed.first, 1, columns_.weights.data() + mixed.weight, mixed.count));
       }
     for (const auto& mixed : lines_.pixels)
-      for (std::int64_t x = 0; x < made; ++x)
-        *out++ = byte_of(
-            weighted(wide_.data() + mixed.first * made + x, made, lines_.weights.data() + mixed.weight, mixed.count));
+      for (std::int64_t x = 0; x < columns; ++x)
+        *out++ = byte_of(weighted(wide_.data() + mixed.first * columns + x, columns,
+                                  lines_.weights.data() + mixed.weight, mixed.count));
   }
 }
 

@@ -33,37 +33,37 @@ void check(const at::Tensor& images, const at::Tensor& labels) {
 std::vector<std::int32_t> labels_in(const at::Tensor& labels, std::int64_t classes) {
   const auto host = labels.cpu().to(at::kLong).contiguous();
   const auto* const values = host.const_data_ptr<std::int64_t>();
-  std::vector<std::int32_t> made;
+  std::vector<std::int32_t> numbers;
   for (std::int64_t i = 0; i < host.numel(); ++i) {
     if (values[i] < 0 || (classes > 0 && values[i] >= classes))
       throw std::invalid_argument(
           fmt::format("made rows: row {} has the label {}, and labels lie in 0 .. {}", i, values[i], classes - 1));
-    made.push_back(static_cast<std::int32_t>(values[i]));
+    numbers.push_back(static_cast<std::int32_t>(values[i]));
   }
-  return made;
+  return numbers;
 }
 
 std::shared_ptr<const dataset> made_of(const at::Tensor& images, const at::Tensor& labels, const row_format& format) {
-  auto made = std::make_shared<made_rows>();
-  made->given_images = images;
-  made->given_labels = labels;
-  made->passing = true;
-  made->labels = labels_in(labels, format.classes);
-  made->transforms.resize(1);
+  auto rows = std::make_shared<made_rows>();
+  rows->given_images = images;
+  rows->given_labels = labels;
+  rows->passing = true;
+  rows->labels = labels_in(labels, format.classes);
+  rows->transforms.resize(1);
   const auto host = images.cpu().contiguous();
   if (host.scalar_type() == at::kFloat) {
-    made->vectors = host.view({host.size(0), -1});
-    made->vector_shape = {host.size(1), host.size(2), host.size(3)};
-    return made;
+    rows->vectors = host.view({host.size(0), -1});
+    rows->vector_shape = {host.size(1), host.size(2), host.size(3)};
+    return rows;
   }
   const auto channels = static_cast<std::size_t>(host.size(1));
   if (format.scale.size() != channels)
     throw std::invalid_argument(
         fmt::format("made rows: images have {} channels, and the data of the run {}", channels, format.scale.size()));
-  made->images = host;
-  made->scale = format.scale;
-  made->shift = format.shift;
-  return made;
+  rows->images = host;
+  rows->scale = format.scale;
+  rows->shift = format.shift;
+  return rows;
 }
 
 } // namespace
@@ -72,13 +72,13 @@ std::shared_ptr<const dataset> row_store::rows_of(const at::Tensor& images, cons
   check(images, labels);
   const std::lock_guard lock(mutex_);
   const handles name{images.unsafeGetTensorImpl(), labels.unsafeGetTensorImpl()};
-  if (const auto found = known_.find(name); found != known_.end())
-    if (auto rows = found->second.lock())
+  if (const auto entry = known_.find(name); entry != known_.end())
+    if (auto rows = entry->second.lock())
       return rows;
   forget_unused();
-  auto made = made_of(images, labels, format_);
-  known_[name] = made;
-  return made;
+  auto rows = made_of(images, labels, format_);
+  known_[name] = rows;
+  return rows;
 }
 
 std::size_t row_store::size() {

@@ -34,19 +34,19 @@ std::vector<std::int64_t> rows_of(const task_plan& plan, const std::vector<std::
 
 /// A split as the run uses it; `block` is the number of labels, to which positions wrap around.
 dataset relabelled(image_table table, const std::vector<std::int32_t>& position, std::int64_t block) {
-  dataset made;
+  dataset part;
   if (table.images.scalar_type() == at::kInt)
-    made.vectors = table.images.flatten(1).to(at::kFloat); // exact: tokens are below 2^24
+    part.vectors = table.images.flatten(1).to(at::kFloat); // exact: tokens are below 2^24
   else if (table.images.scalar_type() == at::kFloat) {
-    made.vectors = table.images.flatten(1);
-    made.vector_shape = {table.images.size(1), table.images.size(2), table.images.size(3)};
+    part.vectors = table.images.flatten(1);
+    part.vector_shape = {table.images.size(1), table.images.size(2), table.images.size(3)};
   } else
-    made.images = std::move(table.images);
-  made.file_rows = std::move(table.file_rows);
-  made.labels.resize(position.size());
-  std::transform(position.begin(), position.end(), made.labels.begin(),
+    part.images = std::move(table.images);
+  part.file_rows = std::move(table.file_rows);
+  part.labels.resize(position.size());
+  std::transform(position.begin(), position.end(), part.labels.begin(),
                  [&](std::int32_t at) { return at < 0 ? -1 : at % static_cast<std::int32_t>(block); });
-  return made;
+  return part;
 }
 
 /// Numbers of the data set are normalised where they lie, if the scenario asks for it; both splits by the training
@@ -112,11 +112,11 @@ std::vector<std::string> names_of_labels(const std::vector<std::int64_t>& order,
 }
 
 /// Every task needs training rows and test rows.
-diagnostics empty_tasks(const scenario& from, const task_stream& made) {
+diagnostics empty_tasks(const scenario& from, const task_stream& stream) {
   diagnostics problems;
-  for (std::size_t t = 0; t < made.tasks.size(); ++t)
+  for (std::size_t t = 0; t < stream.tasks.size(); ++t)
     for (const bool train : {true, false})
-      if ((train ? made.tasks[t].train : made.tasks[t].test).empty()) {
+      if ((train ? stream.tasks[t].train : stream.tasks[t].test).empty()) {
         const std::string split = train ? "train" : "test";
         problems.push_back({from.where("data." + split + "_rows"), "task " + std::to_string(t + 1) + " has no " +
                                                                        split + " rows; expected some: raise data." +
@@ -161,21 +161,21 @@ expected<task_stream> make_task_stream(const scenario& from, raw_data data) {
     position_of[static_cast<std::size_t>((*order)[static_cast<std::size_t>(at)])] = at;
   const auto train_at = positions(data.train, position_of), test_at = positions(data.test, position_of);
 
-  task_stream made;
-  made.classes = plan->back().labels.high;
-  made.tokens = data.tokens;
-  if (made.classes == used)
-    made.class_names = names_of_labels(*order, data, used);
+  task_stream stream;
+  stream.classes = plan->back().labels.high;
+  stream.tokens = data.tokens;
+  if (stream.classes == used)
+    stream.class_names = names_of_labels(*order, data, used);
   for (const auto& planned : *plan)
-    made.tasks.push_back(
+    stream.tasks.push_back(
         {planned.labels, rows_of(planned, train_at, data.train.domains), rows_of(planned, test_at, data.test.domains)});
-  if (auto empty = empty_tasks(from, made); !empty.empty())
+  if (auto empty = empty_tasks(from, stream); !empty.empty())
     return tl::unexpected(std::move(empty));
 
   normalise_numbers(from.data.normalize, data);
   const bool holds_numbers = data.train.images.scalar_type() == at::kFloat;
-  auto train = relabelled(std::move(data.train), train_at, made.classes);
-  auto test = relabelled(std::move(data.test), test_at, made.classes);
+  auto train = relabelled(std::move(data.train), train_at, stream.classes);
+  auto test = relabelled(std::move(data.test), test_at, stream.classes);
   const bool transformed = plan->back().transform > 0;
   train.transforms = transformed ? task_transforms(from.tasks.transform, from.tasks.count, train.shape(),
                                                    static_cast<std::uint64_t>(from.seed))
@@ -190,10 +190,10 @@ expected<task_stream> make_task_stream(const scenario& from, raw_data data) {
     if (!holds_numbers)
       set_normalisation(*split, constants);
   }
-  hold_out_public_rows(from, train, made.tasks);
-  made.train = std::make_shared<const dataset>(std::move(train));
-  made.test = std::make_shared<const dataset>(std::move(test));
-  return made;
+  hold_out_public_rows(from, train, stream.tasks);
+  stream.train = std::make_shared<const dataset>(std::move(train));
+  stream.test = std::make_shared<const dataset>(std::move(test));
+  return stream;
 }
 
 } // namespace mneme

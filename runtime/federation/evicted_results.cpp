@@ -35,8 +35,8 @@ std::vector<assignment_id> by_delivery(in_flight_table& table, assignment_phase 
     return a.first != b.first ? a.first < b.first : is_delivered_before(*a.second, *b.second);
   });
   std::vector<assignment_id> ids;
-  for (const auto& [at, found] : arrivals)
-    ids.push_back(found->id);
+  for (const auto& [at, entry] : arrivals)
+    ids.push_back(entry->id);
   return ids;
 }
 

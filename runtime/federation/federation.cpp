@@ -165,15 +165,15 @@ void federation::resume(archive saved) {
   guarded([&] {
     recovery_.persist(saved, checkpoints_.next);
     turn_.begin();
-    out_.command(restore_state{.rest = std::move(saved)});
+    out_.command(restore_state{.sections = std::move(saved)});
   });
 }
 
 void federation::take(restored_state& state) {
   guarded([&] {
     if (turn_.goes_on())
-      return out_.command(restore_state{.to = turn_.who(), .rest = std::move(state.rest)});
-    state.rest.expect_end();
+      return out_.command(restore_state{.to = turn_.who(), .sections = std::move(state.sections)});
+    state.sections.expect_end();
     if (recovery_.begin_again())
       go_on();
   });

@@ -48,10 +48,10 @@ struct saved_state {
 };
 struct restore_state {
   party_id to{};
-  archive rest{};
+  archive sections{};
 }; // it goes on with its part of that
 struct restored_state {
-  archive rest{};
+  archive sections{};
 };
 
 // -- the server

@@ -6,20 +6,20 @@ namespace {
 /// y = sigmoid(x), and 1 - y to all its digits.
 template <int Lanes>
 MNEME_INLINE void squash(const typename floats<Lanes>::type& x, typename floats<Lanes>::type& y,
-                         typename floats<Lanes>::type& rest) {
+                         typename floats<Lanes>::type& complement) {
   using vec = typename floats<Lanes>::type;
   vec e = x < 0.0F ? x : -x;
   exponentiate<Lanes>(e); // of -|x|: never overflows
   const vec larger = 1.0F / (1.0F + e), smaller = e * larger;
   y = x < 0.0F ? smaller : larger;
-  rest = x < 0.0F ? larger : smaller;
+  complement = x < 0.0F ? larger : smaller;
 }
 
 struct sigmoid_step {
   template <int Lanes>
   MNEME_INLINE void operator()(typename floats<Lanes>::type& y, const typename floats<Lanes>::type (&x)[1]) const {
-    typename floats<Lanes>::type rest;
-    squash<Lanes>(x[0], y, rest);
+    typename floats<Lanes>::type complement;
+    squash<Lanes>(x[0], y, complement);
   }
 };
 
@@ -58,8 +58,8 @@ struct tangent_backward_step {
 struct silu_step {
   template <int Lanes>
   MNEME_INLINE void operator()(typename floats<Lanes>::type& y, const typename floats<Lanes>::type (&x)[1]) const {
-    typename floats<Lanes>::type s, rest;
-    squash<Lanes>(x[0], s, rest);
+    typename floats<Lanes>::type s, complement;
+    squash<Lanes>(x[0], s, complement);
     y = x[0] * s;
   }
 };
@@ -67,9 +67,9 @@ struct silu_step {
 struct silu_backward_step {
   template <int Lanes>
   MNEME_INLINE void operator()(typename floats<Lanes>::type& dx, const typename floats<Lanes>::type (&in)[2]) const {
-    typename floats<Lanes>::type s, rest;
-    squash<Lanes>(in[1], s, rest);
-    dx = in[0] * (s * (1.0F + in[1] * rest));
+    typename floats<Lanes>::type s, complement;
+    squash<Lanes>(in[1], s, complement);
+    dx = in[0] * (s * (1.0F + in[1] * complement));
   }
 };
 

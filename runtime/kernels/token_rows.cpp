@@ -73,11 +73,11 @@ MNEME_INLINE void sum_row(float (&totals)[Sums], const float* const (&in)[Inputs
     term.template operator()<Lanes>(sums, x);
   }
   if (c < columns) {
-    float rest[Lanes];
+    float tail[Lanes];
     for (int j = 0; j < Inputs; ++j) {
       for (std::int64_t k = 0; k < Lanes; ++k)
-        rest[k] = c + k < columns ? in[j][c + k] : filler;
-      load(x[j], rest);
+        tail[k] = c + k < columns ? in[j][c + k] : filler;
+      load(x[j], tail);
     }
     term.template operator()<Lanes>(sums, x);
   }

@@ -42,16 +42,16 @@ MNEME_INLINE void for_vectors(float* out, const float* const (&in)[Inputs], std:
   }
   if (i == n)
     return;
-  float rest[Lanes];
+  float tail[Lanes];
   for (int j = 0; j < Inputs; ++j) {
     for (std::int64_t k = 0; k < Lanes; ++k)
-      rest[k] = i + k < n ? in[j][i + k] : 0.0F;
-    load(x[j], rest);
+      tail[k] = i + k < n ? in[j][i + k] : 0.0F;
+    load(x[j], tail);
   }
   step.template operator()<Lanes>(y, x);
-  store(rest, y);
+  store(tail, y);
   for (std::int64_t k = 0; i + k < n; ++k)
-    out[i + k] = rest[k];
+    out[i + k] = tail[k];
 }
 
 } // namespace mneme::kernels

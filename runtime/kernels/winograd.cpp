@@ -131,20 +131,20 @@ MNEME_INLINE void transform_filters(const float* w, std::int64_t channels, std::
 
 /// Rows i .. count - 1 of one place: read [count, Stride] times panels into made [count, n].
 template <int Lanes, int Rows, std::int64_t Stride>
-MNEME_INLINE void rows_times(const float* read, const float* panels, std::int64_t channels, std::int64_t n, float* made,
-                             std::int64_t i, std::int64_t count) {
+MNEME_INLINE void rows_times(const float* read, const float* panels, std::int64_t channels, std::int64_t n,
+                             float* products, std::int64_t i, std::int64_t count) {
   for (; i + Rows <= count; i += Rows) {
     std::int64_t j = 0;
     for (; j + 2 * Lanes <= n; j += 2 * Lanes)
       whole_tile<Lanes, 2, Rows, false, Stride, false>(read + i * Stride, panels + j * channels, channels,
-                                                       made + i * n + j, n);
+                                                       products + i * n + j, n);
     if (j < n)
       whole_tile<Lanes, 1, Rows, false, Stride, false>(read + i * Stride, panels + j * channels, channels,
-                                                       made + i * n + j, n);
+                                                       products + i * n + j, n);
   }
   if constexpr (Rows > 1)
     if (i < count)
-      rows_times<Lanes, fewer_rows(Rows), Stride>(read, panels, channels, n, made, i, count);
+      rows_times<Lanes, fewer_rows(Rows), Stride>(read, panels, channels, n, products, i, count);
 }
 
 /// Where results go: [rows, height, width, n].
@@ -158,7 +158,7 @@ struct target_images {
 /// A^T m A of square `number`, for all its columns.
 template <int Lanes>
 MNEME_INLINE void write_square(const target_images& out, const square_grid& grid, std::int64_t number,
-                               const float* made, std::int64_t place_floats) {
+                               const float* products, std::int64_t place_floats) {
   const std::int64_t x = number % grid.along() * 2, y = number / grid.along() % grid.down() * 2;
   const std::int64_t image = number / (grid.along() * grid.down());
   float* const corner = out.pixels + ((image * grid.height + y) * grid.width + x) * out.n;
@@ -166,7 +166,7 @@ MNEME_INLINE void write_square(const target_images& out, const square_grid& grid
   for (std::int64_t f = 0; f < out.n; f += Lanes) {
     vec<Lanes> m[places], half[8], result[4];
     for (int i = 0; i < places; ++i)
-      load(m[i], made + i * place_floats + f);
+      load(m[i], products + i * place_floats + f);
     for (int j = 0; j < 4; ++j)
       half[j] = m[j] + m[4 + j] + m[8 + j], half[4 + j] = m[4 + j] - m[8 + j] - m[12 + j];
     for (int i = 0; i < 2; ++i) {
@@ -228,7 +228,7 @@ MNEME_INLINE void winograd_times_body(const winograd_product& product, const wor
 /// A dy A^T of squares, as panels of one place: [places, n / width, block, width].
 template <int Lanes>
 MNEME_INLINE void spread_squares(const square_grid& grid, const float* dy, std::int64_t n, std::int64_t first,
-                                 std::int64_t count, std::int64_t block, float* made) {
+                                 std::int64_t count, std::int64_t block, float* products) {
   for (std::int64_t s = 0; s < count; ++s) {
     const std::int64_t number = first + s;
     const std::int64_t x = number % grid.along() * 2, y = number / grid.along() % grid.down() * 2;
@@ -247,7 +247,7 @@ MNEME_INLINE void spread_squares(const square_grid& grid, const float* dy, std::
       for (int j = 0; j < 2; ++j)
         half[j] = d[j], half[2 + j] = d[j] + d[2 + j], half[4 + j] = d[j] - d[2 + j], half[6 + j] = -d[2 + j];
       const std::int64_t panel = f / (2 * Lanes) * (2 * Lanes), width = n - panel < 2 * Lanes ? n - panel : 2 * Lanes;
-      float* to = made + panel * block + s * width + f - panel;
+      float* to = products + panel * block + s * width + f - panel;
       for (int i = 0; i < 4; ++i, to += 4 * block * n) {
         const vec<Lanes> a = half[2 * i], b = half[2 * i + 1];
         store(to, a);
@@ -320,12 +320,12 @@ MNEME_INLINE void correlation_of(const winograd_correlation& correlation, const 
     spread_squares<lanes>(correlation.grid, correlation.dy, correlation.n, first, count, block, space.made);
     for (int place = 0; place < places; ++place) {
       const float* const read = space.read + place * block * Stride;
-      const float* const made = space.made + place * block * correlation.n;
+      const float* const products = space.made + place * block * correlation.n;
       float* const sums = space.filters + place * channels * correlation.n;
       if (first == 0)
-        columns_times<lanes, rows, Stride, false>(read, made, block, count, channels, correlation.n, sums);
+        columns_times<lanes, rows, Stride, false>(read, products, block, count, channels, correlation.n, sums);
       else
-        columns_times<lanes, rows, Stride, true>(read, made, block, count, channels, correlation.n, sums);
+        columns_times<lanes, rows, Stride, true>(read, products, block, count, channels, correlation.n, sums);
     }
   }
   write_filters<lanes>(correlation, space.filters);

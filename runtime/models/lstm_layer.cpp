@@ -42,51 +42,52 @@ void lstm_layer::forward(const layer_pass& pass, const at::Tensor& in, at::Tenso
   if (!in.is_cpu())
     return composite_forward(pass, in, out, kept);
   for (std::int64_t k = 0; k < pass.models; ++k) {
-    const model_pass of{.weights = pass.weights_of(k),
-                        .x = in.const_data_ptr<float>() + k * pass.rows * tokens * shape_.in,
-                        .h = out.const_data_ptr<float>() + k * pass.rows * tokens * hidden,
-                        .h_made = out.mutable_data_ptr<float>() + k * pass.rows * tokens * hidden,
-                        .kept = kept.mutable_data_ptr<float>() + k * pass.rows * tokens * 6 * hidden,
-                        .rows = pass.rows,
-                        .step = pass.memory->take(0, pass.rows * 4 * hidden)};
-    kernels::multiply(kernels::dot_product{.a = of.x,
+    const model_pass model{.weights = pass.weights_of(k),
+                           .x = in.const_data_ptr<float>() + k * pass.rows * tokens * shape_.in,
+                           .h = out.const_data_ptr<float>() + k * pass.rows * tokens * hidden,
+                           .h_made = out.mutable_data_ptr<float>() + k * pass.rows * tokens * hidden,
+                           .kept = kept.mutable_data_ptr<float>() + k * pass.rows * tokens * 6 * hidden,
+                           .rows = pass.rows,
+                           .step = pass.memory->take(0, pass.rows * 4 * hidden)};
+    kernels::multiply(kernels::dot_product{.a = model.x,
                                            .a_row = shape_.in,
-                                           .b = of.weights + shape_.input_weight_offset,
+                                           .b = model.weights + shape_.input_weight_offset,
                                            .b_row = shape_.in,
-                                           .c = of.kept,
+                                           .c = model.kept,
                                            .c_row = 6 * hidden,
                                            .m = pass.rows * tokens,
                                            .n = 4 * hidden,
                                            .k = shape_.in,
-                                           .bias = of.weights + shape_.input_bias_offset});
+                                           .bias = model.weights + shape_.input_bias_offset});
     for (std::int64_t t = 0; t < tokens; ++t)
-      step_forward(of, t);
+      step_forward(model, t);
   }
 }
 
-void lstm_layer::step_forward(const model_pass& of, std::int64_t t) const {
+void lstm_layer::step_forward(const model_pass& model, std::int64_t t) const {
   const auto tokens = shape_.tokens, hidden = shape_.hidden;
-  const float* const bias = of.weights + shape_.hidden_bias_offset;
+  const float* const bias = model.weights + shape_.hidden_bias_offset;
   if (t > 0)
-    kernels::multiply(kernels::dot_product{.a = of.h + (t - 1) * hidden,
+    kernels::multiply(kernels::dot_product{.a = model.h + (t - 1) * hidden,
                                            .a_row = tokens * hidden,
-                                           .b = of.weights + shape_.hidden_weight_offset,
+                                           .b = model.weights + shape_.hidden_weight_offset,
                                            .b_row = hidden,
-                                           .c = of.step,
+                                           .c = model.step,
                                            .c_row = 4 * hidden,
-                                           .m = of.rows,
+                                           .m = model.rows,
                                            .n = 4 * hidden,
                                            .k = hidden,
                                            .bias = bias});
-  for (std::int64_t b = 0; b < of.rows; ++b) {
-    float* const gates = of.kept + (b * tokens + t) * 6 * hidden;
-    const float* const added = t > 0 ? of.step + b * 4 * hidden : bias;
+  for (std::int64_t b = 0; b < model.rows; ++b) {
+    float* const gates = model.kept + (b * tokens + t) * 6 * hidden;
+    const float* const added = t > 0 ? model.step + b * 4 * hidden : bias;
     kernels::add(gates, gates, added, 4 * hidden, false);
     kernels::sigmoid(gates, gates, 2 * hidden);
     kernels::hyperbolic_tangent(gates + 2 * hidden, gates + 2 * hidden, hidden);
     kernels::sigmoid(gates + 3 * hidden, gates + 3 * hidden, hidden);
     const float *const i = gates, *const f = i + hidden, *const g = f + hidden, *const o = g + hidden;
-    float *const c = gates + 4 * hidden, *const squashed = c + hidden, *const h = of.h_made + (b * tokens + t) * hidden;
+    float *const c = gates + 4 * hidden, *const squashed = c + hidden,
+                 *const h = model.h_made + (b * tokens + t) * hidden;
     for (std::int64_t n = 0; n < hidden; ++n)
       c[n] = i[n] * g[n] + (t > 0 ? f[n] * c[n - 6 * hidden] : 0.0F);
     kernels::hyperbolic_tangent(squashed, c, hidden);
@@ -101,25 +102,25 @@ void lstm_layer::backward(const layer_pass& pass, const backward_data& data, con
   const auto tokens = shape_.tokens, hidden = shape_.hidden;
   for (std::int64_t k = 0; k < pass.models; ++k) {
     const auto at = k * pass.rows * tokens;
-    const model_pass of{.weights = pass.weights_of(k),
-                        .x = data.in.const_data_ptr<float>() + at * shape_.in,
-                        .h = data.out.const_data_ptr<float>() + at * hidden,
-                        .kept = data.kept.mutable_data_ptr<float>() + at * 6 * hidden,
-                        .rows = pass.rows,
-                        .step = pass.memory->take(0, pass.rows * tokens * hidden),
-                        .d_h = data.d_out.const_data_ptr<float>() + at * hidden,
-                        .d_gates = pass.memory->take(1, pass.rows * tokens * 4 * hidden),
-                        .d_memory = pass.memory->take(2, pass.rows * hidden),
-                        .d_step = pass.memory->take(3, pass.rows * hidden)};
-    std::fill_n(of.d_memory, pass.rows * hidden, 0.0F);
-    std::fill_n(of.d_step, pass.rows * hidden, 0.0F);
+    const model_pass model{.weights = pass.weights_of(k),
+                           .x = data.in.const_data_ptr<float>() + at * shape_.in,
+                           .h = data.out.const_data_ptr<float>() + at * hidden,
+                           .kept = data.kept.mutable_data_ptr<float>() + at * 6 * hidden,
+                           .rows = pass.rows,
+                           .step = pass.memory->take(0, pass.rows * tokens * hidden),
+                           .d_h = data.d_out.const_data_ptr<float>() + at * hidden,
+                           .d_gates = pass.memory->take(1, pass.rows * tokens * 4 * hidden),
+                           .d_memory = pass.memory->take(2, pass.rows * hidden),
+                           .d_step = pass.memory->take(3, pass.rows * hidden)};
+    std::fill_n(model.d_memory, pass.rows * hidden, 0.0F);
+    std::fill_n(model.d_step, pass.rows * hidden, 0.0F);
     for (std::int64_t t = tokens; t-- > 0;)
-      step_backward(of, t);
+      step_backward(model, t);
     if (data.d_in)
-      kernels::multiply(kernels::row_product{.a = of.d_gates,
+      kernels::multiply(kernels::row_product{.a = model.d_gates,
                                              .a_row = 4 * hidden,
                                              .a_step = 1,
-                                             .b = of.weights + shape_.input_weight_offset,
+                                             .b = model.weights + shape_.input_weight_offset,
                                              .b_row = shape_.in,
                                              .c = data.d_in->mutable_data_ptr<float>() + at * shape_.in,
                                              .c_row = shape_.in,
@@ -127,21 +128,21 @@ void lstm_layer::backward(const layer_pass& pass, const backward_data& data, con
                                              .n = shape_.in,
                                              .k = 4 * hidden});
     if (!data.fixed)
-      back_products(of, sink.into.mutable_data_ptr<float>() + k * sink.into.stride(0), sink);
+      back_products(model, sink.into.mutable_data_ptr<float>() + k * sink.into.stride(0), sink);
   }
 }
 
-void lstm_layer::step_backward(const model_pass& of, std::int64_t t) const {
+void lstm_layer::step_backward(const model_pass& model, std::int64_t t) const {
   const auto tokens = shape_.tokens, hidden = shape_.hidden;
-  for (std::int64_t b = 0; b < of.rows; ++b) {
+  for (std::int64_t b = 0; b < model.rows; ++b) {
     const auto at = b * tokens + t;
-    const float* const i = of.kept + at * 6 * hidden;
+    const float* const i = model.kept + at * 6 * hidden;
     const float *const f = i + hidden, *const g = f + hidden, *const o = g + hidden, *const c = o + hidden,
                        *const squashed = c + hidden;
-    float *const d_i = of.d_gates + at * 4 * hidden, *const d_f = d_i + hidden, *const d_g = d_f + hidden,
-                 *const d_o = d_g + hidden, *const d_memory = of.d_memory + b * hidden;
+    float *const d_i = model.d_gates + at * 4 * hidden, *const d_f = d_i + hidden, *const d_g = d_f + hidden,
+                 *const d_o = d_g + hidden, *const d_memory = model.d_memory + b * hidden;
     for (std::int64_t n = 0; n < hidden; ++n) {
-      const float d_h = of.d_h[at * hidden + n] + of.d_step[b * hidden + n];
+      const float d_h = model.d_h[at * hidden + n] + model.d_step[b * hidden + n];
       const float d_c = d_memory[n] + d_h * o[n] * (1.0F - squashed[n] * squashed[n]);
       d_i[n] = d_c * g[n] * i[n] * (1.0F - i[n]);
       d_f[n] = t > 0 ? d_c * c[n - 6 * hidden] * f[n] * (1.0F - f[n]) : 0.0F;
@@ -151,27 +152,27 @@ void lstm_layer::step_backward(const model_pass& of, std::int64_t t) const {
     }
   }
   if (t > 0)
-    kernels::multiply(kernels::row_product{.a = of.d_gates + t * 4 * hidden,
+    kernels::multiply(kernels::row_product{.a = model.d_gates + t * 4 * hidden,
                                            .a_row = tokens * 4 * hidden,
                                            .a_step = 1,
-                                           .b = of.weights + shape_.hidden_weight_offset,
+                                           .b = model.weights + shape_.hidden_weight_offset,
                                            .b_row = hidden,
-                                           .c = of.d_step,
+                                           .c = model.d_step,
                                            .c_row = hidden,
-                                           .m = of.rows,
+                                           .m = model.rows,
                                            .n = hidden,
                                            .k = 4 * hidden});
 }
 
 /// Gradients of weights and biases: sums over rows and tokens.
-void lstm_layer::back_products(const model_pass& of, float* gradient, const gradient_sink& sink) const {
-  const auto tokens = shape_.tokens, hidden = shape_.hidden, count = of.rows * tokens;
-  for (std::int64_t b = 0; b < of.rows; ++b) { // what the memory was before each token
-    std::fill_n(of.step + b * tokens * hidden, hidden, 0.0F);
-    std::copy_n(of.h + b * tokens * hidden, (tokens - 1) * hidden, of.step + (b * tokens + 1) * hidden);
+void lstm_layer::back_products(const model_pass& model, float* gradient, const gradient_sink& sink) const {
+  const auto tokens = shape_.tokens, hidden = shape_.hidden, count = model.rows * tokens;
+  for (std::int64_t b = 0; b < model.rows; ++b) { // what the memory was before each token
+    std::fill_n(model.step + b * tokens * hidden, hidden, 0.0F);
+    std::copy_n(model.h + b * tokens * hidden, (tokens - 1) * hidden, model.step + (b * tokens + 1) * hidden);
   }
   const auto deliver = [&](const float* inputs, std::int64_t columns, std::int64_t offset) {
-    kernels::multiply(kernels::row_product{.a = of.d_gates,
+    kernels::multiply(kernels::row_product{.a = model.d_gates,
                                            .a_row = 1,
                                            .a_step = 4 * hidden,
                                            .b = inputs,
@@ -184,10 +185,10 @@ void lstm_layer::back_products(const model_pass& of, float* gradient, const grad
                                            .k = count,
                                            .scale = sink.scale});
   };
-  deliver(of.x, shape_.in, shape_.input_weight_offset);
-  deliver(of.step, hidden, shape_.hidden_weight_offset);
+  deliver(model.x, shape_.in, shape_.input_weight_offset);
+  deliver(model.step, hidden, shape_.hidden_weight_offset);
   for (const auto offset : {shape_.input_bias_offset, shape_.hidden_bias_offset})
-    kernels::sum_rows({.in = of.d_gates,
+    kernels::sum_rows({.in = model.d_gates,
                        .rows = count,
                        .columns = 4 * hidden,
                        .before = sink.add ? gradient + offset : nullptr,

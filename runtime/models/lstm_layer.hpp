@@ -28,9 +28,9 @@ public:
 
 private:
   struct model_pass;
-  void step_forward(const model_pass& of, std::int64_t t) const;
-  void step_backward(const model_pass& of, std::int64_t t) const;
-  void back_products(const model_pass& of, float* gradient, const gradient_sink& sink) const;
+  void step_forward(const model_pass& model, std::int64_t t) const;
+  void step_backward(const model_pass& model, std::int64_t t) const;
+  void back_products(const model_pass& model, float* gradient, const gradient_sink& sink) const;
 
   shape shape_;
 };

@@ -36,14 +36,14 @@ std::string_view without_spaces(std::string_view text) {
 std::optional<std::int64_t> scaled(std::string_view number, std::int64_t scale, std::int64_t limit) {
   const auto* end = number.data() + number.size();
   std::int64_t whole = 0, product = 0;
-  if (auto [rest, error] = std::from_chars(number.data(), end, whole); rest == end) {
+  if (auto [end_of_number, error] = std::from_chars(number.data(), end, whole); end_of_number == end) {
     const bool fits = error == std::errc{} && whole >= 0 && !__builtin_mul_overflow(whole, scale, &product);
     return fits && product < limit ? std::optional(product) : std::nullopt;
   }
   double value = 0.0;
-  const auto [rest, error] = std::from_chars(number.data(), end, value, std::chars_format::fixed);
+  const auto [end_of_number, error] = std::from_chars(number.data(), end, value, std::chars_format::fixed);
   const double exact = value * static_cast<double>(scale);
-  if (error != std::errc{} || rest != end || !(exact >= 0.0 && exact < static_cast<double>(limit)))
+  if (error != std::errc{} || end_of_number != end || !(exact >= 0.0 && exact < static_cast<double>(limit)))
     return std::nullopt;
   const auto nearest_whole = std::llround(exact);
   return nearest_whole == 0 && exact > 0.0 ? std::nullopt : std::optional<std::int64_t>(nearest_whole);

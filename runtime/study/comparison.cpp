@@ -59,8 +59,8 @@ std::vector<std::string> differing_keys(const std::vector<const stored_run*>& ru
       if (!may_differ(key))
         values[key].insert(value);
   std::vector<std::string> keys;
-  for (const auto& [key, found] : values)
-    if (found.size() > 1)
+  for (const auto& [key, points] : values)
+    if (points.size() > 1)
       keys.push_back(key);
   return keys;
 }

@@ -65,9 +65,9 @@ at::Tensor gradient_at(const model& net, const drawn_step& step, std::int64_t pl
   const std::array<rng_key, 1> streams{{{.seed = 1}}};
   const training_mode training{streams};
   tape kept;
-  const class_range all{0, classes};
-  static_cast<void>(net.forward(weights, moved(step.inputs, place), all, &kept, &training));
-  net.backward(weights, kept, all, moved(step.d_logits, place), {}, {}, {gradient});
+  const class_range every_class{0, classes};
+  static_cast<void>(net.forward(weights, moved(step.inputs, place), every_class, &kept, &training));
+  net.backward(weights, kept, every_class, moved(step.d_logits, place), {}, {}, {gradient});
   return gradient;
 }
 
@@ -141,16 +141,16 @@ struct trained_alone {
 };
 
 std::vector<trained_alone> train_alone(const std::vector<model_ref>& nets) {
-  std::vector<trained_alone> all;
+  std::vector<trained_alone> runs;
   const auto rows = drawn_rows();
   const auto single = make_executor("cpu");
   for (const auto& net : nets) {
     trained_alone alone{.jobs = client_jobs(net, rows)};
     for (const auto& request : alone.jobs)
       alone.weights.push_back(trained_weights(single->run({&request, 1}).front()));
-    all.push_back(std::move(alone));
+    runs.push_back(std::move(alone));
   }
-  return all;
+  return runs;
 }
 
 bits_finding check_company(const std::vector<model_ref>& nets, const std::vector<trained_alone>& alone) {

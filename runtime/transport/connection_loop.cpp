@@ -49,15 +49,15 @@ connection_loop::~connection_loop() {
 // -- from other threads -----------------------------------------------------------------------------------------------
 
 expected<node_place> connection_loop::place_of(const node_address& address) const {
-  auto all = resolved(address);
-  if (!all)
-    return tl::unexpected(all.error());
-  const bool is_local =
-      std::all_of(all->begin(), all->end(), [](const socket_address& place) { return place.is_loopback(); });
+  auto addresses = resolved(address);
+  if (!addresses)
+    return tl::unexpected(addresses.error());
+  const bool is_local = std::all_of(addresses->begin(), addresses->end(),
+                                    [](const socket_address& place) { return place.is_loopback(); });
   if (!identity_ && !is_local)
     return failed(address.text(), "is not on the loopback (127.0.0.1, ::1), where alone nodes talk without TLS; "
                                   "expected --cert, --key and --ca (`mneme node --make-keys DIR` makes them)");
-  return node_place{.host = address.host, .addresses = std::move(*all)};
+  return node_place{.host = address.host, .addresses = std::move(*addresses)};
 }
 
 expected<std::uint16_t> connection_loop::listen(const node_address& address) {

@@ -93,10 +93,10 @@ private:
   };
 
   void run(const std::stop_token& stop);
-  void add(order wanted);
+  void add(order request);
   [[nodiscard]] bool sent_at_once(connection_id id, std::shared_ptr<const archive>& message);
-  void carry_out(order& wanted);
-  void carry_out(to_connect& wanted);
+  void carry_out(order& request);
+  void carry_out(to_connect& request);
   void accept_all(int listener);
   void take_in(owned_descriptor socket, const socket_address& peer);
   void make_place_for_stranger();

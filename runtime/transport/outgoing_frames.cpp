@@ -18,13 +18,13 @@ void outgoing_frames::append(std::span<const std::byte> bytes) {
   left_ += bytes.size();
 }
 
-void outgoing_frames::append(std::span<const std::byte> bytes, const std::shared_ptr<const archive>& of) {
+void outgoing_frames::append(std::span<const std::byte> bytes, const std::shared_ptr<const archive>& message) {
   if (copies_ || bytes.size() <= copied_bytes_max)
     return append(bytes);
   pieces_.push_back({.at = bytes.data(), .count = bytes.size()});
   left_ += bytes.size();
-  if (messages_.empty() || messages_.back() != of)
-    messages_.push_back(of);
+  if (messages_.empty() || messages_.back() != message)
+    messages_.push_back(message);
 }
 
 std::span<const std::span<const std::byte>> outgoing_frames::pieces() {

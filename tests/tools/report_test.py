@@ -210,6 +210,16 @@ class ReportTest(unittest.TestCase):
             self.assertEqual(root.tag, "{http://www.w3.org/2000/svg}svg")
             self.assertTrue(root.find("{http://www.w3.org/2000/svg}title").text)
 
+    def test_what_is_no_folder_is_refused_before_anything_is_written(self):
+        file, page = self.path("a-file"), self.path("not-written.html")
+        with open(file, "w", encoding="utf-8"):
+            pass
+        for option in ("--svg", "--png", "--tensorboard"):
+            done = mneme("report", self.path("runs"), "-o", page, option, file)
+            self.assertEqual((done.returncode, done.stderr), (2, f"error: {option} '{file}' is no folder; name one, "
+                                                                  "which is made if it is not there\n"))
+        self.assertFalse(os.path.exists(page))
+
     def test_figures_are_pictures_of_dots(self):
         self.page(self.path("runs"), "--png", self.path("dots"), "--svg", self.path("drawn"))
         self.assertEqual({name[:-4] for name in os.listdir(self.path("dots"))}, CHARTS)
@@ -256,7 +266,8 @@ class ReportTest(unittest.TestCase):
     def test_a_new_scenario_is_valid(self):
         made_up = {**os.environ, "MNEME_DATA": self.path("data")}
         write_data(self.path("data"), "mnist", "pacs")
-        pairs = [("fedprox", "synthetic"), ("fedavg", "mnist"), ("finetune", "pacs")]
+        pairs = [("fedprox", "synthetic"), ("fedavg", "mnist"), ("finetune", "pacs"), ("fedhaf", "pacs"),
+                 ("lander", "synthetic")]  # a frozen net that needs weights; a net that needs pictures
         for method, data in pairs:
             with self.subTest(method=method, data=data):
                 made = self.path(f"{method}.toml")

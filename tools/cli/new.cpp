@@ -10,6 +10,7 @@
 #include "tools/cli/own_data.hpp"
 #include <algorithm>
 #include <fmt/format.h>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <unistd.h>
@@ -62,18 +63,46 @@ struct new_scenario_choice {
   overrides choice{};
 };
 
-/// The first choice that `fits`; else what is wrong with the first.
+const overrides no_weights{
+    {"model.weights", "\"as-drawn\""}}; ///< For nets that stay frozen, which somebody has to train.
+const overrides pictures{{"data.shape", "[3, 32, 32]"},
+                         {"data.rows", "10000"}}; ///< Made up for nets that take nothing else.
+
+/// True where a finding asks for what `no_weights` says.
+bool asks_for_weights(const diagnostics& wrong) {
+  return std::any_of(wrong.begin(), wrong.end(),
+                     [](const auto& problem) { return problem.text.find("as-drawn") != std::string::npos; });
+}
+
+/// The first choice that `fits`, with weights as drawn where there is no other way; else what is wrong with the first
+/// whose number of tasks fits.
 template <class Fits>
-expected<new_scenario_choice> first_fitting(const std::string& file, Fits fits) {
+expected<new_scenario_choice> first_fitting(const std::string& file, bool is_made_up, Fits fits) {
   diagnostics first;
-  for (const auto& choice : usual_choices()) {
+  const auto wrong_with = [&](const overrides& choice, std::optional<new_scenario_choice>& fitting) {
     const auto read = read_scenario(file, choice);
-    const auto wrong = read ? fits(read->value) : read.error();
+    auto wrong = read ? fits(read->value) : read.error();
     if (wrong.empty())
-      return new_scenario_choice{read->value, choice};
-    if (first.empty())
-      first = wrong;
-  }
+      fitting = {read->value, choice};
+    return wrong;
+  };
+  for (const auto& shape : is_made_up ? std::vector<overrides>{{}, pictures} : std::vector<overrides>{{}})
+    for (auto choice : usual_choices()) {
+      choice.insert(choice.end(), shape.begin(), shape.end());
+      std::optional<new_scenario_choice> fitting;
+      auto wrong = wrong_with(choice, fitting);
+      if (asks_for_weights(wrong)) {
+        choice.insert(choice.end(), no_weights.begin(), no_weights.end());
+        wrong = wrong_with(choice, fitting);
+      }
+      if (fitting)
+        return *fitting;
+      if (first.empty() || (first.front().where == "--set" && wrong.front().where != "--set"))
+        first = wrong;
+    }
+  for (auto& problem : first)
+    if (problem.where.starts_with(file)) // which nobody has written
+      problem.where.clear();
   return tl::unexpected(std::move(first));
 }
 
@@ -192,14 +221,19 @@ int new_scenario(const new_arguments& arguments) {
   const auto& rows = look->rows;
   write_atomically(file.path(),
                    fmt::format("[data]\n{}[strategy]\nname = \"{}\"\n", lines_of(look->section), arguments.names[0]));
-  auto made = first_fitting(file.path(), [&](const scenario& settings) {
-    return rows ? check_against_data(settings, &*rows) : diagnostics{};
+  auto made = first_fitting(file.path(), look->section.name == "synthetic", [&](const scenario& settings) {
+    const bool has_other_rows = settings.data.shape != look->section.shape;
+    return rows ? check_against_data(settings, has_other_rows ? nullptr : &*rows) : diagnostics{};
   });
   if (!made)
     return print_errors(made.error());
   if (!rows)
     std::fprintf(stderr, "warning: %s\nthe scenario is written without a look at the data\n",
                  rows.error().front().text.c_str());
+  if (std::find(made->choice.begin(), made->choice.end(), no_weights.front()) != made->choice.end())
+    std::fprintf(stderr,
+                 "warning: the net stays frozen and nothing has trained it: model.weights = \"as-drawn\" stands "
+                 "in for weights of your own, or of tools/fetch_weights\n");
   const auto lead =
       "#:schema ./scenario.schema.json\n" +
       comment_lines("The line above is for editors with Taplo or Even Better TOML, which complete and check keys once "

@@ -18,17 +18,17 @@ const file_set cifar10_files{.data_set = "cifar10",
 const record_layout cifar10_layout{.label_bytes = 1, .label_at = 0, .classes = 10};
 
 expected<raw_data> load_cifar10(const data_section& data, const std::vector<std::filesystem::path>& roots) {
-  const auto found = find_files(cifar10_files, data, roots);
-  if (!found)
-    return tl::unexpected(found.error());
-  return with_splits({.name = "cifar10",
-                      .classes = cifar10_layout.classes,
-                      .class_names = {"airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship",
-                                      "truck"},
-                      .mean = {0.4914, 0.4822, 0.4465},
-                      .deviation = {0.2470, 0.2435, 0.2616}},
-                     read_records({found->begin(), found->end() - 1}, cifar10_layout, train_limits(data)),
-                     read_records({found->back()}, cifar10_layout, test_limits(data)));
+  const auto files = find_files(cifar10_files, data, roots);
+  if (!files)
+    return tl::unexpected(files.error());
+  return with_splits(
+      {.name = "cifar10",
+       .classes = cifar10_layout.classes,
+       .class_names = {"airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"},
+       .mean = {0.4914, 0.4822, 0.4465},
+       .deviation = {0.2470, 0.2435, 0.2616}},
+      read_records({files->begin(), files->end() - 1}, cifar10_layout, train_limits(data)),
+      read_records({files->back()}, cifar10_layout, test_limits(data)));
 }
 
 const source_registration cifar10_line{

@@ -14,15 +14,15 @@ const file_set cifar100_files{.data_set = "cifar100",
 const record_layout cifar100_layout{.label_bytes = 2, .label_at = 1, .classes = 100};
 
 expected<raw_data> load_cifar100(const data_section& data, const std::vector<std::filesystem::path>& roots) {
-  const auto found = find_files(cifar100_files, data, roots);
-  if (!found)
-    return tl::unexpected(found.error());
+  const auto files = find_files(cifar100_files, data, roots);
+  if (!files)
+    return tl::unexpected(files.error());
   return with_splits({.name = "cifar100",
                       .classes = cifar100_layout.classes,
                       .mean = {0.5071, 0.4867, 0.4408},
                       .deviation = {0.2675, 0.2565, 0.2761}},
-                     read_records({found->front()}, cifar100_layout, train_limits(data)),
-                     read_records({found->back()}, cifar100_layout, test_limits(data)));
+                     read_records({files->front()}, cifar100_layout, train_limits(data)),
+                     read_records({files->back()}, cifar100_layout, test_limits(data)));
 }
 
 const source_registration cifar100_line{

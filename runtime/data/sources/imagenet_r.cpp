@@ -22,16 +22,16 @@ const file_set imagenet_r_files{.data_set = "imagenet-r",
 bool is_test(std::size_t place) { return place % 5 == 4; }
 
 expected<raw_data> load_imagenet_r(const data_section& data, const std::vector<path>& roots) {
-  const auto found = find_files(imagenet_r_files, data, roots);
-  if (!found)
-    return tl::unexpected(found.error());
-  const auto classes = wordnet_folders(found->front().parent_path());
+  const auto files = find_files(imagenet_r_files, data, roots);
+  if (!files)
+    return tl::unexpected(files.error());
+  const auto classes = wordnet_folders(files->front().parent_path());
   const auto photographs = photographs_in(classes);
   if (!photographs)
     return tl::unexpected(photographs.error());
   const auto both = split_by_place(*photographs, is_test);
   if (both.test.empty())
-    return failed(found->front().parent_path().string(), "no class has five images: fetch the data set again");
+    return failed(files->front().parent_path().string(), "no class has five images: fetch the data set again");
   const auto read = [&](const std::vector<photograph>& chosen, row_limits limits) {
     return read_photographs(chosen, limits, std::ssize(classes), imagenet_r_side_px, photograph_fit::centre_bicubic);
   };

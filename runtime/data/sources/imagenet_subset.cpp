@@ -19,16 +19,16 @@ const file_set imagenet_subset_files{
 /// Folders of the same classes as `classes`, which are those of training images.
 std::vector<path> same_classes(const path& folder, const std::vector<path>& classes) {
   std::vector<path> folders;
-  for (const auto& one : classes)
-    folders.push_back(folder / one.filename());
+  for (const auto& name : classes)
+    folders.push_back(folder / name.filename());
   return folders;
 }
 
 expected<raw_data> load_imagenet_subset(const data_section& data, const std::vector<path>& roots) {
-  const auto found = find_files(imagenet_subset_files, data, roots);
-  if (!found)
-    return tl::unexpected(found.error());
-  const auto &train = found->front(), &validation = found->back();
+  const auto files = find_files(imagenet_subset_files, data, roots);
+  if (!files)
+    return tl::unexpected(files.error());
+  const auto &train = files->front(), &validation = files->back();
   const auto classes = wordnet_folders(train);
   if (classes.empty())
     return failed(train.string(), "holds no folder of a class; expected names such as n01440764");
@@ -54,9 +54,8 @@ const source_registration imagenet_subset_line{
      .summary = "classes of ImageNet in folders train/ and val/, JPEG scaled to colour squares of data.side pixels; no "
                 "download by mneme",
      .files = imagenet_subset_files,
-     .load = [](const data_section& data, const auto& roots, std::uint64_t) {
-       return load_imagenet_subset(data, roots);
-     },
+     .load = [](const data_section& data, const auto& roots,
+                std::uint64_t) { return load_imagenet_subset(data, roots); },
      .picture_folders = true}};
 
 } // namespace

@@ -20,10 +20,10 @@ const file_set mini_imagenet_files{
     .remedy = "Unpack the photographs into mini-imagenet, a folder for each of the 100 classes."};
 
 expected<raw_data> load_mini_imagenet(const data_section& data, const std::vector<path>& roots) {
-  const auto found = find_files(mini_imagenet_files, data, roots);
-  if (!found)
-    return tl::unexpected(found.error());
-  const auto folder = found->front().parent_path();
+  const auto files = find_files(mini_imagenet_files, data, roots);
+  if (!files)
+    return tl::unexpected(files.error());
+  const auto folder = files->front().parent_path();
   const auto classes = wordnet_folders(folder);
   const auto photographs = photographs_in(classes);
   if (!photographs)

@@ -49,10 +49,10 @@ expected<raw_data> load_nico_common(const data_section& data, const std::vector<
     return load_lists(*domains, data);
   std::set<std::string> classes;
   for (const auto& domain : *domains) {
-    const auto found = folders_in(domain);
-    if (!found)
-      return tl::unexpected(found.error());
-    for (const auto& folder : *found)
+    const auto folders = folders_in(domain);
+    if (!folders)
+      return tl::unexpected(folders.error());
+    for (const auto& folder : *folders)
       classes.insert(folder.filename().string());
   }
   raw_data about{

@@ -19,10 +19,10 @@ const file_set nico_unique_files{
 
 /// Classes are numbered in the order of their names.
 expected<raw_data> load_nico_unique(const data_section& data, const std::vector<path>& roots) {
-  const auto found = find_files(nico_unique_files, data, roots);
-  if (!found)
-    return tl::unexpected(found.error());
-  const auto classes = folders_in(found->front().parent_path());
+  const auto files = find_files(nico_unique_files, data, roots);
+  if (!files)
+    return tl::unexpected(files.error());
+  const auto classes = folders_in(files->front().parent_path());
   if (!classes)
     return tl::unexpected(classes.error());
   raw_data about{.name = "nico-unique", .classes = std::ssize(*classes)};
@@ -52,7 +52,7 @@ expected<raw_data> load_nico_unique(const data_section& data, const std::vector<
   }
   if (has_lists) {
     about.classes = 0; // the labels tell
-    return read_domain_lists(train, test, found->front().parent_path(), data, std::move(about));
+    return read_domain_lists(train, test, files->front().parent_path(), data, std::move(about));
   }
   about.class_names = folder_names(*classes);
   return read_domain_folders(folders, data, std::move(about));

@@ -26,13 +26,13 @@ std::vector<picture_folder> folders_of(const path& split) {
 }
 
 expected<raw_data> load_open_image(const data_section& data, const std::vector<path>& roots) {
-  const auto found = find_files(open_image_files, data, roots);
-  if (!found)
-    return tl::unexpected(found.error());
+  const auto files = find_files(open_image_files, data, roots);
+  if (!files)
+    return tl::unexpected(files.error());
   raw_data about{.name = "open-image", .classes = open_image_classes};
   for (std::int32_t domain = 0; domain < open_image_domains; ++domain)
     about.domain_names.push_back(fmt::format("client_{}", domain));
-  return read_domain_folders(folders_of(found->front().parent_path()), folders_of(found->back().parent_path()), data,
+  return read_domain_folders(folders_of(files->front().parent_path()), folders_of(files->back().parent_path()), data,
                              std::move(about));
 }
 

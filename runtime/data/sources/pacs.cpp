@@ -20,10 +20,10 @@ const record_layout pacs_layout{.label_bytes = 2, .label_at = 1, .classes = 7, .
 /// The file has no split of its own. The test set is every fifth record of each (domain, class): with
 /// the records of a pair counted from 0 in file order, numbers 4, 9, 14, ...
 raw_data split(const image_table& images, raw_data about) {
-  std::array<std::array<std::int64_t, 7>, 4> seen{}; // [domain, class]
+  std::array<std::array<std::int64_t, 7>, 4> counts{}; // [domain, class]
   std::vector<std::int64_t> train, test;
   for (std::size_t row = 0; row < images.labels.size(); ++row) {
-    auto& before = seen[static_cast<std::size_t>(images.domains[row])][static_cast<std::size_t>(images.labels[row])];
+    auto& before = counts[static_cast<std::size_t>(images.domains[row])][static_cast<std::size_t>(images.labels[row])];
     (before++ % 5 == 4 ? test : train).push_back(static_cast<std::int64_t>(row));
   }
   about.train = selected(images, train);
@@ -32,10 +32,10 @@ raw_data split(const image_table& images, raw_data about) {
 }
 
 expected<raw_data> load_pacs(const data_section& data, const std::vector<std::filesystem::path>& roots) {
-  const auto found = find_files(pacs_files, data, roots);
-  if (!found)
-    return tl::unexpected(found.error());
-  const auto images = read_records(*found, pacs_layout, {});
+  const auto files = find_files(pacs_files, data, roots);
+  if (!files)
+    return tl::unexpected(files.error());
+  const auto images = read_records(*files, pacs_layout, {});
   if (!images)
     return tl::unexpected(images.error());
   return split(*images, {.name = "pacs",

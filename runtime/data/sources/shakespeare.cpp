@@ -36,8 +36,8 @@ struct role_text {
 
 /// The place of a character; others than LEAF's ('$' is one) are spaces.
 char token_of(char letter) {
-  const auto found = alphabet.find(letter);
-  return static_cast<char>(found == std::string_view::npos ? alphabet.find(' ') : found);
+  const auto entry = alphabet.find(letter);
+  return static_cast<char>(entry == std::string_view::npos ? alphabet.find(' ') : entry);
 }
 
 expected<std::string> content_of(const std::filesystem::path& path) {
@@ -110,7 +110,7 @@ class_of_token classes_of(const std::vector<role_text>& roles) {
 image_table windows_of(const std::vector<role_text>& roles, std::string role_text::*split, const class_of_token& ranks,
                        row_limits limits) {
   row_filter filter(limits, static_cast<std::int64_t>(alphabet.size()));
-  image_table made;
+  image_table table;
   std::vector<const char*> begins;
   std::int64_t row = 0;
   for (const auto& role : roles) {
@@ -120,40 +120,40 @@ image_table windows_of(const std::vector<role_text>& roles, std::string role_tex
       if (!filter.keep(label))
         continue;
       begins.push_back(text.data() + at - window);
-      made.labels.push_back(label);
-      made.file_rows.push_back(row);
+      table.labels.push_back(label);
+      table.file_rows.push_back(row);
     }
   }
-  if (row == made.size()) // none was left out
-    made.file_rows.clear();
-  made.images = new_tensor({made.size(), 1, 1, window}, at::kInt);
-  auto* token = made.images.mutable_data_ptr<std::int32_t>();
+  if (row == table.size()) // none was left out
+    table.file_rows.clear();
+  table.images = new_tensor({table.size(), 1, 1, window}, at::kInt);
+  auto* token = table.images.mutable_data_ptr<std::int32_t>();
   for (const auto* begin : begins)
     token = std::transform(begin, begin + window, token, [](char value) { return std::int32_t{value}; });
-  return made;
+  return table;
 }
 
 expected<raw_data> load_shakespeare(const data_section& data, const std::vector<std::filesystem::path>& roots) {
-  const auto found = find_files(shakespeare_files, data, roots);
-  if (!found)
-    return tl::unexpected(found.error());
-  const auto content = content_of(found->front());
+  const auto files = find_files(shakespeare_files, data, roots);
+  if (!files)
+    return tl::unexpected(files.error());
+  const auto content = content_of(files->front());
   if (!content)
     return tl::unexpected(content.error());
-  const auto roles = roles_in(*content, found->front());
+  const auto roles = roles_in(*content, files->front());
   if (!roles)
     return tl::unexpected(roles.error());
   const auto ranks = classes_of(*roles);
-  raw_data made{.name = "shakespeare",
-                .train = windows_of(*roles, &role_text::train, ranks, train_limits(data)),
-                .test = windows_of(*roles, &role_text::test, ranks, test_limits(data)),
-                .classes = static_cast<std::int64_t>(alphabet.size()),
-                .tokens = static_cast<std::int64_t>(alphabet.size()),
-                .mean = {0.0},
-                .deviation = {1.0}};
-  if (made.train.size() == 0 || made.test.size() == 0)
-    return failed(found->front().string(), "no role says more than 80 characters in either split; expected all plays");
-  return made;
+  raw_data raw{.name = "shakespeare",
+               .train = windows_of(*roles, &role_text::train, ranks, train_limits(data)),
+               .test = windows_of(*roles, &role_text::test, ranks, test_limits(data)),
+               .classes = static_cast<std::int64_t>(alphabet.size()),
+               .tokens = static_cast<std::int64_t>(alphabet.size()),
+               .mean = {0.0},
+               .deviation = {1.0}};
+  if (raw.train.size() == 0 || raw.test.size() == 0)
+    return failed(files->front().string(), "no role says more than 80 characters in either split; expected all plays");
+  return raw;
 }
 
 const source_registration shakespeare_line{

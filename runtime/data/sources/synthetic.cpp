@@ -50,8 +50,8 @@ void make_row(std::span<std::uint8_t> pixels, const float* mean, const rng_key& 
     pixels[i] = as_pixel(mean[i] + noise.normal());
 }
 
-image_table made(std::uint64_t seed, part split, const std::vector<float>& means, std::int64_t rows,
-                 std::int64_t classes, const std::array<std::int64_t, 3>& shape) {
+image_table rows_of_part(std::uint64_t seed, part split, const std::vector<float>& means, std::int64_t rows,
+                         std::int64_t classes, const std::array<std::int64_t, 3>& shape) {
   image_table table{.images = new_tensor({rows, shape[0], shape[1], shape[2]}, at::kByte)}; // [N, C, H, W]
   table.labels.reserve(static_cast<std::size_t>(rows));
   const auto pixels = static_cast<std::size_t>(shape[0] * shape[1] * shape[2]);
@@ -130,8 +130,8 @@ expected<raw_data> load_synthetic(const data_section& data, std::uint64_t seed) 
   const auto channels = static_cast<std::size_t>(shape[0]);
   return raw_data{
       .name = "synthetic",
-      .train = made(seed, part::train_row, means, data.rows, data.classes, shape),
-      .test = made(seed, part::test_row, means, std::min(test_rows_max, data.rows), data.classes, shape),
+      .train = rows_of_part(seed, part::train_row, means, data.rows, data.classes, shape),
+      .test = rows_of_part(seed, part::test_row, means, std::min(test_rows_max, data.rows), data.classes, shape),
       .classes = data.classes,
       .mean = std::vector<double>(channels, 0.5),
       .deviation = std::vector<double>(channels, 0.5),

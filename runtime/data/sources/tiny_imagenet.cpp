@@ -64,11 +64,11 @@ expected<image_table> read_validation(const path& file, const std::vector<std::s
     std::istringstream words(line);
     std::string name, label;
     words >> name >> label;
-    const auto found = std::lower_bound(classes.begin(), classes.end(), label);
-    if (name.empty() || name.find('/') != std::string::npos || found == classes.end() || *found != label)
+    const auto place = std::lower_bound(classes.begin(), classes.end(), label);
+    if (name.empty() || name.find('/') != std::string::npos || place == classes.end() || *place != label)
       return failed(fmt::format("{}:{}", file.string(), photographs.size() + 1),
                     "expected the name of an image and one of the classes of wnids.txt: fetch the data set again");
-    photographs.push_back({file.parent_path() / "images" / name, static_cast<std::int32_t>(found - classes.begin())});
+    photographs.push_back({file.parent_path() / "images" / name, static_cast<std::int32_t>(place - classes.begin())});
   }
   if (photographs.empty())
     return failed(file.string(), "names no images: fetch the data set again");
@@ -76,10 +76,10 @@ expected<image_table> read_validation(const path& file, const std::vector<std::s
 }
 
 expected<raw_data> load_tiny_imagenet(const data_section& data, const std::vector<path>& roots) {
-  const auto found = find_files(tiny_imagenet_files, data, roots);
-  if (!found)
-    return tl::unexpected(found.error());
-  const auto classes = read_classes(found->front());
+  const auto files = find_files(tiny_imagenet_files, data, roots);
+  if (!files)
+    return tl::unexpected(files.error());
+  const auto classes = read_classes(files->front());
   if (!classes)
     return tl::unexpected(classes.error());
   return with_splits({.name = "tiny-imagenet",
@@ -87,8 +87,8 @@ expected<raw_data> load_tiny_imagenet(const data_section& data, const std::vecto
                       .class_names = *classes,
                       .mean = {0.4802, 0.4481, 0.3975},
                       .deviation = {0.2302, 0.2265, 0.2262}},
-                     read_train(found->front().parent_path() / "train", *classes, train_limits(data)),
-                     read_validation(found->back(), *classes, test_limits(data)));
+                     read_train(files->front().parent_path() / "train", *classes, train_limits(data)),
+                     read_validation(files->back(), *classes, test_limits(data)));
 }
 
 const source_registration tiny_imagenet_line{

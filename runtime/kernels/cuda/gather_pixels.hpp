@@ -104,15 +104,15 @@ MNEME_HOST_DEVICE inline void run_thread(const gathered_rows& on, thread_place a
     const auto i = static_cast<std::int32_t>(item - k * quads) * 4;
     const gather_row row = on.rows[k];
     const int n = pixels - i < 4 ? pixels - i : 4;
-    four_floats made{};
+    four_floats four{};
     if (row.file_row >= 0)
-      make_pixels(on, row, i, n, made.at);
+      make_pixels(on, row, i, n, four.at);
     float* const out = on.out + k * pixels + i;
     if (on.quads)
-      *reinterpret_cast<four_floats*>(out) = made;
+      *reinterpret_cast<four_floats*>(out) = four;
     else
       for (int j = 0; j < n; ++j)
-        out[j] = made.at[j];
+        out[j] = four.at[j];
   }
 }
 

@@ -27,9 +27,7 @@ inline constexpr std::int64_t blocks_max = 8192;
 
 /// The grid for `columns` x `rows` pieces of work, each as much as one thread does at once.
 inline grid_shape grid_for(std::int64_t columns, std::int64_t rows = 1) {
-  const auto within = [](std::int64_t wanted, std::int64_t most) {
-    return wanted < 1 ? 1 : wanted < most ? wanted : most;
-  };
+  const auto within = [](std::int64_t size, std::int64_t most) { return size < 1 ? 1 : size < most ? size : most; };
   const auto blocks_x = within((columns + block_threads - 1) / block_threads, blocks_max);
   return {blocks_x, within(rows, blocks_max / blocks_x)};
 }

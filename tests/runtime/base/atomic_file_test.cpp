@@ -2,14 +2,24 @@
 #include "tests/support/scratch.hpp"
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
+#include <cerrno>
 #include <csignal>
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <system_error>
 #include <thread>
+#include <unistd.h>
 using namespace mneme;
 using Catch::Matchers::ContainsSubstring;
+
+/// With what the next calls of ftruncate() in this program fail; 0: they do what they are for.
+static int truncation_error = 0;
+extern "C" int ftruncate(int descriptor, off_t length) noexcept {
+  errno = truncation_error;
+  return truncation_error != 0 ? -1 : static_cast<int>(::syscall(SYS_ftruncate, descriptor, length));
+}
 
 namespace {
 
@@ -81,6 +91,18 @@ TEST_CASE("a disk that fills while a file is written leaves the old one whole an
   write_atomically(path, "old");
   const auto text = complaint(1000, [&] { write_atomically(path, std::string(5000, 'x')); });
   CHECK_THAT(text, ContainsSubstring(path.string()));
+  CHECK(test::content_of(path) == "old");
+  CHECK(entries_in(folder.path()) == 1);
+}
+
+TEST_CASE("a part that a quota lets nobody begin is not left behind") {
+  const test::scratch_folder folder;
+  const auto path = folder.path() / "report.html";
+  write_atomically(path, "old");
+  truncation_error = EDQUOT;
+  const auto text = complaint(RLIM_INFINITY, [&] { write_atomically(path, "new"); });
+  truncation_error = 0;
+  CHECK_THAT(text, ContainsSubstring("report.html.part': Disk quota exceeded"));
   CHECK(test::content_of(path) == "old");
   CHECK(entries_in(folder.path()) == 1);
 }

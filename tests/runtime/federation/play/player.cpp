@@ -330,8 +330,8 @@ void player::serve(save_state& in) {
 }
 
 void player::serve(restore_state& in) {
-  persist(in.to, in.rest);
-  restored_state answer{.rest = std::move(in.rest)};
+  persist(in.to, in.sections);
+  restored_state answer{.sections = std::move(in.sections)};
   federation_->take(answer);
 }
 
