@@ -50,11 +50,11 @@ struct own_cache {
   own_cache() { ::setenv("MNEME_CACHE", folder.path().c_str(), 1); }
   ~own_cache() { ::unsetenv("MNEME_CACHE"); }
   [[nodiscard]] std::vector<fs::path> nets() const {
-    std::vector<fs::path> found;
+    std::vector<fs::path> entries;
     for (const auto& entry : fs::directory_iterator(folder.path() / "backbones"))
       if (entry.path().extension() == ".safetensors")
-        found.push_back(entry.path());
-    return found;
+        entries.push_back(entry.path());
+    return entries;
   }
 };
 
@@ -75,8 +75,8 @@ struct two_scenarios {
   }
   [[nodiscard]] std::string refusal() const {
     std::string text;
-    for (const auto& found : check_against_data(read()))
-      text += diagnostic_text(found) + "\n";
+    for (const auto& finding : check_against_data(read()))
+      text += diagnostic_text(finding) + "\n";
     return text;
   }
 };
