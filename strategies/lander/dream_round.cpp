@@ -1,26 +1,15 @@
 #include "strategies/lander/dream_round.hpp"
 #include "runtime/method/gradients.hpp"
 #include "runtime/models/function.hpp"
-#include "strategies/lander/image_dreams.hpp"
 #include "strategies/shared/adam.hpp"
+#include "strategies/shared/image_generator.hpp"
 #include <ATen/ATen.h>
-#include <cmath>
 #include <limits>
 #include <stdexcept>
 namespace mneme {
 namespace {
 
-constexpr double kept_share = 0.9; // of the average of statistics, round by round
-
 at::Tensor by_channel(const at::Tensor& values) { return values.view({-1, 1, 1}); }
-
-/// Where both agree, they are to disagree: -mean of KL(teacher || student) over the batch.
-at::Tensor disagreement(const at::Tensor& logits, const at::Tensor& other) {
-  const auto log_p = at::log_softmax(logits, 1);
-  const auto agree = (other.argmax(1) == logits.argmax(1)).to(logits.scalar_type());
-  const auto divergence = (log_p.exp() * (log_p - at::log_softmax(other, 1))).sum(1);
-  return -(divergence * agree).mean();
-}
 
 } // namespace
 
@@ -34,23 +23,9 @@ dream_loss loss_of_dreams(const model& net, const dream_settings& with, const at
   dream_loss loss;
   loss.labels = -at::log_softmax(logits, 1).gather(1, labels.unsqueeze(1)).mean();
 
-  // |running - (0.1 now + 0.9 of earlier rounds)| of every layer, means and variances; in the first round |running -
-  // now| (Yin et al. 2020, eq. 4, without squares).
-  std::vector<at::Tensor> now;
-  loss.statistics = at::zeros({}, shown.options());
-  std::int64_t at = 0;
-  const auto match = [&](const at::Tensor& running, const at::Tensor& value) {
-    const auto level =
-        past.defined() ? value * (1.0 - kept_share) + past.narrow(0, at, value.numel()) * kept_share : value;
-    loss.statistics = loss.statistics + (running - level).norm();
-    now.push_back(value.detach());
-    at += value.numel();
-  };
-  for (const auto& layer : answered.statistics) {
-    match(layer.running_mean[0], layer.mean[0]);
-    match(layer.running_variance[0], layer.variance[0]);
-  }
-  loss.seen_statistics = now.empty() ? at::zeros({0}, shown.options()) : at::cat(now);
+  const auto matched = match_statistics(answered.statistics, past, shown.options());
+  loss.statistics = matched.distance;
+  loss.seen_statistics = matched.now;
 
   loss.bound = loss.adversary = at::zeros({}, shown.options());
   if (with.embedding > 0) {
@@ -63,18 +38,6 @@ dream_loss loss_of_dreams(const model& net, const dream_settings& with, const at
   loss.total = loss.statistics * with.statistics + loss.labels * with.labels + loss.adversary * with.adversary +
                loss.bound * with.bound;
   return loss;
-}
-
-at::Tensor viewed(const at::Tensor& images, const at::Tensor& views) {
-  const auto rows = images.size(0), channels = images.size(1), height = images.size(2), width = images.size(3);
-  const auto padded_width = width + 2 * view_padding;
-  const auto padded = at::constant_pad_nd(images, {view_padding, view_padding, view_padding, view_padding});
-  const auto columns = at::arange(width, at::kLong).view({1, 1, width});
-  const auto part = [&](std::int64_t i) { return views.select(1, i).view({rows, 1, 1}); };
-  const auto across = at::where(part(2) > 0, width - 1 - columns, columns) + part(1);
-  const auto down = at::arange(height, at::kLong).view({1, height, 1}) + part(0);
-  const auto places = (down * padded_width + across).view({rows, 1, height * width}).to(images.device());
-  return padded.flatten(2).gather(2, places.expand({rows, channels, height * width})).view_as(images);
 }
 
 // -- the generator ----------------------------------------------------------------------------------------------------
@@ -144,73 +107,8 @@ dream_result dream_round(const model& net, const model& generator, const dream_s
   now.norm = moved.norm.weights();
   now.mean = moved.mean.weights();
   now.deviation = moved.deviation.weights();
-  const auto& last = result.losses.back().seen_statistics; // the average moves once in a round
-  now.past = now.past.defined() ? now.past * kept_share + last * (1.0 - kept_share) : last;
+  now.past = next_average(now.past, result.losses.back().seen_statistics); // the average moves once in a round
   return result;
-}
-
-// -- the student ------------------------------------------------------------------------------------------------------
-
-at::Tensor student_start(const model& net, const at::Tensor& weights, std::int64_t classes, const rng_key& key) {
-  auto flat = weights.clone();
-  rng_stream draw(key);
-  const auto normal = [&](at::Tensor& values, double mean, double deviation) {
-    for (std::int64_t i = 0; i < values.numel(); ++i)
-      values.mutable_data_ptr<float>()[i] = static_cast<float>(mean + deviation * draw.normal());
-  };
-  const auto drawn = [&](const std::vector<std::int64_t>& shape, double mean, double deviation) {
-    auto values = at::empty(shape, at::kFloat);
-    normal(values, mean, deviation);
-    return values;
-  };
-  const auto xavier = [](const std::vector<std::int64_t>& shape) { // Glorot and Bengio 2010: 2 / (fan in + fan out)
-    const auto pixels = c10::multiply_integers(shape) / (shape[0] * shape[1]);
-    return std::sqrt(2.0 / static_cast<double>((shape[0] + shape[1]) * pixels));
-  };
-  for (const auto& entry : net.layout()) {
-    if (entry.buffer)
-      continue;
-    const bool is_matrix = entry.shape.size() > 1;
-    if (!entry.head) {
-      const bool scales = entry.name.ends_with(".weight");
-      put_as_in_files(flat, entry,
-                      is_matrix ? drawn(entry.shape, 0.0, xavier(entry.shape))
-                                : drawn(entry.shape, scales ? 1.0 : 0.0, scales ? 0.02 : 0.0));
-      continue;
-    }
-    auto rows = as_in_files(flat, entry).clone();
-    if (entry.whole || rows.size(0) <= classes)
-      continue;
-    auto shape = entry.shape;
-    shape[0] -= classes;
-    rows.narrow(0, classes, shape[0]).copy_(drawn(shape, 0.0, is_matrix ? xavier(shape) : 1.0));
-    put_as_in_files(flat, entry, rows);
-  }
-  return flat;
-}
-
-void teach_student(const model& net, const dream_settings& with, const at::Tensor& teacher, const at::Tensor& inputs,
-                   at::Tensor& student, at::Tensor& momentum) {
-  const class_range outputs{0, with.classes + with.embedding};
-  const auto rows = inputs.unsqueeze(0).contiguous();
-  const auto taught = net.differentiable(teacher.unsqueeze(0), rows, outputs, {}).logits[0].detach();
-  const training_mode training;
-  const auto s = leaf_of(student);
-  const auto answered = net.differentiable(s.unsqueeze(0), rows, outputs, {.training = &training, .statistics = true});
-  const double T = with.student_temperature;
-  const auto log_s = at::log_softmax(answered.logits[0].narrow(1, 0, with.opened) / T, 1);
-  const auto log_t = at::log_softmax(taught.narrow(1, 0, with.opened) / T, 1);
-  auto loss = (log_t.exp() * (log_t - log_s)).sum(1).mean() * (T * T);
-  if (with.embedding > 0)
-    loss = loss + (answered.logits[0] - taught).narrow(1, with.classes, with.embedding).square().mean() * with.bound;
-  auto decayed = student * with.student_decay;
-  for (const auto& entry : net.layout())
-    if (entry.buffer)
-      decayed.narrow(0, entry.offset, entry.size).zero_();
-  const auto slope = gradients_of(loss, {s}).front() + decayed;
-  momentum = momentum.defined() ? momentum * with.student_momentum + slope : slope;
-  const auto next = student - momentum * with.student_rate;
-  student = with_moved_statistics(next.unsqueeze(0), answered.statistics)[0].detach();
 }
 
 } // namespace mneme

@@ -1,8 +1,7 @@
 /// dream_round: how LANDER's generator learns in one round, and its student behind it (Tran et al. 2024, CVPR; NAYER,
 /// Tran et al. 2024), with everything that is drawn as an argument.
 #pragma once
-#include "runtime/base/rng.hpp"
-#include "runtime/models/model.hpp"
+#include "strategies/shared/inversion_student.hpp"
 #include <ATen/core/Tensor.h>
 #include <array>
 #include <vector>
@@ -29,6 +28,16 @@ struct dream_settings {
   /// A batch of each round from the last one of the warm-up on.
   [[nodiscard]] std::int64_t images() const { return (rounds - std::max<std::int64_t>(warm_up - 1, 0)) * batch; }
   [[nodiscard]] std::int64_t noise_layers() const { return (batch + chunk - 1) / chunk; } ///< L
+  [[nodiscard]] student_rules student() const {
+    return {.classes = classes,
+            .opened = opened,
+            .embedding = embedding,
+            .temperature = student_temperature,
+            .rate = student_rate,
+            .momentum = student_momentum,
+            .decay = student_decay,
+            .map_weight = bound};
+  }
 };
 
 /// What a step of the generator descends, and its parts before they are weighed.
@@ -41,11 +50,6 @@ struct dream_loss {
 [[nodiscard]] dream_loss loss_of_dreams(const model& net, const dream_settings& with, const at::Tensor& teacher,
                                         const at::Tensor& student, const at::Tensor& shown, const at::Tensor& labels,
                                         const at::Tensor& anchors, const at::Tensor& past);
-
-/// Crops of images padded by 4 zeros, mirrored where asked for: [B, channels, height, width], to any order of autograd.
-/// @param views [B, 3] int64 on the host: rows and columns from the padded corner, 0 .. 8, and 1 where mirrored
-[[nodiscard]] at::Tensor viewed(const at::Tensor& images, const at::Tensor& views);
-inline constexpr std::int64_t view_padding = 4;
 
 /// What goes from round to round.
 struct dreamer {
@@ -71,15 +75,5 @@ struct dream_result {
 [[nodiscard]] dream_result dream_round(const model& net, const model& generator, const dream_settings& with,
                                        const at::Tensor& teacher, const at::Tensor& student, const at::Tensor& anchors,
                                        dreamer& now, const dream_draws& drawn);
-
-/// The student as a task begins: `weights` [P] with convolutions drawn by Xavier's normal, scales of normalisations by
-/// N(1, 0.02^2), their shifts 0, and the rows of the head behind those of classes, the map, by Xavier's normal with
-/// biases of N(0, 1). Running statistics and the head stay.
-[[nodiscard]] at::Tensor student_start(const model& net, const at::Tensor& weights, std::int64_t classes,
-                                       const rng_key& key);
-/// One step of SGD: T^2 KL(teacher || student) at T, a mean over rows, and the mean square between both maps.
-/// @param inputs [b, channels, height, width] normalised @param momentum [P], undefined before the first step
-void teach_student(const model& net, const dream_settings& with, const at::Tensor& teacher, const at::Tensor& inputs,
-                   at::Tensor& student, at::Tensor& momentum);
 
 } // namespace mneme

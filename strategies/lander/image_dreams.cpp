@@ -1,45 +1,9 @@
 #include "strategies/lander/image_dreams.hpp"
-#include "runtime/models/network.hpp"
+#include "strategies/shared/image_generator.hpp"
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <numeric>
 namespace mneme {
-
-model_ref image_generator(std::array<std::int64_t, 3> shape, std::int64_t inputs, std::int64_t filters) {
-  const auto [channels, height, width] = shape;
-  auto net =
-      std::make_shared<network>(fmt::format("image generator {}-{} {}x{}x{}", inputs, filters, channels, height, width),
-                                std::array<std::int64_t, 3>{1, 1, inputs});
-  if (height % 4 != 0 || width % 4 != 0) {
-    net->add_linear("fc1", 4 * filters, activation::relu);
-    net->add_linear("fc2", channels * height * width, activation::sigmoid);
-    net->end_headless();
-    return net;
-  }
-  constexpr double slope = 0.2;
-  net->add_linear("fc1", 2 * filters * (height / 4) * (width / 4), activation::none);
-  net->add_images(2 * filters, height / 4, width / 4);
-  net->add_normalisation("bn1", 0, activation::none);
-  net->add_upsampling(height / 2, width / 2, upsampling::nearest);
-  net->add_convolution("conv1", {.filters = 2 * filters, .padding = 1, .bias = false});
-  net->add_normalisation("bn2", 0, activation::none);
-  net->add_activation(activation::leaky, slope);
-  net->add_upsampling(height, width, upsampling::nearest);
-  net->add_convolution("conv2", {.filters = filters, .padding = 1, .bias = false});
-  net->add_normalisation("bn3", 0, activation::none);
-  net->add_activation(activation::leaky, slope);
-  net->add_convolution("conv3", {.filters = channels, .padding = 1, .after = activation::sigmoid});
-  net->end_headless();
-  return net;
-}
-
-at::Tensor pictures_of(const at::Tensor& features, const std::array<std::int64_t, 3>& shape) {
-  const auto [channels, height, width] = shape;
-  if (height % 4 != 0 || width % 4 != 0) // linear layers count channel by channel
-    return features.unflatten(2, {channels, height, width});
-  return features.unflatten(2, {height, width, channels}).permute({0, 1, 4, 2, 3});
-}
 
 at::Tensor dream_labels(std::int64_t batch, std::int64_t classes, const rng_key& key) {
   auto labels = at::arange(batch, at::kLong) % classes;
@@ -53,27 +17,6 @@ at::Tensor dream_labels(std::int64_t batch, std::int64_t classes, const rng_key&
 namespace {
 
 enum class dream_draw : std::uint64_t { noise, student, labels, views, shown_to_student };
-
-/// Standard normal numbers.
-at::Tensor drawn_normal(at::IntArrayRef sizes, const rng_key& key) {
-  auto values = at::empty(sizes, at::kFloat);
-  rng_stream draw(key);
-  for (std::int64_t i = 0; i < values.numel(); ++i)
-    values.mutable_data_ptr<float>()[i] = static_cast<float>(draw.normal());
-  return values;
-}
-
-/// Crops and mirrorings: [rows, 3] int64.
-at::Tensor drawn_views(std::int64_t rows, rng_stream& draw) {
-  auto views = at::empty({rows, 3}, at::kLong);
-  auto* at = views.mutable_data_ptr<std::int64_t>();
-  for (std::int64_t i = 0; i < rows; ++i, at += 3) {
-    at[0] = static_cast<std::int64_t>(draw.below(2 * view_padding + 1));
-    at[1] = static_cast<std::int64_t>(draw.below(2 * view_padding + 1));
-    at[2] = static_cast<std::int64_t>(draw.below(2));
-  }
-  return views;
-}
 
 class dreams final : public looped_program {
 public:
@@ -201,32 +144,20 @@ void dreams::dream(const program_call& call, work_state& now) const {
   now.labels = now.labels.defined() ? at::cat({now.labels, draws.labels}) : draws.labels;
 }
 
-/// Steps of the student on the pool, one shuffle of it after the other, each with a short last batch; SGD begins anew.
+/// Steps of the student on the pool; SGD begins anew.
 void dreams::teach(const program_call& call, work_state& now) const {
   const auto by_channel = [&](const std::vector<float>& values) {
     return at::tensor(values, at::kFloat).to(call.device()).view({-1, 1, 1});
   };
-  const auto scale = by_channel(with_.scale), shift = by_channel(with_.shift);
-  rng_stream draw(key_of(call, dream_draw::student)), view(key_of(call, dream_draw::shown_to_student));
-  std::vector<std::int64_t> order(static_cast<std::size_t>(now.images.size(0)));
-  std::iota(order.begin(), order.end(), 0);
+  const pool_lesson lesson{.steps = with_.student_steps,
+                           .batch = with_.student_batch,
+                           .views = with_.views,
+                           .scale = by_channel(with_.scale),
+                           .shift = by_channel(with_.shift),
+                           .order = key_of(call, dream_draw::student),
+                           .shown = key_of(call, dream_draw::shown_to_student)};
   at::Tensor momentum;
-  auto next = order.size();
-  for (std::int64_t step = 0; step < with_.student_steps; ++step) {
-    if (next == order.size()) {
-      draw.shuffle(std::span(order));
-      next = 0;
-    }
-    const auto count = std::min(static_cast<std::size_t>(with_.student_batch), order.size() - next);
-    const auto places = at::tensor(std::vector<std::int64_t>(order.begin() + static_cast<std::ptrdiff_t>(next),
-                                                             order.begin() + static_cast<std::ptrdiff_t>(next + count)),
-                                   at::kLong);
-    next += count;
-    auto rows = now.images.index_select(0, places.to(call.device())).to(at::kFloat);
-    if (with_.views)
-      rows = viewed(rows, drawn_views(rows.size(0), view));
-    teach_student(*net_, with_, call.in.at(flat_weights), rows * scale + shift, now.student, momentum);
-  }
+  teach_on_pool(*net_, with_.student(), call.in.at(flat_weights), now.images, lesson, now.student, momentum);
 }
 
 program_step dreams::run_call(const program_call& call) const {

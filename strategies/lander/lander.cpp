@@ -20,6 +20,7 @@
 #include "strategies/lander/anchored_loss.hpp"
 #include "strategies/lander/image_dreams.hpp"
 #include "strategies/shared/averaging.hpp"
+#include "strategies/shared/image_generator.hpp"
 #include <ATen/ATen.h>
 #include <cmath>
 #include <fmt/format.h>
@@ -55,18 +56,6 @@ struct run_settings {
   options with{};
   at::Tensor anchors{}; // [C, E]
 };
-
-/// The first `count` of N images by the names that the public code's files have, "round-image.png", as text.
-at::Tensor first_by_name(std::int64_t images, std::int64_t batch, std::int64_t count) {
-  std::vector<std::pair<std::string, std::int64_t>> named;
-  for (std::int64_t i = 0; i < images; ++i)
-    named.emplace_back(fmt::format("{}-{}.png", i / batch, i % batch), i);
-  std::sort(named.begin(), named.end());
-  std::vector<std::int64_t> places;
-  for (std::int64_t i = 0; i < std::min(count, images); ++i)
-    places.push_back(named[static_cast<std::size_t>(i)].second);
-  return at::tensor(places, at::kLong);
-}
 
 // -- server half ------------------------------------------------------------------------------------------------------
 
@@ -285,21 +274,8 @@ void lander::replay_pool(train_job& job, client_context& ctx, const tensor_map& 
 
 diagnostics lander::check(const method_setup& setup) const {
   auto wrong = averaging_method::check(setup);
-  if (!setup.net->mixes_rows())
-    wrong.push_back({"model.name", fmt::format("'{}' has no batch normalisations, whose statistics the generator is to "
-                                               "match; expected a residual net with norm = \"batch\"",
-                                               setup.net->identity())});
-  if (setup.tokens > 0 || setup.scale.empty())
-    wrong.push_back(
-        {"data.name", "the generator makes images, and the data are rows of tokens or numbers; expected images"});
-  if (setup.trainable != trainable_part::all)
-    wrong.push_back({"model.trainable", "model.trainable = \"head\": the method trains whole nets; expected \"all\""});
-  for (std::size_t t = 1; t < setup.task_classes.size(); ++t)
-    if (setup.task_classes[t].low != setup.task_classes[t - 1].high) {
-      wrong.push_back({"tasks.kind", "tasks.kind: the generator makes rows of old classes, and tasks here repeat "
-                                     "classes; expected \"class-incremental\""});
-      break;
-    }
+  for (auto& finding : wrong_with_generation(setup))
+    wrong.push_back(std::move(finding));
   if (with_.dreams.warm_up > with_.dreams.rounds)
     wrong.push_back({"strategy.warm_up", fmt::format("strategy.warm_up = {}: no round would be left to make images; "
                                                      "expected at most strategy.generator_rounds = {}",

@@ -5,6 +5,7 @@
 #include "strategies/lander/anchored_loss.hpp"
 #include "strategies/lander/image_dreams.hpp"
 #include "strategies/shared/adam.hpp"
+#include "strategies/shared/image_generator.hpp"
 #include "tests/support/method_driver.hpp"
 #include "tests/support/program_check.hpp"
 #include <catch2/catch_approx.hpp>

@@ -2,6 +2,7 @@
 #include "runtime/models/function.hpp"
 #include "strategies/lander/anchored_loss.hpp"
 #include "strategies/lander/image_dreams.hpp"
+#include "strategies/shared/image_generator.hpp"
 #include "tests/support/learning.hpp"
 #include "tests/support/method_driver.hpp"
 #include "tests/support/official_steps.hpp"
@@ -154,7 +155,7 @@ TEST_CASE("LANDER's student moves as in the authors' program", "[official][lande
   const std::int64_t rows = both["settings"]["student_batch"];
   for (std::size_t step = 0; step < both["student"].size(); ++step) {
     const auto inputs = 2 * values_of(fmt::format("student.{}", step), {rows, 3, side, side}).to(at::kDouble);
-    teach_student(*net, with, teacher, inputs, student, momentum);
+    teach_student(*net, with.student(), teacher, inputs, student, momentum);
     compare_weights(both, fmt::format("student step {} ", step + 1), *net, student, both["student"][step],
                     first_classes);
   }
