@@ -101,7 +101,8 @@ loss_output stepwise_loss::operator()(const loss_input& in) const {
                     .padded = padded,
                     .teacher = row_of(in.teacher, k),
                     .teacher_features = row_of(in.teacher_features, k),
-                    .targets = row_of(in.targets, k)};
+                    .targets = row_of(in.targets, k),
+                    .replayed = in.replayed};
     model_losses step_losses{.d_logits = out.d_logits[k], .d_features = row_of(out.d_features, k)};
     for (std::size_t m = 0; m < in.maps.size(); ++m) {
       step.maps.push_back(in.maps[m][k]);

@@ -44,6 +44,7 @@ struct model_step {
   at::Tensor teacher{}, teacher_features{};   ///< [B, O], [B, D], or undefined
   std::vector<at::Tensor> maps, teacher_maps; ///< [B, channels, height, width] each
   at::Tensor targets{};                       ///< [B, C], or undefined
+  std::int64_t replayed = 0;                  ///< The last so many of B, padding included, are of the second set.
 };
 /// Where it leaves what the step comes to: views of loss_output.
 struct model_losses {

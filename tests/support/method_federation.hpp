@@ -17,8 +17,7 @@ struct method_federation {
   row_store made{row_format{.scale = rows->scale, .shift = rows->shift, .classes = classes}};
 
   /// @param keys of [strategy], on top of those that keep the method small
-  explicit method_federation(const std::string& name,
-                             const std::vector<std::pair<std::string, std::string>>& keys = {})
+  explicit method_federation(const std::string& name, const std::vector<std::pair<std::string, std::string>>& keys = {})
       : method(strategy_named(name)), net(net_for(*method)) {
     give_keys(*method, small(name));
     give_keys(*method, keys);
@@ -60,6 +59,8 @@ private:
       return {{"images", "4"}, {"sampling_steps", "2"}, {"denoiser_passes", "1"}};
     if (name == "lander")
       return {{"generator_rounds", "2"}, {"warm_up", "1"}, {"generator_steps", "2"}, {"student_steps", "2"}};
+    if (name == "target")
+      return {{"generator_rounds", "2"}, {"generator_steps", "2"}, {"generator_batch", "8"}, {"replay_rows", "4"}};
     if (name == "fed-cil")
       return {{"local_steps", "2"}, {"consolidation_steps", "2"}};
     if (name == "fil-ver")

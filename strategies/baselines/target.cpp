@@ -1,0 +1,262 @@
+// TARGET: J. Zhang, C. Chen, W. Zhuang and L. Lyu, "TARGET: Federated Class-Continual Learning via Exemplar-Free
+// Distillation", ICCV 2023, from its public code (github.com/zj-jayzhang/Federated-Class-Continual-Learning, commit
+// 78cb9c0). After each task but the last the server makes images of the classes so far through the global model,
+// without data; in the next task they are fixed, clients have them, and learn their own rows beside them:
+//     task 1:  CE
+//     later:   CE over the new classes of own rows + k KD of the old classes of images,
+//     KD = -mean sum_c softmax(z_old / T)_c log softmax(z / T)_c, not multiplied by T^2; z_old is the model after the
+//     task before.
+// Own rows and images pass apart, each normalised by statistics of its own. The server, in each of its rounds, draws
+// codes and labels, copies the generator G, and lets copy and codes descend
+//     a |running - batch statistics| + b CE(labels) - c KL(teacher || student) where both agree,
+// keeps the batch of the least value, and moves G once: by the sum of the copy's gradients, or by 67 times what the
+// copy has moved. The student learns from the teacher on the pool behind the warm-up.
+//
+// The public code has 10 rounds for CIFAR-100, and a warm-up of 20: so no student is ever trained there, and the last
+// term never enters (preset "official"); it does for Tiny-ImageNet ("official-tiny"). Its clients' epochs end with the
+// shorter of both loaders, so that most rows of large clients wait for another epoch; ours pass all own rows unless
+// epoch_ends = "shorter". A step's images are 8000 / ceil(rows of the data / (clients * tasks * batch)) there: 1000 for
+// ten tasks of CIFAR-100 and 5 clients, 500 for five.
+//
+// Ours: where epochs are cut, the last batch of images is filled by the next shuffle; rows of the head for classes to
+// come are those that the run began with; the pool is sent with every round, as bytes. Classes are in the run's order.
+#include "strategies/baselines/target_images.hpp"
+#include "strategies/baselines/target_loss.hpp"
+#include "strategies/shared/averaging.hpp"
+#include "strategies/shared/image_generator.hpp"
+#include <algorithm>
+#include <limits>
+namespace mneme::target_method {
+namespace {
+
+enum draws : std::uint32_t { pool_draw = first_method_purpose + 120, student_draw, epoch_draw };
+
+struct options {
+  double distillation = 25.0, temperature = 2.0; // k, T
+  std::int64_t replay_rows = 1000;
+  bool ends_shorter = false;
+  target_settings making{};
+};
+
+// -- server half ------------------------------------------------------------------------------------------------------
+
+class target_server final : public averaging_server {
+public:
+  target_server(const method_setup& setup, const target_settings& making)
+      : averaging_server(setup), setup_(setup), making_(making) {}
+
+  /// Before a later task the pool is made through the model of the tasks so far.
+  task<task_plan> open_task(server_context& ctx, const round_place& place) override {
+    if (place.task.value > 0) {
+      auto making = ctx.run(making_job(place));
+      const auto generated = co_await making;
+      keep_pool(*generated.out);
+    }
+    co_return task_plan{};
+  }
+  broadcast open_round(const round_place& place) override {
+    auto sent = averaging_server::open_round(place);
+    sent.extra = pool_;
+    return sent;
+  }
+  std::map<std::string, double> figures() const override {
+    auto shown = averaging_server::figures();
+    shown["generator_objective"] = objective_;
+    return shown;
+  }
+  void persist(archive& state) override {
+    averaging_server::persist(state);
+    state(pool_)(objective_);
+  }
+
+private:
+  [[nodiscard]] program_job making_job(const round_place& place) const {
+    auto making = making_;
+    making.opened = place.current.low;
+    auto in = std::make_shared<tensor_map>();
+    in->put(flat_weights, weights());
+    in->put("student", making.adverse()
+                           ? student_start(*setup_.net, weights().cpu(), setup_.classes,
+                                           {.seed = setup_.seed, .purpose = student_draw, .task = place.task})
+                           : weights());
+    constexpr client_id server_itself{std::numeric_limits<std::uint32_t>::max()};
+    program_job job{.body = target_program(setup_.net, making), .in = in};
+    job.stream = {.seed = setup_.seed, .purpose = pool_draw, .client = server_itself, .task = place.task};
+    return job;
+  }
+  void keep_pool(const tensor_map& generated) {
+    auto pool = std::make_shared<tensor_map>();
+    pool->put("teacher", weights());
+    pool->put("images", generated.at("images"));
+    pool->put("labels", generated.at("labels"));
+    pool_ = pool;
+    objective_ = generated.at("objective").min().item<double>();
+  }
+
+  method_setup setup_;
+  target_settings making_;
+  tensors_ref pool_{};     // teacher, images, labels; null in task 1
+  double objective_ = 0.0; // the best round's, of the last task
+};
+
+// -- client half ------------------------------------------------------------------------------------------------------
+
+class target final : public averaging_method {
+public:
+  void keys(key_table& table) override;
+  std::vector<preset> presets() const override;
+  method_needs needs() const override {
+    return {.upload_size_known = true,
+            .defaults = "[training]\nepochs = 2\nbatch = 128\nlearning_rate = 0.04\nmomentum = 0.9\n"
+                        "weight_decay = 5e-4\nschedule = \"cosine\"\n[strategy]\nweighting = \"uniform\"\n"};
+  }
+  diagnostics check(const method_setup& setup) const override {
+    auto wrong = averaging_method::check(setup);
+    for (auto& finding : wrong_with_generation(setup))
+      wrong.push_back(std::move(finding));
+    return wrong;
+  }
+  void prepare(const method_setup& setup) override {
+    averaging_method::prepare(setup);
+    with_.making.shape = setup.shape;
+    with_.making.scale = setup.scale;
+    with_.making.shift = setup.shift;
+  }
+  task<client_result> client_round(client_context& ctx, const broadcast& in) const override {
+    auto training = ctx.train(job_of(ctx, in));
+    const auto trained = co_await training;
+    co_return client_result{.upload = trained.weights, .memory = nullptr, .rows = ctx.samples().size()};
+  }
+  std::unique_ptr<server_half> make_server() const override {
+    return std::make_unique<target_server>(setup(), with_.making);
+  }
+
+private:
+  [[nodiscard]] train_job job_of(client_context& ctx, const broadcast& in) const;
+
+  options with_;
+};
+
+/// `count` rows of a view, from one shuffle of it after the other; each begins anew where `each` rows are taken.
+sample_view shuffled(const sample_view& view, std::int64_t count, std::int64_t each, rng_key key) {
+  auto order = *view.rows;
+  rng_stream draw(key);
+  std::vector<std::int64_t> rows;
+  while (std::ssize(rows) < count) {
+    draw.shuffle(std::span(order));
+    const auto taken = std::min({each, std::ssize(order), count - std::ssize(rows)});
+    rows.insert(rows.end(), order.begin(), order.begin() + taken);
+  }
+  return {.source = view.source, .rows = std::make_shared<const std::vector<std::int64_t>>(std::move(rows))};
+}
+
+/// Epochs of as many steps as the images have batches, where own rows have more: one pass over rows that are drawn
+/// here, epoch by epoch.
+void cut_epochs(train_job& job, const client_context& ctx) {
+  auto& how = job.options;
+  const auto images = job.replay.samples.size(), batch = std::min(how.replay_rows, images);
+  const auto steps = (images + batch - 1) / batch, cut = steps * how.batch_rows;
+  if (how.epochs == 0 || how.batch_rows == 0 || job.samples.size() <= cut)
+    return;
+  auto key = ctx.stream(epoch_draw);
+  job.samples = shuffled(job.samples, how.epochs * cut, cut, key);
+  key.index = 1;
+  job.replay.samples = shuffled(job.replay.samples, how.epochs * steps * batch, images, key);
+  how.replay_rows = batch;
+  how.replay_short_last = false;
+  how.in_order = true;
+  how.epochs = 1;
+}
+
+train_job target::job_of(client_context& ctx, const broadcast& in) const {
+  auto job = local_training(setup(), ctx, in, {.samples = ctx.samples(), .classes = in.place.opened});
+  const auto old = in.place.current.low;
+  if (!in.extra || old == 0)
+    return job;
+  const auto& pool = *in.extra;
+  auto& how = job.options;
+  job.objective = target_objective(old, with_.distillation, with_.temperature);
+  job.teacher = weights_only(pool.at("teacher"));
+  how.taught = {0, old};
+  job.replay.samples = ctx.rows_of(pool.at("images"), pool.at("labels"));
+  how.replay_rows = with_.replay_rows;
+  how.replay_by = replay_pass::separate;
+  how.replay_short_last = true;
+  if (how.augment == augmentation_kind::crop_flip_jitter) // images are not jittered
+    how.replay_augment = augmentation_kind::crop_flip;
+  if (with_.ends_shorter)
+    cut_epochs(job, ctx);
+  return job;
+}
+
+std::vector<preset> target::presets() const {
+  const std::string own = "[training]\noptimizer = \"sgd\"\nepochs = 5\nbatch = 128\nlearning_rate = 0.01\n"
+                          "momentum = 0.9\nweight_decay = 5e-4\nschedule = \"constant\"\naugment = "
+                          "\"crop-flip-jitter\"\n[rounds]\nper_task = 100\n[strategy]\nweighting = \"uniform\"\n"
+                          "epoch_ends = \"shorter\"\n";
+  return {{.name = "paper",
+           .meaning = "the recipe that federated class-incremental papers compare it with, on ResNet-18",
+           .toml = "[training]\noptimizer = \"sgd\"\nepochs = 2\nbatch = 128\nlearning_rate = 0.04\nmomentum = 0.9\n"
+                   "weight_decay = 5e-4\nschedule = \"cosine\"\naugment = \"crop-flip\"\n[rounds]\nper_task = 100\n"
+                   "[strategy]\nweighting = \"uniform\"\n"},
+          {.name = "official",
+           .meaning = "a run of the public code on CIFAR-100: five tasks, five clients, epochs of the shorter loader",
+           .toml = own + "replay_rows = 500\n"},
+          {.name = "official-tiny",
+           .meaning = "the same on Tiny-ImageNet: more rounds, a student to fool, Reptile's outer step",
+           .toml = own + "replay_rows = 250\ngenerator_rounds = 200\ngenerator_steps = 50\ngenerator_rate = 2e-4\n"
+                         "outer_step = \"reptile\"\nstatistics_weight = 0.1\nlabel_weight = 0.1\n"
+                         "student_temperature = 5.0\n"}};
+}
+
+/// Those of generator and student.
+void making_keys(key_table& table, target_settings& making) {
+  table.integer("generator_rounds", making.rounds, {.low = 1, .high = 100'000},
+                "Rounds of the generator after each task; each leaves its best batch.");
+  table.integer("generator_steps", making.steps, {.low = 1, .high = 100'000},
+                "Steps of Adam that copy and codes take in a round.");
+  table.integer("generator_batch", making.batch, {.low = 1, .high = 100'000}, "Images of a round.");
+  table.number("generator_rate", making.rate, {.low = 0.0, .open_low = true},
+               "Learning rate of the copy; the generator's is as many times larger as a round has steps.");
+  table.number("code_rate", making.code_rate, {.low = 0.0}, "Learning rate of the codes.");
+  table.integer("code_width", making.code, {.low = 1, .high = 65'536}, "Numbers of a code.");
+  table.integer("generator_width", making.filters, {.low = 1, .high = 65'536},
+                "Filters of the generator's last convolution; the others have twice as many.");
+  table.flag("generator_views", making.views,
+             "Nets are shown images cropped and mirrored, anew in each step, and the student too.");
+  table.choice("outer_step", making.outer, {{"first-order", outer_step::first_order}, {"reptile", outer_step::reptile}},
+               "What moves the generator behind a round: the sum of the copy's gradients, or how far it has moved.");
+  table.number("statistics_weight", making.statistics, {.low = 0.0}, "a: weight of matching batch statistics.");
+  table.number("label_weight", making.labels, {.low = 0.0}, "b: weight of the generator's cross-entropy.");
+  table.number("adversary_weight", making.adversary, {.low = 0.0}, "c: weight of fooling the student.");
+  table.integer("warm_up", making.warm_up, {.low = 1, .high = 100'000},
+                "The first round with a student to fool, which learns behind those that follow; beyond "
+                "generator_rounds: there is none.");
+  table.integer("student_steps", making.student_steps, {.low = 0, .high = 100'000}, "Steps of the student in a round.");
+  table.integer("student_batch", making.student_batch, {.low = 1, .high = 100'000}, "Images of such a step.");
+  table.number("student_rate", making.student_rate, {.low = 0.0, .open_low = true},
+               "Its learning rate, of SGD; half a cosine over the rounds.");
+  table.number("student_rate_floor", making.student_floor, {.low = 0.0}, "Where that cosine ends.");
+  table.number("student_momentum", making.student_momentum, {.low = 0.0, .high = 1.0}, "Its momentum.");
+  table.number("student_decay", making.student_decay, {.low = 0.0}, "Its weight decay.");
+  table.number("student_temperature", making.student_temperature, {.low = 0.0, .open_low = true},
+               "Temperature of its distillation, which is multiplied by the square.");
+}
+
+void target::keys(key_table& table) {
+  table.number("distillation_weight", with_.distillation, {.low = 0.0}, "k: weight of the distillation on images.");
+  table.number("temperature", with_.temperature, {.low = 0.0, .open_low = true}, "T of that distillation.");
+  table.integer("replay_rows", with_.replay_rows, {.low = 1, .high = 1'000'000}, "Images that join a step.");
+  table.choice("epoch_ends", with_.ends_shorter, {{"own-rows", false}, {"shorter", true}},
+               "Epochs of later tasks pass all own rows, or end with the shorter of own rows and images.");
+  table.integer("pool_max", with_.making.most, {.low = 0}, "Images that are kept, the first by file name; 0: all.");
+  making_keys(table, with_.making);
+}
+
+const strategy_registration target_line{
+    {.name = "target",
+     .summary = "a fixed pool of generated images that old classes are distilled on (TARGET, Zhang et al. 2023, ICCV)",
+     .make = []() -> std::unique_ptr<strategy> { return std::make_unique<target>(); }}};
+
+} // namespace
+} // namespace mneme::target_method
