@@ -1,4 +1,4 @@
-"""A sweep of twenty runs over a pool of processes and over a cluster of Dask, a worker of which is killed: one table."""
+"""A sweep of twenty runs over a pool of processes and over a cluster of Dask, a worker of which is killed: one table"""
 import concurrent.futures
 import multiprocessing
 import os
