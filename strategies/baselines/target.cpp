@@ -18,6 +18,7 @@
 // epoch_ends = "shorter". A step's images are 8000 / ceil(rows of the data / (clients * tasks * batch)) there: 1000 for
 // ten tasks of CIFAR-100 and 5 clients, 500 for five.
 //
+// The generator's steps, the student's and the clients' agree with the public code's own classes (docs/fidelity.md).
 // Ours: where epochs are cut, the last batch of images is filled by the next shuffle; rows of the head for classes to
 // come are those that the run began with; the pool is sent with every round, as bytes. Classes are in the run's order.
 #include "strategies/baselines/target_images.hpp"
