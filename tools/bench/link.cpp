@@ -63,7 +63,7 @@ void measure(bool tls, double seconds, std::int64_t tensor_bytes) {
   near.loop = &sender;
   far.loop = &receiver;
   const auto port = receiver.listen({.host = "127.0.0.1", .port = 0}).value();
-  const auto link = sender.connect(sender.found({.host = "127.0.0.1", .port = port}).value());
+  const auto link = sender.connect(sender.place_of({.host = "127.0.0.1", .port = port}).value());
   while (!near.is_open || !far.is_open)
     std::this_thread::yield();
   const auto began = bench::wall_seconds(), cpu = bench::cpu_seconds();
