@@ -54,11 +54,14 @@ class Features(nn.Module):
 def write_split(folder, seed):
     """partition.csv: each class dealt evenly over the clients, in an order of the seed."""
     _, labels = cifar100_rows("train")
+    write_partition(folder, seed, [numpy.flatnonzero(labels == label)[:PER_CLASS] for label in range(CLASSES)])
+
+
+def write_partition(folder, seed, rows_of_classes):
     draw = numpy.random.default_rng(seed)
     lines = ["client,row"]
-    for label in range(CLASSES):
-        rows = draw.permutation(numpy.flatnonzero(labels == label)[:PER_CLASS])
-        lines += [f"{i % CLIENTS},{row}" for i, row in enumerate(rows)]
+    for rows in rows_of_classes:
+        lines += [f"{i % CLIENTS},{row}" for i, row in enumerate(draw.permutation(rows))]
     with open(os.path.join(folder, "partition.csv"), "w", encoding="utf-8") as file:
         file.write("\n".join(lines) + "\n")
 

@@ -14,10 +14,11 @@ import torch
 from torch import nn
 
 import shim
+from cifar_run import CLIENTS, write_partition
 from fed_cil import Critic, FedCil, Generator
 from shim import Refused
 
-TASKS, CLASSES, CLIENTS = 5, 10, 5  # five tasks are fixed in the program
+TASKS, CLASSES = 5, 10  # five tasks are fixed in the program
 PER_CLASS, TEST_PER_CLASS, ROUNDS = 200, 100, 4
 FEATURES, CODE, GENERATOR, CRITIC, STEPS, CONSOLIDATION, RATE = 32, 110, 128, 64, 40, 20, 1e-3
 
@@ -79,11 +80,7 @@ def small_run(folder, seed):
     basis = directions[:FEATURES].T / (scales[0] / len(x) ** 0.5)
     numpy.savez(os.path.join(folder, "rows.npz"), train_x=((x - middle) @ basis).astype(numpy.float32), train_y=y,
                 test_x=((u - middle) @ basis).astype(numpy.float32), test_y=v)
-    draw, lines = numpy.random.default_rng(seed), ["client,row"]
-    for label in range(CLASSES):
-        lines += [f"{i % CLIENTS},{row}" for i, row in enumerate(draw.permutation(numpy.flatnonzero(y == label)))]
-    with open(os.path.join(folder, "partition.csv"), "w", encoding="utf-8") as file:
-        file.write("\n".join(lines) + "\n")
+    write_partition(folder, seed, [numpy.flatnonzero(y == label) for label in range(CLASSES)])
     with open(os.path.join(folder, "scenario.toml"), "w", encoding="utf-8") as file:
         file.write(SCENARIO.format(seed=seed))
 

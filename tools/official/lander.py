@@ -165,6 +165,12 @@ def moved(net):
 BATCH, NOISE, FILTERS, ROUNDS, STEPS, WARM_UP, STUDENT_BATCH = 26, 8, 4, 5, 3, 2, 8
 
 
+def offsets_named(view, rows):
+    """Crops and flips by the view's number: what Views.given answers."""
+    drawn = values_of(f"views.{view}", (3 * rows,)).reshape(3, rows)
+    return ((drawn[0] + 1) * 4.5).long().clamp(max=8), ((drawn[1] + 1) * 4.5).long().clamp(max=8), drawn[2] > 0
+
+
 class Draws:
     """Stands for torch's draws while NAYER runs: noise layers, labels behind the whole runs, crops and flips."""
 
@@ -181,9 +187,8 @@ class Draws:
         return torch.tensor([(self.round + 3 * i) % classes for i in range(size[0])], dtype=torch.long)
 
     def offsets(self, rows):
-        drawn = values_of(f"views.{self.view}", (3 * rows,)).reshape(3, rows)
         self.view += 1
-        return ((drawn[0] + 1) * 4.5).long().clamp(max=8), ((drawn[1] + 1) * 4.5).long().clamp(max=8), drawn[2] > 0
+        return offsets_named(self.view - 1, rows)
 
 
 def synthesised(adapter, views):
@@ -219,6 +224,16 @@ def synthesised(adapter, views):
 ADAM = torch.optim.Adam
 
 
+def watched_adam(note):
+    """Adam that shows `note`, when its gradients are cleared, the variables of the function that clears them."""
+
+    class Watched(ADAM):
+        def zero_grad(self, *given, **named):
+            note(sys._getframe(1).f_locals)
+            super().zero_grad(*given, **named)
+    return Watched
+
+
 class Keeper:
     """What a round of NAYER shows: values by step, the batch that it stores, the student's steps left out."""
 
@@ -234,17 +249,7 @@ class Keeper:
             self.labels = targets.tolist()
             return targets, ys
         maker.generate_ys = labels_kept
-        torch.optim.Adam = self.watched()
-
-    def watched(self):
-        """Adam that looks, when its gradients are cleared, at what synthesize() has computed in the step."""
-        keeper = self
-
-        class Watched(ADAM):
-            def zero_grad(self, *given, **named):
-                keeper.note(sys._getframe(1).f_locals)
-                super().zero_grad(*given, **named)
-        return Watched
+        torch.optim.Adam = watched_adam(self.note)
 
     def note(self, local):
         names = {"statistics": "loss_bn", "labels": "loss_oh", "adversary": "loss_adv", "bound": "loss_f",

@@ -106,14 +106,8 @@ class Lga(shim.Adapter):
     def encoder_shape(self):
         return 5, 2  # padding, stride
 
-    def make(self, split, initial):
-        raise NotImplementedError
-
     def step(self, batch):
         return stepped(self, [batch])
-
-    def state(self):
-        raise NotImplementedError
 
 
 # -- What a client minimises ------------------------------------------------------------------------------------------

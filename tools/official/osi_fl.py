@@ -65,15 +65,6 @@ class OsiFl(shim.Adapter):
         exec(compile(tree, "train.py", "exec"), self.code)
         self.code["test_model"] = lambda *_, **__: None  # there are no test rows
 
-    def make(self, split, initial):
-        raise NotImplementedError
-
-    def step(self, batch):
-        raise NotImplementedError
-
-    def state(self):
-        raise NotImplementedError
-
     def net(self):
         """BackboneModel as it is: frozen up to a linear head."""
         with replaced({(self.models.models, "resnet18"): lambda pretrained: CifarResNet(1, 1)}):

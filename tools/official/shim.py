@@ -4,7 +4,6 @@ An adapter (lander.py, fed_cil.py, ...) derives from Adapter, names repository a
 own classes; nothing of them is copied. What stands in their way is patched here: devices, loaders' workers, packages
 that only draw or log. One process runs one official program: their modules are all called `utils`.
 """
-import abc
 import contextlib
 import dataclasses
 import importlib.abc
@@ -211,8 +210,8 @@ class Split:
     task_classes: list          # [task] (first, past the last)
 
 
-class Adapter(abc.ABC):
-    """One official program. Each method works on the official classes' own state."""
+class Adapter:
+    """One official program: each method works on the official classes' own state. Few adapters have all of them."""
 
     NAME = ""        # of the method, as mneme calls it
     REPOSITORY = ""
@@ -224,13 +223,13 @@ class Adapter(abc.ABC):
         check_commit(checkout, self.REPOSITORY, self.COMMIT)
         prepare(checkout, self.STUBS)
 
-    @abc.abstractmethod
     def make(self, split, initial):
         """Builds its objects. @param initial {tensor name: tensor} that both sides begin with, or None."""
+        raise NotImplementedError
 
-    @abc.abstractmethod
     def step(self, batch):
         """One step of training on a fixed batch. @return {term: value}"""
+        raise NotImplementedError
 
     def round(self):
         """One round of the federation. @return loss"""
@@ -240,9 +239,9 @@ class Adapter(abc.ABC):
         """@return accuracy in percent of each task so far."""
         raise NotImplementedError
 
-    @abc.abstractmethod
     def state(self):
         """@return {tensor name: tensor} of what is learnt."""
+        raise NotImplementedError
 
 
 def made_values(name, shape):

@@ -40,15 +40,6 @@ class Stsa(shim.Adapter):
         self.stsa.DataLoader = InOrder
         self.stsa.DatasetSplit = torch.utils.data.Subset
 
-    def make(self, split, initial):
-        raise NotImplementedError
-
-    def step(self, batch):
-        raise NotImplementedError
-
-    def state(self):
-        raise NotImplementedError
-
 
 # -- STSA -------------------------------------------------------------------------------------------------------------
 

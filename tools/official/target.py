@@ -14,12 +14,12 @@ import types
 
 import numpy
 import torch
-from torch import nn
 
 import shim
-from lander import RandomCrop, Views, calibrated
+from cifar_run import Features
+from lander import RandomCrop, Views, calibrated, offsets_named, watched_adam
 from shim import kept_by, made_values, replaced, rounded, summary, values_of
-from torchvision_reference import CifarResNet, images
+from torchvision_reference import images
 
 SIDE, SEEN, CLASSES = 16, 4, 6  # classes that the teacher knows, of the run
 BATCH, CODE, FILTERS, ROUNDS, STEPS, WARM_UP, STUDENT_BATCH = 26, 8, 4, 4, 3, 3, 8
@@ -27,19 +27,6 @@ OWN, REPLAYED, CLIENT_STEPS = 6, 4, 3
 # How nets are shown a pixel of 0 .. 1: times this, as float32 has it, and moved.
 SCALE = [float(numpy.float32(value / 255) * numpy.float32(255)) for value in (4.0, 2.0, 3.0)]
 SHIFT = [-2.0, -0.5, -1.5]
-
-
-class Backbone(nn.Module):
-    """A residual net for CIFAR as the code's own nets answer."""
-
-    def __init__(self):
-        super().__init__()
-        self.net = CifarResNet(1, 1)
-        self.net.fc = nn.Identity()
-        self.out_dim = 64
-
-    def forward(self, x):
-        return {"fmaps": [], "features": self.net.features(x)}
 
 
 class Target(shim.Adapter):
@@ -60,19 +47,7 @@ class Target(shim.Adapter):
         import methods.target
         import utils.inc_net
         self.code, self.nets = methods.target, utils.inc_net
-        self.nets.get_convnet = lambda args, pretrained=False: Backbone()
-
-    def make(self, split, initial):
-        raise NotImplementedError
-
-    def step(self, batch):
-        raise NotImplementedError
-
-    def evaluate(self):
-        raise NotImplementedError
-
-    def state(self):
-        raise NotImplementedError
+        self.nets.get_convnet = lambda args, pretrained=False: Features()
 
 
 # -- Weights by name --------------------------------------------------------------------------------------------------
@@ -115,9 +90,8 @@ class Draws:
         return torch.tensor([(self.round + 3 * i) % high for i in range(size[0])], dtype=torch.long)
 
     def offsets(self, rows):
-        drawn = values_of(f"views.{self.view}", (3 * rows,)).reshape(3, rows)
         self.view += 1
-        return ((drawn[0] + 1) * 4.5).long().clamp(max=8), ((drawn[1] + 1) * 4.5).long().clamp(max=8), drawn[2] > 0
+        return offsets_named(self.view - 1, rows)
 
 
 class Keeper:
@@ -129,16 +103,6 @@ class Keeper:
 
     def store(self, batch, targets=None):
         self.stored = batch
-
-    def watched(self):
-        """Adam that looks, when its gradients are cleared, at what synthesize() has computed in the step."""
-        keeper = self
-
-        class Watched(torch.optim.Adam):
-            def zero_grad(self, *given, **named):
-                keeper.note(sys._getframe(1).f_locals)
-                super().zero_grad(*given, **named)
-        return Watched
 
     def note(self, local):
         names = {"statistics": "loss_bn", "labels": "loss_oh", "adversary": "loss_adv", "total": "loss"}
@@ -174,7 +138,7 @@ def synthesised(adapter, running, is_maml):
     for number in range(ROUNDS):
         draws.round = number
         with replaced({(torch, "randn"): draws.codes, (torch, "randint"): draws.labels,
-                       (torch.optim, "Adam"): kept.watched()}), shim.quiet():
+                       (torch.optim, "Adam"): watched_adam(kept.note)}), shim.quiet():
             maker.synthesize()
         rounds.append({**kept.take(), "generator": {
             name: summary("generator." + name, value) for name, value in generator.named_parameters()}})
