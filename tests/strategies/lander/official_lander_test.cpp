@@ -2,33 +2,19 @@
 #include "runtime/models/function.hpp"
 #include "strategies/lander/anchored_loss.hpp"
 #include "strategies/lander/image_dreams.hpp"
-#include "strategies/shared/image_generator.hpp"
 #include "tests/support/learning.hpp"
 #include "tests/support/method_driver.hpp"
-#include "tests/support/official_steps.hpp"
+#include "tests/support/official_images.hpp"
 using namespace mneme;
 using namespace mneme::test;
 
 namespace {
 
-constexpr std::int64_t classes = 6, first_classes = 4, embedding = 5, side = 16;
-const std::array<std::int64_t, 3> image{3, side, side};
+constexpr std::int64_t classes = 6, first_classes = 4, embedding = 5;
 
-model_ref official_net() { return model_named("resnet8", image, classes + embedding); }
+model_ref official_net() { return model_named("resnet8", official_image, classes + embedding); }
 
-/// Weights by name; running statistics are the record's.
-at::Tensor official_weights(const model& net, const std::string& prefix, const nlohmann::json& running) {
-  auto flat = at::empty({net.size()}, at::kFloat);
-  for (const auto& entry : net.layout())
-    put_as_in_files(flat, entry,
-                    entry.buffer ? at::tensor(running[entry.name].get<std::vector<float>>(), at::kFloat)
-                                 : made_values(prefix + entry.name, entry.shape));
-  return flat;
-}
-at::Tensor values_of(const std::string& name, at::IntArrayRef sizes) {
-  return at::tensor(formula(name, c10::multiply_integers(sizes)), at::kFloat).view(sizes);
-}
-at::Tensor official_anchors() { return values_of("anchors", {classes, embedding}); }
+at::Tensor official_anchors() { return values_named("anchors", {classes, embedding}); }
 
 /// Every parameter and running statistic beside the record's, whose head has `opened` rows and whose map is apart.
 void compare_weights(official_steps& both, const std::string& where, const model& net, const at::Tensor& flat,
@@ -45,19 +31,9 @@ void compare_weights(official_steps& both, const std::string& where, const model
   }
 }
 
-/// Names of a generator's parameters there.
-std::string official_name(const std::string& name) {
-  static const std::map<std::string, std::string> names{
-      {"fc1", "l1.0"},           {"bn1", "conv_blocks.0"},   {"conv1", "conv_blocks.2"},
-      {"bn2", "conv_blocks.3"},  {"conv2", "conv_blocks.6"}, {"bn3", "conv_blocks.7"},
-      {"conv3", "conv_blocks.9"}};
-  const auto dot = name.find('.');
-  return names.at(name.substr(0, dot)) + name.substr(dot);
-}
-
 dream_settings settings_of(const official_steps& both) {
   const auto& given = both["settings"];
-  dream_settings with{.shape = image, .classes = classes, .opened = first_classes, .embedding = embedding};
+  dream_settings with{.shape = official_image, .classes = classes, .opened = first_classes, .embedding = embedding};
   with.batch = given["batch"], with.noise = given["noise"], with.filters = given["filters"];
   with.chunk = given["chunk"], with.warm_up = given["warm_up"], with.steps = given["steps"];
   return with;
@@ -66,17 +42,12 @@ dream_settings settings_of(const official_steps& both) {
 /// What the script draws in a round: noise layers by name, labels, and views, which count over all rounds.
 dream_draws draws_of(const dream_settings& with, std::int64_t round, const nlohmann::json& official, bool views) {
   dream_draws draws{.labels = at::tensor(official["labels"].get<std::vector<std::int64_t>>(), at::kLong)};
-  std::vector<at::Tensor> layers, shown;
+  std::vector<at::Tensor> layers;
   for (std::int64_t i = 0; i < with.noise_layers(); ++i)
-    layers.push_back(2 * values_of(fmt::format("noise.{}.{}", round, i), {with.noise, embedding}));
+    layers.push_back(2 * values_named(fmt::format("noise.{}.{}", round, i), {with.noise, embedding}));
   draws.layers = at::stack(layers).to(at::kDouble);
-  for (std::int64_t step = 0; views && step < with.steps; ++step) {
-    const auto drawn = values_of(fmt::format("views.{}", round * with.steps + step), {3, with.batch}).to(at::kDouble);
-    const auto offsets = ((drawn.narrow(0, 0, 2) + 1.0) * 4.5).to(at::kLong).clamp_max(8);
-    shown.push_back(at::cat({offsets, (drawn.narrow(0, 2, 1) > 0.0).to(at::kLong)}).t());
-  }
   if (views)
-    draws.views = at::stack(shown);
+    draws.views = views_named(round * with.steps, with.steps, with.batch);
   return draws;
 }
 
@@ -86,15 +57,12 @@ void synthesise(official_steps& both, const char* rounds, bool views) {
   const auto net = official_net();
   const auto teacher = official_weights(*net, "teacher.", both["running"]).to(at::kDouble);
   const auto student = official_weights(*net, "student.", both["running"]).to(at::kDouble);
-  const auto generator = image_generator(image, with.noise, with.filters);
-  dreamer now{.generator = initial_weights(*generator, 1),
+  const auto generator = image_generator(official_image, with.noise, with.filters);
+  dreamer now{.generator = official_generator(*generator),
               .norm = at::stack(
                   {made_values("generator.n1.weight", {embedding}), made_values("generator.n1.bias", {embedding})}),
               .mean = at::full({3}, 0.5),
               .deviation = at::full({3}, 0.2)};
-  for (const auto& entry : generator->layout())
-    if (!entry.buffer)
-      put_as_in_files(now.generator, entry, made_values("generator." + official_name(entry.name), entry.shape));
   for (auto* part : {&now.generator, &now.norm, &now.mean, &now.deviation})
     *part = part->to(at::kDouble);
   for (std::size_t round = 0; round < both[rounds].size(); ++round) {
@@ -117,12 +85,7 @@ void synthesise(official_steps& both, const char* rounds, bool views) {
       term("adversary", ours.adversary);
       term("total", ours.total);
     }
-    for (const auto& entry : generator->layout())
-      if (!entry.buffer) {
-        const auto name = official_name(entry.name);
-        both.weights(in_round + name, "generator." + name, as_in_files(now.generator, entry),
-                     official["generator"][name]);
-      }
+    compare_generator(both, in_round, *generator, now.generator, official["generator"]);
     both.weights(in_round + "n1.weight", "generator.n1.weight", now.norm[0], official["generator"]["n1.weight"]);
     for (const auto& [name, values] : {std::pair("mean", now.mean), std::pair("deviation", now.deviation)})
       for (std::int64_t c = 0; c < 3; ++c)
@@ -154,31 +117,12 @@ TEST_CASE("LANDER's student moves as in the authors' program", "[official][lande
   at::Tensor momentum;
   const std::int64_t rows = both["settings"]["student_batch"];
   for (std::size_t step = 0; step < both["student"].size(); ++step) {
-    const auto inputs = 2 * values_of(fmt::format("student.{}", step), {rows, 3, side, side}).to(at::kDouble);
+    const auto inputs = lesson_named(step, rows);
     teach_student(*net, with.student(), teacher, inputs, student, momentum);
     compare_weights(both, fmt::format("student step {} ", step + 1), *net, student, both["student"][step],
                     first_classes);
   }
 }
-
-namespace {
-
-/// Images by name as vectors, beside their labels.
-std::shared_ptr<dataset> named_images(const std::string& set, const nlohmann::json& labels_of_steps,
-                                      std::int64_t rows) {
-  auto images = std::make_shared<dataset>();
-  std::vector<at::Tensor> steps;
-  for (std::size_t step = 0; step < labels_of_steps.size(); ++step) {
-    steps.push_back(2 * values_of(fmt::format("{}.{}", set, step), {rows, 3 * side * side}));
-    for (std::int64_t i = 0; i < rows; ++i)
-      images->labels.push_back(i < std::ssize(labels_of_steps[step]) ? labels_of_steps[step][i].get<std::int32_t>()
-                                                                     : 0);
-  }
-  images->vectors = at::cat(steps);
-  return images;
-}
-
-} // namespace
 
 TEST_CASE("LANDER's clients step as in the authors' program, in both tasks", "[official][lander]") {
   official_steps both("lander/local_steps");
@@ -191,7 +135,7 @@ TEST_CASE("LANDER's clients step as in the authors' program, in both tasks", "[o
     const auto steps = std::ssize(official["steps"]);
     anchored_terms terms{.classes = classes, .old = old, .opened = opened, .anchoring = 5.0, .radius = given["radius"]};
     terms.anchors = official_anchors();
-    const auto images = named_images("own", official["labels"], own);
+    const auto images = images_named("own", official["labels"], own);
     for (std::int64_t count = 1; count <= steps; ++count) {
       train_job job{.net = net,
                     .start = weights_only(official_weights(*net, "client.", official["running"])),
@@ -205,7 +149,7 @@ TEST_CASE("LANDER's clients step as in the authors' program, in both tasks", "[o
                      .classes = {0, classes + embedding}};
       job.options.first_loss = true;
       if (old > 0) {
-        job.replay.samples = rows_from(named_images("replayed", official["labels"], replayed), 0, replayed * count);
+        job.replay.samples = rows_from(images_named("replayed", official["labels"], replayed), 0, replayed * count);
         job.options.replay_rows = replayed;
         job.options.replay_by = replay_pass::separate;
         job.teacher = weights_only(official_weights(*net, "teacher.", official["running"]));
