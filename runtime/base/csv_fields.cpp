@@ -1,15 +1,8 @@
 #include "runtime/base/csv_fields.hpp"
+#include "runtime/base/blanks.hpp"
 #include <algorithm>
 namespace mneme::csv {
 namespace {
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view blanks = " \t\r";
-  const auto first = text.find_first_not_of(blanks);
-  if (first == std::string_view::npos)
-    return {};
-  return text.substr(first, text.find_last_not_of(blanks) - first + 1);
-}
 
 struct cut_field {
   std::string_view field{};
@@ -20,11 +13,11 @@ cut_field cut(std::string_view& text) {
   std::size_t end = 0;
   for (bool quoted = false; end < text.size() && (quoted || text[end] != ','); ++end)
     quoted ^= text[end] == '"';
-  cut_field first{.field = trimmed(text.substr(0, end)), .comma_follows = end < text.size()};
+  cut_field first{.field = without_blanks(text.substr(0, end)), .comma_follows = end < text.size()};
   text.remove_prefix(std::min(end + 1, text.size()));
   auto& field = first.field;
   if (field.size() >= 2 && field.front() == '"' && field.back() == '"')
-    field = trimmed(field.substr(1, field.size() - 2));
+    field = without_blanks(field.substr(1, field.size() - 2));
   return first;
 }
 
@@ -38,7 +31,7 @@ std::string_view without_mark(std::string_view text) {
 
 std::string_view next_line(std::string_view& text) {
   const auto end = std::min(text.find('\n'), text.size());
-  const auto line = trimmed(text.substr(0, end));
+  const auto line = without_blanks(text.substr(0, end));
   text.remove_prefix(std::min(end + 1, text.size()));
   return line;
 }

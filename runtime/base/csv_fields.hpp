@@ -12,9 +12,9 @@ inline constexpr std::size_t diagnostics_max = 20;
 
 /// `text` behind the byte order mark that some programs write.
 [[nodiscard]] std::string_view without_mark(std::string_view text);
-/// Cuts the next line off `rest`, without the blanks around it.
+/// Cuts the next line off `text`, without the blanks around it.
 [[nodiscard]] std::string_view next_line(std::string_view& text);
-/// Cuts the next field off `rest`, without blanks and quotes around it. Quotes keep a comma inside a field.
+/// Cuts the next field off `text`, without blanks and quotes around it. Quotes keep a comma inside a field.
 [[nodiscard]] std::string_view next_field(std::string_view& text);
 /// All fields of a line: one more than it has commas.
 [[nodiscard]] std::vector<std::string_view> fields_of(std::string_view line);

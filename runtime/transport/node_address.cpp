@@ -1,4 +1,5 @@
 #include "runtime/transport/node_address.hpp"
+#include "runtime/base/blanks.hpp"
 #include <arpa/inet.h>
 #include <charconv>
 #include <cstring>
@@ -8,11 +9,6 @@
 #include <set>
 namespace mneme {
 namespace {
-
-std::string trimmed(const std::string& text) {
-  const auto first = text.find_first_not_of(" \t\r");
-  return first == std::string::npos ? "" : text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
-}
 
 tl::unexpected<diagnostics> malformed(const std::string& text) {
   return failed("", "'" + text +
@@ -26,7 +22,7 @@ expected<std::vector<std::pair<std::string, std::string>>> words_of(const std::s
   if (!text.starts_with('@')) {
     for (std::size_t first = 0; first <= text.size();) {
       const auto comma = std::min(text.find(',', first), text.size());
-      words.emplace_back("--nodes", trimmed(text.substr(first, comma - first)));
+      words.emplace_back("--nodes", without_blanks(std::string_view(text).substr(first, comma - first)));
       first = comma + 1;
     }
     return words;
@@ -37,8 +33,8 @@ expected<std::vector<std::pair<std::string, std::string>>> words_of(const std::s
     return failed("--nodes", "'" + file + "' cannot be read; expected a file with one HOST:PORT in a line");
   std::string line;
   for (int number = 1; std::getline(lines, line); ++number)
-    if (auto word = trimmed(line.substr(0, line.find('#'))); !word.empty())
-      words.emplace_back(file + ":" + std::to_string(number), std::move(word));
+    if (const auto word = without_blanks(std::string_view(line).substr(0, line.find('#'))); !word.empty())
+      words.emplace_back(file + ":" + std::to_string(number), word);
   if (words.empty())
     return failed(file, "names no node; expected one HOST:PORT in a line");
   return words;

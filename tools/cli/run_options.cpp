@@ -1,19 +1,9 @@
 #include "tools/cli/run_options.hpp"
+#include "runtime/base/blanks.hpp"
 #include "runtime/base/printable.hpp"
 #include "tools/cli/interrupts.hpp"
 #include <charconv>
 namespace mneme {
-namespace {
-
-/// As in a line of a scenario, where blanks around `=` mean nothing.
-std::string_view without_blanks(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t");
-  return first == std::string_view::npos ? std::string_view()
-                                         : text.substr(first, text.find_last_not_of(" \t") - first + 1);
-}
-
-} // namespace
-
 expected<std::int64_t> threads_option(const std::string& text) {
   constexpr std::int64_t threads_max = 4096;
   std::int64_t threads = 0;
@@ -28,6 +18,7 @@ expected<overrides> parsed_settings(const std::vector<std::string>& settings) {
   overrides out;
   for (const auto& name : settings) {
     const auto equals = name.find('=');
+    // As in a line of a scenario, where blanks around `=` mean nothing.
     const auto key = without_blanks(std::string_view(name).substr(0, equals));
     if (equals == std::string::npos || key.empty())
       return failed("", "--set '" + name + "': expected KEY=VALUE, as in --set rounds.cohort=5");

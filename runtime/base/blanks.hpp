@@ -1,0 +1,14 @@
+/// blanks: a text without the blanks around it.
+#pragma once
+#include <string_view>
+namespace mneme {
+
+/// `text` without blanks, tabs and carriage returns at its ends.
+[[nodiscard]] inline std::string_view without_blanks(std::string_view text) {
+  constexpr std::string_view blanks = " \t\r";
+  const auto first = text.find_first_not_of(blanks);
+  return first == std::string_view::npos ? std::string_view()
+                                         : text.substr(first, text.find_last_not_of(blanks) - first + 1);
+}
+
+} // namespace mneme
