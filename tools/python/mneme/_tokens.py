@@ -39,6 +39,11 @@ def attention_formula(x, heads, qkv, proj):
     return torch.nn.functional.linear((shares @ v).transpose(1, 2).reshape(x.shape), *proj)
 
 
+def example(*sizes):
+    """Inputs to compare a part with its layer on; the caller's generator does not move."""
+    return torch.randn(*sizes, generator=torch.Generator().manual_seed(0))
+
+
 def expect_equal(module_output, formula_output, name):
     if module_output.shape != formula_output.shape or not torch.allclose(module_output, formula_output, rtol=TOLERANCE,
                                                                          atol=TOLERANCE):
@@ -49,7 +54,7 @@ def attention_of(module, name):
     """(text, {name of a parameter in the module: in mneme}) of a module of self-attention."""
     if is_own_attention(module):
         with torch.no_grad():
-            x = torch.randn(2, 5, module.qkv.in_features)
+            x = example(2, 5, module.qkv.in_features)
             state = module.training
             parts = [(part.weight, part.bias) for part in (module.qkv, module.proj)]
             expect_equal(module.eval()(x), attention_formula(x, own_heads(module), *parts), name)
@@ -158,7 +163,7 @@ def embedding_of(traced, node, modules):
     if (module.kernel_size != (patch, patch) or module.stride != (patch, patch) or module.padding not in (0, (0, 0))
             or module.groups != 1 or module.bias is None or side * side != pos.shape[1] - 1):
         raise Untraceable(f"'{conv.target}': expected square patches of square images, without a border")
-    x = torch.randn(2, module.in_channels, side * patch, side * patch)
+    x = example(2, module.in_channels, side * patch, side * patch)
     with torch.no_grad():
         patches = module(x).flatten(2).transpose(1, 2)
         first = operator.attrgetter(token)(traced).expand(len(x), -1, -1)
