@@ -53,7 +53,7 @@ private:
   struct hosted_step {
     job_desk desk{};
     server_context context;
-    hosted_step(const central_rows* rows, row_store* stored) : context(desk, rows, stored) {}
+    hosted_step(const central_rows* rows, row_store* store) : context(desk, rows, store) {}
     round_place where{};
     std::optional<Task> work{};
     std::function<void(Task&)> ended{}; // takes the value, or throws what the step threw

@@ -47,9 +47,9 @@ worker_actor::behavior_type worker_state::make_behavior() {
 }
 
 shard& worker_state::hosted(shard_id id) {
-  auto& shard_here = shards_.at(id.value);
-  MNEME_CHECK(shard_here != nullptr, id.value, id_.value);
-  return shard_here->rounds;
+  auto& held = shards_.at(id.value);
+  MNEME_CHECK(held != nullptr, id.value, id_.value);
+  return held->rounds;
 }
 
 void worker_state::pass_on(shard_id id) {

@@ -103,10 +103,10 @@ private:
       at_work_.erase(id);
   }
 
-  void finish(assignment_id id, const client_at_work& work_here, wave_report& report) {
-    const auto bytes = wire_bytes(work_here.upload.get(), wire_);
+  void finish(assignment_id id, const client_at_work& client, wave_report& report) {
+    const auto bytes = wire_bytes(client.upload.get(), wire_);
     played_.upload_bytes_of_client = std::max(played_.upload_bytes_of_client, bytes);
-    report.finished.push_back({.id = id, .result = {.upload = work_here.upload, .rows = 1}, .bytes = {bytes}});
+    report.finished.push_back({.id = id, .result = {.upload = client.upload, .rows = 1}, .bytes = {bytes}});
   }
 
   void end_wave(wave_report& report) {

@@ -64,13 +64,13 @@ public:
       if (nodes) {
         home_ = std::make_unique<home_rounds>(
             context, [this](home_report report) { caf::anon_send(placement_, std::move(report)); });
-        const placement_peers placing{
+        const placement_peers placement{
             .scheduler = scheduler,
             .recorder = recorder_,
             .here = peers.shards,
             .compute_here = [home = home_.get()](assignment given) { home->compute(std::move(given)); }};
         reported = peers.placement = placement_ =
-            system.spawn<placement_actor::stateful_impl<placement_state>>(context, nodes, records, placing);
+            system.spawn<placement_actor::stateful_impl<placement_state>>(context, nodes, records, placement);
         peers.shards.assign(peers.shards.size(), placement_);
         begin_nodes(*nodes, *context);
       }

@@ -321,14 +321,14 @@ expected<std::optional<run_summary>> resume_simulation(const std::filesystem::pa
   if (!origin || !read)
     return tl::unexpected{origin ? read.error() : origin.error()};
   read->value.name = origin->scenario;
-  auto stopped = options;
-  stopped.trace = origin->trace;
-  const auto backbone = trained_backbone(read->value, stopped);
+  auto resumed = options;
+  resumed.trace = origin->trace;
+  const auto backbone = trained_backbone(read->value, resumed);
   if (!backbone)
     return tl::unexpected{backbone.error()};
   if (backbone->unfinished)
     return std::optional(*backbone->unfinished);
-  auto loaded = ready_context(read->value, stopped, nullptr, backbone->weights);
+  auto loaded = ready_context(read->value, resumed, nullptr, backbone->weights);
   if (!loaded)
     return tl::unexpected{loaded.error()};
   const bool is_same_scenario = origin->scenario_digest == scenario_digest(read->value); // else a checkpoint says so

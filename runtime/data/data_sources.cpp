@@ -48,10 +48,10 @@ expected<std::vector<std::filesystem::path>> folders_of(const data_source& sourc
   for (const auto& part : data_sources()) {
     if (std::find(source.parts.begin(), source.parts.end(), part.name) == source.parts.end())
       continue;
-    const auto folders_there = folders_of(part, data);
-    if (!folders_there)
-      return folders_there;
-    folders.insert(folders.end(), folders_there->begin(), folders_there->end());
+    const auto of_part = folders_of(part, data);
+    if (!of_part)
+      return of_part;
+    folders.insert(folders.end(), of_part->begin(), of_part->end());
   }
   return folders;
 }

@@ -80,14 +80,14 @@ expected<raw_data> read_domain_lists(const std::vector<picture_list>& train, con
   auto others = read_picture_lists(test, folder);
   if (auto wrong = all_diagnostics(pictures, others); !wrong.empty())
     return tl::unexpected(std::move(wrong));
-  std::set<std::int32_t> classes_there;
+  std::set<std::int32_t> labels;
   for (const auto& picture : *pictures)
-    classes_there.insert(picture.label);
+    labels.insert(picture.label);
   for (const auto& picture : *others)
     about.classes = std::max<std::int64_t>(about.classes, picture.label + 1);
-  about.classes = std::max<std::int64_t>(about.classes, *classes_there.rbegin() + 1);
+  about.classes = std::max<std::int64_t>(about.classes, *labels.rbegin() + 1);
   for (std::int32_t label = 0; label < about.classes; ++label)
-    if (!classes_there.contains(label))
+    if (!labels.contains(label))
       return failed(train.front().file.string(), "and the other lists have no training picture of class " +
                                                      std::to_string(label) + "; labels count from 0");
   return read({.train = std::move(*pictures), .test = std::move(*others)}, data, std::move(about));

@@ -15,7 +15,7 @@ struct file_set {
   std::string remedy{};                          ///< What brings the files: a sentence for the diagnostic.
 };
 
-/// One path per entry of `wanted.names`, from the first folder that has them all. A root may itself be
+/// One path per entry of `set.names`, from the first folder that has them all. A root may itself be
 /// such a folder: by its name, or because `data.root` says so. The diagnostic lists where and what was
 /// looked for, what is missing where some of the files are, and the remedy.
 [[nodiscard]] expected<std::vector<std::filesystem::path>> find_files(const file_set& set, const data_section& data,

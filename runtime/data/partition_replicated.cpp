@@ -69,8 +69,8 @@ private:
   std::vector<task_classes> each_;
 };
 
-/// `wanted` of the numbers 0 .. n - 1, all different, ascending. Floyd's algorithm (Bentley and Floyd
-/// 1987) over a hash set of our own: time and memory follow `wanted`, whatever n is.
+/// `size` of the numbers 0 .. n - 1, all different, ascending. Floyd's algorithm (Bentley and Floyd
+/// 1987) over a hash set of our own: time and memory follow `size`, whatever n is.
 std::vector<row_position> subset(std::size_t size, std::size_t n, rng_stream& stream) {
   const std::size_t slots = std::bit_ceil(2 * size + 1);
   std::vector<row_position> set(slots, no_client);

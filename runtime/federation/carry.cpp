@@ -50,7 +50,7 @@ void persist(archive& state, composition& ids) { persist_each(state, ids); }
 /// A memory may hold what the upload holds, and is the one that comes again.
 void carry(archive& state, client_result& result, tensor_exchange& shared) {
   auto& [upload, memory, rows, to_proxy, counts, losses] = result;
-  state.exchanging (&shared)(memory);
+  state.exchanging(&shared)(memory);
   state.exchanging(nullptr)(upload)(rows)(to_proxy)(counts)(losses);
 }
 

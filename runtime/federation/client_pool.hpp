@@ -40,7 +40,7 @@ public:
   [[nodiscard]] std::vector<client_id> draw_beside(const activity& kind, round_id round) const;
   /// Clients outside the cohort may have something to do in the open task.
   [[nodiscard]] bool works_beside() const noexcept;
-  /// At most `wanted` of the available clients, uniform without replacement, ascending. @param draw names the stream
+  /// At most `most` of the available clients, uniform without replacement, ascending. @param draw names the stream
   [[nodiscard]] std::vector<client_id> draw_idle(std::int64_t most, std::uint64_t draw);
   /// The client is at work from now on. Returns how many assignments it had before.
   std::uint32_t begin_visit(client_id client);

@@ -37,14 +37,14 @@ broadcast_ref current_round::broadcast_in(task_id task, const federation_setting
   if (task == place.task || settings.rows->central())
     return opened.in;
   older_tasks_.resize(place.task.value);
-  auto& late = older_tasks_.at(task.value);
-  if (!late) {
+  auto& sent = older_tasks_.at(task.value);
+  if (!sent) {
     auto changed = *opened.in;
     changed.place.task = task;
     changed.place.current = settings.tasks.at(task.value).current;
-    late = std::make_shared<const broadcast>(std::move(changed));
+    sent = std::make_shared<const broadcast>(std::move(changed));
   }
-  return late;
+  return sent;
 }
 
 /// Every broadcast of the round has the same weights, whatever the client's task.

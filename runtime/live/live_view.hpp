@@ -58,7 +58,7 @@ public:
   [[nodiscard]] live_run now() const;
   /// Grows with every change.
   [[nodiscard]] std::uint64_t version() const;
-  /// Waits until there is a later version, for at most `limit`. Returns the version; `seen` if nothing has changed.
+  /// Waits until there is a later version, for at most `limit`. Returns the version; `version` if nothing has changed.
   [[nodiscard]] std::uint64_t wait_beyond(std::uint64_t version, std::chrono::milliseconds limit) const;
   /// Waits until it is closed, for at most `limit`.
   void wait_closed(std::chrono::milliseconds limit) const;

@@ -42,11 +42,11 @@ void feature_layer::backward(const at::Tensor& weights, tape& kept, class_range,
 function_results feature_layer::differentiable(const at::Tensor& weights, const at::Tensor& inputs, class_range,
                                                const function_mode& mode) const {
   auto results = net_->differentiable(weights, inputs, {}, mode);
-  const auto moved = std::find_if(results.maps.begin(), results.maps.end(),
+  const auto map = std::find_if(results.maps.begin(), results.maps.end(),
                                   [&](const named_map& shown) { return shown.name == map_; });
-  MNEME_CHECK(moved != results.maps.end(), identity());
+  MNEME_CHECK(map != results.maps.end(), identity());
   function_results of_layer;
-  of_layer.features = moved->values.mean({3, 4});
+  of_layer.features = map->values.mean({3, 4});
   of_layer.statistics = std::move(results.statistics);
   return of_layer;
 }

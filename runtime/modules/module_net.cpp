@@ -182,19 +182,19 @@ activations module_net::forward(const at::Tensor& weights, const at::Tensor& inp
   const autograd_on tracking;
   for (std::int64_t k = 0; k < models; ++k) {
     const auto own = weights.select(0, weights.size(0) == 1 ? 0 : k); // [P]
-    model_pass pass_made{.values = module_values(own, module_learns), .head = head_values(own, classes, learn)};
+    model_pass one_pass{.values = module_values(own, module_learns), .head = head_values(own, classes, learn)};
     {
       const at::AutoGradMode followed(module_learns);
-      pass_made.features = features_of(images.select(0, k), pass_made.values, learn);
+      one_pass.features = features_of(images.select(0, k), one_pass.values, learn);
     }
     const at::AutoGradMode followed(learn);
     if (classes.size() > 0)
-      pass_made.logits = logits_of(pass_made.features, pass_made.head, classes);
-    features.push_back(pass_made.features.detach());
-    if (pass_made.logits.defined())
-      logits.push_back(pass_made.logits.detach());
+      one_pass.logits = logits_of(one_pass.features, one_pass.head, classes);
+    features.push_back(one_pass.features.detach());
+    if (one_pass.logits.defined())
+      logits.push_back(one_pass.logits.detach());
     if (learn)
-      put_on(*keep, std::move(pass_made));
+      put_on(*keep, std::move(one_pass));
   }
   return {.features = at::stack(features), .logits = logits.empty() ? at::Tensor{} : at::stack(logits)};
 }

@@ -185,10 +185,10 @@ tl::expected<script_graph, std::vector<std::string>> script_graph::read(std::spa
     if (!refusals.empty())
       return tl::unexpected(differences(refusals.begin(), refusals.end()));
     const auto [graph, members] = jit::LowerGraph(*whole, module._ivalue());
-    auto with = with_tensors(module, graph, members);
-    if (with)
-      with->untrained_ = untrained_layers_of(*whole);
-    return with;
+    auto loaded = with_tensors(module, graph, members);
+    if (loaded)
+      loaded->untrained_ = untrained_layers_of(*whole);
+    return loaded;
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::exception& e) {

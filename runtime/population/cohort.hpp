@@ -4,7 +4,7 @@
 #include <functional>
 namespace mneme {
 
-/// `wanted` clients out of 0 .. clients - 1, ascending; all available ones if they are fewer.
+/// `size` clients out of 0 .. clients - 1, ascending; all available ones if they are fewer.
 /// Large populations are drawn from by rejection, in O(wanted) where most clients are available.
 [[nodiscard]] std::vector<client_id> draw_cohort(const rng_key& stream, std::int64_t clients, std::int64_t size,
                                                  const std::function<bool(client_id)>& available);

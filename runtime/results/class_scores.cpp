@@ -14,12 +14,12 @@ struct class_counts {
 
 class_scores sums_of(const std::vector<class_counts>& counts) {
   class_scores sums;
-  for (const auto& class_here : counts) {
-    if (class_here.right == 0)
+  for (const auto& scores : counts) {
+    if (scores.right == 0)
       continue;
-    const auto right = static_cast<double>(class_here.right);
-    sums.recall += right / static_cast<double>(class_here.rows);
-    sums.f1 += 2.0 * right / static_cast<double>(class_here.rows + class_here.answers);
+    const auto right = static_cast<double>(scores.right);
+    sums.recall += right / static_cast<double>(scores.rows);
+    sums.f1 += 2.0 * right / static_cast<double>(scores.rows + scores.answers);
   }
   return sums;
 }
@@ -55,7 +55,7 @@ class_scores scores_of(const class_answers& all_rows) {
   for (std::size_t row = 0; row < all_rows.labels.size(); ++row)
     counter.add(row);
   const auto tested = std::count_if(counter.counts().begin(), counter.counts().end(),
-                                    [](const class_counts& class_here) { return class_here.rows > 0; });
+                                    [](const class_counts& scores) { return scores.rows > 0; });
   return in_percent(sums_of(counter.counts()), static_cast<double>(tested));
 }
 

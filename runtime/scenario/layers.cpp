@@ -193,11 +193,11 @@ public:
 private:
   /// A base is refused where it is named, the scenario itself by its name.
   void refuse(const fs::path& named, const std::string& why, const problem* said) {
-    problem problem_here;
-    problem_here.at = said ? said->at : whole(named.string());
-    problem_here.text = (said ? said->text + ": " + why + " '" + named.string() + "'" : why) +
+    problem missing;
+    missing.at = said ? said->at : whole(named.string());
+    missing.text = (said ? said->text + ": " + why + " '" + named.string() + "'" : why) +
                         (why == no_such_file ? neighbour_hint(named) : "");
-    out_.problems.push_back(std::move(problem_here));
+    out_.problems.push_back(std::move(missing));
   }
 
   /// `value` as TOML if it is that, else as a string.
@@ -283,8 +283,8 @@ layer_stack offered_layers(const std::string& text, const overrides& over) {
 
 layer parsed_layer(std::string source, const std::string& text, std::vector<problem>& problems) {
   layer out{.source = std::move(source)};
-  if (const auto deep = key_too_deep(text)) {
-    problems.push_back({{out.source, deep->line, deep->column},
+  if (const auto nested = key_too_deep(text)) {
+    problems.push_back({{out.source, nested->line, nested->column},
                         fmt::format("a key of more than {} parts; expected a section and a key", key_parts_max)});
     return out;
   }

@@ -20,7 +20,7 @@ std::string text_of(at::IntArrayRef shape) {
 /// Additions to a body that a file of pretrained weights may lack.
 class additions {
 public:
-  /// @param wanted whether the file may lack them
+  /// @param are_added whether the file may lack them
   additions(const model& net, const tensor_map& named, bool are_added) {
     const auto& parameters = net.layout();
     headless_ = are_added && net.classes() == 0;
@@ -81,7 +81,7 @@ tensor_map renamed(const tensor_map& named, const std::string& file, diagnostics
   return result;
 }
 
-/// Why `found` (null: absent) cannot be the parameter `wanted`, or "".
+/// Why `value` (null: absent) cannot be the parameter `entry`, or "".
 std::string refusal(const parameter& entry, const at::Tensor* value) {
   const auto quoted = "'" + entry.name + "'";
   if (!value)

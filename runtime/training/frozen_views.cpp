@@ -68,11 +68,11 @@ sample_view frozen_views::behind_front(const sample_view& samples, const at::Ten
   const auto n = samples.size();
   auto places = std::make_shared<std::vector<std::int64_t>>(static_cast<std::size_t>(n));
   std::iota(places->begin(), places->end(), 0);
-  auto rows_made = std::make_shared<dataset>();
-  rows_made->vectors = scattered(shown(samples, *places, weights, {}, images).features, *places, n);
+  auto features = std::make_shared<dataset>();
+  features->vectors = scattered(shown(samples, *places, weights, {}, images).features, *places, n);
   for (const auto row : *samples.rows)
-    rows_made->labels.push_back(samples.source->label(row));
-  return {.source = std::move(rows_made), .rows = std::move(places), .marks = samples.marks};
+    features->labels.push_back(samples.source->label(row));
+  return {.source = std::move(features), .rows = std::move(places), .marks = samples.marks};
 }
 
 taught_rows frozen_views::taught(const sample_view& samples, const at::Tensor& teacher, image_store& images) {

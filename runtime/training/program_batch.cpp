@@ -215,7 +215,7 @@ private:
     return least;
   }
 
-  /// The next slice of `which`; if it fails as a whole, of each alone.
+  /// The next slice of `chosen`; if it fails as a whole, of each alone.
   void run_slice(const std::vector<std::size_t>& chosen) {
     std::vector<program_call> calls; // handles
     for (const auto i : chosen)

@@ -9,7 +9,7 @@ public:
   /// @param copies all of it is one piece: messages are copied
   explicit outgoing_frames(bool copies) : copies_(copies) {}
   void append(std::span<const std::byte> bytes);
-  /// @param of what the bytes are part of
+  /// @param message what the bytes are part of
   void append(std::span<const std::byte> bytes, const std::shared_ptr<const archive>& message);
   [[nodiscard]] std::size_t left() const noexcept { return left_; }
   /// The first pieces of what is left, at most `pieces_max` of them.

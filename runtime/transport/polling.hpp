@@ -7,7 +7,7 @@
 namespace mneme {
 
 /// To wake a thread that sleeps takes 40 to 80 us on a virtual machine; but where a machine has few cores, those that
-/// look take them from those that compute. When a thread sleeps changes no result. @return `wanted`, or zero there
+/// look take them from those that compute. When a thread sleeps changes no result. @return `limit`, or zero there
 [[nodiscard]] inline std::chrono::microseconds polling_time(std::chrono::microseconds limit) {
   static const bool has_spare_cores = std::thread::hardware_concurrency() >= tuning::polling_cores;
   return has_spare_cores ? limit : std::chrono::microseconds{0};

@@ -28,8 +28,8 @@ struct target_settings {
   bool views = true;        ///< Nets are shown images cropped and mirrored, anew in each step.
   std::int64_t most = 8000; ///< Images of the pool that are kept, the first by file name; 0: all.
 
-  std::int64_t warm_up =
-      20; ///< From this round on, counted from 1, a student is to be fooled; it learns behind later ones.
+  /// From this round on, counted from 1, a student is to be fooled; it learns behind later ones.
+  std::int64_t warm_up = 20;
   std::int64_t student_steps = 400, student_batch = 256;
   double student_rate = 0.2, student_floor = 2e-4, student_momentum = 0.9, student_decay = 1e-4;
   double student_temperature = 20.0;

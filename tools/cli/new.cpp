@@ -21,10 +21,10 @@ namespace {
 class passing_file {
 public:
   passing_file() : path_((std::filesystem::temp_directory_path() / "mneme-new-XXXXXX.toml").string()) {
-    const int made = ::mkstemps(path_.data(), 5);
-    if (made < 0)
+    const int file = ::mkstemps(path_.data(), 5);
+    if (file < 0)
       throw std::system_error(errno, std::generic_category(), "cannot write '" + path_ + "'");
-    ::close(made);
+    ::close(file);
   }
   passing_file(const passing_file&) = delete;
   passing_file& operator=(const passing_file&) = delete;
@@ -133,15 +133,15 @@ std::string commented(const section& group, const std::set<std::string>& said) {
 }
 
 /// Every key with what it takes, its meaning and its value; those that are not chosen here as comments.
-std::string scenario_text(new_scenario_choice made, const std::string& lead) {
+std::string scenario_text(new_scenario_choice written, const std::string& lead) {
   std::set<std::string> said{"title", "seed", "data.name", "strategy.name"};
-  if (const auto source = data_source_named(made.settings.data.name); source.is_own)
+  if (const auto source = data_source_named(written.settings.data.name); source.is_own)
     said.insert({source.own_file ? "data.file" : "data.root", "data.test_share"});
-  for (const auto& [key, value] : made.choice)
+  for (const auto& [key, value] : written.choice)
     said.insert(key);
-  made.settings.title = made.settings.strategy.name + " on " + made.settings.data.name;
+  written.settings.title = written.settings.strategy.name + " on " + written.settings.data.name;
   auto text = lead;
-  for (const auto& group : sections_of(made.settings)) {
+  for (const auto& group : sections_of(written.settings)) {
     if (!group.name.empty())
       text += fmt::format("\n{}[{}]\n", comment_lines(group.meaning), group.name);
     text += commented(group, said);
@@ -221,16 +221,16 @@ int new_scenario(const new_arguments& arguments) {
   const auto& rows = look->rows;
   write_atomically(file.path(),
                    fmt::format("[data]\n{}[strategy]\nname = \"{}\"\n", lines_of(look->section), arguments.names[0]));
-  auto made = first_fitting(file.path(), look->section.name == "synthetic", [&](const scenario& settings) {
+  auto fitting = first_fitting(file.path(), look->section.name == "synthetic", [&](const scenario& settings) {
     const bool has_other_rows = settings.data.shape != look->section.shape;
     return rows ? check_against_data(settings, has_other_rows ? nullptr : &*rows) : diagnostics{};
   });
-  if (!made)
-    return print_errors(made.error());
+  if (!fitting)
+    return print_errors(fitting.error());
   if (!rows)
     std::fprintf(stderr, "warning: %s\nthe scenario is written without a look at the data\n",
                  rows.error().front().text.c_str());
-  if (std::find(made->choice.begin(), made->choice.end(), no_weights.front()) != made->choice.end())
+  if (std::find(fitting->choice.begin(), fitting->choice.end(), no_weights.front()) != fitting->choice.end())
     std::fprintf(stderr,
                  "warning: the net stays frozen and nothing has trained it: model.weights = \"as-drawn\" stands "
                  "in for weights of your own, or of tools/fetch_weights\n");
@@ -240,7 +240,7 @@ int new_scenario(const new_arguments& arguments) {
                     "`mneme schema > scenario.schema.json` has been called beside this file.") +
       comment_lines(fmt::format("Made by `mneme new {} {}`. Lines behind # are what holds without them.",
                                 arguments.names[0], arguments.names[1]));
-  const auto text = scenario_text(std::move(*made), lead);
+  const auto text = scenario_text(std::move(*fitting), lead);
   if (arguments.file.empty())
     std::fputs(text.c_str(), stdout);
   else
