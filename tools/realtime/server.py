@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""server.py FEDERATION CLIENTS ROUNDS DEADLINE_S CONCURRENCY ADDRESS FILE: the server of the real federation.
+"""server.py FEDERATION CLIENTS ROUNDS DEADLINE_S CONCURRENCY ADDRESS DIR: the server of the real federation.
 
 Flower carries the messages and averages; when who is asked and what is waited for is said here, as mneme has it: a
 synchronous round is over when all have answered or at its deadline (0: none), and who is late stays at work and is
-asked again once it has answered; with CONCURRENCY > 0, FedAsync: each answer is a step of the server, and its client
-is asked again at once. FILE receives a JSON object with the times at which each was asked and had answered.
+asked again once it has answered; with CONCURRENCY > 0, FedAsync: each answer is a step of the server, and another
+client is asked at once. mneme draws whom; the real server takes the first idle client of mneme's sequence, in
+DIR/asked.json, so that both ask the same clients as long as answers come in the same order. DIR/measured.json
+receives the times at which each was asked and had answered.
 """
 import json
+import os
 import sys
 import time
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
@@ -23,9 +26,10 @@ MIXING = 0.6
 class TimedServer(Server):
     """Runs rounds over Flower's proxies, and writes down when each client was asked and had answered."""
 
-    def __init__(self, kind, clients, deadline_s, concurrency):
+    def __init__(self, kind, clients, deadline_s, concurrency, sequence):
         super().__init__(client_manager=SimpleClientManager())
         self.kind, self.clients, self.deadline_s, self.concurrency = kind, clients, deadline_s, concurrency
+        self.sequence = sequence
         self.pool = ThreadPoolExecutor(clients)
         self.weights = arrays_of(kind)
         self.at_work, self.answers, self.rounds = {}, [], []
@@ -36,7 +40,8 @@ class TimedServer(Server):
         self.proxies = list(self._client_manager.all().values())
         for proxy in self.proxies:  # the first call loads what a process needs; it is no round
             self.ask(proxy, 0)
-        self.wait_for(len(self.at_work))
+        loaded = self.wait_for(len(self.at_work))
+        self.numbered = {int(result.metrics["number"]): proxy for proxy, result in loaded}
         self.answers.clear()
         self.zero = time.monotonic()
         began = time.monotonic()
@@ -101,28 +106,38 @@ class TimedServer(Server):
             self.note_round(number, opened, closed)
         self.wait_for(len(self.at_work))
 
+    def next_in_sequence(self):
+        """The first client of the sequence that is idle; any idle one where the sequence has ended."""
+        busy = [at[0] for at in self.at_work.values()]
+        for place, number in enumerate(self.sequence):
+            if self.numbered[number] not in busy:
+                return self.numbered[self.sequence.pop(place)]
+        return next(proxy for proxy in self.proxies if proxy not in busy)
+
     def run_async(self, steps):
-        for proxy in self.proxies[:self.concurrency]:
-            self.ask(proxy, 1)
+        for _ in range(self.concurrency):
+            self.ask(self.next_in_sequence(), 1)
         for number in range(1, steps + 1):
             opened = self.now()
-            proxy, result = self.wait_for(1)[0]
+            _, result = self.wait_for(1)[0]
             closed = self.now()
             theirs = parameters_to_ndarrays(result.parameters)
             self.weights = [(1.0 - MIXING) * own + MIXING * new for own, new in zip(self.weights, theirs)]
             self.note_round(number, opened, closed)
             if number < steps:
-                self.ask(proxy, number + 1)
+                self.ask(self.next_in_sequence(), number + 1)
         self.wait_for(len(self.at_work))
 
 
 def main():
-    kind, clients, rounds, deadline_s, concurrency, address, file = sys.argv[1:8]
+    kind, clients, rounds, deadline_s, concurrency, address, folder = sys.argv[1:8]
     if kind not in FEDERATIONS:
         sys.exit(f"{kind}: expected one of {', '.join(FEDERATIONS)}")
-    server = TimedServer(kind, int(clients), float(deadline_s), int(concurrency))
+    with open(os.path.join(folder, "asked.json"), encoding="utf-8") as file:
+        sequence = json.load(file)
+    server = TimedServer(kind, int(clients), float(deadline_s), int(concurrency), sequence)
     start_server(server_address=address, server=server, config=ServerConfig(num_rounds=int(rounds)))
-    with open(file, "w", encoding="utf-8") as out:
+    with open(os.path.join(folder, "measured.json"), "w", encoding="utf-8") as out:
         json.dump({"rounds": server.rounds, "answers": server.answers}, out, indent=1)
 
 
