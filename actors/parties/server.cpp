@@ -215,9 +215,12 @@ learnt server_state::named_model() const {
   if (party_.steps().is_interrupted())
     return {};
   auto figures = party_.half().figures();
-  if (!answers_.empty())
-    figures.merge(class_figures({.labels = labels_, .answers = answers_, .classes = context_->tasks->classes},
-                                context_->scenario.seed));
+  if (!answers_.empty()) {
+    const class_answers all_rows{.labels = labels_, .answers = answers_, .classes = context_->tasks->classes};
+    figures.merge(class_figures(all_rows, context_->scenario.seed));
+    if (const auto newest = context_->tasks->tasks.back().classes; newest.low > 0) // else tasks share their classes
+      figures["new_share"] = share_taken_for(all_rows, newest);
+  }
   return {.model = named_weights(), .figures = std::move(figures), .pictures = party_.half().pictures()};
 }
 

@@ -137,6 +137,13 @@ std::int64_t outputs_of(const scenario& settings, const task_stream& tasks) {
   return tasks.classes + settings.strategy.method->needs().further_outputs;
 }
 
+std::vector<class_range> classes_of_tasks(const task_stream& tasks) {
+  std::vector<class_range> classes;
+  for (const auto& task : tasks.tasks)
+    classes.push_back(task.classes);
+  return classes;
+}
+
 expected<model_ref> read_module(const scenario& settings, const task_stream& tasks, const std::string& device) {
   const auto net = load_module(settings.model.module, {.input = tasks.train->shape(),
                                                        .classes = outputs_of(settings, tasks),
@@ -195,6 +202,8 @@ expected<model_ref> build_model(const scenario& settings, const task_stream& tas
   kind.use_head(needs.head);
   kind.use_proxies(needs.proxies);
   kind.use_signed_features(needs.signed_features);
+  kind.use_divergence(needs.divergence);
+  kind.use_tasks(classes_of_tasks(tasks));
   kind.use_tokens(tasks.tokens);
   auto net = kind.build(tasks.train->shape(), outputs_of(settings, tasks));
   if (!net) // a net of texts names the text that is wrong
@@ -271,10 +280,9 @@ expected<method_setup> setup_of(const scenario& settings, const task_stream& tas
                      .shift = tasks.train->shift,
                      .clients = settings.clients.count,
                      .seed = static_cast<std::uint64_t>(settings.seed)};
-  for (const auto& task : tasks.tasks) {
-    setup.task_classes.push_back(task.classes);
+  setup.task_classes = classes_of_tasks(tasks);
+  for (const auto& task : tasks.tasks)
     setup.public_rows += std::ssize(task.open);
-  }
   auto wrong = read_files(settings, device, setup);
   if (wrong.empty())
     for (const auto& problem : settings.strategy.method->check(setup))

@@ -32,6 +32,8 @@ struct method_needs {
   bool signed_features = false;
   /// Rows of the head behind those of the classes: numbers made of the features, which the method's losses read.
   std::int64_t further_outputs = 0;
+  /// Nets with a token per task tell, in the map "divergence", a task's classes apart and from all older ones.
+  bool divergence = false;
   rows_shown rows = rows_shown::current;
   /// The server step needs the uploads of one broadcast, all of them at hand: then the method is refused where the
   /// server steps as uploads come.

@@ -2,6 +2,7 @@
 #include "runtime/base/registry.hpp"
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
+#include <algorithm>
 #include <xxhash.h>
 namespace mneme {
 
@@ -40,19 +41,23 @@ void put_as_in_files(at::Tensor& flat, const parameter& entry, const at::Tensor&
     own.view(extents_in_memory(entry)).copy_(values.view(entry.view).permute(entry.order));
 }
 
+at::Tensor initial_values(const parameter& entry, std::uint64_t seed) {
+  auto key = key_for({.seed = seed}, purpose::initial_weights);
+  key.index = XXH3_64bits(entry.name.data(), entry.name.size());
+  rng_stream stream(key);
+  auto drawn = at::full({entry.size}, entry.constant, at::kFloat);
+  float* const values = drawn.mutable_data_ptr<float>();
+  for (std::int64_t i = 0; i < entry.size && (entry.bound > 0.0 || entry.deviation > 0.0); ++i)
+    values[i] = static_cast<float>(entry.deviation > 0.0 ? entry.deviation * stream.normal()
+                                                         : stream.uniform(-entry.bound, entry.bound));
+  std::copy(entry.leading.begin(), entry.leading.end(), values);
+  return drawn.view(entry.shape);
+}
+
 at::Tensor initial_weights(const model& net, std::uint64_t seed) {
   auto flat = at::empty({net.size()}, at::kFloat); // [P]
-  for (const auto& parameter : net.layout()) {
-    auto key = key_for({.seed = seed}, purpose::initial_weights);
-    key.index = XXH3_64bits(parameter.name.data(), parameter.name.size());
-    rng_stream stream(key);
-    auto drawn = at::full({parameter.size}, parameter.constant, at::kFloat);
-    float* const values = drawn.mutable_data_ptr<float>();
-    for (std::int64_t i = 0; i < parameter.size && (parameter.bound > 0.0 || parameter.deviation > 0.0); ++i)
-      values[i] = static_cast<float>(parameter.deviation > 0.0 ? parameter.deviation * stream.normal()
-                                                               : stream.uniform(-parameter.bound, parameter.bound));
-    put_as_in_files(flat, parameter, drawn.view(parameter.shape));
-  }
+  for (const auto& entry : net.layout())
+    put_as_in_files(flat, entry, initial_values(entry, seed));
   return flat;
 }
 

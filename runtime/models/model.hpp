@@ -35,6 +35,7 @@ struct parameter {
   double bound = 0.0; ///< 1 / sqrt(fan in), as PyTorch's layers do.
   double deviation = 0.0;
   double constant = 0.0;
+  std::vector<float> leading{}; ///< The first values, in the order of files, in place of drawn ones.
   /// In memory, the file's tensor seen as `view` has its axes in `order`; empty: as in files.
   std::vector<std::int64_t> view{}, order{};
 };
@@ -126,6 +127,8 @@ public:
 };
 using model_ref = std::shared_ptr<const model>;
 
+/// What a parameter is drawn as, in the shape that files have, float32.
+[[nodiscard]] at::Tensor initial_values(const parameter& entry, std::uint64_t seed);
 /// Initial weights [P] float32, one keyed stream per parameter: they do not depend on the layout's order.
 [[nodiscard]] at::Tensor initial_weights(const model& net, std::uint64_t seed);
 
@@ -151,6 +154,10 @@ public:
   void use_proxies(std::int64_t count) { head_.proxies = count; }
   /// The same: features may be negative where the net can do so.
   void use_signed_features(bool are_signed) { head_.signed_features = are_signed; }
+  /// The classes of each task of the run, for nets that have parts by task. Before build().
+  void use_tasks(std::vector<class_range> classes) { tasks_ = std::move(classes); }
+  /// The method's choice: the net shows the map "divergence" (convit.hpp). Before build().
+  void use_divergence(bool is_shown) { divergence_ = is_shown; }
   /// How many tokens the data set has, whose rows hold tokens; 0: it holds images. Before build().
   void use_tokens(std::int64_t count) { tokens_ = count; }
   /// True if rows of its inputs are tokens.
@@ -164,12 +171,16 @@ public:
 protected:
   [[nodiscard]] const head_shape& head() const { return head_; }
   [[nodiscard]] std::int64_t tokens() const { return tokens_; }
+  [[nodiscard]] const std::vector<class_range>& tasks() const { return tasks_; }
+  [[nodiscard]] bool divergence() const { return divergence_; }
   /// Binds the keys that all nets with a head have.
   void head_keys(key_table& table);
 
 private:
   head_shape head_{};
   std::int64_t tokens_ = 0;
+  std::vector<class_range> tasks_{};
+  bool divergence_ = false;
 };
 
 struct model_entry {

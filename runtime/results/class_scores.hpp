@@ -1,5 +1,6 @@
 /// class_scores: recall and F1 by class, over a test set as a whole and as papers that score batches print them.
 #pragma once
+#include "runtime/base/class_range.hpp"
 #include "runtime/base/rng.hpp"
 #include <map>
 #include <span>
@@ -22,6 +23,10 @@ struct class_scores {
 /// lacks counts as 0 in it: so LGA's tables have them (Dong et al. 2023, table 11), where a hundred classes leave 0.724
 /// of the accuracy. Not to be compared with scores_of().
 [[nodiscard]] class_scores batch_scores_of(const class_answers& all_rows, const rng_key& order);
+
+/// Rows that are taken for one of these classes, in percent of all: of the newest task's classes what it favours them
+/// by, where every class has as many rows and their part of the classes is less (Wu et al. 2019, BiC).
+[[nodiscard]] double share_taken_for(const class_answers& all_rows, class_range classes);
 
 /// "macro_recall", "macro_f1", "batch_recall", "batch_f1" of summary.json. @param seed the run's
 [[nodiscard]] std::map<std::string, double> class_figures(const class_answers& all_rows, std::uint64_t seed);

@@ -131,11 +131,12 @@ task<rehearsal> rehearsing_method::recall(client_context& ctx, const broadcast& 
   if (!encoding.empty()) {
     auto looking = ctx.extract(features_of(setup(), ctx, now.start, encoding));
     const auto encoded = co_await looking;
+    const auto features = herded_features(encoded.features, own_task);
     std::int64_t first = 0;
     for (const auto& rows : finished) {
       if (rows.empty())
         continue;
-      now.exemplars = memorised(source, now.exemplars, rows, encoded.features.narrow(0, first, std::ssize(rows)),
+      now.exemplars = memorised(source, now.exemplars, rows, features.narrow(0, first, std::ssize(rows)),
                                 {.rows_max = memory_rows(setup()), .choice = with_.choice});
       first += std::ssize(rows);
     }
@@ -165,7 +166,8 @@ train_job rehearsing_method::training(const client_context& ctx, const broadcast
 task<row_list> rehearsing_method::herded_now(client_context& ctx, const rehearsal& now, tensors_ref weights) const {
   auto looking = ctx.extract(features_of(setup(), ctx, std::move(weights), now.current));
   const auto encoded = co_await looking;
-  co_return chosen_of_classes(*ctx.samples().source, now.current, encoded.features, now.each, with_.choice);
+  co_return chosen_of_classes(*ctx.samples().source, now.current,
+                              herded_features(encoded.features, now.classes.task + 1), now.each, with_.choice);
 }
 
 task<row_list> rehearsing_method::balanced_rows(client_context& ctx, const rehearsal& now, tensors_ref weights) const {

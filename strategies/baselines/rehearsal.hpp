@@ -85,6 +85,11 @@ protected:
   [[nodiscard]] client_result result_of(const rehearsal& now, const tensors_ref& weights,
                                         const tensors_ref& more = nullptr) const;
 
+  /// What exemplars are chosen by, of features of a net that has learnt so many tasks.
+  [[nodiscard]] virtual at::Tensor herded_features(const at::Tensor& features, std::int64_t /*tasks*/) const {
+    return features;
+  }
+
 private:
   [[nodiscard]] task<row_list> herded_now(client_context& ctx, const rehearsal& now, tensors_ref weights) const;
 

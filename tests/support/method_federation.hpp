@@ -2,6 +2,7 @@
 #pragma once
 #include "runtime/base/archive.hpp"
 #include "tests/support/method_driver.hpp"
+#include "tests/support/small_convit.hpp"
 namespace mneme::test {
 
 struct method_federation {
@@ -78,8 +79,10 @@ private:
     const auto first = own.find(lead);
     if (first == std::string::npos)
       return model_named("mlp", {1, 1, features}, classes + method.needs().further_outputs);
-    const auto name = own.substr(first + lead.size());
-    return model_named(name.substr(0, name.find('"')), {1, 1, features}, classes);
+    const auto behind = own.substr(first + lead.size()), name = behind.substr(0, behind.find('"'));
+    if (name == "convit")
+      return row_convit({2, 2}, features);
+    return model_named(name, {1, 1, features}, classes);
   }
   [[nodiscard]] std::vector<std::int64_t> rows_with_labels(class_range wanted) const {
     std::vector<std::int64_t> numbers;

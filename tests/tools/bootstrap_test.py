@@ -3,6 +3,7 @@ import glob
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -145,6 +146,51 @@ class Bootstrap(unittest.TestCase):
                      if os.path.isfile(path)]
             self.assertEqual(sorted(there), sorted(kept + more))
             zipfile.ZipFile(os.path.join(wheels, "nvidia_cudnn_cu13-9.whl"), "w").close()  # so devices are asked for
+
+
+class Stubs(unittest.TestCase):
+    """tools/wheels/stubs.py, for a library that is linked with two others; the functions of one have versions."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="a folder ")
+        self.addCleanup(folder.cleanup)
+        self.site = folder.name
+        self.cuda = os.path.join(self.site, "nvidia", "cu13", "lib")
+        self.library = os.path.join(self.site, "torch", "lib", "libtorch_cuda.so")
+        for path in (self.cuda, os.path.dirname(self.library)):
+            os.makedirs(path)
+        versions = os.path.join(self.site, "versions")
+        with open(versions, "w", encoding="utf-8") as file:
+            file.write("libcublas.so.99 { global: *; };")
+        linked = [self.linked("libcublas.so.99", "cublasCreate_v2", f"-Wl,--version-script={versions}"),
+                  self.linked("libnccl.so.99", "ncclSend")]
+        self.compiled(self.library, 'extern "C" { void cublasCreate_v2(); void ncclSend(); void multiply() { '
+                      'cublasCreate_v2(); } void send() { ncclSend(); } }',
+                      "-Wl,-rpath,$ORIGIN/../../nvidia/cu13/lib", *linked)
+        for path in linked:
+            os.remove(path)
+
+    def compiled(self, path, source, *options):
+        subprocess.run(["g++", "-shared", "-fPIC", "-o", path, "-x", "c++", "-", "-x", "none", *options], input=source,
+                       text=True, check=True)
+
+    def linked(self, name, function, *options):
+        path = os.path.join(self.cuda, name)
+        self.compiled(path, f'extern "C" void {function}() {{}}', f"-Wl,-soname,{name}", *options)
+        return path
+
+    def call(self, function):
+        code = f"import ctypes; ctypes.CDLL({self.library!r}).{function}()"
+        return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+
+    def test_a_library_loads_with_stubs_and_says_so_where_one_is_called(self):
+        self.assertIn("cannot open shared object", self.call("multiply").stderr)
+        subprocess.run([sys.executable, os.path.join(ROOT, "tools", "wheels", "stubs.py"), self.site], check=True)
+        self.assertEqual(sorted(os.listdir(self.cuda)), ["libcublas.so.99", "libnccl.so.99"])
+        for function, library in (("multiply", "libcublas.so.99"), ("send", "libnccl.so.99")):
+            done = self.call(function)
+            self.assertEqual(done.returncode, -signal.SIGABRT, done.stderr)
+            self.assertIn(f"a function of {library} was called, which is a stub", done.stderr)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,11 @@
-"""A sweep of twenty runs over a pool of processes and over a cluster of Dask, a worker of which is killed: one table"""
+"""A sweep of twenty runs over a pool of processes, over a cluster of Dask, by submitit and by Ray, where a worker is
+killed: one table."""
 import concurrent.futures
+import contextlib
+import glob
 import multiprocessing
 import os
+import shutil
 import signal
 import sys
 import tempfile
@@ -22,15 +26,28 @@ BASE = scenario("fedavg", rounds={"per_task": 40})
 
 
 def kill_once(pid_of_one, out):
-    """Kills a worker when a few points have begun."""
+    """Kills a worker when a few points have begun; the thread's `killed` says that there was one."""
     def watch():
         until = time.monotonic() + 120
-        while time.monotonic() < until and len(mneme.runs(out)) < 4:
+        while time.monotonic() < until and not thread.killed:
             time.sleep(0.02)
-        os.kill(pid_of_one(), signal.SIGKILL)
+            with contextlib.suppress(LookupError, StopIteration, OSError):
+                if len(mneme.runs(out)) >= 4:
+                    os.kill(pid_of_one(), signal.SIGKILL)
+                    thread.killed = True
     thread = threading.Thread(target=watch)
+    thread.killed = False
     thread.start()
     return thread
+
+
+def process_named(name):
+    """A process with this title."""
+    for path in glob.glob("/proc/[0-9]*/cmdline"):
+        with contextlib.suppress(OSError), open(path, "rb") as file:
+            if file.read().startswith(name.encode()):
+                return int(path.split("/")[2])
+    raise LookupError(name)
 
 
 def slow_start():
@@ -53,13 +70,17 @@ class Clusters(unittest.TestCase):
         table = mneme.compare(out, by="strategy.name", metric="final_accuracy")
         return [run.digest for run in runs], table.to_csv(index=False)
 
+    def expect_killed(self, thread):
+        thread.join()
+        self.assertTrue(thread.killed, "no worker was there to be killed")
+
     def test_a_pool_of_processes_one_of_which_is_killed(self):
         context = multiprocessing.get_context("spawn")
         with concurrent.futures.ProcessPoolExecutor(2, mp_context=context) as pool:
             pool.submit(slow_start).result()
             killing = kill_once(lambda: next(iter(pool._processes)), os.path.join(self.folder, "pool"))
             self.assertEqual(self.swept("pool", pool), self.alone)
-            killing.join()
+            self.expect_killed(killing)
 
     def test_a_cluster_of_dask_a_worker_of_which_is_killed(self):
         try:
@@ -71,8 +92,50 @@ class Clusters(unittest.TestCase):
             pids = list(client.run(os.getpid).values())
             killing = kill_once(lambda: pids[0], os.path.join(self.folder, "dask"))
             self.assertEqual(self.swept("dask", client), self.alone)
-            killing.join()
+            self.expect_killed(killing)
             self.assertNotIn(pids[0], client.run(os.getpid).values())
+
+    def test_jobs_of_submitit_one_of_which_is_killed(self):
+        try:
+            import submitit
+        except ImportError:
+            self.skipTest("submitit is not installed")
+        out, jobs = os.path.join(self.folder, "submitit"), []
+        executor = submitit.AutoExecutor(os.path.join(self.folder, "jobs"), cluster="local")
+        executor.update_parameters(timeout_min=10)
+
+        class Few:
+            """Two jobs at a time: submitit's local cluster has no queue."""
+            def submit(self, function, *arguments):
+                while sum(not job.done() for job in jobs) >= 2:
+                    time.sleep(0.1)
+                jobs.append(executor.submit(function, *arguments))
+                return jobs[-1]
+
+        def computing():
+            controller = next(job for job in jobs if not job.done())._process.pid
+            with open(f"/proc/{controller}/task/{controller}/children", encoding="utf-8") as file:
+                return int(file.read().split()[0])
+
+        killing = kill_once(computing, out)
+        self.assertEqual(self.swept("submitit", Few()), self.alone)
+        self.expect_killed(killing)
+        self.assertGreater(len(jobs), 20)
+
+    def test_a_cluster_of_ray_a_worker_of_which_is_killed(self):
+        try:
+            import ray
+        except ImportError:
+            self.skipTest("ray is not installed")
+        os.environ["RAY_AUTH_MODE"] = "disabled"  # else it writes a token into the user's home
+        scratch = tempfile.mkdtemp(prefix="ray", dir="/tmp")  # sockets have short names
+        self.addCleanup(shutil.rmtree, scratch, ignore_errors=True)
+        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, _temp_dir=scratch)
+        self.addCleanup(ray.shutdown)
+        out = os.path.join(self.folder, "ray")
+        killing = kill_once(lambda: process_named("ray::perform_there"), out)
+        self.assertEqual(self.swept("ray", ray), self.alone)
+        self.expect_killed(killing)
 
 
 if __name__ == "__main__":

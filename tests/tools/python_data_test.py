@@ -11,6 +11,7 @@ python_package.enter()
 
 import mneme  # noqa: E402
 import torch  # noqa: E402
+from own_data import Numbers, Pictures  # noqa: E402
 from torch import nn  # noqa: E402
 
 IMAGES = torch.arange(40 * 64, dtype=torch.int64).reshape(40, 8, 8).mul(37).remainder(256).to(torch.uint8)
@@ -123,6 +124,111 @@ class Described(unittest.TestCase):
         with torch.no_grad():
             scores = module.eval()(IMAGES[:, None].float() / 255)
         self.assertAlmostEqual(run.records[-1]["loss"], float(nn.functional.cross_entropy(scores, LABELS)), places=5)
+
+
+class Doors(unittest.TestCase):
+    """The same rows from files and from Hugging Face's `datasets` have one digest."""
+
+    def setUp(self):
+        try:
+            import datasets
+        except ImportError as missing:
+            self.skipTest(f"{missing.name} is not installed")
+        self.datasets = datasets
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(scratch.name)
+
+    def digest(self, model, data=None, **section):
+        scenario = {"seed": 3, "tasks": {"count": 2}, "partition": {"kind": "dirichlet", "beta": 0.5},
+                    "clients": {"count": 4}, "rounds": {"per_task": 2, "cohort": 3}, "model": {"name": model},
+                    "training": {"batch": 4}, "strategy": {"name": "fedavg"}}
+        if section:
+            scenario["data"] = section
+        return mneme.run(scenario, data=data, out=tempfile.mkdtemp(dir=".") + "/run").digest
+
+    def pictures(self, split, channels=3):
+        """A split with a column of pictures, as Hugging Face has them."""
+        from PIL import Image
+        rows = Pictures(channels=channels).rows[split]
+        pixels = [torch.frombuffer(bytearray(row), dtype=torch.uint8).reshape(channels, 8, 8) for row, _, _ in rows]
+        images = [Image.fromarray((p.permute(1, 2, 0) if channels == 3 else p[0]).contiguous().numpy()) for p in pixels]
+        features = self.datasets.Features({"image": self.datasets.Image(),
+                                           "label": self.datasets.ClassLabel(names=Pictures.NAMES)})
+        return self.datasets.Dataset.from_dict({"image": images, "label": [label for _, label, _ in rows]}, features)
+
+    def table(self, split, **labels):
+        """A split with a column for each number."""
+        rows = Numbers().rows[split]
+        columns = {f"n{i}": [float(values[i]) for values, _ in rows] for i in range(Numbers.WIDTH)}
+        return self.datasets.Dataset.from_dict({**columns, "row": [values for values, _ in rows],
+                                                "label": [Numbers.NAMES[label] for _, label in rows], **labels})
+
+    def test_pictures(self):
+        for channels in (3, 1):
+            pictures, folder = Pictures(channels=channels), f"p{channels}"
+            pictures.write_folder(folder)
+            arrays = {name: torch.frombuffer(bytearray(array.values), dtype=torch.uint8).reshape(array.shape)
+                      if array.dtype == "uint8" else torch.tensor(array.values)
+                      for name, array in pictures.arrays().items() if name != "class_names"}
+            theirs = [self.pictures(split, channels) for split in ("train", "test")]
+            digests = {self.digest("mlp", name="folder", root=folder),
+                       self.digest("mlp", mneme.Data(**arrays, class_names=Pictures.NAMES)),
+                       self.digest("mlp", mneme.Data.from_datasets(*theirs))}
+            self.assertEqual(len(digests), 1)
+
+    def test_tables(self):
+        Numbers().write_csv("t.csv")
+        theirs = [self.table(split) for split in ("train", "test")]
+        names = [f"n{i}" for i in range(Numbers.WIDTH)]
+        by_name = mneme.Data.from_datasets(*theirs, rows=names)
+        self.assertEqual(by_name.class_names, Numbers.NAMES)
+        digests = {self.digest("mlp", name="csv", file="t.csv"), self.digest("mlp", by_name),
+                   self.digest("mlp", mneme.Data.from_datasets(*theirs, rows="row"))}
+        self.assertEqual(len(digests), 1)
+
+    def test_what_is_wrong_with_a_column_is_said(self):
+        train = self.table("train")
+        ragged = self.datasets.Dataset.from_dict({"row": [[1.0, 2.0], [1.0]], "label": [0, 1]})
+        hidden = self.table("test", label=[-1] * 16)
+        odd = self.table("test", label=["eel"] * 16)
+        for expected, splits, options in (("no such column; expected one of n0", (train,), {}),
+                                          ("row 1 is \\[1\\] and row 0 is \\[2\\]", (ragged,), {"rows": "row"}),
+                                          ("row 0: label -1", (train.remove_columns("label").add_column(
+                                              "label", [0] * 40), hidden), {"rows": "row"}),
+                                          ("row 0 of test: 'eel' is a class that no training row has", (train, odd),
+                                           {"rows": "row"})):
+            with self.subTest(expected), self.assertRaisesRegex(mneme.ScenarioError, expected):
+                mneme.Data.from_datasets(*splits, **options)
+
+
+class WrongValues(unittest.TestCase):
+    """What only the values show is found before anything is written."""
+
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(scratch.name)
+
+    def refused(self, expected, *arrays):
+        scenario = {"tasks": {"count": 2}, "clients": {"count": 4}, "model": {"name": "linear"},
+                    "strategy": {"name": "fedavg"}}
+        with self.assertRaisesRegex(mneme.ScenarioError, expected):
+            mneme.run(scenario, data=mneme.Data(*arrays), out="never")
+        self.assertFalse(os.path.exists("never"))
+
+    def test_numbers_that_are_none_and_labels_beyond_the_classes(self):
+        numbers = torch.arange(80.0).reshape(40, 2)
+        for wrong in (float("nan"), float("inf")):
+            spoilt = numbers.clone()
+            spoilt[17, 1] = wrong
+            self.refused("train_x.*row 17", spoilt, LABELS, numbers, LABELS)
+        beyond = LABELS.clone()
+        beyond[5] = 10**6
+        self.refused("label.*1000000", numbers, beyond, numbers, LABELS)
+        self.refused("class|label", numbers, LABELS, numbers, LABELS + 1)
 
 
 if __name__ == "__main__":

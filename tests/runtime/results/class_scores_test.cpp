@@ -62,14 +62,21 @@ TEST_CASE("classes that a batch of 128 rows lacks count as nothing in it") {
   CHECK(found.f1 < scores_of(drawn.all()).f1);
 }
 
+TEST_CASE("rows that are taken for classes are counted, whatever they are") {
+  const std::vector<std::int32_t> labels{0, 0, 1, 1, 2, 2, 3, 3}, answers{0, 2, 3, 3, 2, 2, 3, 1};
+  const class_answers rows{.labels = labels, .answers = answers, .classes = 4};
+  CHECK(share_taken_for(rows, {2, 4}) == 75.0);
+  CHECK(share_taken_for(rows, {0, 1}) == 12.5);
+  CHECK(share_taken_for({.classes = 4}, {0, 4}) == 0.0);
+}
+
 TEST_CASE("batches of a few rows are scored by hand") {
   // 130 rows of two classes: one full batch, and one of two rows, which lacks a class or not.
   std::vector<std::int32_t> labels(130, 0);
   const class_answers every_right{.labels = labels, .answers = labels, .classes = 2};
   CHECK(batch_scores_of(every_right, order).recall == 50.0); // class 1 is in neither
   CHECK(scores_of(every_right).recall == 100.0);
-  CHECK(class_figures(every_right, 7) == std::map<std::string, double>{{"batch_f1", 50.0},
-                                                                       {"batch_recall", 50.0},
-                                                                       {"macro_f1", 100.0},
-                                                                       {"macro_recall", 100.0}});
+  CHECK(class_figures(every_right, 7) ==
+        std::map<std::string, double>{
+            {"batch_f1", 50.0}, {"batch_recall", 50.0}, {"macro_f1", 100.0}, {"macro_recall", 100.0}});
 }

@@ -24,6 +24,7 @@ std::string text_attribute(nb::handle type, const char* name) { return nb::cast<
 hosted_method::hosted_method(nb::object type) : type_(std::move(type)), name_(text_attribute(type_, "name")) {
   source_digest_ = nb::cast<std::string>(type_.attr("_source_digest")());
   source_ = source_digest_;
+  is_mended_ = nb::cast<bool>(type_.attr("_mended"));
   needs_.round_barrier = nb::cast<bool>(type_.attr("round_barrier"));
   needs_.upload_size_known = nb::cast<bool>(type_.attr("one_job"));
   needs_.blind_clients = nb::cast<bool>(type_.attr("blind_clients"));
@@ -92,9 +93,10 @@ nb::object hosted_method::made_instance() const {
 }
 
 diagnostics hosted_method::check(const method_setup& setup) const {
-  if (source_ != source_digest_)
+  if (source_ != source_digest_ && !is_mended_)
     return {{"strategy.source", fmt::format("this run was begun with another source of the method '{}': its digest was "
-                                            "{} and is {}; take the same source, or run the scenario again",
+                                            "{} and is {}; take the same source, run the scenario again, or let "
+                                            "mneme.resume(..., mended=True) go on with this one",
                                             name_, source_, source_digest_)}};
   if (setup.net->classes() == 0)
     return {{"model.name", fmt::format("'{}' has no head, so there is nothing to train; every other model has one",

@@ -45,6 +45,7 @@ private:
   nb::object type_, instance_, client_function_;
   std::string name_;
   std::string source_digest_, source_; // of the class, and what the scenario says
+  bool is_mended_ = false;             // they may differ
   std::map<std::string, hosted_value> values_;
   std::vector<preset> presets_;
   method_needs needs_;

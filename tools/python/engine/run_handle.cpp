@@ -194,6 +194,7 @@ void bind_runs(nb::module_& module) {
       .def("interrupt", &run_handle::interrupt)
       .def("evaluations", &run_handle::evaluations)
       .def("pace", &run_handle::pace)
+      .def("rounds_before", &run_handle::rounds_before)
       .def("findings", [](const run_handle& run) { return listed(run.findings()); })
       .def("warnings", [](const run_handle& run) { return listed(run.warnings()); })
       .def("summary", &run_handle::summary);

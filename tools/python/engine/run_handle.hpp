@@ -41,6 +41,8 @@ public:
   [[nodiscard]] std::vector<std::string> evaluations();
   /// (rounds done, rounds, tasks, seconds): how far it is.
   [[nodiscard]] nb::tuple pace() const;
+  /// Rounds that were done when it began: of a run that goes on.
+  [[nodiscard]] std::int64_t rounds_before() const { return live_->now().rounds_before; }
   /// Warnings of the scenario: (where, text).
   [[nodiscard]] const diagnostics& warnings() const { return warnings_; }
   /// Once it is over. Findings of the scenario, where it did not begin;

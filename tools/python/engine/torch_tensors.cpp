@@ -1,5 +1,7 @@
 #include "tools/python/engine/torch_tensors.hpp"
 #include <ATen/ATen.h>
+#include <algorithm>
+#include <bit>
 #include <cstring>
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -86,6 +88,23 @@ at::Tensor tensor_of(nb::handle object, const std::string& meaning) {
   return alias.resolve_conj().resolve_neg().contiguous();
 }
 
+namespace {
+
+/// NaN and infinity have all bits of the exponent set.
+bool is_finite_number(float value) { return (std::bit_cast<std::uint32_t>(value) & 0x7f800000u) != 0x7f800000u; }
+
+void expect_finite(const at::Tensor& flat, const std::string& meaning) {
+  const auto* const first = flat.const_data_ptr<float>();
+  const auto* const last = first + flat.numel();
+  const auto wrong = std::count_if(first, last, [](float v) { return !is_finite_number(v); });
+  if (wrong != 0)
+    throw std::invalid_argument(fmt::format("{} has {} values of {} that are not finite, the first at {}", meaning,
+                                            wrong, flat.numel(),
+                                            std::find_if_not(first, last, is_finite_number) - first));
+}
+
+} // namespace
+
 at::Tensor flat_tensor_of(nb::handle object, std::int64_t count, const std::string& meaning) {
   auto tensor = tensor_of(object, meaning);
   if (tensor.scalar_type() != at::kFloat || tensor.dim() != 1 || tensor.numel() != count)
@@ -93,6 +112,8 @@ at::Tensor flat_tensor_of(nb::handle object, std::int64_t count, const std::stri
                                             "the net in one row",
                                             meaning, c10::toString(tensor.scalar_type()), tensor.dim(), tensor.numel(),
                                             count));
+  if (tensor.is_cpu())
+    expect_finite(tensor, meaning);
   return tensor;
 }
 

@@ -23,7 +23,7 @@ void find_torch();
 /// The tensor of a torch.Tensor, contiguous and without its graph, sharing its memory where it can.
 /// Throws std::invalid_argument, saying what `meaning` should be. @pre the GIL
 [[nodiscard]] at::Tensor tensor_of(nb::handle object, const std::string& meaning);
-/// The same of float32 [count]: weights of a net.
+/// The same of finite float32 [count]: weights of a net.
 [[nodiscard]] at::Tensor flat_tensor_of(nb::handle object, std::int64_t count, const std::string& meaning);
 /// Tensors by name from a mapping whose values are torch tensors, numbers, or lists of numbers.
 [[nodiscard]] tensor_map tensors_of(nb::handle mapping, const std::string& meaning);

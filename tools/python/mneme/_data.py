@@ -37,6 +37,40 @@ def wrong_types(train_x, train_y, test_x, test_y):
             yield name + "_y", f"row {row}: label {int(labels[row])}; expected labels from 0"
 
 
+def column_of(split, name):
+    """A column of Hugging Face `datasets` as an array of numpy; bytes stay bytes."""
+    import numpy
+    if name not in split.column_names:
+        raise ScenarioError([(name, f"no such column; expected one of {', '.join(split.column_names)}")])
+    column = split.select_columns([name]).with_format("numpy")[:][name]
+    shapes = [numpy.shape(row) for row in column] if column.dtype == object else []
+    for row, shape in enumerate(shapes):
+        if shape != shapes[0]:
+            raise ScenarioError([(name, f"row {row} is {list(shape)} and row 0 is {list(shapes[0])}; expected rows of "
+                                        "one size")])
+    return column.astype(numpy.uint8) if "uint8" in str(split.features[name]) else column
+
+
+def rows_of(split, columns):
+    """[N, ...] of a column, or [N, F] of several."""
+    import numpy
+    if isinstance(columns, str):
+        return column_of(split, columns)
+    return numpy.stack([column_of(split, name).astype(numpy.float32) for name in columns], axis=1)
+
+
+def numbered(parts, column):
+    """(names of classes by their letters, numbers of each part) of labels that are texts."""
+    import numpy
+    names = sorted(set(parts[0].tolist()))
+    known = {name: number for number, name in enumerate(names)}
+    for part in parts[1:]:
+        for row, name in enumerate(part.tolist()):
+            if name not in known:
+                raise ScenarioError([(column, f"row {row} of test: '{name}' is a class that no training row has")])
+    return names, [numpy.array([known[name] for name in part.tolist()], dtype=numpy.int64) for part in parts]
+
+
 class Data:
     """Rows of one's own: uint8 images [N, C, H, W], [N, H, W, C] or [N, H, W], float32 numbers, or int64 tokens [N, T].
 
@@ -62,16 +96,15 @@ class Data:
 
     @classmethod
     def from_datasets(cls, train, test=None, *, rows="image", labels="label", **options):
-        """The same from two splits of Hugging Face `datasets`, whose columns are named."""
-        import numpy
-
-        def arrays(split):
-            return (numpy.stack([numpy.asarray(value) for value in split[rows]]),
-                    numpy.asarray(list(split[labels]), dtype=numpy.int64))
-
+        """The same from two splits of Hugging Face `datasets`. rows: the column of pictures, numbers or tokens, or a
+        list of columns of numbers, a table. labels: the column of classes, by number or by name."""
         names = getattr(train.features.get(labels), "names", None)
-        more = arrays(test) if test is not None else (None, None)
-        return cls(*arrays(train), *more, class_names=names, **options)
+        splits = [split for split in (train, test) if split is not None]
+        labelled = [column_of(split, labels) for split in splits]
+        if labelled[0].dtype.kind in "UO":
+            names, labelled = numbered(labelled, labels)
+        arrays = [part for split, label in zip(splits, labelled) for part in (rows_of(split, rows), label)]
+        return cls(*arrays, class_names=names, **options)
 
     def keys(self):
         """[data] of the scenario; writes the file if it is not there."""

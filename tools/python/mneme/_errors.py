@@ -11,13 +11,19 @@ class ScenarioError(ValueError):
         self.findings = list(findings)
         super().__init__("\n".join(f"{where}: {text}" if where else text for where, text in self.findings))
 
+    def __reduce__(self):  # as the next two: from a worker of a sweep
+        return type(self), (self.findings,)
+
 
 class RunFailed(RuntimeError):
     """A run began and failed. `folder` has what it had done; mneme.resume(resume_from) goes on unless it is empty."""
 
     def __init__(self, text, folder="", resume_from=""):
-        self.folder, self.resume_from = folder, resume_from
+        self.text, self.folder, self.resume_from = text, folder, resume_from
         super().__init__(text + (f"\nmneme.resume({resume_from!r}) goes on" if resume_from else ""))
+
+    def __reduce__(self):
+        return type(self), (self.text, self.folder, self.resume_from)
 
 
 class Interrupted(KeyboardInterrupt):
@@ -26,6 +32,9 @@ class Interrupted(KeyboardInterrupt):
     def __init__(self, folder):
         self.folder = folder
         super().__init__(f"interrupted; mneme.resume({folder!r}) goes on")
+
+    def __reduce__(self):
+        return type(self), (self.folder,)
 
 
 class MnemeWarning(UserWarning):

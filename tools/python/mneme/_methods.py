@@ -72,7 +72,7 @@ def source_of(part):
         return [part.__code__.co_code.hex(), repr(part.__code__.co_names)]
 
 
-NOT_SOURCE = {"__module__", "__dict__", "__weakref__", "__doc__", "summary", "parts", "__qualname__"}
+NOT_SOURCE = {"__module__", "__dict__", "__weakref__", "__doc__", "summary", "parts", "__qualname__", "_mended"}
 
 
 def digest_of_source(*parts):
@@ -190,6 +190,7 @@ class Method:
     presets = {}
     parts = ()
     Server = AveragingServer
+    _mended = False  # a run that was begun with another source may go on with this one
 
     def prepare(self):
         """Called once, before the run; `self.setup` is there. Afterwards the object is shared and does not change."""

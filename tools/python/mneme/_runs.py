@@ -1,8 +1,10 @@
 """Runs: how one is begun, gone on with and read."""
+import contextlib
 import json
 import os
 import subprocess
 import tempfile
+import tomllib
 import warnings
 
 from mneme import _engine, _progress
@@ -13,6 +15,7 @@ from mneme._scenarios import opened
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "mneme")
 _engine._set_program(PROGRAM)
 LOOKS_PER_SECOND = 20
+MENDED = "mended.jsonl"  # of a run whose method has changed on the way
 
 
 class Run:
@@ -47,9 +50,18 @@ class Run:
     @property
     def records(self):
         """The evaluations, a dict each, in their order."""
-        if not os.path.exists(self._path("metrics.jsonl")):
+        return self._lines("metrics.jsonl")
+
+    @property
+    def mended(self):
+        """[{"after_rounds", "source"}] of resume(..., mended=True): after so many rounds the method has that source.
+        Empty for a run of one source."""
+        return self._lines(MENDED)
+
+    def _lines(self, name):
+        if not os.path.exists(self._path(name)):
             return []
-        with open(self._path("metrics.jsonl"), encoding="utf-8") as file:
+        with open(self._path(name), encoding="utf-8") as file:
             return [json.loads(line) for line in file]
 
     @property
@@ -212,14 +224,44 @@ def addresses(nodes):
     return nodes if isinstance(nodes, str) else ",".join(nodes)
 
 
-def resume(folder, *, methods=[], threads=0, on_evaluation=None, quiet=False, nodes=(), keys=()):
+def resume(folder, *, methods=[], mended=False, threads=0, on_evaluation=None, quiet=False, nodes=(), keys=()):
     """Goes on with a run that was interrupted, killed or failed, and returns its Run: the digest is that of a run
-    without an interruption. `methods` are the same classes, with the same source."""
+    without an interruption. `methods` are the same classes, with the same source.
+
+    mended: their source may have changed since. What was computed stays; the run notes from which round on it has
+    another source (`Run.mended`), and `mneme verify` does not accept it."""
     host(methods)
     folder = os.fspath(getattr(folder, "folder", folder))
-    handle = _engine._RunHandle(folder, True, [], "", "", threads, not quiet and _progress.on_terminal(), False,
-                                addresses(nodes), list(keys))
-    return performed(handle, on_evaluation, progress_for(quiet), folder)
+    with other_sources(methods if mended else []):
+        handle = _engine._RunHandle(folder, True, [], "", "", threads, not quiet and _progress.on_terminal(), False,
+                                    addresses(nodes), list(keys))
+        try:
+            return performed(handle, on_evaluation, progress_for(quiet), folder)
+        finally:
+            if mended and not handle.findings():
+                note_source(Run(folder), methods, handle.rounds_before())
+
+
+@contextlib.contextmanager
+def other_sources(methods):
+    """Runs that other sources of these methods have begun may go on."""
+    for method in methods:
+        method._mended = True
+    try:
+        yield
+    finally:
+        for method in set(methods):
+            del method._mended
+
+
+def note_source(run, methods, rounds):
+    """Notes that the run's method has another source from here on, where it has."""
+    strategy = tomllib.loads(run.scenario())["strategy"]
+    known = [strategy.get("source")] + [change["source"] for change in run.mended]
+    source = next((method._source_digest() for method in methods if method.name == strategy["name"]), known[-1])
+    if source != known[-1]:
+        with open(run._path(MENDED), "a", encoding="utf-8") as file:
+            file.write(json.dumps({"after_rounds": rounds, "source": source}) + "\n")
 
 
 def validate(scenario, overrides={}, *, methods=[], data=True):

@@ -17,9 +17,10 @@ def sweep(scenario, over=None, seeds=(), *, overrides={}, out="runs", executor=N
     once with each seed. Points that are done are kept, and what began is gone on with, so that calling it again ends
     what was interrupted.
 
-    executor: anything with submit(function, *arguments) that returns futures; their processes have to see `out`, and
-    import the modules of `methods`. None: one point after the other, in this process. A point whose worker was killed
-    is submitted again, three times at most.
+    executor: anything with submit(function, *arguments) that returns futures, as a pool of concurrent.futures, Dask's
+    Client and submitit's AutoExecutor, or the module `ray`; their processes have to see `out`, and import the modules
+    of `methods`. None: one point after the other, in this process. A point whose worker was killed is submitted again,
+    three times at most.
     """
     host(methods)
     points = planned(scenario, dict(over or {}), list(seeds), dict(overrides), os.path.abspath(os.fspath(out)))
@@ -63,8 +64,40 @@ def perform_there(point, methods, threads):
     return perform(point, methods, threads).folder
 
 
+class RayTasks:
+    """Ray's tasks by submit() and result()."""
+
+    def __init__(self, ray):
+        self.ray = ray
+
+    def submit(self, function, *arguments):
+        reference = self.ray.remote(function).remote(*arguments)
+        return RayResult(self.ray, reference)
+
+
+class RayResult:
+    def __init__(self, ray, reference):
+        self.ray, self.reference = ray, reference
+
+    def result(self):
+        try:
+            return self.ray.get(self.reference)
+        except self.ray.exceptions.RayTaskError as error:  # the function's own exception
+            raise error.cause if isinstance(error.cause, Exception) else error from None
+
+
+# Exceptions of submitit, Ray and Dask for a worker that died; their libraries are imported by those who use them.
+WORKER_DIED = {"UncompletedJobError", "WorkerCrashedError", "NodeDiedError", "KilledWorker"}
+
+
+def worker_died(error):
+    return isinstance(error, (concurrent.futures.BrokenExecutor, OSError)) or type(error).__name__ in WORKER_DIED
+
+
 def submitted(executor, points, methods, threads):
     """Folders of all points. A future that failed because its process died is submitted again."""
+    if not hasattr(executor, "submit") and hasattr(executor, "remote"):
+        executor = RayTasks(executor)
     folders, tries = {}, {}
     waiting = dict(enumerate(points))
     while waiting:
@@ -74,9 +107,9 @@ def submitted(executor, points, methods, threads):
             try:
                 folders[index] = future.result()
                 waiting.pop(index)
-            except (ScenarioError, RunFailed):
-                raise
-            except (concurrent.futures.BrokenExecutor, OSError) as error:
+            except Exception as error:  # noqa: BLE001  libraries have classes of their own for it
+                if not worker_died(error):
+                    raise
                 tries[index] = tries.get(index, 0) + 1
                 if tries[index] >= TRIES:
                     raise RunFailed(f"the worker of {points[index][2]} was killed {TRIES} times: {error}",

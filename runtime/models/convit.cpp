@@ -1,0 +1,260 @@
+#include "runtime/models/convit.hpp"
+#include "runtime/base/check.hpp"
+#include "runtime/options/keys.hpp"
+#include <ATen/ops/empty.h>
+#include <ATen/ops/stack.h>
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+namespace mneme {
+
+namespace {
+
+constexpr std::int64_t convit_mlp_ratio = 4;
+constexpr double convit_deviation = 0.02; // of what is drawn from a normal
+
+} // namespace
+
+// -- its parameters ---------------------------------------------------------------------------------------------------
+
+convit::convit(convit_shape shape) : shape_(std::move(shape)) {
+  const auto [channels, height, width] = shape_.input;
+  MNEME_CHECK(height % shape_.patch == 0 && width % shape_.patch == 0, height, width, shape_.patch);
+  MNEME_CHECK(shape_.width % shape_.heads == 0 && !shape_.tasks.empty(), shape_.width, shape_.heads);
+  rows_ = height / shape_.patch;
+  columns_ = width / shape_.patch;
+  const auto d = shape_.width, patch_floats = channels * shape_.patch * shape_.patch;
+  const auto bound = 1.0 / std::sqrt(static_cast<double>(patch_floats));
+  add_parameter(
+      {.name = "patch_embed.proj.weight", .shape = {d, channels, shape_.patch, shape_.patch}, .bound = bound});
+  add_parameter({.name = "patch_embed.proj.bias", .shape = {d}, .bound = bound});
+  add_parameter({.name = "pos_embed", .shape = {rows_ * columns_, d}, .deviation = convit_deviation});
+  for (std::int64_t i = 0; i < shape_.depth; ++i)
+    add_encoder_block("blocks." + std::to_string(i));
+  add_decoder(decoder_layer());
+  add_tasks();
+  add_places();
+}
+
+void convit::add_linear(const std::string& name, std::int64_t in, std::int64_t out, bool biased) {
+  add_parameter({.name = name + ".weight", .shape = {out, in}, .deviation = convit_deviation});
+  if (biased)
+    add_parameter({.name = name + ".bias", .shape = {out}});
+}
+
+void convit::add_norm(const std::string& name) {
+  add_parameter({.name = name + ".weight", .shape = {shape_.width}, .constant = 1.0});
+  add_parameter({.name = name + ".bias", .shape = {shape_.width}});
+}
+
+void convit::add_mlp(const std::string& name) {
+  add_norm(name + ".norm2");
+  add_linear(name + ".mlp.fc1", shape_.width, convit_mlp_ratio * shape_.width, true);
+  add_linear(name + ".mlp.fc2", convit_mlp_ratio * shape_.width, shape_.width, true);
+}
+
+/// As convit_passes.cpp reads it, part after part. Values begin as the tokens themselves.
+void convit::add_encoder_block(const std::string& name) {
+  const auto d = shape_.width, heads = shape_.heads;
+  std::vector<float> identity_matrix(static_cast<std::size_t>(d * d), 0.0F);
+  for (std::int64_t i = 0; i < d; ++i)
+    identity_matrix[static_cast<std::size_t>(i * (d + 1))] = 1.0F;
+  add_norm(name + ".norm1");
+  blocks_.push_back(layout().size() - 2);
+  add_linear(name + ".attn.qk", d, 2 * d, false);
+  add_parameter({.name = name + ".attn.v.weight", .shape = {d, d}, .leading = std::move(identity_matrix)});
+  add_linear(name + ".attn.proj", d, d, true);
+  add_parameter({.name = name + ".attn.pos_proj.weight",
+                 .shape = {heads, 3},
+                 .deviation = convit_deviation,
+                 .leading = local_directions()});
+  add_parameter({.name = name + ".attn.pos_proj.bias", .shape = {heads}});
+  add_parameter({.name = name + ".attn.gating_param", .shape = {heads}, .constant = 1.0});
+  add_mlp(name);
+}
+
+/// The first k^2 heads, k = floor(sqrt(H)), look at one place each of a k x k grid around a patch.
+std::vector<float> convit::local_directions() const {
+  const auto side = static_cast<std::int64_t>(std::sqrt(static_cast<double>(shape_.heads)));
+  const float centre = static_cast<float>(side - 1) / 2.0F; // of an odd grid a patch, of an even one between four
+  std::vector<float> directions;
+  for (std::int64_t column = 0; column < side; ++column)
+    for (std::int64_t row = 0; row < side; ++row) {
+      directions.push_back(2.0F * (static_cast<float>(column) - centre));
+      directions.push_back(2.0F * (static_cast<float>(row) - centre));
+      directions.push_back(-1.0F);
+    }
+  return directions;
+}
+
+void convit::add_decoder(const std::string& name) {
+  add_norm(name + ".norm1");
+  decoder_ = layout().size() - 2;
+  for (const auto* const part : {".attn.q", ".attn.k", ".attn.v"})
+    add_linear(name + part, shape_.width, shape_.width, false);
+  add_linear(name + ".attn.proj", shape_.width, shape_.width, true);
+  add_mlp(name);
+}
+
+/// Heads are drawn as PyTorch's linear layers are.
+void convit::add_tasks() {
+  const auto d = shape_.width;
+  const auto bound = 1.0 / std::sqrt(static_cast<double>(d));
+  tokens_ = layout().size();
+  for (std::int64_t k = 0; k < tasks(); ++k)
+    add_parameter({.name = task_layers(k)[0] + ".token", .shape = {d}, .deviation = convit_deviation});
+  norms_ = layout().size();
+  for (std::int64_t k = 0; k < tasks(); ++k)
+    add_norm(task_layers(k)[1]);
+  if (shape_.divergence) {
+    const auto outputs = largest_task() + 1;
+    divergence_ = layout().size();
+    add_norm(divergence_layer() + ".norm");
+    add_parameter({.name = divergence_layer() + ".linear.weight", .shape = {outputs, d}, .bound = bound});
+    add_parameter({.name = divergence_layer() + ".linear.bias", .shape = {outputs}, .bound = bound});
+  }
+  head_ = add_parameter({.name = head_layer() + ".weight", .shape = {classes(), d}, .head = true, .bound = bound});
+  add_parameter({.name = head_layer() + ".bias", .shape = {classes()}, .head = true, .bound = bound});
+}
+
+void convit::add_places() {
+  const auto patches = rows_ * columns_;
+  places_ = at::empty({patches, patches, 3}, at::kFloat);
+  auto* to = places_.mutable_data_ptr<float>();
+  for (std::int64_t from = 0; from < patches; ++from)
+    for (std::int64_t other = 0; other < patches; ++other) {
+      const auto dx = other % columns_ - from % columns_, dy = other / columns_ - from / columns_;
+      for (const auto value : {dx, dy, dx * dx + dy * dy})
+        *to++ = static_cast<float>(value);
+    }
+}
+
+// -- what it is -------------------------------------------------------------------------------------------------------
+
+std::string convit::identity() const {
+  std::ostringstream text;
+  text << "convit " << shape_.input[0] << "x" << shape_.input[1] << "x" << shape_.input[2] << " patch " << shape_.patch
+       << " width " << shape_.width << " depth " << shape_.depth << " heads " << shape_.heads << " tasks";
+  for (const auto& task : shape_.tasks)
+    text << " " << task.size();
+  if (shape_.drop_path > 0.0)
+    text << " drop " << std::hexfloat << shape_.drop_path;
+  if (shape_.divergence)
+    text << " divergence";
+  if (!shape_.gated)
+    text << " without gate";
+  return text.str();
+}
+
+std::vector<std::string> convit::maps() const {
+  return shape_.divergence ? std::vector<std::string>{divergence_layer()} : std::vector<std::string>{};
+}
+
+std::vector<std::string> convit::encoder_layers() { return {"patch_embed", "pos_embed", "blocks"}; }
+
+std::string convit::decoder_layer() { return "decoder"; }
+
+std::vector<std::string> convit::task_layers(std::int64_t task) {
+  return {"task_tokens." + std::to_string(task), "head_norms." + std::to_string(task)};
+}
+
+std::string convit::head_layer() { return "head"; }
+
+std::string convit::divergence_layer() { return "divergence"; }
+
+at::Tensor convit::token_of(const at::Tensor& flat, std::int64_t task) const {
+  return as_in_files(flat, layout()[tokens_ + static_cast<std::size_t>(task)]);
+}
+
+std::int64_t convit::row_floats() const {
+  const auto patches = rows_ * columns_, d = shape_.width;
+  const auto block = patches * (16 * d + 4 * shape_.heads * patches);
+  return shape_.input[0] * shape_.input[1] * shape_.input[2] + shape_.depth * block + (3 * patches + 16 * tasks()) * d;
+}
+
+std::int64_t convit::largest_task() const {
+  std::int64_t largest = 0;
+  for (const auto& task : shape_.tasks)
+    largest = std::max(largest, task.size());
+  return largest;
+}
+
+/// The tasks that have one of the classes; all, of none.
+class_range convit::tasks_of(class_range classes) const {
+  if (classes.size() == 0)
+    return {0, tasks()};
+  class_range range{tasks(), 0};
+  for (std::int64_t k = 0; k < tasks(); ++k) {
+    const auto& own = shape_.tasks[static_cast<std::size_t>(k)];
+    if (own.low < classes.high && classes.low < own.high)
+      range = {std::min(range.low, k), k + 1};
+  }
+  return range;
+}
+
+// -- its kind ---------------------------------------------------------------------------------------------------------
+
+namespace {
+
+class convit_kind final : public model_kind {
+public:
+  void keys(key_table& table) override {
+    table.integer("patch", shape_.patch, {.low = 1, .high = 4096}, "Height and width of a patch.");
+    table.integer("width", shape_.width, {.low = 1, .high = 65'536}, "Channels of a token.");
+    table.integer("depth", shape_.depth, {.low = 1, .high = 100},
+                  "Blocks of self-attention, before the one of class attention.");
+    table.integer("heads", shape_.heads, {.low = 1, .high = 1024},
+                  "Heads of attention; they share the channels evenly.");
+    table.number("drop_path", shape_.drop_path, {.low = 0.0, .high = 0.99},
+                 "Probability with which the last block's branches are left out in training; it grows from 0.");
+    table.flag("gated", shape_.gated, "Attention of patches is by place, too, as far as each head's gate lets it.");
+  }
+
+  [[nodiscard]] tl::expected<model_ref, std::string> build(std::array<std::int64_t, 3> shape,
+                                                           std::int64_t classes) const override {
+    const auto patch = shape_.patch;
+    if (shape[1] % patch != 0 || shape[2] % patch != 0)
+      return tl::unexpected("convit cannot cut images of " + std::to_string(shape[1]) + " x " +
+                            std::to_string(shape[2]) + " pixels into patches of " + std::to_string(patch) +
+                            "; model.patch must divide both");
+    if (shape_.width % shape_.heads != 0)
+      return tl::unexpected("convit cannot share " + std::to_string(shape_.width) + " channels evenly among " +
+                            std::to_string(shape_.heads) + " heads; model.heads must divide model.width");
+    if (head().kind != head_kind::linear)
+      return tl::unexpected<std::string>(
+          "convit ends with a linear head for each task, and the method reads another one; expected "
+          "a net with one head");
+    auto whole = shape_;
+    whole.input = shape;
+    whole.tasks = ranges(classes);
+    whole.divergence = divergence();
+    return std::make_shared<convit>(std::move(whole));
+  }
+
+private:
+  /// The tasks' classes where they lie side by side, else all classes as those of one task. Outputs behind the classes
+  /// are the last task's.
+  [[nodiscard]] std::vector<class_range> ranges(std::int64_t classes) const {
+    auto side_by_side = tasks();
+    std::int64_t next = 0;
+    for (const auto& task : side_by_side) {
+      if (task.low != next || task.size() == 0)
+        return {{0, classes}};
+      next = task.high;
+    }
+    if (side_by_side.empty() || next > classes)
+      return {{0, classes}};
+    side_by_side.back().high = classes;
+    return side_by_side;
+  }
+
+  convit_shape shape_;
+};
+
+const model_registration convit_line{
+    {.name = "convit",
+     .summary = "transformer with gated positional attention, and a token and a head for each task (ConViT, DyTox)",
+     .make = []() -> std::unique_ptr<model_kind> { return std::make_unique<convit_kind>(); }}};
+
+} // namespace
+} // namespace mneme

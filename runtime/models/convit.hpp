@@ -1,0 +1,85 @@
+/// convit: a transformer whose encoder all tasks share, with a token and a head for each task of the run.
+///
+/// A. Douillard, A. Rame, G. Couairon and M. Cord, "DyTox: Transformers for Continual Learning with DYnamic TOken
+/// eXpansion", CVPR 2022, on the encoder of S. d'Ascoli et al., "ConViT: Improving Vision Transformers with Soft
+/// Convolutional Inductive Biases", ICML 2021.
+#pragma once
+#include "runtime/models/function_net.hpp"
+namespace mneme {
+
+// Axes: B rows of a step, N patches of an image, d channels of a token, H heads of attention, T tasks.
+
+struct convit_shape {
+  std::array<std::int64_t, 3> input{}; ///< C, H, W of the images.
+  std::int64_t patch = 4, width = 384, depth = 5, heads = 12;
+  double drop_path = 0.1;           ///< That of the last block; it grows linearly from 0 at the first.
+  bool gated = true;                ///< False: the encoder's attention is by contents alone.
+  std::vector<class_range> tasks{}; ///< Side by side, from class 0 on; at least one.
+  bool divergence = false;          ///< The net has the divergence head and its map.
+};
+
+/// Patches with positions pass `depth` blocks of gated positional self-attention: with a gate g per head,
+///     A = (1 - g) softmax(Q K^T / sqrt(d / H)) + g softmax(w . (dx, dy, dx^2 + dy^2) + b),  g = sigmoid(gating),
+/// rows divided by their sums. The token of task k asks [token_k, patches] in one block of class attention, whose
+/// result is e_k; the logits of the task's classes are Linear_k(LayerNorm_k(e_k)). Tokens do not see each other. In
+/// training a branch of a block is left out for a row with a probability (stochastic depth, Huang et al. 2016).
+///
+/// Features are e_0, e_1, .. side by side, [T d]: of a pass over classes those of tasks that have one of them, with
+/// zeros for the others. The map "divergence", [largest task's classes + 1, 1, 1], is LayerNorm and Linear of the
+/// newest of these. A pass costs what its tasks cost.
+class convit final : public function_net {
+public:
+  /// @pre patches divide the images, and heads the width
+  explicit convit(convit_shape shape);
+  [[nodiscard]] std::int64_t feature_width() const noexcept override { return tasks() * shape_.width; }
+  [[nodiscard]] std::int64_t classes() const noexcept override { return shape_.tasks.back().high; }
+  [[nodiscard]] std::string identity() const override;
+  [[nodiscard]] bool draws() const noexcept override { return shape_.drop_path > 0.0; }
+  [[nodiscard]] std::vector<std::string> maps() const override;
+
+  [[nodiscard]] std::int64_t tasks() const noexcept { return std::ssize(shape_.tasks); }
+  [[nodiscard]] std::int64_t width() const noexcept { return shape_.width; }
+  /// Names of layers, for training_options::layers: patches, positions and self-attention; the class attention; token
+  /// and norm of a task's head; the rows of all heads; the divergence head.
+  [[nodiscard]] static std::vector<std::string> encoder_layers();
+  [[nodiscard]] static std::string decoder_layer();
+  [[nodiscard]] static std::vector<std::string> task_layers(std::int64_t task);
+  [[nodiscard]] static std::string head_layer();
+  [[nodiscard]] static std::string divergence_layer();
+  /// The token of a task within flat weights [P]: a view [d].
+  [[nodiscard]] at::Tensor token_of(const at::Tensor& flat, std::int64_t task) const;
+
+protected:
+  [[nodiscard]] model_results apply(const model_pass& pass) const override;
+  [[nodiscard]] std::int64_t row_floats() const override;
+  [[nodiscard]] std::array<std::int64_t, 3> input() const override { return shape_.input; }
+
+private:
+  void add_linear(const std::string& name, std::int64_t in, std::int64_t out, bool biased);
+  void add_norm(const std::string& name);
+  void add_encoder_block(const std::string& name);
+  void add_mlp(const std::string& name);
+  void add_decoder(const std::string& name);
+  void add_tasks();
+  void add_places();
+  [[nodiscard]] std::vector<float> local_directions() const;
+  [[nodiscard]] at::Tensor patches(const model_pass& pass) const;
+  [[nodiscard]] at::Tensor self_attention(const model_pass& pass, std::size_t first, const at::Tensor& x) const;
+  [[nodiscard]] at::Tensor class_attention(const model_pass& pass, const at::Tensor& tokens, const at::Tensor& x) const;
+  [[nodiscard]] at::Tensor left_out(const model_pass& pass, std::int64_t block, std::int64_t branch,
+                                    const at::Tensor& x) const;
+  [[nodiscard]] at::Tensor by_head(const at::Tensor& rows) const;
+  [[nodiscard]] at::Tensor logits(const model_pass& pass, const at::Tensor& e, class_range tasks) const;
+  [[nodiscard]] at::Tensor divergence(const model_pass& pass, const at::Tensor& newest) const;
+  [[nodiscard]] class_range tasks_of(class_range classes) const;
+  [[nodiscard]] std::int64_t largest_task() const;
+
+  convit_shape shape_;
+  std::int64_t rows_ = 0, columns_ = 0; // of the grid of patches
+  at::Tensor places_;                   // [N, N, 3]: dx, dy, dx^2 + dy^2 from one patch to another
+  // Places in the layout: a block's parameters lie side by side.
+  std::vector<std::size_t> blocks_;
+  std::size_t decoder_ = 0, tokens_ = 0, norms_ = 0, head_ = 0, divergence_ = 0;
+};
+
+} // namespace mneme

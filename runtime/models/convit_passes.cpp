@@ -1,0 +1,170 @@
+#include "runtime/models/convit.hpp"
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/layer_norm.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/sigmoid.h>
+#include <ATen/ops/softmax.h>
+#include <ATen/ops/zeros.h>
+#include <cmath>
+namespace mneme {
+
+// Axes: B rows of a step, N patches of an image, d channels of a token, H heads of attention, K tokens of a pass.
+
+namespace {
+
+/// Where a block's parts begin, behind its first parameter: weight, and bias where there is one.
+struct encoder_part {
+  static constexpr std::size_t norm = 0, queries_keys = 2, values = 3, projection = 4, directions = 6, gate = 8,
+                               mlp = 9, count = 15;
+};
+struct decoder_part {
+  static constexpr std::size_t norm = 0, queries = 2, keys = 3, values = 4, projection = 5, mlp = 7, count = 13;
+};
+
+at::Tensor layer_normed(std::span<const at::Tensor> norm, const at::Tensor& x) {
+  return at::layer_norm(x, {x.size(-1)}, norm[0], norm[1], 1e-5);
+}
+
+at::Tensor biased_linear(std::span<const at::Tensor> layer, const at::Tensor& x) {
+  return at::linear(x, layer[0], layer[1]);
+}
+
+/// LayerNorm, and a hidden layer with GELU. @param parts norm, first and second layer
+at::Tensor normed_mlp(std::span<const at::Tensor> parts, const at::Tensor& x) {
+  return biased_linear(parts.subspan(4), at::gelu(biased_linear(parts.subspan(2), layer_normed(parts, x))));
+}
+
+} // namespace
+
+convit::model_results convit::apply(const model_pass& pass) const {
+  auto x = patches(pass); // [B, N, d]
+  for (std::int64_t i = 0; i < shape_.depth; ++i) {
+    const auto first = blocks_[static_cast<std::size_t>(i)];
+    x = x + left_out(pass, i, 0, self_attention(pass, first, x));
+    x = x + left_out(pass, i, 1, normed_mlp(pass.values.subspan(first + encoder_part::mlp), x));
+  }
+
+  const auto asked = tasks_of(pass.classes);
+  std::vector<at::Tensor> listed;
+  for (auto k = asked.low; k < asked.high; ++k)
+    listed.push_back(pass.values[tokens_ + static_cast<std::size_t>(k)]);
+  const auto tokens = at::stack(listed); // [K, d]
+  const auto last = shape_.depth;
+  auto e = tokens + left_out(pass, last, 0, class_attention(pass, tokens, x)); // [B, K, d]
+  e = e + left_out(pass, last, 1, normed_mlp(pass.values.subspan(decoder_ + decoder_part::mlp), e));
+
+  model_results results{.features = e.flatten(1)};
+  const auto rows = pass.images.size(0), d = shape_.width;
+  if (asked.size() < tasks())
+    results.features = at::cat({at::zeros({rows, asked.low * d}, e.options()), results.features,
+                                at::zeros({rows, (tasks() - asked.high) * d}, e.options())},
+                               1);
+  if (pass.classes.size() > 0)
+    results.logits = logits(pass, e, asked);
+  for (std::size_t m = 0; m < pass.maps.size(); ++m)
+    results.maps.push_back(divergence(pass, e.select(1, e.size(1) - 1)));
+  return results;
+}
+
+/// Patches as tokens, with what their positions add.
+at::Tensor convit::patches(const model_pass& pass) const {
+  const auto p = shape_.patch;
+  const auto cut = pass.images.to(pass.values[0].scalar_type())
+                       .unflatten(3, {columns_, p})
+                       .unflatten(2, {rows_, p})
+                       .permute({0, 2, 4, 1, 3, 5}) // [B, rows, columns, C, p, p]
+                       .flatten(3)
+                       .flatten(1, 2);
+  return at::linear(cut, pass.values[0].flatten(1), pass.values[1]) + pass.values[2];
+}
+
+/// [.., tokens, d] -> [.., H, tokens, d / H]
+at::Tensor convit::by_head(const at::Tensor& rows) const {
+  return rows.unflatten(-1, {shape_.heads, shape_.width / shape_.heads}).transpose(-3, -2);
+}
+
+at::Tensor convit::self_attention(const model_pass& pass, std::size_t first, const at::Tensor& x) const {
+  const auto part = pass.values.subspan(first);
+  const auto normed = layer_normed(part.subspan(encoder_part::norm), x);
+  const auto queries_keys = at::linear(normed, part[encoder_part::queries_keys]).chunk(2, -1);
+  const double scale = 1.0 / std::sqrt(static_cast<double>(shape_.width / shape_.heads));
+  const auto scores = at::matmul(by_head(queries_keys[0]), by_head(queries_keys[1]).transpose(-2, -1)) * scale;
+  auto attention = at::softmax(scores, -1); // [B, H, N, N]
+  if (shape_.gated) {
+    const auto away = places_.to(x.options());
+    const auto by_place =
+        at::softmax(biased_linear(part.subspan(encoder_part::directions), away).permute({2, 0, 1}), -1);
+    const auto gate = at::sigmoid(part[encoder_part::gate]).view({-1, 1, 1});
+    attention = (1.0 - gate) * attention + gate * by_place;
+    attention = attention / attention.sum(-1, true);
+  }
+  const auto mixed = at::matmul(attention, by_head(at::linear(normed, part[encoder_part::values])));
+  return biased_linear(part.subspan(encoder_part::projection), mixed.transpose(1, 2).flatten(2));
+}
+
+/// What each token makes of itself and the patches, [B, K, d]: of keys and values of other tokens it sees none.
+at::Tensor convit::class_attention(const model_pass& pass, const at::Tensor& tokens, const at::Tensor& x) const {
+  const auto part = pass.values.subspan(decoder_);
+  const auto own = layer_normed(part.subspan(decoder_part::norm), tokens); // [K, d]
+  const auto shown = layer_normed(part.subspan(decoder_part::norm), x);
+  const double scale = 1.0 / std::sqrt(static_cast<double>(shape_.width / shape_.heads));
+  const auto queries = by_head(at::linear(own, part[decoder_part::queries])) * scale; // [H, K, d / H]
+  const auto own_keys = by_head(at::linear(own, part[decoder_part::keys]));
+  const auto own_values = by_head(at::linear(own, part[decoder_part::values]));
+  const auto scores =
+      at::matmul(queries, by_head(at::linear(shown, part[decoder_part::keys])).transpose(-2, -1)); // [B, H, K, N]
+  const auto own_scores = (queries * own_keys).sum(-1, true).expand({x.size(0), -1, -1, -1});
+  const auto attention = at::softmax(at::cat({own_scores, scores}, -1), -1);
+  const auto of_patches = attention.narrow(-1, 1, scores.size(-1));
+  const auto mixed = attention.narrow(-1, 0, 1) * own_values +
+                     at::matmul(of_patches, by_head(at::linear(shown, part[decoder_part::values])));
+  return biased_linear(part.subspan(decoder_part::projection), mixed.transpose(1, 2).flatten(2));
+}
+
+/// x [B, tokens, d] with the branch left out of some rows (of the decoder: of some tokens), and the others made larger
+/// to make up for it.
+at::Tensor convit::left_out(const model_pass& pass, std::int64_t block, std::int64_t branch,
+                            const at::Tensor& x) const {
+  const bool decodes = block == shape_.depth;
+  const auto rate = shape_.drop_path * static_cast<double>(block) / static_cast<double>(shape_.depth);
+  const auto first = decodes ? decoder_ : blocks_[static_cast<std::size_t>(block)];
+  const auto* const trained = pass.training ? pass.training->trained : nullptr;
+  const bool trains =
+      pass.training && (!trained || trained->whole() || trained->moves_statistics() ||
+                        trained->changes_any(first, first + (decodes ? decoder_part::count : encoder_part::count)));
+  if (!trains || rate == 0.0)
+    return x;
+  auto key = pass.stream;
+  key.index = key.index << 8U | static_cast<std::uint64_t>(2 * block + branch);
+  rng_stream draw(key);
+  auto factors = at::empty({x.size(0), decodes ? x.size(1) : 1, 1}, at::kDouble);
+  auto* const values = factors.mutable_data_ptr<double>();
+  for (std::int64_t i = 0; i < factors.numel(); ++i)
+    values[i] = draw.uniform() < rate ? 0.0 : 1.0 / (1.0 - rate);
+  return x * factors.to(x.options());
+}
+
+/// e [B, K, d] of `tasks` -> [B, classes of the pass]
+at::Tensor convit::logits(const model_pass& pass, const at::Tensor& e, class_range tasks) const {
+  std::vector<at::Tensor> blocks;
+  for (auto k = tasks.low; k < tasks.high; ++k) {
+    const auto& own = shape_.tasks[static_cast<std::size_t>(k)];
+    const auto low = std::max(own.low, pass.classes.low), rows = std::min(own.high, pass.classes.high) - low;
+    const auto norm = pass.values.subspan(norms_ + 2 * static_cast<std::size_t>(k));
+    const auto part = [&](std::size_t place) { return pass.values[place].narrow(0, low - pass.classes.low, rows); };
+    blocks.push_back(at::linear(layer_normed(norm, e.select(1, k - tasks.low)), part(head_), part(head_ + 1)));
+  }
+  return at::cat(blocks, 1);
+}
+
+/// newest [B, d] -> [B, outputs, 1, 1]
+at::Tensor convit::divergence(const model_pass& pass, const at::Tensor& newest) const {
+  const auto part = pass.values.subspan(divergence_);
+  return biased_linear(part.subspan(2), layer_normed(part, newest)).unsqueeze(-1).unsqueeze(-1);
+}
+
+} // namespace mneme

@@ -1,0 +1,303 @@
+// DyTox: A. Douillard, A. Rame, G. Couairon and M. Cord, "DyTox: Transformers for Continual Learning with DYnamic TOken
+// eXpansion", CVPR 2022, federated as rehearsal.hpp says. A token and a head for each task on an encoder that all share
+// (convit.hpp). With n classes seen, s of them new and lam = distillation (n - s) / n:
+//     L = (1 - lam) BCE(z, onehot) + lam KL(teacher, z) / (n - s) + divergence BCE(v, target),
+// BCE and KL means over rows, BCE over columns, too; v are the divergence head's s + 1 outputs, which tell the new
+// classes apart and from all old ones: target 0 for an old class, y - (n - s) + 1 for a new one. In task 1 BCE alone.
+// Tokens and heads of old tasks keep their bits. In the last round of a task all but the encoder, old tokens and heads
+// too, is tuned by BCE on as many rows of each class; branches are left out there as ever. All as released.
+//
+// Ours in the federation: tokens and heads of all tasks are there from the start, and those of later ones keep their
+// draws; everything is averaged; the divergence head is drawn by the server for each task. Exemplars are herded by the
+// tokens of tasks that are over, without augmentation. The rate is one for all epochs of a round; a warm-up is a job of
+// its own, at its mean rate, in the first round of a task. Rows are not shown three times, and weight decay reaches
+// biases, too. LGA names a ResNet-18 for all methods, and DyTox's net is none: here it is the paper's own.
+#include "runtime/models/convit.hpp"
+#include "strategies/baselines/rehearsal.hpp"
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/one_hot.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros_like.h>
+#include <fmt/format.h>
+namespace mneme::dytox_method {
+namespace {
+
+enum draws : std::uint32_t { divergence_draw = first_method_purpose };
+constexpr double warm_up_begins_at = 1e-6;
+
+struct options {
+  double distillation = 1.0, temperature = 1.0, divergence = 0.1;
+  std::int64_t tuning_epochs = 20, warmup_epochs = 0;
+  double tuning_rate = 1.25e-5, rate_min = 0.0;
+};
+
+at::Tensor one_hot_of(const at::Tensor& labels, const at::Tensor& logits) {
+  return at::one_hot(labels, logits.size(1)).to(logits.scalar_type());
+}
+
+// -- the loss ---------------------------------------------------------------------------------------------------------
+
+class dytox_loss final : public stepwise_loss {
+public:
+  dytox_loss(const options& with, const task_split& classes)
+      : stepwise_loss(fmt::format("dytox {} {} {} {} {}", with.distillation, with.temperature, with.divergence,
+                                  classes.old(), classes.fresh.size()),
+                      {"binary_cross_entropy", "distillation", "divergence"}),
+        with_(with), classes_(classes) {}
+
+protected:
+  void add_model(const model_step& in, const model_losses& out) const override {
+    const auto old = static_cast<double>(classes_.old()), seen = static_cast<double>(classes_.opened());
+    const auto lam = in.teacher.defined() ? with_.distillation * old / seen : 0.0;
+    out.add(0, in, sigmoid_rows(in.logits, one_hot_of(in.labels, in.logits)), 1.0 - lam);
+    if (in.teacher.defined())
+      out.add(1, in,
+              distilled_rows(in.logits.narrow(1, 0, in.teacher.size(1)), in.teacher,
+                             {.form = distillation_form::kl_elements, .temperature = with_.temperature}),
+              lam);
+    if (!in.maps.empty())
+      out.add_map(2, in, 0, divergence_rows(in), with_.divergence);
+  }
+
+private:
+  /// The head has outputs for the largest task: those of this one come first.
+  [[nodiscard]] row_losses divergence_rows(const model_step& in) const {
+    const auto outputs = classes_.fresh.size() + 1;
+    const auto shown = in.maps[0].flatten(1).narrow(1, 0, outputs); // [B, s + 1]
+    const auto targets =
+        at::where(in.labels < classes_.old(), at::zeros_like(in.labels), in.labels - classes_.old() + 1);
+    const auto rows = sigmoid_rows(shown, one_hot_of(targets, shown));
+    auto gradient = at::zeros_like(in.maps[0]);
+    gradient.flatten(1).narrow(1, 0, outputs).copy_(rows.gradient);
+    return {.values = rows.values, .gradient = gradient};
+  }
+
+  options with_;
+  task_split classes_;
+};
+
+// -- client half ------------------------------------------------------------------------------------------------------
+
+class dytox final : public rehearsing_method {
+public:
+  method_needs needs() const override {
+    auto needed = rehearsing_method::needs();
+    needed.round_barrier = true;
+    needed.divergence = with_.divergence > 0.0;
+    needed.defaults = "[model]\nname = \"convit\"\n" + needed.defaults;
+    return needed;
+  }
+  void keys(key_table& table) override {
+    table.number("distillation", with_.distillation, {.low = 0.0, .high = 1.0},
+                 "Factor on the share of old classes by which distillation takes the place of the labels' loss; 0: "
+                 "none.");
+    table.number("temperature", with_.temperature, {.low = 0.0, .open_low = true}, "T of the distillation.");
+    table.number("divergence", with_.divergence, {.low = 0.0},
+                 "Weight of the divergence head's loss; 0: no such head.");
+    table.integer("tuning_epochs", with_.tuning_epochs, {.low = 0, .high = 100'000},
+                  "Epochs on balanced rows, in the last round of every task but the first, without the encoder.");
+    table.number("tuning_rate", with_.tuning_rate, {.low = 0.0, .open_low = true}, "Their learning rate.");
+    table.integer("warmup_epochs", with_.warmup_epochs, {.low = 0, .high = 100'000},
+                  "Epochs in the first round of a task that learn at the mean rate of a rise from 1e-6.");
+    table.number("rate_min", with_.rate_min, {.low = 0.0}, "Learning rate at which a schedule ends.");
+    memory_keys(table);
+  }
+  std::vector<preset> presets() const override {
+    const std::string common = "[strategy]\nwarmup_epochs = 5\nrate_min = 1e-5\n";
+    const std::string training = "[training]\nepochs = 20\nbatch = 128\noptimizer = \"adamw\"\n"
+                                 "learning_rate = 1.25e-4\nschedule = \"cosine\"\nweight_decay = 1e-6\n"
+                                 "augment = \"crop-flip-jitter\"\n";
+    return {{.name = "paper",
+             .meaning = "as LGA compares with it: 20 epochs in each of 10 rounds, DyTox's rates for CIFAR-100",
+             .toml = common + training},
+            {.name = "official",
+             .meaning = "the same with the herding of DyTox's program",
+             .toml = common + "exemplars = \"repeats\"\n" + training}};
+  }
+  diagnostics check(const method_setup& setup) const override;
+  void prepare(const method_setup& setup) override {
+    rehearsing_method::prepare(setup);
+    net_ = std::dynamic_pointer_cast<const convit>(setup.net);
+  }
+  task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
+  std::unique_ptr<server_half> make_server() const override;
+
+protected:
+  at::Tensor herded_features(const at::Tensor& features, std::int64_t tasks) const override {
+    return features.narrow(1, 0, tasks * net_->width());
+  }
+
+private:
+  [[nodiscard]] train_job learning(const client_context& ctx, const broadcast& in, const rehearsal& now) const;
+  [[nodiscard]] train_job tuning(const client_context& ctx, const broadcast& in, const rehearsal& now,
+                                 const tensors_ref& weights, row_list rows) const;
+  [[nodiscard]] task<tensors_ref> warmed_up(client_context& ctx, const broadcast& in, train_job& job) const;
+  [[nodiscard]] task<tensors_ref> tuned(client_context& ctx, const broadcast& in, const rehearsal& now,
+                                        tensors_ref weights) const;
+
+  options with_;
+  std::shared_ptr<const convit> net_;
+};
+
+diagnostics dytox::check(const method_setup& setup) const {
+  auto wrong = rehearsing_method::check(setup);
+  if (!dynamic_cast<const convit*>(setup.net.get()))
+    wrong.push_back({"model.name", fmt::format("the net '{}' has no token for each task of the run, by which the "
+                                               "method asks an image; expected model.name = \"convit\"",
+                                               setup.net->identity())});
+  if (setup.trainable != trainable_part::all)
+    wrong.push_back({"model.trainable", "model.trainable: tokens of tasks and what reads them are learnt together with "
+                                        "the encoder; expected \"all\""});
+  return wrong;
+}
+
+/// Local training: all but old tokens and heads.
+train_job dytox::learning(const client_context& ctx, const broadcast& in, const rehearsal& now) const {
+  auto job = training(ctx, in, now, now.all_rows());
+  auto& to = job.options;
+  if (with_.rate_min < setup().training.learning_rate)
+    to.learning_rate = with_.rate_min + (1.0 - with_.rate_min / setup().training.learning_rate) * to.learning_rate;
+  to.trained = trainable_part::layers;
+  to.layers = convit::encoder_layers();
+  to.layers.push_back(convit::decoder_layer());
+  for (const auto& name : convit::task_layers(now.classes.task))
+    to.layers.push_back(name);
+  to.layers.push_back(convit::head_layer());
+  to.held_classes = now.classes.old();
+  if (now.classes.old() > 0 && with_.divergence > 0.0) {
+    to.layers.push_back(convit::divergence_layer());
+    to.maps = {convit::divergence_layer()};
+  }
+  if (with_.distillation == 0.0) {
+    job.teacher = nullptr;
+    to.taught = {};
+  }
+  job.objective = std::make_shared<dytox_loss>(with_, now.classes);
+  return job;
+}
+
+/// The first epochs of a task at the mean of the rates that rise, epoch by epoch, to that of the job, whose epochs they
+/// are.
+task<tensors_ref> dytox::warmed_up(client_context& ctx, const broadcast& in, train_job& job) const {
+  const auto epochs = std::min(with_.warmup_epochs, job.options.epochs);
+  if (in.place.round_of_task > 0 || epochs == 0)
+    co_return job.start;
+  auto rising = job;
+  const auto done = static_cast<double>(epochs - 1) / (2.0 * static_cast<double>(with_.warmup_epochs));
+  rising.options.epochs = epochs;
+  rising.options.learning_rate = warm_up_begins_at + done * (job.options.learning_rate - warm_up_begins_at);
+  rising.stream.visit += 1U << 25U; // visits are fewer: it shuffles by itself
+  auto warming = ctx.train(std::move(rising));
+  const auto warm = co_await warming;
+  job.options.epochs -= epochs;
+  co_return warm.weights;
+}
+
+train_job dytox::tuning(const client_context& ctx, const broadcast& in, const rehearsal& now,
+                        const tensors_ref& weights, row_list rows) const {
+  auto job = training(ctx, in, now, std::move(rows));
+  job.start = weights;
+  job.teacher = nullptr;
+  job.objective = std::make_shared<dytox_loss>(with_, now.classes);
+  auto& to = job.options;
+  to.taught = {};
+  to.trained = trainable_part::layers;
+  to.layers = {convit::decoder_layer(), convit::head_layer()};
+  for (std::int64_t k = 0; k <= now.classes.task; ++k)
+    for (const auto& name : convit::task_layers(k))
+      to.layers.push_back(name);
+  to.statistics_move = true; // branches of the encoder are left out, too
+  to.epochs = to.epochs == 0 ? 0 : with_.tuning_epochs;
+  to.learning_rate = with_.tuning_rate;
+  job.stream.visit += 1U << 24U;
+  return job;
+}
+
+/// In the last round of a task, from task 2 on; else nothing changes.
+task<tensors_ref> dytox::tuned(client_context& ctx, const broadcast& in, const rehearsal& now,
+                               tensors_ref weights) const {
+  if (!now.is_last || now.classes.old() == 0 || with_.tuning_epochs == 0 || now.all_rows().empty())
+    co_return weights;
+  auto balancing = balanced_rows(ctx, now, weights);
+  const auto rows = co_await balancing;
+  auto job = tuning(ctx, in, now, weights, rows);
+  auto tuning_there = ctx.train(std::move(job));
+  const auto balanced = co_await tuning_there;
+  co_return balanced.weights;
+}
+
+task<client_result> dytox::client_round(client_context& ctx, const broadcast& in) const {
+  auto recalling = recall(ctx, in);
+  const auto now = co_await recalling;
+
+  auto job = learning(ctx, in, now);
+  auto warming = warmed_up(ctx, in, job);
+  const auto warm = co_await warming;
+  auto trained = warm;
+  if (job.options.epochs > 0 || warm == now.start) {
+    job.start = warm;
+    auto training_on = ctx.train(std::move(job));
+    const auto learnt = co_await training_on;
+    trained = learnt.weights;
+  }
+  auto balancing = tuned(ctx, in, now, trained);
+  const auto weights = co_await balancing;
+  co_return result_of(now, weights);
+}
+
+// -- server half ------------------------------------------------------------------------------------------------------
+
+class dytox_server final : public rehearsing_server {
+public:
+  dytox_server(const method_setup& setup, std::shared_ptr<const convit> net)
+      : rehearsing_server(setup), net_(std::move(net)), seed_(setup.seed) {}
+  task<task_plan> open_task(server_context& ctx, const round_place& place) override {
+    auto opening = rehearsing_server::open_task(ctx, place);
+    const auto plan = co_await opening;
+    ++opened_;
+    if (opened_ > 1)
+      draw_divergence_head();
+    co_return plan;
+  }
+  /// "token_distance": the mean distance between tokens of two tasks, from the second task on.
+  std::map<std::string, double> figures() const override {
+    auto numbers = rehearsing_server::figures();
+    double sum = 0.0;
+    for (std::int64_t a = 0; a < opened_; ++a)
+      for (std::int64_t b = a + 1; b < opened_; ++b)
+        sum += (net_->token_of(weights(), a) - net_->token_of(weights(), b)).norm().item<double>();
+    if (opened_ > 1)
+      numbers["token_distance"] = 2.0 * sum / static_cast<double>(opened_ * (opened_ - 1));
+    return numbers;
+  }
+  void persist(archive& state) override {
+    rehearsing_server::persist(state);
+    state(opened_);
+  }
+
+private:
+  /// Anew for each task, because it is one of the task's own classes.
+  void draw_divergence_head() {
+    rng_stream draw({.seed = seed_, .purpose = divergence_draw, .index = static_cast<std::uint64_t>(opened_)});
+    const auto seed = draw.bits64();
+    auto flat = weights().clone();
+    for (const auto& entry : net_->layout())
+      if (entry.name.starts_with(convit::divergence_layer() + "."))
+        put_as_in_files(flat, entry, initial_values(entry, seed).to(flat.device()));
+    go_on_from(std::move(flat));
+  }
+
+  std::shared_ptr<const convit> net_;
+  std::uint64_t seed_;
+  std::int64_t opened_ = 0; // tasks
+};
+
+std::unique_ptr<server_half> dytox::make_server() const { return std::make_unique<dytox_server>(setup(), net_); }
+
+const strategy_registration line{
+    {.name = "dytox",
+     .summary = "a transformer with a token and a head for each task (DyTox, Douillard et al. 2022), federated",
+     .make = []() -> std::unique_ptr<strategy> { return std::make_unique<dytox>(); }}};
+
+} // namespace
+} // namespace mneme::dytox_method

@@ -1,0 +1,60 @@
+"""Methods that rehearse exemplars or generated images: neither two nodes nor a kill changes what a run comes to, and
+what cannot be is refused."""
+import os
+import signal
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from node_processes import NodesCase, words  # noqa: E402
+from program import mneme, run_tests  # noqa: E402
+from resuming import check_equal, checkpoints, is_done, start  # noqa: E402
+
+METHODS = ("icarl", "bic", "ss-il", "podnet", "afc", "dde", "geodl", "dytox", "target")
+
+
+class ExemplarRuns(NodesCase):
+    def test_two_nodes_give_the_digest_of_one_process(self):
+        nodes = [self.node("--threads", threads) for threads in ("1", "2")]
+        addresses = ",".join(node.address for node in nodes)
+        for name in METHODS:
+            scenario = f"scenarios/smoke/{name}.toml"
+            alone = self.summary(scenario, "--threads", "2")
+            found = self.summary(scenario, "--threads", "1", "--nodes", addresses)
+            self.assertEqual(found["run_digest"], alone["run_digest"], name)
+            self.assertGreater(min(node["client_rounds"] for node in found["nodes"]), 0, name)
+
+    def test_a_run_that_is_killed_after_a_checkpoint_goes_on_to_the_same_end(self):
+        settings = words(["checkpoint.every=1", "checkpoint.force=true"])
+        for name in METHODS:
+            with self.subTest(name):
+                scenario, expected, killed = f"scenarios/smoke/{name}.toml", self.out(), self.out()
+                done = mneme("run", scenario, *settings, "--threads", "1", "--out", expected, "--quiet")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                process = start("run", scenario, *settings, "--threads", "2", "--out", killed)
+                while process.poll() is None and len(checkpoints(killed)) < 2:
+                    time.sleep(0.005)
+                process.kill()
+                process.communicate()
+                self.assertEqual(process.returncode, -signal.SIGKILL)
+                self.assertFalse(is_done(killed))
+                done = mneme("resume", killed, "--threads", "3", "--quiet")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                check_equal(self, killed, expected)
+
+    def test_what_cannot_be_is_refused_before_the_run(self):
+        for name, setting, expected in (
+                ("dytox", 'model.name="mlp"',
+                 r"error: dytox: the net 'mlp.*has no token for each task of the run.*\"convit\""),
+                ("dytox", "model.patch=3", r"10 x 10 pixels into patches of 3; model\.patch must divide"),
+                ("dytox", "strategy.memory=9", r"strategy\.memory = 9: 9 exemplars .* fewer than the 10 classes"),
+                ("dytox", 'model.trainable="head"', r"model\.trainable.*expected \"all\""),
+                ("bic", "strategy.memory=10", r"strategy\.holdout_share = 0\.1: of the 1 exemplars that a class has")):
+            with self.subTest(f"{name}, {setting}"):
+                done = mneme("validate", f"scenarios/smoke/{name}.toml", "--set", setting)
+                self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+                self.assertRegex(done.stderr, r"(?s)" + expected)
+
+
+if __name__ == "__main__":
+    run_tests()
