@@ -78,7 +78,8 @@ private:
     played_.in_flight_max = std::max<std::int64_t>(played_.in_flight_max, std::ssize(at_work_));
     if (!wave.at_once)
       return end_wave(report);
-    wave_report part{.from = wave.to, .issued = report.issued, .released = {{}}, .last = false};
+    wave_report part{.from = wave.to, .issued = report.issued, .last = false};
+    part.released.emplace();
     if (!part.issued.empty())
       part.released->emplace_back();
     for (const auto& job : part.issued)

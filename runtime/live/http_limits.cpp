@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <thread>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 namespace mneme {
 namespace {
@@ -28,7 +29,11 @@ int milliseconds_until(clock::time_point then) {
 /// Runs what it gets at once: the thread that accepts only hands connections on.
 class no_queue final : public httplib::TaskQueue {
 public:
-  void enqueue(std::function<void()> hand_on) override { hand_on(); }
+  using taken = decltype(std::declval<httplib::TaskQueue&>().enqueue(nullptr)); // void, bool from version 0.14 on
+  taken enqueue(std::function<void()> hand_on) override {
+    hand_on();
+    return static_cast<taken>(true);
+  }
   void shutdown() override {}
 };
 
@@ -269,7 +274,13 @@ void limited_http_server::answer(socket_t connection, const std::string& head) {
   const bool goes_on = head.starts_with("GET /events");
   answered_stream stream(connection, head, goes_on);
   bool closed = false;
-  process_request(stream, true, closed, nullptr);
+  const auto process = [&](auto& server) { // later versions ask for the addresses of both ends
+    if constexpr (requires { server.process_request(stream, "", 0, "", 0, true, closed, nullptr); })
+      server.process_request(stream, "", 0, "", 0, true, closed, nullptr);
+    else
+      server.process_request(stream, true, closed, nullptr);
+  };
+  process(*this);
   close_connection(connection);
 }
 

@@ -1,5 +1,5 @@
 """Nets of torch through torch.fx: what mneme computes for them against PyTorch, step by step."""
-import copy
+import contextlib
 import os
 import sys
 import tempfile
@@ -16,6 +16,8 @@ from torch import nn  # noqa: E402
 
 STEPS, RATE, CLASSES = 10, 0.01, 4
 TOLERANCE = 1e-5
+SEEDS = range(2)
+torch.set_num_threads(1)  # of nets that are compared: small ones
 
 
 class LeNet(nn.Module):
@@ -84,6 +86,69 @@ def distance(a, b):
     return float((a.double() - b.double()).abs().max()) / max(float(b.abs().max()), 1e-3)
 
 
+class Kinks:
+    """ReLU and max-pooling of torch, which note where rounding decides between two sides, and take the other one of a
+    place that is named. A side moves gradients, by up to a tenth here, and no value by more than rounding."""
+
+    WITHIN = 5e-6  # of what a deep net computes by rounding, values of about 1
+
+    def __init__(self):
+        self.calls, self.near, self.turned = 0, [], None
+
+    def places(self, is_near):
+        """A mask of the place that is turned, if it is of this call."""
+        self.calls += 1
+        self.near += [(self.calls, place) for place in is_near.flatten().nonzero().flatten().tolist()]
+        mask = torch.zeros_like(is_near)
+        if self.turned and self.turned[0] == self.calls:
+            mask.view(-1)[self.turned[1]] = True
+        return mask
+
+    def relu(self, x, inplace=False):
+        return x * ((x > 0) ^ self.places(x.detach().abs() < self.WITHIN))
+
+    def max_pool(self, x, window, stride, padding, *_, **__):
+        n, c, h, w = x.shape
+        framed = nn.functional.pad(x, [padding] * 4, value=-1e30).reshape(n * c, 1, h + 2 * padding, w + 2 * padding)
+        windows = nn.functional.unfold(framed, window, stride=stride)
+        first, second = windows.detach().topk(2, dim=1).values.unbind(1)
+        order = windows.detach().topk(2, dim=1).indices
+        # Equal values are zeros of a ReLU, which takes no gradient from either.
+        turned = self.places((first - second < self.WITHIN) & (first != second))
+        chosen = torch.where(turned, order[:, 1], order[:, 0])
+        side = (h + 2 * padding - window) // stride + 1
+        return windows.gather(1, chosen[:, None]).reshape(n, c, side, -1)
+
+    @contextlib.contextmanager
+    def used(self):
+        plain = nn.functional.relu, nn.functional.max_pool2d
+        nn.functional.relu, nn.functional.max_pool2d = self.relu, self.max_pool
+        try:
+            yield self
+        finally:
+            nn.functional.relu, nn.functional.max_pool2d = plain
+
+
+def gradients(module, x, labels):
+    module.train()
+    module.zero_grad()
+    nn.functional.cross_entropy(module(x), labels).backward()
+    return {name: parameter.grad.clone() for name, parameter in module.named_parameters()}
+
+
+def slack_of_kinks(module, x, labels):
+    """(number of places where rounding decides, {parameter: how far each number of its gradient may be off by them})"""
+    with Kinks().used() as kinks:
+        plain = gradients(module, x, labels)
+    slack = {name: torch.zeros_like(gradient) for name, gradient in plain.items()}
+    for place in kinks.near:
+        with Kinks().used() as turned:
+            turned.turned = place
+            for name, gradient in gradients(module, x, labels).items():
+                slack[name] += (gradient - plain[name]).abs()
+    return len(kinks.near), slack
+
+
 def after_steps(module, state, x, labels):
     """The state after plain steps over all rows."""
     module.load_state_dict(state)
@@ -112,54 +177,63 @@ class AgainstTorch(unittest.TestCase):
     def near(self, ours, theirs, name, tolerance=TOLERANCE):
         self.assertLess(distance(ours, theirs), tolerance, name)
 
-    def check(self, module, channels, side, rows=12, rounding_grows=False):
+    def agree(self, module, channels, side, rows=12, kinks=False):
+        """Logits, gradients and ten steps. kinks: a net of so many ReLUs that in some places rounding decides on which
+        side of one a value lies: its gradient may be off by these, and steps are those of another net."""
+        before = {name: tensor.clone() for name, tensor in module.state_dict().items()}
         images = torch.randint(0, 256, (rows, channels, side, side), dtype=torch.uint8)
-        labels = torch.arange(rows) % CLASSES
+        labels, x = torch.arange(rows) % CLASSES, images.float() / 255
         net = mneme.net(module, strict=True)
         scenario = {"data": {"normalize": "unit"}, "tasks": {"kind": "single"}, "clients": {"count": 1},
                     "rounds": {"per_task": 1}, "training": {"learning_rate": RATE, "momentum": 0.0},
                     "strategy": {"name": "py-looks"}, "model": net.model()}
         run = mneme.run(scenario, methods=[Looks], data=mneme.Data(images, labels, images, labels))
-        seen, x = Looks.seen, images.float() / 255
-        theirs = {ours: name for name, ours in net.names.items()}
+        seen, theirs = Looks.seen, {ours: name for name, ours in net.names.items()}
+        self.assertTrue(seen["same"])
         with torch.no_grad():
             self.near(seen["logits"], module.eval()(x), "logits")
-        module.train()
-        nn.functional.cross_entropy(module(x), labels).backward()
-        known = dict(module.named_parameters())
-        self.assertTrue(seen["same"])
+        known = gradients(module, x, labels)
+        self.near_places, slack = slack_of_kinks(module, x, labels) if kinks else (0, {})
+        module.load_state_dict(before)
         for name, ours in seen["gradient"].items():
             if name not in seen["buffers"]:
-                self.near(ours, known[theirs.get(name, name)].grad, "gradient of " + name)
-        state = after_steps(module, self.before, x, labels)
-        tolerance = TOLERANCE
-        if rounding_grows:
-            double = after_steps(copy.deepcopy(module).double(), self.before, x.double(), labels)
-            tolerance = 3 * max(distance(tensor, double[name]) for name, tensor in state.items())
-        for name, ours in seen["weights"].items():
-            self.near(ours, state[theirs.get(name, name)], f"{name} after {STEPS} steps", tolerance)
+                gradient = known[theirs.get(name, name)]
+                off = (ours - gradient).abs() - 1.01 * slack.get(name, 0.0)
+                self.assertLess(float(off.max()) / max(float(gradient.abs().max()), 1e-3), TOLERANCE,
+                                f"gradient of {name}, {self.near_places} places")
+        if not kinks:
+            state = after_steps(module, before, x, labels)
+            for name, ours in seen["weights"].items():
+                self.near(ours, state[theirs.get(name, name)], f"{name} after {STEPS} steps")
         module.load_state_dict(net.state_dict(run), strict=False)
         return net
-
-    def agree(self, module, channels, side, **options):
-        self.before = {name: tensor.clone() for name, tensor in module.state_dict().items()}
-        return self.check(module, channels, side, **options)
 
     def test_lenet(self):
         self.agree(LeNet(CLASSES), 1, 28)
 
-    def test_resnet18_of_torchvision(self):
-        # A value within rounding of 0 may fall on either side of a ReLU, which moves gradients by 1e-3: of seeds 0 to 3
-        # this is one where none does in the first step. In ten steps some do, of PyTorch's own in float32 and float64,
-        # too: their distance is the measure there.
-        torch.manual_seed(1)
+    def resnet18(self, seed):
+        torch.manual_seed(seed)
         try:
-            module = torchvision_net("resnet18", num_classes=CLASSES)
+            return torchvision_net("resnet18", num_classes=CLASSES)
         except ImportError as missing:
             self.skipTest(f"{missing.name} is not installed")
-        net = self.agree(module, 3, 64, rounding_grows=True)
-        self.assertEqual(net.layers[:4], ["conv1: conv 64 7x7 stride 2 pad 3 no-bias", "bn1: batch-norm", "relu",
-                                          "max-pool 3 stride 2 pad 1"])
+
+    def test_resnet18_of_torchvision(self):
+        # In ten steps PyTorch in float32 and in float64 differ by 1e-2 here: other sides of kinks are taken.
+        for seed in SEEDS:
+            net = self.agree(self.resnet18(seed), 3, 64, kinks=True)
+            self.assertLess(self.near_places, 30)
+            self.assertEqual(net.layers[:4], ["conv1: conv 64 7x7 stride 2 pad 3 no-bias", "bn1: batch-norm", "relu",
+                                              "max-pool 3 stride 2 pad 1"])
+
+    def test_resnet18_without_kinks(self):
+        for seed in SEEDS:
+            module = self.resnet18(seed)
+            module.maxpool = nn.Identity()
+            for part in module.modules():
+                if hasattr(part, "relu"):
+                    part.relu = nn.SiLU()
+            self.agree(module, 3, 64)
 
     def test_a_vision_transformer_of_torchvision(self):
         try:

@@ -249,7 +249,8 @@ TEST_CASE("a method that promises sizes which its clients do not keep ends the r
     auto* const start = std::get_if<start_rounds>(&commands.back());
     REQUIRE(start);
     CHECK(start->at_once);
-    wave_report first{.released = {{}}, .last = false}, second;
+    wave_report first{.last = false}, second;
+    first.released.emplace();
     for (const auto& given : start->assignments)
       first.issued.push_back({.id = {given.id, 0, 0}, .takes = 1s});
     run.take(first);

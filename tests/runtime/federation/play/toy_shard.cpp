@@ -68,7 +68,8 @@ void toy_shard::start(const start_rounds& wave) {
                      toy_->settings.clients->upload_time({.client = client.given.client, .bytes = job.bytes});
     parked.push_back({.job = job, .due = due, .shard = which_});
   }
-  wave_report part{.from = which_, .issued = std::exchange(done.issued, {}), .released = {{}}, .last = false};
+  wave_report part{.from = which_, .issued = std::exchange(done.issued, {}), .last = false};
+  part.released.emplace();
   for (auto& planned : plan_batches(parked, toy_->settings.batching, toy_->settings.shards))
     part.released = std::move(planned.batches);
   const auto batches = *part.released;
