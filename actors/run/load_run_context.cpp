@@ -105,7 +105,8 @@ expected<at::Tensor> starting_weights(const scenario& settings, const model& net
 diagnostics untrained_frozen_net(const scenario& settings, const model& net) {
   const auto& from = settings.model;
   const auto needs = settings.strategy.method->needs();
-  const bool frozen = from.trainable == trainable_part::head || needs.frozen_net || needs.prompts.form != prompt_form::none;
+  const bool frozen =
+      from.trainable == trainable_part::head || needs.frozen_net || needs.prompts.form != prompt_form::none;
   const bool has_body = std::any_of(net.layout().begin(), net.layout().end(),
                                     [](const parameter& entry) { return !entry.head && !entry.frozen; });
   const bool begins_somewhere =

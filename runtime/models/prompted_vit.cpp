@@ -45,10 +45,11 @@ prompted_vit::prompted_vit(vit_shape shape, prompt_shape prompts, const std::vec
 }
 
 std::size_t prompted_vit::place_of(const std::string& name) const {
-  const auto& all = layout();
-  const auto entry = std::find_if(all.begin(), all.end(), [&](const parameter& each) { return each.name == name; });
-  MNEME_CHECK(entry != all.end(), name);
-  return static_cast<std::size_t>(entry - all.begin());
+  const auto& parameters = layout();
+  const auto entry =
+      std::find_if(parameters.begin(), parameters.end(), [&](const parameter& each) { return each.name == name; });
+  MNEME_CHECK(entry != parameters.end(), name);
+  return static_cast<std::size_t>(entry - parameters.begin());
 }
 
 /// Zeros, which the method's server draws over: a component of zeros has no weight in a prompt.

@@ -10,8 +10,8 @@ namespace mneme {
 // Axes: B rows of a step, N tokens of an image, d channels of a token, H heads, n vectors of a prompt.
 
 struct vit_shape {
-  std::array<std::int64_t, 3> input{};    ///< C, H, W of the images.
-  std::array<std::int64_t, 2> resized{};  ///< Height and width that they are resized to, bilinear.
+  std::array<std::int64_t, 3> input{};   ///< C, H, W of the images.
+  std::array<std::int64_t, 2> resized{}; ///< Height and width that they are resized to, bilinear.
   std::int64_t patch = 16, width = 768, depth = 12, heads = 12;
 };
 
@@ -61,8 +61,9 @@ private:
   [[nodiscard]] at::Tensor attention(const model_pass& pass, std::int64_t block, const at::Tensor& x,
                                      const prefixes& before) const;
   [[nodiscard]] prefixes prompts_for(const model_pass& pass, const at::Tensor& query) const;
-  [[nodiscard]] at::Tensor joined_components(const model_pass& pass, const pool& of, const at::Tensor& query) const;
-  [[nodiscard]] at::Tensor chosen_slots(const model_pass& pass, const pool& of, const at::Tensor& query) const;
+  [[nodiscard]] at::Tensor joined_components(const model_pass& pass, const pool& prompts,
+                                             const at::Tensor& query) const;
+  [[nodiscard]] at::Tensor chosen_slots(const model_pass& pass, const pool& prompts, const at::Tensor& query) const;
   [[nodiscard]] at::Tensor map_of(const model_pass& pass, const std::string& name, const at::Tensor& query) const;
   [[nodiscard]] at::Tensor penalty(const model_pass& pass) const;
   [[nodiscard]] at::Tensor so_far(const model_pass& pass, std::size_t place) const;

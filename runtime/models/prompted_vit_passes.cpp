@@ -89,7 +89,8 @@ at::Tensor prompted_vit::class_token(const model_pass& pass, const prefixes& bef
     if (i + 1 == shape_.depth)
       x = x.narrow(1, 0, 1); // all that is read of the last block
     x = x + mixed;
-    const auto hidden = at::gelu(vit_linear(part.subspan(vit_part::hidden), vit_norm(part.subspan(vit_part::norm2), x)));
+    const auto hidden =
+        at::gelu(vit_linear(part.subspan(vit_part::hidden), vit_norm(part.subspan(vit_part::norm2), x)));
     x = x + vit_linear(part.subspan(vit_part::out), hidden);
   }
   return vit_norm(pass.values.subspan(norm_), x.select(1, 0));
@@ -140,30 +141,30 @@ prompted_vit::prefixes prompted_vit::prompts_for(const model_pass& pass, const a
 
 /// The components of the tasks so far; those of earlier tasks are constants.
 at::Tensor prompted_vit::so_far(const model_pass& pass, std::size_t place) const {
-  const auto& all = pass.values[place];
+  const auto& components = pass.values[place];
   const auto old = task_of(pass.classes) * prompts_.of_task;
-  const auto fresh = all.narrow(0, old, prompts_.of_task);
-  return old == 0 ? fresh : at::cat({all.narrow(0, 0, old).detach(), fresh});
+  const auto fresh = components.narrow(0, old, prompts_.of_task);
+  return old == 0 ? fresh : at::cat({components.narrow(0, 0, old).detach(), fresh});
 }
 
 /// sum_k cos(q * A_k, K_k) P_k [B, n, d] (Smith et al. 2023, eqs. 3 to 6).
-at::Tensor prompted_vit::joined_components(const model_pass& pass, const pool& of, const at::Tensor& query) const {
-  auto focus = so_far(pass, of.focus);
+at::Tensor prompted_vit::joined_components(const model_pass& pass, const pool& prompts, const at::Tensor& query) const {
+  auto focus = so_far(pass, prompts.focus);
   if (prompts_.softmax_focus)
     focus = at::softmax(focus, -1);
-  const auto seen = of_length_one(query.unsqueeze(1) * focus);                  // [B, k, d]
-  const auto alpha = (seen * of_length_one(so_far(pass, of.keys))).sum(-1);    // [B, k]
-  return at::matmul(alpha, so_far(pass, of.values).flatten(1)).unflatten(1, {prompts_.length, shape_.width});
+  const auto focused = of_length_one(query.unsqueeze(1) * focus);                   // [B, k, d]
+  const auto alpha = (focused * of_length_one(so_far(pass, prompts.keys))).sum(-1); // [B, k]
+  return at::matmul(alpha, so_far(pass, prompts.values).flatten(1)).unflatten(1, {prompts_.length, shape_.width});
 }
 
 /// The slot of the task in training, else the one whose key fits best, [B, n, d] (Wang et al. 2022, section 4.2).
-at::Tensor prompted_vit::chosen_slots(const model_pass& pass, const pool& of, const at::Tensor& query) const {
-  const auto& slots = pass.values[of.values];
+at::Tensor prompted_vit::chosen_slots(const model_pass& pass, const pool& prompts, const at::Tensor& query) const {
+  const auto& slots = pass.values[prompts.values];
   const auto task = task_of(pass.classes);
   if (pass.training)
     return slots[task].unsqueeze(0).expand({query.size(0), -1, -1});
-  const auto seen = pass.values[of.keys].narrow(0, 0, prompts_.all_slots ? tasks() : task + 1);
-  return slots.index_select(0, at::matmul(of_length_one(query), of_length_one(seen).t()).argmax(1));
+  const auto begun = pass.values[prompts.keys].narrow(0, 0, prompts_.all_slots ? tasks() : task + 1);
+  return slots.index_select(0, at::matmul(of_length_one(query), of_length_one(begun).t()).argmax(1));
 }
 
 // -- maps -------------------------------------------------------------------------------------------------------------
@@ -174,8 +175,8 @@ at::Tensor prompted_vit::map_of(const model_pass& pass, const std::string& name,
   if (name == "penalty")
     return penalty(pass).view({1, 1, 1, 1}).expand({rows, 1, 1, 1});
   auto sum = at::zeros({rows}, query.options());
-  for (const auto& of : pools_) {
-    const auto key = of_length_one(pass.values[of.keys][task_of(pass.classes)]);
+  for (const auto& prompts : pools_) {
+    const auto key = of_length_one(pass.values[prompts.keys][task_of(pass.classes)]);
     sum = sum + (1.0 - at::matmul(of_length_one(query), key));
   }
   return sum.view({rows, 1, 1, 1});
@@ -183,8 +184,8 @@ at::Tensor prompted_vit::map_of(const model_pass& pass, const std::string& name,
 
 at::Tensor prompted_vit::penalty(const model_pass& pass) const {
   auto sum = at::zeros({}, pass.values[head_].options());
-  for (const auto& of : pools_)
-    for (const auto place : {of.keys, of.focus, of.values})
+  for (const auto& prompts : pools_)
+    for (const auto place : {prompts.keys, prompts.focus, prompts.values})
       sum = sum + distance_from_orthogonal(so_far(pass, place));
   return sum;
 }

@@ -18,10 +18,10 @@ struct prompt_shape {
   std::vector<std::int64_t> blocks{};  ///< Blocks of the transformer with components or slots, from 0 on.
   std::vector<std::int64_t> general{}; ///< slots: blocks with a prompt that all tasks share.
   std::int64_t of_task = 10;           ///< components: that a task adds.
-  std::int64_t length = 8;             ///< Vectors of a prompt: the first half stands before keys, the other before values.
-  std::int64_t general_length = 6;     ///< The same of a shared prompt.
-  bool softmax_focus = false;          ///< components: A is softmax(A) (Bagwe et al. 2023, "Fed-CPrompt").
-  bool all_slots = false;              ///< slots: at test those of tasks to come are chosen from, too.
+  std::int64_t length = 8;         ///< Vectors of a prompt: the first half stands before keys, the other before values.
+  std::int64_t general_length = 6; ///< The same of a shared prompt.
+  bool softmax_focus = false;      ///< components: A is softmax(A) (Bagwe et al. 2023, "Fed-CPrompt").
+  bool all_slots = false;          ///< slots: at test those of tasks to come are chosen from, too.
 
   /// Tells apart what computes differently: part of the net's identity.
   [[nodiscard]] std::string text() const;

@@ -1,7 +1,7 @@
 // Fed-CPrompt: G. Bagwe, X. Yuan, M. Pan and L. Zhang, "Fed-CPrompt: Contrastive Prompt for Rehearsal-Free Federated
 // Continual Learning", ICML 2023 workshop. The components of Fed-CODAP, with a softmax of A, and a contrast of models:
-// a, p and n [d] are a row's class tokens under the prompts that learn, those of the round's broadcast, and those at the
-// end of the previous task. With reduction = "sum", as released,
+// a, p and n [d] are a row's class tokens under the prompts that learn, those of the round's broadcast, and those at
+// the end of the previous task. With reduction = "sum", as released,
 //     L_c = relu(sum_b (1000 |a_b - p_b|^2 - 10 |a_b - n_b|^2) + 1), in task 1 sum_b 1000 |a_b - p_b|^2,
 // beside CE over the task's classes; "mean" has means over rows in place of sums. The hinge is one for the batch.
 //
@@ -16,7 +16,7 @@
 namespace mneme::fed_cprompt_method {
 namespace {
 
-constexpr const char* previous_name = "previous"; // [P] in broadcasts from task 2 on: the model at the end of the task before
+constexpr const char* previous_name = "previous"; // [P] in broadcasts from task 2 on
 constexpr double pull = 1000.0, push = 10.0, margin = 1.0;
 
 enum class reduction { mean, sum };
@@ -160,7 +160,7 @@ task<client_result> fed_cprompt::client_round(client_context& ctx, const broadca
 
 const strategy_registration line{
     {.name = "fed-cprompt",
-     .summary = "prompt components with a contrast of present, broadcast and earlier model (Fed-CPrompt, Bagwe et al. 2023)",
+     .summary = "prompt components and a contrast with received and earlier model (Fed-CPrompt, Bagwe et al. 2023)",
      .make = []() -> std::unique_ptr<strategy> { return std::make_unique<fed_cprompt>(); }}};
 
 } // namespace

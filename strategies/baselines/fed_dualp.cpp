@@ -4,9 +4,9 @@
 //     L = CE over the task's classes + match sum over blocks of (1 - cos(q(x), k_t))   (eq. 7);
 // at test, block by block, the slot whose key is nearest to q(x), the class token of the frozen transformer (eq. 6).
 //
-// Ours: the match is a mean over rows, where the program that STSA's authors are likely to have used sums it and another
-// leaves it out (match = 0: keys stay as drawn); keys and everything else are disjoint, so under Adam the factor changes
-// nothing. At test the slots of tasks so far are chosen from (all_slots = true: of all). The rate is constant.
+// Ours: the match is a mean over rows, where CODA-Prompt's program of it has a sum and Fed-CPrompt's leaves it out
+// (match = 0: keys stay as drawn); keys and everything else are disjoint, so under Adam the factor changes nothing. At
+// test the slots of tasks so far are chosen from (all_slots = true: of all). The rate is constant.
 #include "strategies/baselines/prompting.hpp"
 namespace mneme::fed_dualp_method {
 namespace {
@@ -16,7 +16,8 @@ public:
   void keys(key_table& table) override {
     block_keys(table, shape_);
     table.integers("general_blocks", shape_.general, {.low = 0, .high = 199}, "Blocks that read the shared prompt.");
-    table.integer("general_length", shape_.general_length, {.low = 2, .high = 1024}, "Vectors of a shared prompt; even.");
+    table.integer("general_length", shape_.general_length, {.low = 2, .high = 1024},
+                  "Vectors of a shared prompt; even.");
     table.number("match", match_, {.low = 0.0}, "Weight of the loss by which keys learn; 0: they stay as drawn.");
     table.flag("all_slots", shape_.all_slots, "At test slots of tasks that have not begun are chosen from, too.");
   }

@@ -73,10 +73,10 @@ void prompting_server::draw_components(at::Tensor& flat) const {
     for (const auto place : {pool.values, pool.keys, pool.focus}) {
       const auto& entry = net_->layout()[place];
       auto draw = stream_of(place);
-      const auto all = as_in_files(flat, entry).cpu().clone();
-      all.narrow(0, 0, (opened_ + 1) * of_task)
-          .copy_(with_orthogonal_rows(all.narrow(0, 0, (opened_ + 1) * of_task), of_task, draw));
-      put_as_in_files(flat, entry, all.to(flat.device()));
+      const auto components = as_in_files(flat, entry).cpu().clone();
+      auto begun = components.narrow(0, 0, (opened_ + 1) * of_task);
+      begun.copy_(with_orthogonal_rows(begun, of_task, draw));
+      put_as_in_files(flat, entry, components.to(flat.device()));
     }
 }
 
