@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 namespace mneme {
 namespace {
 
 constexpr auto longest_wait = end_of_runs.time_since_epoch();
+constexpr std::int64_t drawn_at_once_max = 16'384; // clients, whose devices are drawn in some milliseconds
 
 /// Rounded up to 1 ns. Callers form one quotient of products, so that a whole number of ns comes out exact.
 virtual_duration waited(double ns) {
@@ -38,10 +40,24 @@ population::population(const scenario& from, device_facts facts)
     end /= sum;
   MNEME_CHECK(count_ > 0, count_);
   MNEME_CHECK(enrolment_.kind != enrolment_kind::table || !enrolment_.table.empty(), enrolment_.table.size());
-  for (const auto* value : {&devices_.rows_per_second, &devices_.uplink_mbit, &devices_.downlink_mbit,
-                            &devices_.proxy_uplink_mbit, &devices_.proxy_downlink_mbit})
+  for (auto& [value, drawn_for] : {std::pair{&devices_.rows_per_second, purpose::device_speed},
+                                   std::pair{&devices_.uplink_mbit, purpose::device_uplink},
+                                   std::pair{&devices_.downlink_mbit, purpose::device_downlink},
+                                   std::pair{&devices_.proxy_uplink_mbit, purpose::device_proxy_uplink},
+                                   std::pair{&devices_.proxy_downlink_mbit, purpose::device_proxy_downlink}}) {
     if (const auto* list = std::get_if<std::vector<double>>(value))
       MNEME_CHECK(std::ssize(*list) == count_, list->size(), count_);
+    else if (std::holds_alternative<log_normal>(*value) && count_ <= drawn_at_once_max)
+      *value = drawn_for_all(*value, drawn_for);
+  }
+}
+
+/// The value of each client. A dispatch asks for three of them, and clients are dispatched many times.
+std::vector<double> population::drawn_for_all(const device_value& value, purpose purpose_id) const {
+  std::vector<double> values;
+  for (std::uint32_t client = 0; client < count_; ++client)
+    values.push_back(device(value, purpose_id, {client}));
+  return values;
 }
 
 membership population::member(client_id client_number, task_id during) const {

@@ -127,6 +127,7 @@ public:
 
 private:
   [[nodiscard]] double device(const device_value& value, purpose purpose_id, client_id client) const;
+  [[nodiscard]] std::vector<double> drawn_for_all(const device_value& value, purpose purpose_id) const;
   [[nodiscard]] std::size_t profile_of(client_id client) const;
   [[nodiscard]] const link_profile* link_of(client_id client) const;
   [[nodiscard]] double mbit_of(client_id client, link_direction direction) const;
