@@ -183,7 +183,7 @@ def client_steps(adapter, running, batches):
     kept = []
     for name in ("criterion", "kd"):
         setattr(client, name, cloned(kept, getattr(client, name)))
-    solver = net_of(adapter, "teacher.", running)
+    solver = net_of(adapter, "teacher.", running).eval()  # as Teacher makes it
     net = net_of(adapter, "client.", running, CLASSES).train()
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1, weight_decay=0.00001)
     with shim.quiet():
