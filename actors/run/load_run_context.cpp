@@ -104,7 +104,9 @@ expected<at::Tensor> starting_weights(const scenario& settings, const model& net
 /// A frozen net that nothing has trained, unless the scenario says that it is meant so.
 diagnostics untrained_frozen_net(const scenario& settings, const model& net) {
   const auto& from = settings.model;
-  const bool frozen = from.trainable == trainable_part::head || settings.strategy.method->needs().frozen_net;
+  const auto needs = settings.strategy.method->needs();
+  const bool frozen =
+      from.trainable == trainable_part::head || needs.frozen_net || needs.prompts.form != prompt_form::none;
   const bool has_body = std::any_of(net.layout().begin(), net.layout().end(),
                                     [](const parameter& entry) { return !entry.head && !entry.frozen; });
   const bool begins_somewhere =
@@ -203,6 +205,7 @@ expected<model_ref> build_model(const scenario& settings, const task_stream& tas
   kind.use_proxies(needs.proxies);
   kind.use_signed_features(needs.signed_features);
   kind.use_divergence(needs.divergence);
+  kind.use_prompts(needs.prompts);
   kind.use_tasks(classes_of_tasks(tasks));
   kind.use_tokens(tasks.tokens);
   auto net = kind.build(tasks.train->shape(), outputs_of(settings, tasks));

@@ -34,6 +34,8 @@ struct method_needs {
   std::int64_t further_outputs = 0;
   /// Nets with a token per task tell, in the map "divergence", a task's classes apart and from all older ones.
   bool divergence = false;
+  /// What attention reads besides an image's own tokens; nets without attention are refused by the method.
+  prompt_shape prompts{};
   rows_shown rows = rows_shown::current;
   /// The server step needs the uploads of one broadcast, all of them at hand: then the method is refused where the
   /// server steps as uploads come.

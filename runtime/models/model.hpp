@@ -5,6 +5,7 @@
 #include "runtime/base/rng.hpp"
 #include "runtime/kernels/scratch.hpp"
 #include "runtime/models/parameter_choice.hpp"
+#include "runtime/models/prompts.hpp"
 #include "runtime/options/keys.hpp"
 #include <ATen/core/Tensor.h>
 #include <array>
@@ -159,6 +160,9 @@ public:
   void use_tasks(std::vector<class_range> classes) { tasks_ = std::move(classes); }
   /// The method's choice: the net shows the map "divergence" (convit.hpp). Before build().
   void use_divergence(bool is_shown) { divergence_ = is_shown; }
+  /// The method's choice: a vision transformer is frozen, and its attention reads prompts (prompted_vit.hpp). Others
+  /// cannot, and are built without. Before build().
+  void use_prompts(prompt_shape prompts) { prompts_ = std::move(prompts); }
   /// How many tokens the data set has, whose rows hold tokens; 0: it holds images. Before build().
   void use_tokens(std::int64_t count) { tokens_ = count; }
   /// True if rows of its inputs are tokens.
@@ -174,6 +178,7 @@ protected:
   [[nodiscard]] std::int64_t tokens() const { return tokens_; }
   [[nodiscard]] const std::vector<class_range>& tasks() const { return tasks_; }
   [[nodiscard]] bool divergence() const { return divergence_; }
+  [[nodiscard]] const prompt_shape& prompts() const { return prompts_; }
   /// Binds the keys that all nets with a head have.
   void head_keys(key_table& table);
 
@@ -182,6 +187,7 @@ private:
   std::int64_t tokens_ = 0;
   std::vector<class_range> tasks_{};
   bool divergence_ = false;
+  prompt_shape prompts_{};
 };
 
 struct model_entry {

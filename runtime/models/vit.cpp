@@ -1,4 +1,5 @@
 #include "runtime/models/network.hpp"
+#include "runtime/models/prompted_vit.hpp"
 #include "runtime/options/keys.hpp"
 #include <sstream>
 namespace mneme {
@@ -36,11 +37,37 @@ public:
                             std::to_string(heads_) + " heads; model.heads must divide model.width");
     auto net = std::make_shared<network>(identity_of(shape, classes), shape);
     add_body(*net, height, width);
-    net->add_head("head", classes, head());
-    return net;
+    if (prompts().form == prompt_form::none) {
+      net->add_head("head", classes, head());
+      return net;
+    }
+    if (const auto wrong = wrong_prompts(); !wrong.empty())
+      return tl::unexpected(wrong);
+    net->end_headless();
+    const vit_shape whole{.input = shape,
+                          .resized = {height, width},
+                          .patch = patch_px_,
+                          .width = width_,
+                          .depth = depth_,
+                          .heads = heads_};
+    return std::make_shared<prompted_vit>(whole, prompts(), net->layout(), tasks_or_one(classes), classes);
   }
 
 private:
+  [[nodiscard]] std::string wrong_prompts() const {
+    for (const auto* const blocks : {&prompts().blocks, &prompts().general})
+      for (const auto block : *blocks)
+        if (block >= depth_)
+          return "a prompt of block " + std::to_string(block) + " has no place in a vit of " + std::to_string(depth_) +
+                 " blocks, which are counted from 0; fewer strategy.blocks or a larger model.depth";
+    return adapter_ > 0 ? "a vit is adapted by prompts or by adapters; expected model.adapter = 0" : "";
+  }
+
+  /// The tasks' classes, or all as those of one.
+  [[nodiscard]] std::vector<class_range> tasks_or_one(std::int64_t classes) const {
+    return tasks().empty() ? std::vector<class_range>{{0, classes}} : tasks();
+  }
+
   [[nodiscard]] std::string identity_of(std::array<std::int64_t, 3> shape, std::int64_t classes) const {
     std::ostringstream text;
     text << "vit " << shape[0] << "x" << shape[1] << "x" << shape[2] << "-" << classes << " image " << image_px_

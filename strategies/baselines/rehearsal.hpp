@@ -19,7 +19,7 @@ namespace mneme {
 enum class memory_scope : std::uint8_t { client, federation };
 enum class class_readout : std::uint8_t { nearest_mean, argmax };
 
-struct rehearsal_options {
+struct exemplar_options {
   std::int64_t memory_rows = 2000;
   memory_scope scope = memory_scope::client;
   exemplar_choice choice = exemplar_choice::greedy;
@@ -64,7 +64,7 @@ protected:
   /// Those of methods whose answers may be nearest means.
   void readout_keys(key_table& table);
   /// `with` its exemplars.
-  [[nodiscard]] const rehearsal_options& memory() const { return with_; }
+  [[nodiscard]] const exemplar_options& memory() const { return with_; }
   [[nodiscard]] task_split split_of(const round_place& place) const;
   [[nodiscard]] std::int64_t memory_rows(const method_setup& setup) const;
 
@@ -93,7 +93,7 @@ protected:
 private:
   [[nodiscard]] task<row_list> herded_now(client_context& ctx, const rehearsal& now, tensors_ref weights) const;
 
-  rehearsal_options with_;
+  exemplar_options with_;
   travelling_weights travelling_;
   program_ref sums_;
 };

@@ -151,8 +151,8 @@ class Figures(unittest.TestCase):
                          ["0", "0.0781", "1.4", "12", "1,000", "1,230", "67,900", "338,000"])
 
 
-class Run(unittest.TestCase):
-    """The whole of tools/bench/run, with programs that answer from tables."""
+class CannedPrograms(unittest.TestCase):
+    """Programs that answer from tables, in a folder."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -164,6 +164,10 @@ class Run(unittest.TestCase):
         with open(path, "w", encoding="utf-8") as file:
             file.write(f"#!{sys.executable} -IS\n" + text)
         os.chmod(path, os.stat(path).st_mode | stat.S_IXUSR)
+
+
+class Run(CannedPrograms):
+    """The whole of tools/bench/run."""
 
     def run_bench(self, *arguments, digest="'d' * 32", norm="1.0", look="0.0"):
         self.program("mneme", MNEME.replace("DIGEST", digest).replace("WATCH", look))
@@ -296,6 +300,31 @@ class Run(unittest.TestCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn("no benchmark is called 'b4'; there are b1, b2, b2c, b3, b5, b6, b7, b9, b11, "
                       "b12, b13", done.stderr)
+
+
+class RunInPython(CannedPrograms):
+    """tools/bench/python, with a program that stands for Python, too."""
+
+    def run_bench(self, *arguments, digest="'d' * 32"):
+        package = os.path.join(self.folder, "mneme", "bin")
+        os.makedirs(package, exist_ok=True)
+        text = MNEME.replace("DIGEST", digest).replace("WATCH", "0.0")
+        self.program("python", text.replace("sys.argv[1:]", "sys.argv[3:]"))
+        self.program(os.path.join(package, "mneme"), text)
+        environment = {**os.environ, "MNEME_PACKAGE": self.folder, "MNEME_PYTHON": os.path.join(self.folder, "python")}
+        return subprocess.run([sys.executable, os.path.join(BENCH, "python"), *arguments], capture_output=True,
+                              text=True, env=environment)
+
+    def test_rates_and_ratio_are_told(self):
+        done = self.run_bench("b2", "--repeat", "2")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("b2: built in 1,000.0, in Python 1,000.0 client-rounds per second of CPU: 1.000 (from 1.000 to "
+                      "1.000); wanted: 0.5\n", done.stdout)
+
+    def test_another_digest_in_python_fails_loudly(self):
+        done = self.run_bench("b2", digest="str('-m' in sys.argv)")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("b2: two digests of one method: False, True", done.stderr)
 
 
 if __name__ == "__main__":

@@ -134,7 +134,7 @@ private:
   }
   void bind_diff() {
     auto& to = *diff_command;
-    to.add_option("RUN_A RUN_B", diff.folders, "Folders of two runs.")->type_name("");
+    to.add_option("RUNS", diff.folders, "Folders of the two runs.")->type_name("");
     auto* again = to.add_flag("--again", diff.again,
                               "Where the folders do not tell which element differs, repeat both runs on this machine.");
     to.add_option("--threads", diff.threads, "Threads of the repeated runs; default: one per core.")
@@ -250,7 +250,7 @@ private:
   }
   void bind_new() {
     new_command
-        ->add_option("METHOD DATASET", made.names,
+        ->add_option("NAMES", made.names,
                      "As mneme list strategies and datasets name them, or a path to data of your own.")
         ->type_name("");
     new_command->add_option("-o,--out", made.file, "The file to write; default: stdout.")->type_name("FILE");

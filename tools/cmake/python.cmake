@@ -13,14 +13,28 @@ function(python_says result code)
   set(${result} "${said}" PARENT_SCOPE)
 endfunction()
 
+if(NOT "${MNEME_PYTHON_FOUND_FOR}" STREQUAL "${MNEME_PYTHON_EXECUTABLE}") # else the headers of the last one would stay
+  unset(_Python_INCLUDE_DIR CACHE)
+  set(MNEME_PYTHON_FOUND_FOR "${MNEME_PYTHON_EXECUTABLE}" CACHE INTERNAL "")
+endif()
 set(Python_EXECUTABLE ${MNEME_PYTHON_EXECUTABLE})
-find_package(Python 3.10 REQUIRED COMPONENTS Interpreter Development.Module)
+find_package(Python 3.11 REQUIRED COMPONENTS Interpreter Development.Module)
+if(Python_VERSION VERSION_GREATER_EQUAL 3.12 AND NOT TARGET Python::SABIModule) # which CMake before 3.26 does not look for
+  add_library(Python::SABIModule INTERFACE IMPORTED)
+  target_include_directories(Python::SABIModule INTERFACE ${Python_INCLUDE_DIRS})
+endif()
 python_says(nanobind_ROOT "import nanobind; print(nanobind.cmake_dir())")
 find_package(nanobind CONFIG REQUIRED)
 
 set(package ${PROJECT_BINARY_DIR}/package/mneme)
 file(GLOB engine_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/python/engine/*.cpp)
-nanobind_add_module(mneme_python NB_STATIC NOMINSIZE ${engine_files})
+nanobind_add_module(mneme_python STABLE_ABI NB_STATIC NOMINSIZE ${engine_files}) # from 3.12 on: one for all of them
+get_target_property(engine_suffix mneme_python SUFFIX)
+file(GLOB other_engines ${package}/_engine*.so) # of another Python that the folder was built for
+list(REMOVE_ITEM other_engines ${package}/_engine${engine_suffix})
+if(other_engines)
+  file(REMOVE ${other_engines})
+endif()
 mneme_check_awaits(${engine_files})
 mneme_unity(mneme_python)
 mneme_links(mneme_python run study live strategies)

@@ -1,5 +1,8 @@
 """python3 wheel.py BUILD DIST: a wheel of the package in BUILD/package, with the program and the system's libraries
-that both need. LibTorch is torch's own, below the same site-packages. Prints the file's name."""
+that both need. LibTorch is torch's own, below the same site-packages. Prints the file's name.
+
+What was built with Python 3.11 is for that; an extension of the stable ABI, as 3.12 and later build it, is for all of
+these."""
 import base64
 import hashlib
 import os
@@ -22,10 +25,10 @@ Name: mneme
 Version: {version}
 Summary: A simulator for federated continual learning
 License: {licence}
-Requires-Python: >={python}, <{next_python}
+Requires-Python: {pythons}
 Requires-Dist: torch==2.11.*
+Requires-Dist: numpy
 Provides-Extra: all
-Requires-Dist: numpy; extra == "all"
 Requires-Dist: pandas; extra == "all"
 Description-Content-Type: text/markdown
 
@@ -79,7 +82,11 @@ def system_tag():
     return f"manylinux_{glibc}_{os.uname().machine}"
 
 
-def described(stage, version, tag):
+def has_stable_abi(build):
+    return any(name.endswith(".abi3.so") for name in os.listdir(os.path.join(build, "package", "mneme")))
+
+
+def described(stage, version, tag, pythons):
     """Writes the folder of what pip reads; returns its name."""
     info = f"mneme-{version}.dist-info"
     os.makedirs(os.path.join(stage, info))
@@ -87,10 +94,8 @@ def described(stage, version, tag):
         readme = file.read()
     with open(os.path.join(ROOT, "CITATION.cff"), encoding="utf-8") as file:
         licence = re.search(r"^license: *(\S+)", file.read(), re.M)
-    major, minor = sys.version_info[:2]
     files = {
-        "METADATA": METADATA.format(version=version, readme=readme, python=f"{major}.{minor}",
-                                    next_python=f"{major}.{minor + 1}",
+        "METADATA": METADATA.format(version=version, readme=readme, pythons=pythons,
                                     licence=licence.group(1) if licence else "see LICENSE"),
         "WHEEL": f"Wheel-Version: 1.0\nGenerator: mneme\nRoot-Is-Purelib: false\nTag: {tag}\n",
         "entry_points.txt": "[console_scripts]\nmneme = mneme._program:main\n",
@@ -124,13 +129,15 @@ def main():
     build, dist = (os.path.abspath(word) for word in sys.argv[1:])
     with open(os.path.join(ROOT, "CMakeLists.txt"), encoding="utf-8") as file:
         version = re.search(r"^project\(mneme VERSION ([0-9.]+)", file.read(), re.M).group(1)
-    python = sysconfig.get_config_var("py_version_nodot")
-    tag = f"cp{python}-cp{python}-{system_tag()}"
+    python, (major, minor) = sysconfig.get_config_var("py_version_nodot"), sys.version_info[:2]
+    tag, pythons = f"cp{python}-cp{python}-{system_tag()}", f">={major}.{minor}, <{major}.{minor + 1}"
+    if has_stable_abi(build):
+        tag, pythons = f"cp312-abi3-{system_tag()}", ">=3.12"
     os.makedirs(dist, exist_ok=True)
     path = os.path.join(dist, f"mneme-{version}-{tag}.whl")
     with tempfile.TemporaryDirectory() as stage:
         staged(build, stage)
-        packed(stage, described(stage, version, tag), path + ".part")
+        packed(stage, described(stage, version, tag, pythons), path + ".part")
     os.replace(path + ".part", path)
     print(os.path.relpath(path, os.getcwd()))
 

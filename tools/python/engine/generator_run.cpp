@@ -4,7 +4,7 @@
 namespace mneme {
 
 generator_run::generator_run(nb::object started, const char* where) : where_(where) {
-  if (PyGen_Check(started.ptr()))
+  if (PyIter_Check(started.ptr()))
     generator_ = std::move(started);
   else
     value_ = std::move(started); // a function without a yield
@@ -15,7 +15,7 @@ void generator_run::advance(const std::vector<nb::object>& results) {
   if (!jobs_.empty() && is_list_) {
     sent = nb::steal(PyTuple_New(std::ssize(results)));
     for (std::size_t i = 0; i < results.size(); ++i)
-      PyTuple_SET_ITEM(sent.ptr(), static_cast<Py_ssize_t>(i), nb::object(results[i]).release().ptr());
+      PyTuple_SetItem(sent.ptr(), static_cast<Py_ssize_t>(i), nb::object(results[i]).release().ptr());
   } else if (!jobs_.empty()) {
     sent = results.at(0);
   }

@@ -37,7 +37,7 @@ hosted_method::hosted_method(nb::object type) : type_(std::move(type)), name_(te
 }
 
 hosted_method::~hosted_method() {
-  const nb::gil_scoped_acquire held;
+  const held_gil held;
   views_.clear();
   client_function_.reset();
   instance_.reset();

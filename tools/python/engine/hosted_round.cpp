@@ -26,7 +26,7 @@ void hosted_round::begin(const broadcast& in) {
 }
 
 hosted_round::~hosted_round() {
-  const nb::gil_scoped_acquire held;
+  const held_gil held;
   for (auto& played : halves_)
     nb::inst_ptr<client_view>(played.view)->context = nullptr; // who has kept it finds the round over
   halves_.clear();

@@ -37,7 +37,7 @@ server_object::server_object(const hosted_method& method, nb::object host) : met
 }
 
 server_object::~server_object() {
-  const nb::gil_scoped_acquire held;
+  const held_gil held;
   object_.reset();
 }
 
@@ -89,7 +89,7 @@ public:
     });
   }
   ~server_step() {
-    const nb::gil_scoped_acquire held;
+    const held_gil held;
     if (view_.is_valid())
       nb::inst_ptr<server_view>(view_)->context = nullptr;
     run_.reset();
@@ -213,7 +213,7 @@ public:
         opens_(object_.overrides("open_round")), folds_(object_.overrides("fold")),
         closes_(object_.overrides("close_round")), predicts_(object_.overrides("predict")) {}
   ~hosted_averaging_server() override {
-    const nb::gil_scoped_acquire held;
+    const held_gil held;
     nb::inst_ptr<averaging_host>(host_)->server = nullptr;
     host_.reset();
     shown_.reset();

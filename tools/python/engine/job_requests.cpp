@@ -1,6 +1,7 @@
 #include "tools/python/engine/job_requests.hpp"
 #include "runtime/training/impossible_training.hpp"
 #include <ATen/ATen.h>
+#include <array>
 #include <fmt/format.h>
 #include <nanobind/stl/string.h>
 #include <set>
@@ -12,12 +13,17 @@ using nb::literals::operator""_a;
 /// Reads options by name, and complains about those that nobody has read.
 class option_reader {
 public:
-  option_reader(const char* job, const nb::kwargs& options) : job_(job), options_(options) {}
+  option_reader(const char* job, const nb::kwargs& options)
+      : job_(job), options_(options), unread_(options.size()) {}
 
-  /// Null: it was not given, or as None.
+  /// Null: it was not given, or as None. Each is asked for once.
   [[nodiscard]] nb::object find(const char* name) {
-    known_.insert(name);
+    known_.at(static_cast<std::size_t>(known_count_++)) = name;
+    if (unread_ == 0)
+      return {};
     auto* const value = PyDict_GetItemString(options_.ptr(), name);
+    if (value)
+      --unread_;
     return value && value != Py_None ? nb::borrow(value) : nb::object();
   }
   void integer(const char* name, std::int64_t& into, std::int64_t low) {
@@ -83,9 +89,12 @@ public:
   [[nodiscard]] std::string label(const char* name) const { return fmt::format("ctx.{}: {}", job_, name); }
   /// Throws unless every option has been read.
   void finish() const {
+    if (unread_ == 0)
+      return;
+    const std::set<std::string> known(known_.begin(), known_.begin() + known_count_);
     for (auto [key, value] : options_)
-      if (const auto name = nb::cast<std::string>(key); !known_.contains(name)) {
-        const auto meant = nearest(name, {known_.begin(), known_.end()});
+      if (const auto name = nb::cast<std::string>(key); !known.contains(name)) {
+        const auto meant = nearest(name, {known.begin(), known.end()});
         throw std::invalid_argument(fmt::format("ctx.{} has no option '{}'{}", job_, name,
                                                 meant.empty() ? "" : "; did you mean '" + meant + "'?"));
       }
@@ -94,7 +103,9 @@ public:
 private:
   const char* job_;
   const nb::kwargs& options_;
-  std::set<std::string> known_;
+  std::size_t unread_; // options that were given and that nobody has asked for
+  std::array<const char*, 32> known_{};
+  std::ptrdiff_t known_count_ = 0;
 };
 
 tensors_ref weights_option(option_reader& options, const char* name, const job_world& world) {

@@ -13,7 +13,7 @@ python_loss::python_loss(nb::object function, std::string name, const std::strin
       identity_(fmt::format("python {} {} {}", name_, digest, static_cast<const void*>(function_.ptr()))) {}
 
 python_loss::~python_loss() {
-  const nb::gil_scoped_acquire held;
+  const held_gil held;
   function_.reset();
 }
 

@@ -1,5 +1,6 @@
 /// user_errors: exceptions of Python code that a run has called, as the run's own, with the user's file and line.
 #pragma once
+#include "tools/python/engine/held_gil.hpp"
 #include <nanobind/nanobind.h>
 #include <stdexcept>
 #include <string>
@@ -18,7 +19,7 @@ namespace nb = nanobind;
 /// Runs `act` under the GIL, and turns what Python throws into a std::runtime_error.
 template <class Act>
 auto under_gil(const char* where, Act act) {
-  const nb::gil_scoped_acquire held;
+  const held_gil held;
   try {
     return act();
   } catch (nb::python_error& thrown) {

@@ -1,0 +1,103 @@
+#include "runtime/models/prompted_vit.hpp"
+#include "runtime/base/check.hpp"
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+namespace mneme {
+
+std::string prompt_shape::text() const {
+  std::ostringstream text;
+  const auto list = [&](const char* word, const std::vector<std::int64_t>& numbers) {
+    text << word;
+    for (const auto number : numbers)
+      text << " " << number;
+  };
+  if (form == prompt_form::components)
+    text << "components " << of_task << (softmax_focus ? " softmax" : "");
+  else
+    text << "slots" << (all_slots ? " all" : "");
+  text << " length " << length;
+  list(" in", blocks);
+  if (!general.empty()) {
+    text << " general " << general_length;
+    list(" in", general);
+  }
+  return text.str();
+}
+
+prompted_vit::prompted_vit(vit_shape shape, prompt_shape prompts, const std::vector<parameter>& body,
+                           std::vector<class_range> tasks, std::int64_t classes)
+    : shape_(shape), prompts_(std::move(prompts)), tasks_(std::move(tasks)), classes_(classes) {
+  MNEME_CHECK(!tasks_.empty() && shape_.width % shape_.heads == 0, shape_.width, shape_.heads);
+  for (auto entry : body) {
+    entry.frozen = true;
+    entry.view = entry.order = {}; // as in files
+    add_parameter(std::move(entry));
+  }
+  embedding_ = place_of("cls_token");
+  for (std::int64_t i = 0; i < shape_.depth; ++i)
+    blocks_.push_back(place_of("blocks." + std::to_string(i) + ".norm1.weight"));
+  norm_ = place_of("norm.weight");
+  add_pools();
+  const auto bound = 1.0 / std::sqrt(static_cast<double>(shape_.width));
+  head_ = add_parameter({.name = "head.weight", .shape = {classes_, shape_.width}, .head = true, .bound = bound});
+  add_parameter({.name = "head.bias", .shape = {classes_}, .head = true, .bound = bound});
+}
+
+std::size_t prompted_vit::place_of(const std::string& name) const {
+  const auto& parameters = layout();
+  const auto entry =
+      std::find_if(parameters.begin(), parameters.end(), [&](const parameter& each) { return each.name == name; });
+  MNEME_CHECK(entry != parameters.end(), name);
+  return static_cast<std::size_t>(entry - parameters.begin());
+}
+
+/// Zeros, which the method's server draws over: a component of zeros has no weight in a prompt.
+void prompted_vit::add_pools() {
+  const auto d = shape_.width;
+  const bool sums = prompts_.form == prompt_form::components;
+  const auto count = sums ? tasks() * prompts_.of_task : tasks();
+  for (const auto block : prompts_.general)
+    general_.push_back(add_parameter(
+        {.name = "prompts." + std::to_string(block) + ".general", .shape = {prompts_.general_length, d}}));
+  for (const auto block : prompts_.blocks) {
+    const auto name = "prompts." + std::to_string(block);
+    auto& own = pools_.emplace_back();
+    own.values = add_parameter({.name = name + ".values", .shape = {count, prompts_.length, d}});
+    own.keys = add_parameter({.name = name + ".keys", .shape = {count, d}});
+    if (sums)
+      own.focus = add_parameter({.name = name + ".focus", .shape = {count, d}});
+  }
+}
+
+std::string prompted_vit::identity() const {
+  std::ostringstream text;
+  text << "prompted vit " << shape_.input[0] << "x" << shape_.input[1] << "x" << shape_.input[2] << "-" << classes_
+       << " resized " << shape_.resized[0] << "x" << shape_.resized[1] << " patch " << shape_.patch << " width "
+       << shape_.width << " depth " << shape_.depth << " heads " << shape_.heads << " " << prompts_.text() << " tasks";
+  for (const auto& task : tasks_)
+    text << " " << task.low << "-" << task.high;
+  return text.str();
+}
+
+std::vector<std::string> prompted_vit::maps() const {
+  return {prompts_.form == prompt_form::components ? "penalty" : "match"};
+}
+
+std::int64_t prompted_vit::tokens() const {
+  return 1 + (shape_.resized[0] / shape_.patch) * (shape_.resized[1] / shape_.patch);
+}
+
+std::int64_t prompted_vit::row_floats() const {
+  const auto block = tokens() * (16 * shape_.width + 4 * shape_.heads * (tokens() + prompts_.length));
+  return shape_.input[0] * shape_.resized[0] * shape_.resized[1] + shape_.depth * block;
+}
+
+std::int64_t prompted_vit::task_of(class_range classes) const {
+  for (std::int64_t k = 0; classes.size() > 0 && k < tasks(); ++k)
+    if (classes.high <= tasks_[static_cast<std::size_t>(k)].high)
+      return k;
+  return tasks() - 1;
+}
+
+} // namespace mneme

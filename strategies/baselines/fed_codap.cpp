@@ -1,0 +1,57 @@
+// Fed-CODAP: J. Smith et al., "CODA-Prompt: COntinual Decomposed Attention-based Prompting for Rehearsal-Free Continual
+// Learning", CVPR 2023, averaged by FedAvg (as STSA compares with it). In each of some blocks the prompt of an image is
+//     p = sum_m alpha_m P_m,  alpha_m = cos(q(x) * A_m, K_m)   (eqs. 3 to 6),
+// over components of all tasks so far, those of earlier tasks frozen (section 4.3); q(x) is the class token of the
+// frozen transformer without prompts. A client minimises
+//     L = CE over the task's classes + penalty sum over blocks of mean((X X^T - I)^2), X = K, A, P   (eqs. 7 and 8).
+// At the start of a task the server draws its components by Gram-Schmidt off all earlier ones, as the released program
+// does, and all clients begin with the same ones.
+//
+// Ours: the rate is constant over a round's epochs, where the program's falls as a cosine to almost nothing within
+// them; the last batch of an epoch is kept; weights are float32 means of what clients send, so components of one
+// length are no longer so after a round.
+#include "strategies/baselines/prompting.hpp"
+namespace mneme::fed_codap_method {
+namespace {
+
+class fed_codap final : public prompting_method {
+public:
+  void keys(key_table& table) override {
+    component_keys(table, shape_);
+    table.number("penalty", penalty_, {.low = 0.0},
+                 "Weight of the distance of components from right angles (eq. 7); the paper has 0.1, its program 0.");
+  }
+  std::vector<preset> presets() const override {
+    const std::string stsa = "weighting = \"uniform\"\n[training]\nepochs = 2\nbatch = 128\noptimizer = \"adam\"\n"
+                             "learning_rate = 1e-3\n";
+    return {
+        {"stsa", "as STSA compares with it: 2 epochs, uniform means; its rate is not published", "[strategy]\n" + stsa},
+        {"official", "CODA-Prompt's program for CIFAR-100, a federation around it",
+         "[training]\nepochs = 20\nbatch = 128\noptimizer = \"adam\"\nlearning_rate = 1e-3\n"},
+        {"paper", "with the paper's weight of the penalty",
+         "[strategy]\npenalty = 0.1\n[training]\nepochs = 20\nbatch = 128\noptimizer = \"adam\"\n"
+         "learning_rate = 1e-3\n"}};
+  }
+
+protected:
+  prompt_shape prompts() const override { return shape_; }
+  loss_ref objective() const override {
+    return penalty_ > 0.0 ? std::make_shared<prompted_loss>("penalty", penalty_) : cross_entropy_objective();
+  }
+  void adjust(train_job& job, const broadcast& /*in*/) const override {
+    if (penalty_ > 0.0)
+      job.options.maps = {"penalty"};
+  }
+
+private:
+  prompt_shape shape_{.form = prompt_form::components, .blocks = {0, 1, 2, 3, 4}};
+  double penalty_ = 0.0;
+};
+
+const strategy_registration line{
+    {.name = "fed-codap",
+     .summary = "prompts summed from components of all tasks, averaged (CODA-Prompt, Smith et al. 2023)",
+     .make = []() -> std::unique_ptr<strategy> { return std::make_unique<fed_codap>(); }}};
+
+} // namespace
+} // namespace mneme::fed_codap_method

@@ -1,0 +1,167 @@
+// Fed-CPrompt: G. Bagwe, X. Yuan, M. Pan and L. Zhang, "Fed-CPrompt: Contrastive Prompt for Rehearsal-Free Federated
+// Continual Learning", ICML 2023 workshop. The components of Fed-CODAP, with a softmax of A, and a contrast of models:
+// a, p and n [d] are a row's class tokens under the prompts that learn, those of the round's broadcast, and those at
+// the end of the previous task. With reduction = "sum", as released,
+//     L_c = relu(sum_b (1000 |a_b - p_b|^2 - 10 |a_b - n_b|^2) + 1), in task 1 sum_b 1000 |a_b - p_b|^2,
+// beside CE over the task's classes; "mean" has means over rows in place of sums. The hinge is one for the batch.
+//
+// Ours: components are drawn at the start of each task as in Fed-CODAP, where the program draws the whole pool once;
+// clients take the broadcast in every round, where the program's go on from their own in the first round of a task; no
+// early stop; synchronous tasks, so the paper's next-task components are not there.
+#include "runtime/method/twice_taught_loss.hpp"
+#include "strategies/baselines/prompting.hpp"
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/zeros_like.h>
+#include <fmt/format.h>
+namespace mneme::fed_cprompt_method {
+namespace {
+
+constexpr const char* previous_name = "previous"; // [P] in broadcasts from task 2 on
+constexpr double pull = 1000.0, push = 10.0, margin = 1.0;
+
+enum class reduction { mean, sum };
+
+/// CE + L_c. The teacher is the broadcast model, the second one that of the previous task, or the broadcast one where
+/// there is none yet.
+class contrast_of_models final : public twice_taught_loss {
+public:
+  contrast_of_models(double weight, reduction over, bool first)
+      : weight_(weight), over_(over), first_(first),
+        identity_(fmt::format("fed-cprompt {} {} {}", weight, over == reduction::sum, first)) {}
+  std::string identity() const override { return identity_; }
+
+  /// Model by model, so that the bits of one do not depend on the others.
+  loss_output operator()(const loss_input& in, const at::Tensor& second_features) const override {
+    auto out = (*plain_)(in);
+    out.d_features = at::zeros_like(in.features);
+    for (std::int64_t k = 0; k < in.features.size(0); ++k) {
+      const auto counted = in.row_weight[k].gt(0.0).to(at::kFloat).unsqueeze(1); // [B, 1]
+      const auto rows = counted.sum().item<double>();
+      const auto share = over_ == reduction::sum || rows == 0.0 ? 1.0 : 1.0 / rows;
+      const auto near = (in.features[k] - in.teacher_features[k]) * counted, // [B, d]
+          far = (in.features[k] - second_features[k]) * counted;
+      auto value = share * pull * near.pow(2).sum(at::kDouble);
+      if (!first_)
+        value = value - share * push * far.pow(2).sum(at::kDouble) + margin;
+      if (!first_ && value.item<double>() <= 0.0)
+        continue; // behind the hinge
+      out.values[k].add_(value, weight_);
+      out.d_features[k].copy_(near * (2.0 * pull * share * weight_));
+      if (!first_)
+        out.d_features[k].sub_(far, 2.0 * push * share * weight_);
+    }
+    return out;
+  }
+
+private:
+  double weight_;
+  reduction over_;
+  bool first_;
+  std::string identity_;
+  loss_ref plain_ = cross_entropy_objective();
+};
+
+/// Sends the model of the previous task beside the round's own.
+class fed_cprompt_server final : public server_half {
+public:
+  fed_cprompt_server(std::unique_ptr<server_half> prompting, bool contrasts)
+      : prompting_(std::move(prompting)), contrasts_(contrasts) {}
+  task<task_plan> open_task(server_context& ctx, const round_place& place) override {
+    if (place.task.value > 0 && contrasts_)
+      previous_ = prompting_->predict().weights->at(flat_weights);
+    auto opening = prompting_->open_task(ctx, place);
+    const auto plan = co_await opening;
+    co_return plan;
+  }
+  broadcast open_round(const round_place& place) override {
+    auto sent = prompting_->open_round(place);
+    if (previous_.defined()) {
+      auto beside = std::make_shared<tensor_map>();
+      beside->put(previous_name, previous_);
+      sent.extra = std::move(beside);
+    }
+    return sent;
+  }
+  void fold(const delivery& in) override { prompting_->fold(in); }
+  task<void> close_round(server_context& ctx, const round_place& place) override {
+    auto closing = prompting_->close_round(ctx, place);
+    co_await closing;
+  }
+  predictor predict() const override { return prompting_->predict(); }
+  std::map<std::string, double> figures() const override { return prompting_->figures(); }
+  void persist(archive& state) override {
+    prompting_->persist(state);
+    state.frozen(previous_);
+  }
+
+private:
+  std::unique_ptr<server_half> prompting_;
+  bool contrasts_;
+  at::Tensor previous_; // [P]; undefined in task 1
+};
+
+class fed_cprompt final : public prompting_method {
+public:
+  void keys(key_table& table) override {
+    component_keys(table, shape_);
+    table.number("contrast", contrast_, {.low = 0.0}, "Weight of the contrast of models; 0: Fed-CODAP.");
+    table.choice("reduction", over_, {{"mean", reduction::mean}, {"sum", reduction::sum}},
+                 "Rows of a batch under the hinge: their mean, as the paper writes, or their sum, as released.");
+  }
+  std::vector<preset> presets() const override {
+    return {{"stsa", "as STSA compares with it: 2 epochs, uniform means; its rate is not published",
+             "[strategy]\nweighting = \"uniform\"\n[training]\nepochs = 2\nbatch = 128\noptimizer = \"adam\"\n"
+             "learning_rate = 1e-3\n"},
+            {"official", "the released program: sums over the batch, 5 epochs in each of 40 rounds, samples count",
+             "[strategy]\nreduction = \"sum\"\n[rounds]\nper_task = 40\n"
+             "[training]\nepochs = 5\nbatch = 64\noptimizer = \"adam\"\nlearning_rate = 1e-4\n"}};
+  }
+  void prepare(const method_setup& setup) override {
+    prompting_method::prepare(setup);
+    travelling_ = travelling_weights(setup.net, setup.trainable);
+    for (const bool first : {true, false})
+      contrasts_[first ? 0 : 1] = std::make_shared<contrast_of_models>(contrast_, over_, first);
+  }
+  task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
+  std::unique_ptr<server_half> make_server() const override {
+    return std::make_unique<fed_cprompt_server>(prompting_method::make_server(), contrast_ > 0.0);
+  }
+
+protected:
+  prompt_shape prompts() const override { return shape_; }
+
+private:
+  prompt_shape shape_{.form = prompt_form::components, .blocks = {0, 1, 2, 3, 4}, .softmax_focus = true};
+  double contrast_ = 1.0;
+  reduction over_ = reduction::mean;
+  travelling_weights travelling_;
+  std::array<loss_ref, 2> contrasts_; // of task 1, of later ones
+};
+
+task<client_result> fed_cprompt::client_round(client_context& ctx, const broadcast& in) const {
+  auto job = local_training(setup(), ctx, in, {.samples = ctx.samples(), .classes = covered(in.place)});
+  job.start = whole_weights(in.weights, in);
+  if (contrast_ > 0.0) {
+    const auto* const previous = in.extra ? in.extra->find(previous_name) : nullptr;
+    job.objective = contrasts_[previous ? 1 : 0];
+    job.teacher = job.start;
+    job.options.taught_features = true;
+    auto side = std::make_shared<tensor_map>();
+    side->put(second_teacher_weights, previous ? *previous : job.start->at(flat_weights));
+    job.side = std::move(side);
+  }
+  auto learning = ctx.train(std::move(job));
+  const auto trained = co_await learning;
+  client_result result;
+  result.upload = travelling_.pick(trained.weights->at(flat_weights));
+  result.rows = trained.rows_seen;
+  co_return result;
+}
+
+const strategy_registration line{
+    {.name = "fed-cprompt",
+     .summary = "prompt components and a contrast with received and earlier model (Fed-CPrompt, Bagwe et al. 2023)",
+     .make = []() -> std::unique_ptr<strategy> { return std::make_unique<fed_cprompt>(); }}};
+
+} // namespace
+} // namespace mneme::fed_cprompt_method

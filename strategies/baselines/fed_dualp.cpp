@@ -1,0 +1,58 @@
+// Fed-DualP: Z. Wang et al., "DualPrompt: Complementary Prompting for Rehearsal-free Continual Learning", ECCV 2022,
+// averaged by FedAvg (as STSA compares with it), in the prefix form of section 4.3: some blocks read a prompt that all
+// tasks share (G), others one of the task (E). In training the task's slot is read, and a client minimises
+//     L = CE over the task's classes + match sum over blocks of (1 - cos(q(x), k_t))   (eq. 7);
+// at test, block by block, the slot whose key is nearest to q(x), the class token of the frozen transformer (eq. 6).
+//
+// Ours: the match is a mean over rows, where CODA-Prompt's program of it has a sum and Fed-CPrompt's leaves it out
+// (match = 0: keys stay as drawn); keys and everything else are disjoint, so under Adam the factor changes nothing. At
+// test the slots of tasks so far are chosen from (all_slots = true: of all). The rate is constant.
+#include "strategies/baselines/prompting.hpp"
+namespace mneme::fed_dualp_method {
+namespace {
+
+class fed_dualp final : public prompting_method {
+public:
+  void keys(key_table& table) override {
+    block_keys(table, shape_);
+    table.integers("general_blocks", shape_.general, {.low = 0, .high = 199}, "Blocks that read the shared prompt.");
+    table.integer("general_length", shape_.general_length, {.low = 2, .high = 1024},
+                  "Vectors of a shared prompt; even.");
+    table.number("match", match_, {.low = 0.0}, "Weight of the loss by which keys learn; 0: they stay as drawn.");
+    table.flag("all_slots", shape_.all_slots, "At test slots of tasks that have not begun are chosen from, too.");
+  }
+  std::vector<preset> presets() const override {
+    return {{"stsa", "as STSA compares with it: 2 epochs, uniform means; its rate is not published",
+             "[strategy]\nweighting = \"uniform\"\n[training]\nepochs = 2\nbatch = 128\noptimizer = \"adam\"\n"
+             "learning_rate = 1e-3\n"},
+            {"official", "CODA-Prompt's program of it for CIFAR-100, which chooses from all slots",
+             "[strategy]\nall_slots = true\n[training]\nepochs = 20\nbatch = 128\noptimizer = \"adam\"\n"
+             "learning_rate = 1e-3\n"},
+            {"untrained-keys", "Fed-CPrompt's program of it, whose keys stay as drawn",
+             "[strategy]\nmatch = 0.0\nall_slots = true\n[training]\nepochs = 5\nbatch = 128\noptimizer = \"adam\"\n"
+             "learning_rate = 1e-4\n"}};
+  }
+
+protected:
+  prompt_shape prompts() const override { return shape_; }
+  loss_ref objective() const override {
+    return match_ > 0.0 ? std::make_shared<prompted_loss>("match", match_) : cross_entropy_objective();
+  }
+  void adjust(train_job& job, const broadcast& /*in*/) const override {
+    if (match_ > 0.0)
+      job.options.maps = {"match"};
+  }
+
+private:
+  prompt_shape shape_{
+      .form = prompt_form::slots, .blocks = {2, 3, 4}, .general = {0, 1}, .length = 20, .general_length = 6};
+  double match_ = 1.0;
+};
+
+const strategy_registration line{
+    {.name = "fed-dualp",
+     .summary = "a prompt of each task and one of all in the attention of a frozen net (DualPrompt, Wang et al. 2022)",
+     .make = []() -> std::unique_ptr<strategy> { return std::make_unique<fed_dualp>(); }}};
+
+} // namespace
+} // namespace mneme::fed_dualp_method

@@ -1,0 +1,153 @@
+#include "strategies/baselines/prompting.hpp"
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/dot.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/ones_like.h>
+#include <fmt/format.h>
+namespace mneme {
+
+namespace {
+
+enum prompt_draws : std::uint32_t { prompt_draw = first_method_purpose };
+constexpr double drawn_length_min = 1e-8; // of what a draw has left behind its projection, as in the public code
+
+} // namespace
+
+// Axes: k rows, n elements of each.
+
+at::Tensor with_orthogonal_rows(const at::Tensor& rows, std::int64_t fresh, rng_stream& draw) {
+  auto flat = rows.flatten(1).to(at::kDouble).clone(); // [k, n]
+  for (auto i = flat.size(0) - fresh; i < flat.size(0); ++i) {
+    auto own = flat[i];
+    auto* const values = own.mutable_data_ptr<double>();
+    do {
+      for (std::int64_t j = 0; j < own.numel(); ++j)
+        values[j] = draw.normal();
+      const auto drawn = own.clone();
+      for (std::int64_t before = 0; before < i; ++before) {
+        const auto square = at::dot(flat[before], flat[before]).item<double>();
+        if (square > 0.0)
+          own.sub_(flat[before], at::dot(drawn, flat[before]).item<double>() / square);
+      }
+    } while (own.norm().item<double>() < drawn_length_min);
+    own.div_(own.norm());
+  }
+  return flat.to(at::kFloat).view(rows.sizes());
+}
+
+// -- the loss ---------------------------------------------------------------------------------------------------------
+
+prompted_loss::prompted_loss(const char* map, double weight)
+    : stepwise_loss(fmt::format("prompted {} {}", map, weight), {"cross_entropy", map}), weight_(weight) {}
+
+void prompted_loss::add_model(const model_step& in, const model_losses& out) const {
+  out.add(0, in, cross_entropy_rows(in.logits, in.labels), 1.0);
+  out.add_map(1, in, 0, {.values = in.maps[0].flatten(), .gradient = at::ones_like(in.maps[0])}, weight_);
+}
+
+// -- server half ------------------------------------------------------------------------------------------------------
+
+task<task_plan> prompting_server::open_task(server_context& ctx, const round_place& place) {
+  auto opening = averaging_server::open_task(ctx, place);
+  const auto plan = co_await opening;
+  const bool sums = net_->prompts().form == prompt_form::components;
+  if (sums ? opened_ < net_->tasks() : opened_ == 0) {
+    auto flat = weights().clone();
+    sums ? draw_components(flat) : draw_slots(flat);
+    go_on_from(std::move(flat));
+  }
+  ++opened_;
+  co_return plan;
+}
+
+rng_stream prompting_server::stream_of(std::size_t place) const {
+  return rng_stream({.seed = seed_,
+                     .purpose = prompt_draw,
+                     .visit = static_cast<std::uint32_t>(place),
+                     .index = static_cast<std::uint64_t>(opened_)});
+}
+
+void prompting_server::draw_components(at::Tensor& flat) const {
+  const auto of_task = net_->prompts().of_task;
+  for (const auto& pool : net_->pools())
+    for (const auto place : {pool.values, pool.keys, pool.focus}) {
+      const auto& entry = net_->layout()[place];
+      auto draw = stream_of(place);
+      const auto components = as_in_files(flat, entry).cpu().clone();
+      auto begun = components.narrow(0, 0, (opened_ + 1) * of_task);
+      begun.copy_(with_orthogonal_rows(begun, of_task, draw));
+      put_as_in_files(flat, entry, components.to(flat.device()));
+    }
+}
+
+/// U(0, 1), as in the public code.
+void prompting_server::draw_slots(at::Tensor& flat) const {
+  std::vector<std::size_t> places = net_->general();
+  for (const auto& pool : net_->pools())
+    places.insert(places.end(), {pool.values, pool.keys});
+  for (const auto place : places) {
+    const auto& entry = net_->layout()[place];
+    auto draw = stream_of(place);
+    const auto drawn = at::empty(entry.shape, at::kFloat);
+    auto* const values = drawn.mutable_data_ptr<float>();
+    for (std::int64_t i = 0; i < drawn.numel(); ++i)
+      values[i] = static_cast<float>(draw.uniform());
+    put_as_in_files(flat, entry, drawn.to(flat.device()));
+  }
+}
+
+// -- client half ------------------------------------------------------------------------------------------------------
+
+method_needs prompting_method::needs() const {
+  auto needed = averaging_method::needs();
+  needed.prompts = prompts();
+  needed.defaults = "[model]\nname = \"vit\"\n[training]\noptimizer = \"adam\"\nlearning_rate = 1e-3\n";
+  return needed;
+}
+
+diagnostics prompting_method::check(const method_setup& setup) const {
+  auto wrong = averaging_method::check(setup);
+  const auto* const net = dynamic_cast<const prompted_vit*>(setup.net.get());
+  if (!net) {
+    wrong.push_back({"model.name", fmt::format("the net '{}' has no attention that could read prompts; expected "
+                                               "model.name = \"vit\"",
+                                               setup.net->identity())});
+    return wrong;
+  }
+  if (setup.trainable != trainable_part::all)
+    wrong.push_back({"model.trainable", "model.trainable: the transformer is frozen as it is, and prompts are learnt "
+                                        "beside the head; expected \"all\""});
+  const auto with = prompts();
+  const auto elements = net->feature_width(), rows = with.of_task * net->tasks();
+  if (with.form == prompt_form::components && rows > elements)
+    wrong.push_back({"strategy.components",
+                     fmt::format("{} components of {} tasks cannot be at right angles to each other in a width of {}; "
+                                 "fewer strategy.components or a larger model.width",
+                                 rows, net->tasks(), elements)});
+  return wrong;
+}
+
+void prompting_method::prepare(const method_setup& setup) {
+  averaging_method::prepare(setup);
+  net_ = std::dynamic_pointer_cast<const prompted_vit>(setup.net);
+}
+
+std::unique_ptr<server_half> prompting_method::make_server() const {
+  return std::make_unique<prompting_server>(setup(), net_);
+}
+
+void prompting_method::block_keys(key_table& table, prompt_shape& into) {
+  table.integers("blocks", into.blocks, {.low = 0, .high = 199},
+                 "Blocks of the transformer whose attention reads prompts, from 0 on.");
+  table.integer("length", into.length, {.low = 2, .high = 1024},
+                "Vectors of a prompt: one half stands before the keys, the other before the values; even.");
+}
+
+void prompting_method::component_keys(key_table& table, prompt_shape& into) {
+  block_keys(table, into);
+  table.integer("components", into.of_task, {.low = 1, .high = 10'000}, "Components that a task adds in each block.");
+  table.flag("softmax_focus", into.softmax_focus,
+             "A component's attention to the query is a softmax of what is learnt, as in Fed-CPrompt's program.");
+}
+
+} // namespace mneme

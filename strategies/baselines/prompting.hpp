@@ -1,0 +1,68 @@
+/// prompting: FedAvg of prompts in the attention of a frozen vision transformer, and of a head; the parts that
+/// Fed-DualP, Fed-CODAP and Fed-CPrompt share.
+#pragma once
+#include "runtime/models/prompted_vit.hpp"
+#include "strategies/baselines/row_losses.hpp"
+#include "strategies/shared/averaging.hpp"
+namespace mneme {
+
+/// rows [k, ..] of which the last `fresh` are drawn anew from N(0, 1), projected off all rows before them by classical
+/// Gram-Schmidt and scaled to length 1 (CODA-Prompt's public code). Rows before them are divided by their own lengths'
+/// squares, because trained rows have any length.
+/// @pre the rows have no fewer elements than there are rows
+[[nodiscard]] at::Tensor with_orthogonal_rows(const at::Tensor& rows, std::int64_t fresh, rng_stream& draw);
+
+/// Cross-entropy of the task's classes, and a map of the net's (prompted_vit.hpp), times a weight, as a mean over rows.
+class prompted_loss final : public stepwise_loss {
+public:
+  prompted_loss(const char* map, double weight);
+
+protected:
+  void add_model(const model_step& in, const model_losses& out) const override;
+
+private:
+  double weight_;
+};
+
+/// The server averages what is learnt, and draws prompts: components at the start of each task, slots at the run's.
+class prompting_server final : public averaging_server {
+public:
+  prompting_server(const method_setup& setup, std::shared_ptr<const prompted_vit> net)
+      : averaging_server(setup), net_(std::move(net)), seed_(setup.seed) {}
+  task<task_plan> open_task(server_context& ctx, const round_place& place) override;
+  void persist(archive& state) override {
+    averaging_server::persist(state);
+    state(opened_);
+  }
+
+private:
+  [[nodiscard]] rng_stream stream_of(std::size_t place) const;
+  void draw_components(at::Tensor& flat) const;
+  void draw_slots(at::Tensor& flat) const;
+
+  std::shared_ptr<const prompted_vit> net_;
+  std::uint64_t seed_;
+  std::int64_t opened_ = 0; // tasks
+};
+
+/// The client half: local training of prompts and head from the broadcast ones, by the loss over the task's classes.
+class prompting_method : public averaging_method {
+public:
+  [[nodiscard]] method_needs needs() const override;
+  [[nodiscard]] diagnostics check(const method_setup& setup) const override;
+  void prepare(const method_setup& setup) override;
+  [[nodiscard]] std::unique_ptr<server_half> make_server() const override;
+
+protected:
+  [[nodiscard]] virtual prompt_shape prompts() const = 0;
+  [[nodiscard]] class_range covered(const round_place& place) const override { return place.current; }
+  /// Blocks, and the length of their prompts.
+  static void block_keys(key_table& table, prompt_shape& into);
+  /// The same, and what components are.
+  static void component_keys(key_table& table, prompt_shape& into);
+
+private:
+  std::shared_ptr<const prompted_vit> net_;
+};
+
+} // namespace mneme

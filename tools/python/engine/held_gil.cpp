@@ -1,0 +1,35 @@
+#include "tools/python/engine/held_gil.hpp"
+namespace mneme {
+namespace {
+
+/// The state of a thread that is not Python's own, from its first scope to its end.
+class kept_thread_state {
+public:
+  kept_thread_state() {
+    if (PyGILState_GetThisThreadState())
+      return;
+    first_ = PyGILState_Ensure();
+    state_ = PyEval_SaveThread();
+  }
+  ~kept_thread_state() {
+    if (!state_ || !Py_IsInitialized())
+      return;
+    PyEval_RestoreThread(state_);
+    PyGILState_Release(first_);
+  }
+  kept_thread_state(const kept_thread_state&) = delete;
+  kept_thread_state& operator=(const kept_thread_state&) = delete;
+
+private:
+  PyThreadState* state_ = nullptr; // null: it is Python's own
+  PyGILState_STATE first_ = PyGILState_UNLOCKED;
+};
+
+} // namespace
+
+held_gil::held_gil() {
+  static thread_local const kept_thread_state kept;
+  state_ = PyGILState_Ensure();
+}
+
+} // namespace mneme
