@@ -63,6 +63,7 @@ void describe(key_text& key, const train_job& job) {
       .add(with.result)
       .add(with.evaluation)
       .add(with.statistics_move)
+      .add(with.statistics_moves)
       .add(with.replay_rows)
       .add(with.replay_weight)
       .add(with.replay_by)

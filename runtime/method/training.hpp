@@ -60,6 +60,9 @@ struct training_options {
   bool evaluation = false; ///< All of the net is in evaluation mode: nothing is dropped, running statistics stay.
   /// What is not trained is in training mode, too: it normalises by the step's rows, and its running statistics move.
   bool statistics_move = false;
+  /// How often running statistics move in a step, by the same statistics each time: as often as a method's own program
+  /// passes the step's rows through a net that has not changed.
+  std::int64_t statistics_moves = 1;
   bool operator==(const training_options&) const = default;
 };
 

@@ -94,9 +94,9 @@ void network::add_relu6() {
   add_node({.operation = std::make_unique<relu6_layer>(in.floats())}, in, false);
 }
 
-void network::add_normalisation(const std::string& name, std::int64_t groups, activation after) {
+void network::add_normalisation(const std::string& name, std::int64_t groups, activation after, double epsilon) {
   const auto in = shape_here();
-  normalisation_layer::shape shape{.in = in, .groups = groups, .after = built_in(after)};
+  normalisation_layer::shape shape{.in = in, .groups = groups, .after = built_in(after), .epsilon = epsilon};
   shape.weight_offset = add_parameter({.name = name + ".weight", .shape = {in.channels}, .constant = 1.0});
   shape.bias_offset = add_parameter({.name = name + ".bias", .shape = {in.channels}});
   auto normalisation = std::make_unique<normalisation_layer>(shape);

@@ -30,7 +30,7 @@ public:
   void add_depthwise(const std::string& name, std::int64_t kernel, std::int64_t stride);
   void add_relu6();
   /// @param groups 0: batch normalisation
-  void add_normalisation(const std::string& name, std::int64_t groups, activation after);
+  void add_normalisation(const std::string& name, std::int64_t groups, activation after, double epsilon = 1e-5);
   /// @param slope leaky: factor of values below zero
   void add_activation(activation kind, double slope = 0.01);
   void add_max_pool(std::int64_t window, std::int64_t stride, std::int64_t padding);

@@ -11,7 +11,7 @@
 namespace mneme {
 namespace {
 
-constexpr double epsilon = 1e-5, momentum = 0.1;
+constexpr double momentum = 0.1;
 
 } // namespace
 
@@ -44,7 +44,7 @@ void normalisation_layer::measure(const float* x, std::int64_t rows, float* mean
     const double centre = sum / n, spread = std::max(square / n - centre * centre, 0.0);
     for (std::int64_t c = first; c < first + group; ++c) {
       mean[c] = static_cast<float>(x[first] + centre);
-      scale[c] = static_cast<float>(1.0 / std::sqrt(spread + epsilon));
+      scale[c] = static_cast<float>(1.0 / std::sqrt(spread + shape_.epsilon));
       variance[c] = spread;
     }
   }
@@ -53,7 +53,8 @@ void normalisation_layer::measure(const float* x, std::int64_t rows, float* mean
 void normalisation_layer::take_running(const float* weights, float* mean, float* scale) const {
   for (std::int64_t c = 0; c < shape_.in.channels; ++c) {
     mean[c] = weights[shape_.mean_offset + c];
-    scale[c] = static_cast<float>(1.0 / std::sqrt(static_cast<double>(weights[shape_.variance_offset + c]) + epsilon));
+    scale[c] =
+        static_cast<float>(1.0 / std::sqrt(static_cast<double>(weights[shape_.variance_offset + c]) + shape_.epsilon));
   }
 }
 
@@ -63,8 +64,10 @@ void normalisation_layer::move_running(const layer_pass& pass, std::int64_t k, c
     return;
   float* const weights = pass.weights.mutable_data_ptr<float>() + k * pass.weights.stride(0);
   const double unbiased = static_cast<double>(rows) / static_cast<double>(rows - 1);
-  const auto move = [](float& running, double observed) {
-    running = static_cast<float>((1.0 - momentum) * running + momentum * observed);
+  const auto moves = pass.training->statistics_moves;
+  const auto move = [moves](float& running, double observed) {
+    for (std::int64_t i = 0; i < moves; ++i)
+      running = static_cast<float>((1.0 - momentum) * running + momentum * observed);
   };
   for (std::int64_t c = 0; c < shape_.in.channels; ++c) {
     move(weights[shape_.mean_offset + c], mean[c]);
@@ -181,7 +184,7 @@ normalisation_layer::axes normalisation_layer::composite_axes(const layer_pass& 
     shape.mean = of_channels(shape_.mean_offset);
     shape.variance = of_channels(shape_.variance_offset);
   }
-  shape.scale = at::rsqrt(shape.variance + epsilon);
+  shape.scale = at::rsqrt(shape.variance + shape_.epsilon);
   return shape;
 }
 
@@ -194,7 +197,8 @@ void normalisation_layer::composite_forward(const layer_pass& pass, const at::Te
   if (!batch() || !pass.training || pixels < 2)
     return;
   const auto move = [&](std::int64_t offset, const at::Tensor& observed) {
-    pass.weights.narrow(1, offset, shape_.in.channels).mul_(1.0 - momentum).add_(observed.flatten(1), momentum);
+    for (std::int64_t i = 0; i < pass.training->statistics_moves; ++i)
+      pass.weights.narrow(1, offset, shape_.in.channels).mul_(1.0 - momentum).add_(observed.flatten(1), momentum);
   };
   move(shape_.mean_offset, axes.mean);
   move(shape_.variance_offset, axes.variance * (static_cast<double>(pixels) / static_cast<double>(pixels - 1)));
@@ -248,7 +252,7 @@ at::Tensor normalisation_layer::function(const function_pass& pass, const at::Te
     mean = of_channels(shape_.mean_offset);
     variance = of_channels(shape_.variance_offset);
   }
-  const auto y = (x - mean) * (at::rsqrt(variance + epsilon) * of_channels(shape_.weight_offset)) +
+  const auto y = (x - mean) * (at::rsqrt(variance + shape_.epsilon) * of_channels(shape_.weight_offset)) +
                  of_channels(shape_.bias_offset);
   return (shape_.after == activation::relu ? at::relu(y) : y).reshape(in.sizes());
 }

@@ -5,8 +5,9 @@ namespace mneme {
 
 /// Batch normalisation (Ioffe and Szegedy 2015) takes mean and variance of a channel over all pixels of a step's
 /// rows; group normalisation (Wu and He 2018) of a group of channels over the pixels of one row. Evaluation mode
-/// of batch normalisation takes the running statistics. PyTorch's constants: epsilon 1e-5, momentum 0.1, unbiased
-/// running variance. A step with a single value per channel, which PyTorch refuses, leaves running statistics alone.
+/// of batch normalisation takes the running statistics. PyTorch's constants: momentum 0.1, unbiased running
+/// variance, and epsilon 1e-5 unless another one is given. A step with a single value per channel, which PyTorch
+/// refuses, leaves running statistics alone.
 class normalisation_layer final : public layer {
 public:
   struct shape {
@@ -15,6 +16,7 @@ public:
     std::int64_t weight_offset = 0, bias_offset = 0;
     std::int64_t mean_offset = 0, variance_offset = 0; ///< Running statistics; batch normalisation only.
     activation after = activation::none;
+    double epsilon = 1e-5;
   };
   explicit normalisation_layer(const shape& sizes);
   [[nodiscard]] std::int64_t width(class_range) const override { return shape_.in.floats(); }

@@ -216,7 +216,7 @@ void fused_training::step(std::int64_t epoch, std::int64_t s, std::int64_t activ
 void fused_training::step_of(model_run run, const step_shape& shape, std::int64_t epoch, std::int64_t s) {
   fill(run, shape, epoch, s);
   auto& group = view_of(run);
-  const training_mode training{name_streams(run, epoch, s), &choice_};
+  const training_mode training{name_streams(run, epoch, s), &choice_, options_.statistics_moves};
   const auto outputs = forward(group, shape, training);
   const auto first = static_cast<std::size_t>(run.first), count = static_cast<std::size_t>(run.count);
   const auto of_teacher = teacher(), of_second = second_teacher();
@@ -266,7 +266,7 @@ activations fused_training::forward(group_view& group, const step_shape& shape, 
   streams_of_replayed_ = streams_;
   for (auto& key : streams_of_replayed_)
     key.index |= std::uint64_t{1} << 27U; // behind all steps of an epoch
-  const training_mode of_replayed{streams_of_replayed_, training.trained};
+  const training_mode of_replayed{streams_of_replayed_, training.trained, training.statistics_moves};
   const auto own = pass(buffers_.inputs.narrow(1, 0, shape.own).contiguous(), buffers_.kept, training);
   const auto replayed =
       pass(buffers_.inputs.narrow(1, shape.own, shape.replayed).contiguous(), buffers_.kept_of_replayed, of_replayed);

@@ -26,7 +26,7 @@ enum class rehearsal_kind : std::uint8_t { none, naive, noise, ebr, offline };
 enum class encoder_mode : std::uint8_t { by_system, frozen, trained };
 enum class encoder_rows : std::uint8_t { held_out, task_1 };
 
-struct options : rehearsal_options {
+struct options : embedding_rehearsal_options {
   rehearsal_kind system = rehearsal_kind::ebr;
   encoder_mode encoder_is = encoder_mode::by_system;
   encoder_rows encoder_data = encoder_rows::held_out;

@@ -5,7 +5,7 @@ namespace mneme {
 
 // -- options ----------------------------------------------------------------------------------------------------------
 
-void rehearsal_options::vector_keys(key_table& table) {
+void embedding_rehearsal_options::vector_keys(key_table& table) {
   table.integer("ebr_multiplier", multiplier, {.low = 1, .high = 1'000},
                 "ebr: times rehearsal_ratio, as embeddings are smaller than images.");
   table.number("ebr_repeat_cap", repeat_cap, {.low = 0.0, .high = 1'000.0},
@@ -15,19 +15,19 @@ void rehearsal_options::vector_keys(key_table& table) {
                "classifier's encoder too.");
 }
 
-void rehearsal_options::beta_key(key_table& table) {
+void embedding_rehearsal_options::beta_key(key_table& table) {
   table.number("beta", encoder.beta, {.low = 0.0},
                "vee: weight of the KL divergence, summed over the embedding, in the encoder's training.");
 }
 
-void rehearsal_options::training_keys(key_table& table) {
+void embedding_rehearsal_options::training_keys(key_table& table) {
   table.number("vee_learning_rate", encoder.learning_rate, {.low = 0.0, .open_low = true},
                "Learning rate of Adam in a frozen encoder's training, before the first round.");
   table.integer("vee_epochs", encoder.epochs, {.low = 0, .high = 100'000},
                 "Epochs of the same; 0: the encoder stays as drawn, or as model.weights gives it.");
 }
 
-std::int64_t rehearsal_options::rehearsed(std::int64_t rows, std::int64_t held, bool points) const {
+std::int64_t embedding_rehearsal_options::rehearsed(std::int64_t rows, std::int64_t held, bool points) const {
   const auto most = points ? static_cast<std::int64_t>(static_cast<double>(held) * repeat_cap) : held;
   return std::min(share_of(share(points), rows), most);
 }

@@ -13,7 +13,7 @@ enum class noise_reading : std::uint8_t {
 };
 
 /// Options of both, with the same keys.
-struct rehearsal_options {
+struct embedding_rehearsal_options {
   frozen_encoder::options encoder{};
   double ratio = 0.1;          ///< A share of a task's rows; each method says of which.
   std::int64_t multiplier = 1; ///< Points only: times `ratio`.

@@ -34,7 +34,7 @@ enum class encoder_rows : std::uint8_t { task_1, enrolled };
 enum class embedding_choice : std::uint8_t { mean, sample };
 enum class classifier_start : std::uint8_t { shared, own };
 
-struct options : rehearsal_options {
+struct options : embedding_rehearsal_options {
   system_kind system = system_kind::ver_stats;
   bool server_training = true, client_rehearsal = true;
   std::int64_t server_steps = 50, server_batch = 64;

@@ -201,7 +201,7 @@ TEST_CASE("each await of a method, of its server half and of its proxy fails in 
     CHECK(failed[entry.name].clients > 0);
   }
   for (const auto* name :
-       {"central-rehearsal", "fed-cil", "fed-il-plus", "fil-ver", "lander", "osi-fl", "stsa", "target"})
+       {"central-rehearsal", "fed-cil", "fed-il-plus", "fil-ver", "lander", "mfcl", "osi-fl", "stsa", "target"})
     CHECK(failed[name].server > 0);
   for (const auto* name : {"glfc", "lga"}) {
     CHECK(failed[name].observers > 0);

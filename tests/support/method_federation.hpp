@@ -62,6 +62,8 @@ private:
       return {{"generator_rounds", "2"}, {"warm_up", "1"}, {"generator_steps", "2"}, {"student_steps", "2"}};
     if (name == "target")
       return {{"generator_rounds", "2"}, {"generator_steps", "2"}, {"generator_batch", "8"}, {"replay_rows", "4"}};
+    if (name == "mfcl")
+      return {{"generator_steps", "2"}, {"generator_batch", "8"}, {"replay_rows", "4"}, {"code_width", "8"}};
     if (name == "fed-cil")
       return {{"local_steps", "2"}, {"consolidation_steps", "2"}};
     if (name == "fil-ver")

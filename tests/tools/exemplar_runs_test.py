@@ -10,7 +10,7 @@ from node_processes import NodesCase, words  # noqa: E402
 from program import mneme, run_tests  # noqa: E402
 from resuming import check_equal, checkpoints, is_done, start  # noqa: E402
 
-METHODS = ("icarl", "bic", "ss-il", "podnet", "afc", "dde", "geodl", "dytox", "target")
+METHODS = ("icarl", "bic", "ss-il", "podnet", "afc", "dde", "geodl", "dytox", "target", "mfcl")
 
 
 class ExemplarRuns(NodesCase):

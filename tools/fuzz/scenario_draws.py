@@ -135,7 +135,7 @@ def drawn_scenario(tables, seed):
     model = draw.choice(sorted(set(tables.models) - TOO_SLOW))
     if method in ("fil-ver", "central-rehearsal"):
         model = draw.choice(["vee", "ebr"])
-    if method in ("lander", "target"):
+    if method in ("lander", "target", "mfcl"):
         model = "resnet8"
     image = model in IMAGES or (model not in TEXTS and draw.random() < 0.3)
     side = {"lenet": 28, "vee": 16, "ebr": 16}.get(model) or draw.choice([8, 12])

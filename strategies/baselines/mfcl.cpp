@@ -1,0 +1,262 @@
+// MFCL: S. Babakniya, Z. Fabian, C. He, M. Soltanolkotabi and S. Avestimehr, "A Data-Free Approach to Mitigate
+// Catastrophic Forgetting in Federated Class Incremental Learning for Vision Tasks", NeurIPS 2023, from its public code
+// (github.com/SaraBabakN/MFCL-NeurIPS23, commit 8ab937b). After each task but the last the server trains a generator of
+// images through the global model, without data; clients of the next task draw fresh images from it in every step:
+//     task 1:  CE
+//     later:   CE over the new classes of own rows + w_ft CE(h(stop(f)), y) over all classes
+//              + w_kd / O sum_c (h'(f)_c - h'(f')_c)^2 over the O old ones,
+// means over own rows, and twice over own and generated ones. f are features, h the head; h' and f' are those of the
+// model after the task before, which says, too, which old class an image is. Gradients of the second term reach the
+// head alone. Both sets pass as one batch, and are normalised by statistics of both; because the public code passes
+// them twice, running statistics move twice in a step.
+//
+// The generator descends, in 100 steps of Adam for a task, with u what the model says of its images, without augmenting
+//     CE(u / 1000, argmax u) + (1 + sum_c p_c log p_c / log C) + 50 KL(N(running) || N(batch)) + 1e-3 |x - S x|^2,
+// p the mean answer, the third term a mean over channels and layers, S a smoothing of 5 x 5 pixels. Its weights go on
+// from task to task; its images stay what they are, neither rounded to bytes nor augmented.
+//
+// The learning rate falls exponentially over the rounds of a task, from 0.1 to 0.01. The public code draws 5 of 50
+// clients in each round, whose shares are equally large ("official"); Tiny-ImageNet has one upsampling more
+// ("official-tiny"), and its images are rotated there, which ours are not.
+//
+// Steps of generator and clients agree with the public code's own classes (docs/fidelity.md). Ours: a client's images
+// are drawn before its training, as many as its steps take; rows of the head for classes to come are those that the run
+// began with; the last layer of the public code's ResNet, which nothing reads, does not travel; generator and model of
+// the task before are sent with every round. Classes are in the run's order.
+#include "strategies/baselines/local_steps.hpp"
+#include "strategies/baselines/mfcl_generator.hpp"
+#include "strategies/baselines/mfcl_loss.hpp"
+#include "strategies/shared/averaging.hpp"
+#include "strategies/shared/image_generator.hpp"
+#include <ATen/ops/zeros.h>
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+#include <limits>
+namespace mneme::mfcl_method {
+namespace {
+
+enum draws : std::uint32_t { generator_draw = first_method_purpose + 130, replay_draw };
+
+struct options {
+  mfcl_weights weights{};
+  std::int64_t replay_rows = 128;
+  double rate_end = 0.01;
+  bool moves_twice = true;
+  mfcl_settings making{};
+};
+
+// -- server half ------------------------------------------------------------------------------------------------------
+
+class mfcl_server final : public averaging_server {
+public:
+  mfcl_server(const method_setup& setup, const mfcl_settings& making)
+      : averaging_server(setup), setup_(setup), making_(making),
+        generator_(initial_weights(*mfcl_generator(making), setup.seed)) {}
+
+  /// Before a later task the generator learns from the model of the tasks so far.
+  task<task_plan> open_task(server_context& ctx, const round_place& place) override {
+    if (place.task.value > 0) {
+      auto training = ctx.run(training_job(place));
+      const auto trained = co_await training;
+      generator_ = trained.out->at("generator");
+      objective_ = trained.out->at("objective").item<double>();
+      auto replay = std::make_shared<tensor_map>();
+      replay->put("generator", generator_);
+      replay->put("teacher", weights());
+      replay_ = replay;
+    }
+    co_return task_plan{};
+  }
+  broadcast open_round(const round_place& place) override {
+    auto sent = averaging_server::open_round(place);
+    sent.extra = replay_;
+    return sent;
+  }
+  std::map<std::string, double> figures() const override {
+    auto shown = averaging_server::figures();
+    shown["generator_objective"] = objective_;
+    return shown;
+  }
+  void persist(archive& state) override {
+    averaging_server::persist(state);
+    state.frozen(generator_)(replay_)(objective_);
+  }
+
+private:
+  [[nodiscard]] program_job training_job(const round_place& place) const {
+    auto making = making_;
+    making.opened = place.current.low;
+    auto in = std::make_shared<tensor_map>();
+    in->put(flat_weights, weights());
+    in->put("generator", generator_);
+    constexpr client_id server_itself{std::numeric_limits<std::uint32_t>::max()};
+    program_job job{.body = mfcl_training(setup_.net, making), .in = in};
+    job.stream = {.seed = setup_.seed, .purpose = generator_draw, .client = server_itself, .task = place.task};
+    return job;
+  }
+
+  method_setup setup_;
+  mfcl_settings making_;
+  at::Tensor generator_;   // [G]
+  tensors_ref replay_{};   // generator, teacher; null in task 1
+  double objective_ = 0.0; // of the generator's last step
+};
+
+// -- client half ------------------------------------------------------------------------------------------------------
+
+class mfcl final : public averaging_method {
+public:
+  void keys(key_table& table) override;
+  std::vector<preset> presets() const override;
+  method_needs needs() const override {
+    return {.defaults = "[training]\nepochs = 2\nbatch = 128\nlearning_rate = 0.1\nmomentum = 0.0\n"
+                        "weight_decay = 1e-5\n[strategy]\nweighting = \"uniform\"\n"};
+  }
+  diagnostics check(const method_setup& setup) const override;
+  void prepare(const method_setup& setup) override {
+    averaging_method::prepare(setup);
+    with_.making.shape = setup.shape;
+  }
+  task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
+  std::unique_ptr<server_half> make_server() const override {
+    return std::make_unique<mfcl_server>(setup(), with_.making);
+  }
+
+private:
+  [[nodiscard]] train_job job_of(const client_context& ctx, const broadcast& in) const;
+  void replay(train_job& job, const client_context& ctx, const tensor_map& sent, const at::Tensor& images,
+              std::int64_t old) const;
+
+  options with_;
+};
+
+/// The rate falls from round to round of a task: of round r of R it is eta (eta_end / eta)^(r / R).
+train_job mfcl::job_of(const client_context& ctx, const broadcast& in) const {
+  auto job = local_training(setup(), ctx, in, {.samples = ctx.samples(), .classes = in.place.opened});
+  const double first = setup().training.learning_rate;
+  if (with_.rate_end > 0.0 && first > 0.0)
+    job.options.learning_rate *= std::pow(with_.rate_end / first, static_cast<double>(in.place.round_of_task) /
+                                                                      static_cast<double>(in.place.rounds_of_task));
+  return job;
+}
+
+/// The old classes' rows of a linear head.
+tensors_ref old_head(const model& net, const at::Tensor& flat, std::int64_t old) {
+  auto head = std::make_shared<tensor_map>();
+  for (const auto& entry : net.layout())
+    if (entry.head)
+      head->put(entry.shape.size() > 1 ? old_head_weight : old_head_bias,
+                as_in_files(flat, entry).narrow(0, 0, old).contiguous());
+  return head;
+}
+
+void mfcl::replay(train_job& job, const client_context& ctx, const tensor_map& sent, const at::Tensor& images,
+                  std::int64_t old) const {
+  auto& how = job.options;
+  job.replay.samples = ctx.rows_of(images, at::zeros({images.size(0)}, at::kLong)); // the teacher says their classes
+  how.replay_rows = with_.replay_rows;
+  how.replay_augment = augmentation_kind::none;
+  how.statistics_moves = with_.moves_twice ? 2 : 1;
+  job.teacher = weights_only(sent.at("teacher"));
+  how.taught = {0, old};
+  job.objective = mfcl_objective(old, with_.weights);
+  job.side = old_head(*setup().net, sent.at("teacher"), old);
+}
+
+/// Fresh images for every step are drawn before the first one.
+task<client_result> mfcl::client_round(client_context& ctx, const broadcast& in) const {
+  auto job = job_of(ctx, in);
+  const auto old = in.place.current.low, steps = local_steps(job.options, ctx.samples().size());
+  if (in.extra && old > 0 && steps > 0) {
+    auto read = std::make_shared<tensor_map>();
+    read->put("generator", in.extra->at("generator"));
+    program_job drawing{.body = mfcl_drawing(with_.making, steps * with_.replay_rows, with_.replay_rows), .in = read};
+    drawing.stream = ctx.stream(replay_draw);
+    auto drawn_there = ctx.run(std::move(drawing));
+    const auto drawn = co_await drawn_there;
+    replay(job, ctx, *in.extra, drawn.out->at("images"), old);
+  }
+  auto training = ctx.train(std::move(job));
+  const auto trained = co_await training;
+  co_return client_result{.upload = trained.weights, .memory = nullptr, .rows = ctx.samples().size()};
+}
+
+diagnostics mfcl::check(const method_setup& setup) const {
+  auto wrong = averaging_method::check(setup);
+  for (auto& finding : wrong_with_generation(setup))
+    wrong.push_back(std::move(finding));
+  std::int64_t parts = 0;
+  bool by_class = true;
+  for (const auto& entry : setup.net->layout())
+    if (entry.head) {
+      ++parts;
+      by_class = by_class && !entry.whole;
+    }
+  if (setup.net->classes() > 0 && (parts != 2 || !by_class))
+    wrong.push_back({"model.head", fmt::format("the head of '{}' is no single linear layer, whose old rows clients are "
+                                               "held to; expected a linear head without hidden layers",
+                                               setup.net->identity())});
+  return wrong;
+}
+
+std::vector<preset> mfcl::presets() const {
+  const std::string own = "[training]\noptimizer = \"sgd\"\nepochs = 10\nbatch = 32\nlearning_rate = 0.1\n"
+                          "momentum = 0.0\nweight_decay = 1e-5\nschedule = \"constant\"\naugment = \"crop-flip\"\n"
+                          "[rounds]\nper_task = 100\n[strategy]\nweighting = \"uniform\"\n";
+  return {
+      {.name = "paper",
+       .meaning = "epochs and batches as in comparisons of federated class-incremental papers, at its own rates",
+       .toml = "[training]\noptimizer = \"sgd\"\nepochs = 2\nbatch = 128\nlearning_rate = 0.1\nmomentum = 0.0\n"
+               "weight_decay = 1e-5\nschedule = \"constant\"\naugment = \"crop-flip\"\n[rounds]\nper_task = 100\n"
+               "[strategy]\nweighting = \"uniform\"\n"},
+      {.name = "official", .meaning = "a run of the public code on CIFAR-100: 5 of 50 clients a round", .toml = own},
+      {.name = "official-tiny",
+       .meaning = "the same on Tiny-ImageNet: a generator with a stage more",
+       .toml = own + "upsamplings = 3\n"}};
+}
+
+/// Those of the generator.
+void making_keys(key_table& table, mfcl_settings& making) {
+  table.integer("generator_steps", making.steps, {.low = 1, .high = 1'000'000},
+                "Steps of Adam that the generator takes after each task.");
+  table.integer("generator_batch", making.batch, {.low = 2, .high = 100'000}, "Images of such a step.");
+  table.number("generator_rate", making.rate, {.low = 0.0}, "Its learning rate; 0: the generator stays as drawn.");
+  table.integer("code_width", making.code, {.low = 1, .high = 65'536}, "Numbers of a code.");
+  table.integer("generator_width", making.filters, {.low = 1, .high = 65'536},
+                "Filters of the last convolution before the image; the others have twice as many.");
+  table.integer("upsamplings", making.upsamplings, {.low = 1, .high = 6},
+                "How often the generator doubles the sides of its images; where they do not divide by that, it has two "
+                "linear layers.");
+  table.number("label_weight", making.labels, {.low = 0.0},
+               "Weight of the generator's cross-entropy by what the model takes its images for.");
+  table.number("label_temperature", making.temperature, {.low = 0.0, .open_low = true},
+               "What logits are divided by in it.");
+  table.number("information_weight", making.information, {.low = 0.0},
+               "Weight of all classes being as frequent among its images.");
+  table.number("statistics_weight", making.statistics, {.low = 0.0}, "Weight of matching batch statistics.");
+  table.number("smoothness_weight", making.smoothness, {.low = 0.0},
+               "Weight of images being what they are when smoothed.");
+}
+
+void mfcl::keys(key_table& table) {
+  table.number("head_weight", with_.weights.head, {.low = 0.0},
+               "w_ft: weight of the cross-entropy over all classes, which only the head learns from.");
+  table.number("distillation_weight", with_.weights.features, {.low = 0.0},
+               "w_kd: weight of the distillation of features, as the old head reads them.");
+  table.integer("replay_rows", with_.replay_rows, {.low = 1, .high = 100'000}, "Generated images that join a step.");
+  table.number("rate_end", with_.rate_end, {.low = 0.0},
+               "Learning rate that the rounds of a task fall to, exponentially; 0: they do not.");
+  table.flag("moves_twice", with_.moves_twice,
+             "Running statistics move twice in a step of later tasks, as in the public code; false: once.");
+  making_keys(table, with_.making);
+}
+
+const strategy_registration mfcl_line{
+    {.name = "mfcl",
+     .summary = "a generator that clients draw images of old classes from in every step (MFCL, Babakniya et al. 2023, "
+                "NeurIPS)",
+     .make = []() -> std::unique_ptr<strategy> { return std::make_unique<mfcl>(); }}};
+
+} // namespace
+} // namespace mneme::mfcl_method

@@ -1,0 +1,259 @@
+#include "strategies/baselines/mfcl_generator.hpp"
+#include "runtime/method/gradients.hpp"
+#include "runtime/models/network.hpp"
+#include "strategies/shared/image_generator.hpp"
+#include <ATen/ATen.h>
+#include <cmath>
+#include <fmt/format.h>
+namespace mneme {
+namespace {
+
+constexpr const char* last_normalisation = "bn_image";
+constexpr double wide_epsilon = 0.8; // what the public code gives as momentum is taken for epsilon
+
+/// [B, C, H, W] of features, channels last.
+at::Tensor as_images(const at::Tensor& features, const mfcl_settings& with) {
+  const auto [channels, height, width] = with.shape;
+  return features.unflatten(2, {height, width, channels}).permute({0, 1, 4, 2, 3})[0];
+}
+
+at::Tensor as_inputs(const at::Tensor& codes) { return codes.unflatten(1, {1, 1, -1}).unsqueeze(0); }
+
+/// Where running statistics begin: they lie behind all parameters.
+std::int64_t first_buffer(const model& generator) {
+  for (const auto& entry : generator.layout())
+    if (entry.buffer)
+      return entry.offset;
+  return generator.size();
+}
+
+/// Gradients [1, G] but for those of what does not learn.
+at::Tensor learnt_part(const at::Tensor& gradient, const model& generator) {
+  auto part = gradient.clone();
+  for (const auto& entry : generator.layout())
+    if (entry.buffer || entry.name.starts_with(last_normalisation))
+      part.narrow(1, entry.offset, entry.size).zero_();
+  return part;
+}
+
+} // namespace
+
+// -- the generator ----------------------------------------------------------------------------------------------------
+
+model_ref mfcl_generator(const mfcl_settings& with) {
+  const auto [channels, height, width] = with.shape;
+  const auto stages = with.upsamplings, wide = 2 * with.filters;
+  auto net = std::make_shared<network>(
+      fmt::format("mfcl generator {}-{}-{} {}x{}x{}", with.code, with.filters, stages, channels, height, width),
+      std::array<std::int64_t, 3>{1, 1, with.code});
+  if (height % (1 << stages) != 0 || width % (1 << stages) != 0) {
+    net->add_linear("fc1", 2 * wide, activation::relu);
+    net->add_linear("fc2", channels * height * width, activation::tanh);
+    net->add_images(channels, height, width);
+    net->add_normalisation(last_normalisation, 0, activation::none);
+    net->end_headless();
+    return net;
+  }
+  net->add_linear("fc1", wide * (height >> stages) * (width >> stages), activation::none);
+  net->add_images(wide, height >> stages, width >> stages);
+  net->add_normalisation("bn0", 0, activation::none);
+  constexpr double slope = 0.2;
+  for (std::int64_t i = 1; i <= stages; ++i) {
+    net->add_upsampling(height >> (stages - i), width >> (stages - i), upsampling::nearest);
+    net->add_convolution(fmt::format("conv{}", i), {.filters = i < stages ? wide : with.filters, .padding = 1});
+    net->add_normalisation(fmt::format("bn{}", i), 0, activation::none, wide_epsilon);
+    net->add_activation(activation::leaky, slope);
+  }
+  net->add_convolution("conv_image", {.filters = channels, .padding = 1, .after = activation::tanh});
+  net->add_normalisation(last_normalisation, 0, activation::none);
+  net->end_headless();
+  return net;
+}
+
+std::int64_t learnt_parameters(const model& generator) {
+  std::int64_t count = 0;
+  for (const auto& entry : generator.layout())
+    count += entry.buffer || entry.name.starts_with(last_normalisation) ? 0 : entry.size;
+  return count;
+}
+
+at::Tensor mfcl_images(const model& generator, const mfcl_settings& with, const at::Tensor& weights,
+                       const at::Tensor& codes) {
+  return as_images(generator.differentiable(weights.unsqueeze(0), as_inputs(codes), {}, {}).features, with);
+}
+
+// -- what it descends -------------------------------------------------------------------------------------------------
+
+/// Weights are products of those of rows and of columns.
+at::Tensor smoothed(const at::Tensor& images) {
+  constexpr std::int64_t reach = 2;
+  if (images.size(2) <= reach || images.size(3) <= reach)
+    return images;
+  std::array<double, 2 * reach + 1> weights{};
+  double sum = 0.0;
+  for (std::int64_t i = -reach; i <= reach; ++i)
+    sum += weights[static_cast<std::size_t>(i + reach)] = std::exp(-static_cast<double>(i * i) / 4.0);
+  const auto along = [&](const at::Tensor& padded, std::int64_t axis) {
+    at::Tensor mixed;
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      const auto moved = padded.narrow(axis, static_cast<std::int64_t>(i), padded.size(axis) - 2 * reach);
+      const auto part = moved * (weights[i] / sum);
+      mixed = mixed.defined() ? mixed + part : part;
+    }
+    return mixed;
+  };
+  return along(along(at::reflection_pad2d(images, {reach, reach, reach, reach}), 2), 3);
+}
+
+at::Tensor statistics_divergence(const std::vector<batch_statistics>& layers, const at::TensorOptions& like) {
+  constexpr double floor = 1e-8;
+  auto sum = at::zeros({}, like);
+  for (const auto& layer : layers) {
+    const auto variance = layer.variance[0] + floor, running = layer.running_variance[0] + floor;
+    const auto away = (running + (layer.running_mean[0] - layer.mean[0]).square()) / variance;
+    sum = sum + ((variance / running).log() * 0.5).mean() - (1.0 - away).mean() * 0.5;
+  }
+  return layers.empty() ? sum : sum / static_cast<double>(layers.size());
+}
+
+at::Tensor information_missing(const at::Tensor& logits) {
+  const auto classes = logits.size(1);
+  if (classes < 2)
+    return at::zeros({}, logits.options());
+  constexpr double least = 1e-30; // 0 log 0 = 0
+  const auto p = at::softmax(logits, 1).mean(0);
+  return (p * p.clamp_min(least).log()).sum() / std::log(static_cast<double>(classes)) + 1.0;
+}
+
+at::Tensor mfcl_maker::whole(const model& generator_net) const {
+  const auto learnt = first_buffer(generator_net);
+  return at::cat(
+      {generator.weights()[0].narrow(0, 0, learnt), running[0].narrow(0, learnt, generator_net.size() - learnt)});
+}
+
+mfcl_losses mfcl_step(const model& net, const model& generator, const mfcl_settings& with, const at::Tensor& teacher,
+                      const at::Tensor& codes, mfcl_maker& now) {
+  const training_mode training;
+  const auto g = leaf_of(now.generator.weights());
+  const auto generated = generator.differentiable(g, as_inputs(codes), {}, {.training = &training, .statistics = true});
+  const auto images = as_images(generated.features, with);
+  const auto answered = net.differentiable(teacher.unsqueeze(0), images.unsqueeze(0).contiguous(), {0, with.opened},
+                                           {.statistics = true});
+  const auto logits = answered.logits[0]; // [B, opened]
+  const auto taken_for = logits.argmax(1).unsqueeze(1);
+  const auto labels = -at::log_softmax(logits / with.temperature, 1).gather(1, taken_for).mean() * with.labels;
+  const auto information = information_missing(logits) * with.information;
+  const auto statistics = statistics_divergence(answered.statistics, images.options()) * with.statistics;
+  const auto smoothness = (images - smoothed(images)).square().mean() * with.smoothness;
+  const auto total = labels + information + statistics + smoothness;
+  const auto slope = gradients_of(total, {g}).front();
+  now.generator.step(learnt_part(slope, generator), {.rate = with.rate});
+  now.running = with_moved_statistics(now.running, generated.statistics).detach();
+  const auto value = [](const at::Tensor& loss) { return loss.detach().item<double>(); };
+  return {value(total), value(labels), value(information), value(statistics), value(smoothness)};
+}
+
+// -- programs ---------------------------------------------------------------------------------------------------------
+
+namespace {
+
+std::string constants_of(const mfcl_settings& with) {
+  return fmt::format("{} {} {} {} {} {} {} {} {}", with.opened, with.steps, with.batch, with.rate, with.labels,
+                     with.information, with.statistics, with.smoothness, with.temperature);
+}
+
+rng_key numbered(const program_call& call, std::int64_t number) {
+  auto key = call.stream;
+  key.index = static_cast<std::uint64_t>(number);
+  return key;
+}
+
+class mfcl_training_program final : public looped_program {
+public:
+  mfcl_training_program(model_ref net, const mfcl_settings& with)
+      : net_(std::move(net)), with_(with), generator_(mfcl_generator(with)) {}
+  [[nodiscard]] std::string name() const override { return "generator"; }
+  [[nodiscard]] std::string identity() const override {
+    return fmt::format("{}, {}, {}", net_->identity(), generator_->identity(), constants_of(with_));
+  }
+  [[nodiscard]] std::vector<declared_tensor> outcome(const program_job&) const override {
+    return {{.name = "generator", .shape = {generator_->size()}},
+            {.name = "objective", .shape = {}, .type = at::kDouble}};
+  }
+
+protected:
+  [[nodiscard]] program_step run_call(const program_call& call) const override {
+    constexpr std::int64_t steps_of_slice = 5;
+    mfcl_maker now;
+    if (call.slice == 0) {
+      now = {adam(call.in.at("generator").unsqueeze(0)), call.in.at("generator").unsqueeze(0)};
+    } else {
+      now = {adam::loaded("learnt", std::span(&call, 1)), call.state.at("running").unsqueeze(0)};
+    }
+    const auto first = call.slice * steps_of_slice, behind = std::min(first + steps_of_slice, with_.steps);
+    double objective = 0.0;
+    for (auto step = first; step < behind; ++step) {
+      const auto codes = drawn_normal({with_.batch, with_.code}, numbered(call, step)).to(call.device());
+      objective = mfcl_step(*net_, *generator_, with_, call.in.at(flat_weights), codes, now).total;
+    }
+    if (behind == with_.steps)
+      return {.tensors = {{"generator", now.whole(*generator_)}, {"objective", at::full({}, objective, at::kDouble)}}};
+    program_step paused{.finished = false, .progress = static_cast<double>(behind) / static_cast<double>(with_.steps)};
+    paused.tensors["running"] = now.running[0];
+    now.generator.save("learnt", 0, paused.tensors);
+    return paused;
+  }
+
+private:
+  model_ref net_;
+  mfcl_settings with_;
+  model_ref generator_;
+};
+
+class mfcl_drawing_program final : public looped_program {
+public:
+  mfcl_drawing_program(const mfcl_settings& with, std::int64_t count, std::int64_t batch)
+      : with_(with), count_(count), batch_(batch), generator_(mfcl_generator(with)) {}
+  [[nodiscard]] std::string name() const override { return "replay"; }
+  [[nodiscard]] std::string identity() const override {
+    return fmt::format("{}, {} {}", generator_->identity(), count_, batch_);
+  }
+  [[nodiscard]] std::vector<declared_tensor> outcome(const program_job&) const override {
+    const auto [channels, height, width] = with_.shape;
+    return {{.name = "images", .shape = {count_, channels, height, width}}};
+  }
+
+protected:
+  [[nodiscard]] program_step run_call(const program_call& call) const override {
+    constexpr std::int64_t batches_of_slice = 16;
+    std::vector<at::Tensor> parts;
+    if (call.slice > 0)
+      parts.push_back(call.state.at("images"));
+    const auto rows_of_slice = batches_of_slice * batch_;
+    const auto behind = std::min((call.slice + 1) * rows_of_slice, count_);
+    for (auto row = call.slice * rows_of_slice; row < behind; row += batch_) {
+      const auto codes = drawn_normal({std::min(batch_, behind - row), with_.code}, numbered(call, row / batch_));
+      parts.push_back(mfcl_images(*generator_, with_, call.in.at("generator"), codes.to(call.device())));
+    }
+    return {.tensors = {{"images", at::cat(parts)}},
+            .finished = behind == count_,
+            .progress = static_cast<double>(behind) / static_cast<double>(count_)};
+  }
+
+private:
+  mfcl_settings with_;
+  std::int64_t count_, batch_;
+  model_ref generator_;
+};
+
+} // namespace
+
+program_ref mfcl_training(model_ref net, const mfcl_settings& with) {
+  return std::make_shared<mfcl_training_program>(std::move(net), with);
+}
+
+program_ref mfcl_drawing(const mfcl_settings& with, std::int64_t count, std::int64_t batch) {
+  return std::make_shared<mfcl_drawing_program>(with, count, batch);
+}
+
+} // namespace mneme
