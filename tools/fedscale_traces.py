@@ -42,11 +42,20 @@ def entries_of(path):
 
 
 def spans_of(entry, path):
-    """(from, to) for each time that a client is there."""
+    """(from, to) for each time that a client is there, ascending; times that touch or overlap are one: a client that
+    is there twice is there."""
     active, inactive, end = entry["active"], entry["inactive"], entry["finish_time"]
     if len(active) != len(inactive):
         sys.exit(f"{path}: {len(active)} times in 'active' and {len(inactive)} in 'inactive'; expected as many")
-    return [(begin, min(stop, end)) for begin, stop in zip(active, inactive) if begin < min(stop, end)]
+    spans = []
+    for begin, stop in sorted((begin, min(stop, end)) for begin, stop in zip(active, inactive)):
+        if begin >= stop:
+            continue
+        if spans and begin <= spans[-1][1]:
+            spans[-1] = (spans[-1][0], max(spans[-1][1], stop))
+        else:
+            spans.append((begin, stop))
+    return spans
 
 
 def availability_lines(path, clients):

@@ -1,31 +1,14 @@
 #include "actors/nodes/node_messages.hpp"
 #include "runtime/base/arithmetic.hpp"
+#include "runtime/base/loaded_libraries.hpp"
 #include "runtime/kernels/instruction_set.hpp"
-#include "runtime/results/run_directory.hpp"
 #include "runtime/transport/frames.hpp"
 #include <ATen/Version.h>
 #include <ATen/native/DispatchStub.h>
 #include <cstdlib>
-#include <dlfcn.h>
 #include <torch/headeronly/version.h>
 namespace mneme {
 namespace {
-
-/// The program that this process is; of the extension of the Python package that beside it, made with it.
-std::filesystem::path own_program() {
-  Dl_info library{};
-  const auto* const here = reinterpret_cast<const void*>(&own_program);
-  const std::filesystem::path file = ::dladdr(here, &library) != 0 && library.dli_fname ? library.dli_fname : "";
-  return file.extension() == ".so" ? file.parent_path() / "bin" / "mneme" : "/proc/self/exe";
-}
-
-std::string build_digest() {
-  try {
-    return hex_text(digest_of_file(own_program()));
-  } catch (const std::exception&) {
-    return "unknown";
-  }
-}
 
 /// Variables by which the libraries choose kernels.
 std::string kernel_variables() {
@@ -58,14 +41,19 @@ void node_greeting::persist(archive& state) {
 }
 
 const named_facts& program_facts() {
-  static const named_facts facts{{"version of mneme", MNEME_VERSION},
-                                 {"build of mneme", build_digest()},
-                                 {"protocol", std::to_string(protocol_version)},
-                                 {"arithmetic", is_portable() ? portable_word : "machine"},
-                                 {"LibTorch", TORCH_VERSION},
-                                 {"instruction set of LibTorch", at::get_cpu_capability()},
-                                 {"instruction set of mneme's kernels", kernels_name()},
-                                 {"variables that choose kernels", kernel_variables()}};
+  static const named_facts facts = [] {
+    named_facts named{{"version of mneme", MNEME_VERSION},
+                      {"build of mneme", build_digest()},
+                      {"protocol", std::to_string(protocol_version)},
+                      {"arithmetic", is_portable() ? portable_word : "machine"},
+                      {"LibTorch", TORCH_VERSION},
+                      {"instruction set of LibTorch", at::get_cpu_capability()},
+                      {"instruction set of mneme's kernels", kernels_name()},
+                      {"variables that choose kernels", kernel_variables()}};
+    for (auto& library : library_versions())
+      named.push_back(std::move(library));
+    return named;
+  }();
   return facts;
 }
 

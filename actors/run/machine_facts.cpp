@@ -1,4 +1,5 @@
 #include "actors/run/machine_facts.hpp"
+#include "runtime/base/loaded_libraries.hpp"
 #include "runtime/kernels/instruction_set.hpp"
 #include "runtime/results/run_directory.hpp"
 #include <ATen/Parallel.h>
@@ -76,14 +77,18 @@ machine_facts processor_facts() {
 }
 
 machine_facts library_facts() {
-  return {{"mneme", MNEME_VERSION},
-          {"compiler", __VERSION__},
-          {"LibTorch", TORCH_VERSION},
-          {"MKL", first_line(at::get_mkl_version())},
-          {"oneDNN", first_line(at::get_mkldnn_version())},
-          {"OpenMP", first_line(at::get_openmp_version())},
-          {"C library", gnu_get_libc_version()},
-          {"CAF", fmt::format("{}.{}.{}", CAF_MAJOR_VERSION, CAF_MINOR_VERSION, CAF_PATCH_VERSION)}};
+  machine_facts facts{{"mneme", MNEME_VERSION},
+                      {"build", build_digest()},
+                      {"compiler", __VERSION__},
+                      {"LibTorch", TORCH_VERSION},
+                      {"MKL", first_line(at::get_mkl_version())},
+                      {"oneDNN", first_line(at::get_mkldnn_version())},
+                      {"OpenMP", first_line(at::get_openmp_version())},
+                      {"C library", gnu_get_libc_version()},
+                      {"CAF", fmt::format("{}.{}.{}", CAF_MAJOR_VERSION, CAF_MINOR_VERSION, CAF_PATCH_VERSION)}};
+  for (auto& library : library_versions())
+    facts.push_back(std::move(library));
+  return facts;
 }
 
 } // namespace mneme

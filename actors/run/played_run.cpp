@@ -3,10 +3,12 @@
 #include "runtime/federation/federation.hpp"
 #include "runtime/method/client_run.hpp"
 #include "runtime/method/wire.hpp"
+#include "runtime/population/link_trace.hpp"
 #include <ATen/ops/zeros.h>
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <fmt/format.h>
 #include <limits>
 namespace mneme {
 namespace {
@@ -32,18 +34,18 @@ public:
       half_ = run.method->make_server();
   }
 
-  expected<played_run> play() {
+  played_run play() {
     federation_.begin();
     while (!is_over_) {
       take_commands();
-      if (waiting_.empty())
-        return failed(run_.scenario.file, "the run would wait for ever");
+      if (waiting_.empty()) {
+        played_.report = {.status = run_status::failed, .error = "it would wait for ever"};
+        break;
+      }
       auto next = std::move(waiting_.front());
       waiting_.pop_front();
       std::visit([this](auto& command) { serve(command); }, next);
     }
-    if (played_.report.status != run_status::done)
-      return failed(run_.scenario.file, "the run would fail: " + played_.report.error);
     return std::move(played_);
   }
 
@@ -252,6 +254,27 @@ private:
 
 } // namespace
 
-expected<played_run> play_run(const run_context& run) { return player(run).play(); }
+expected<played_run> play_run(const run_context& run) {
+  auto played = player(run).play();
+  if (played.report.status != run_status::done)
+    return failed(run.scenario.file, "the run would fail: " + played.report.error);
+  return played;
+}
+
+diagnostics ended_traces(const run_context& run) {
+  if (!run.population->link_traces_end() || !run.needs.upload_size_known)
+    return {};
+  const auto played = player(run).play();
+  const auto& report = played.report;
+  if (!played.exact || report.status != run_status::failed || !report.waits_for)
+    return {};
+  const auto ends = last_span_of(run.scenario, *report.waits_for);
+  if (!ends)
+    return {};
+  return {{ends->where, fmt::format("client {}: its trace ends at {} s, and round {} waits for it then; expected one "
+                                    "that lasts as long as the run, devices.trace_end = \"repeat\", or a "
+                                    "rounds.deadline",
+                                    report.waits_for->value, ends->ends_s, report.rounds + 1)}};
+}
 
 } // namespace mneme

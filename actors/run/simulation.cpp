@@ -3,6 +3,7 @@
 #include "actors/protocol/recorder_clock.hpp"
 #include "actors/run/backbone_run.hpp"
 #include "actors/run/load_run_context.hpp"
+#include "actors/run/played_run.hpp"
 #include "actors/run/process.hpp"
 #include "actors/run/run_actors.hpp"
 #include "actors/run/run_nodes.hpp"
@@ -89,6 +90,8 @@ expected<ready_world> ready_context(const scenario& settings, const run_options&
   if (!loaded)
     return tl::unexpected{loaded.error()};
   auto& context = **loaded;
+  if (auto ended = ended_traces(context); !ended.empty())
+    return tl::unexpected{std::move(ended)};
   if (is_portable() && context.device != "cpu")
     return failed("worker.device", "expected \"cpu\" with worker.arithmetic = \"portable\"; a GPU's bits are its own");
   const auto layout = layout_of(context, threads_of(options));
@@ -363,7 +366,7 @@ expected<std::optional<run_summary>> resume_simulation(const std::filesystem::pa
 
 diagnostics check_against_data(const scenario& settings, const raw_data* data, diagnostics* warnings) {
   const auto loaded = load_run_context(settings, {.use = run_context_use::check, .data = data, .warnings = warnings});
-  return loaded ? diagnostics{} : loaded.error();
+  return loaded ? ended_traces(**loaded) : loaded.error();
 }
 
 } // namespace mneme

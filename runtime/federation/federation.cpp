@@ -28,13 +28,22 @@ void federation::advance() {
       return recovery_.compute_for(top);
     }
     if (clock_.is_dead_end())
-      return finish(run_status::failed, clock_.dead_end(round_.place.round));
+      return end_at_dead_end();
     if (--events < 0)
       return out_.command(pause{});
     handle(clock_.take_next());
     if (clock_.is_at_last_event())
       stopping_ = true;
   }
+}
+
+void federation::end_at_dead_end() {
+  const auto& next = clock_.next();
+  if (const auto* const owner = in_flight_.find(next.assignment))
+    out_.report().waits_for = owner->client;
+  else if (next.event_kind == federation_event::kind::link_change && in_flight_.size() > 0)
+    out_.report().waits_for = in_flight_.at(in_flight_.ids().front()).client; // nothing moves over any shared link
+  finish(run_status::failed, clock_.dead_end(round_.place.round));
 }
 
 void federation::handle(const federation_event& now) {

@@ -1,6 +1,7 @@
 /// run_report: how a run ended, and what was counted on its way.
 #pragma once
 #include "runtime/base/digest.hpp"
+#include "runtime/base/ids.hpp"
 #include "runtime/base/virtual_clock.hpp"
 #include <map>
 #include <optional>
@@ -13,6 +14,7 @@ enum class run_status : std::uint8_t { done, failed, interrupted };
 struct run_report {
   run_status status = run_status::done;
   std::string error{};
+  std::optional<client_id> waits_for{}; ///< failed: what this client does would never be over.
   digest128 digest{}, trace_digest{};
   virtual_time ended{};
   std::int64_t rounds = 0, client_rounds = 0, late_uploads = 0, dropped = 0, enrolled_max = 0;

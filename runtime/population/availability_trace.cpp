@@ -1,9 +1,30 @@
 #include "runtime/population/availability_trace.hpp"
+#include "runtime/base/csv_fields.hpp"
 #include "runtime/population/client_table.hpp"
 #include <algorithm>
 #include <fmt/format.h>
 #include <tuple>
 namespace mneme {
+namespace {
+
+struct placed_span {
+  availability_span span{};
+  std::size_t line = 0;
+};
+
+/// Two spans of a client that share some time: one of them is wrong, and nothing says which.
+void check_overlaps(const std::filesystem::path& file, std::vector<placed_span>& lines, diagnostics& wrong) {
+  std::stable_sort(lines.begin(), lines.end(), [](const placed_span& a, const placed_span& b) {
+    return std::tie(a.span.client, a.span.from) < std::tie(b.span.client, b.span.from);
+  });
+  for (std::size_t i = 1; i < lines.size() && wrong.size() < csv::diagnostics_max; ++i) {
+    const auto &before = lines[i - 1], &after = lines[i];
+    if (before.span.client == after.span.client && before.span.to > after.span.from)
+      wrong.push_back(overlap(file, after.line, after.span.client, after.span.from, before.span.to, before.line));
+  }
+}
+
+} // namespace
 
 availability_trace::availability_trace(std::vector<availability_span> spans, trace_periods periods)
     : periods_(std::move(periods)) {
@@ -11,8 +32,8 @@ availability_trace::availability_trace(std::vector<availability_span> spans, tra
     return std::tie(a.client, a.from, a.to) < std::tie(b.client, b.from, b.to);
   });
   for (const auto& span : spans)
-    if (!spans_.empty() && spans_.back().client == span.client && span.from <= spans_.back().to)
-      spans_.back().to = std::max(spans_.back().to, span.to);
+    if (!spans_.empty() && spans_.back().client == span.client && span.from == spans_.back().to)
+      spans_.back().to = span.to;
     else
       spans_.push_back(span);
 }
@@ -48,26 +69,32 @@ availability_window availability_trace::window_within(client_id client, virtual_
 expected<std::shared_ptr<const availability_trace>> read_availability_trace(const scenario& from) {
   if (from.devices.availability != device_availability::file)
     return nullptr;
-  std::vector<availability_span> spans;
+  const auto& file = from.devices.availability_file;
+  std::vector<placed_span> lines;
   trace_periods periods(from.devices, from.clients.count);
-  auto wrong = read_client_table({.file = from.devices.availability_file,
-                                  .where = from.where("devices.availability_file"),
-                                  .clients = from.clients.count,
-                                  .columns = {"from", "to"},
-                                  .optional = {"period"}},
-                                 [&](const client_line& line) {
-                                   const auto begin = *line.values[0], end = *line.values[1];
-                                   if (auto text = wrong_span(begin, end); !text.empty())
-                                     return text;
-                                   const client_id client{line.client};
-                                   spans.push_back({.client = client,
-                                                    .from = virtual_time(rounded_up(begin)),
-                                                    .to = virtual_time(rounded_up(end))});
-                                   periods.extend(client, rounded_up(std::max(end, line.values[2].value_or(0.0))));
-                                   return std::string{};
-                                 });
+  auto wrong = read_client_table(
+      {.file = file,
+       .where = from.where("devices.availability_file"),
+       .clients = from.clients.count,
+       .columns = {"from", "to"},
+       .optional = {"period"}},
+      [&](const client_line& line) {
+        const auto begin = *line.values[0], end = *line.values[1];
+        if (auto text = wrong_span(begin, end); !text.empty())
+          return text;
+        const client_id client{line.client};
+        lines.push_back(
+            {{.client = client, .from = virtual_time(rounded_up(begin)), .to = virtual_time(rounded_up(end))},
+             line.line});
+        return periods.extend(client, end, line.values[2]);
+      });
+  check_overlaps(file, lines, wrong);
   if (!wrong.empty())
     return tl::unexpected(std::move(wrong));
+  std::vector<availability_span> spans;
+  spans.reserve(lines.size());
+  for (const auto& [span, line] : lines)
+    spans.push_back(span);
   return std::make_shared<const availability_trace>(std::move(spans), std::move(periods));
 }
 

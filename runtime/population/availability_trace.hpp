@@ -13,7 +13,8 @@ struct availability_span {
 /// Const once made. 24 bytes a span; a client without one can never be reached.
 class availability_trace {
 public:
-  /// Spans of one client may touch and overlap: they are joined.
+  /// Spans of one client that touch are joined.
+  /// @pre they do not overlap
   explicit availability_trace(std::vector<availability_span> spans, trace_periods periods = {});
   [[nodiscard]] availability_window window(client_id client, virtual_time at) const;
 
@@ -25,7 +26,8 @@ private:
 };
 
 /// Reads `from.devices.availability_file`: CSV with a header that names the columns client, from and to, the last two
-/// in seconds, and may name period. Null if the scenario's devices follow no file.
+/// in seconds, and may name period. Spans of a client that overlap are an error. Null if the scenario's devices follow
+/// no file.
 [[nodiscard]] expected<std::shared_ptr<const availability_trace>> read_availability_trace(const scenario& from);
 
 } // namespace mneme

@@ -112,4 +112,12 @@ std::string wrong_span(double from, double to) {
   return to > from ? "" : fmt::format("from = {}, to = {}: expected a time that ends after it begins", from, to);
 }
 
+diagnostic overlap(const std::filesystem::path& file, std::size_t line, client_id client, virtual_time from,
+                   virtual_time others_end, std::size_t others_line) {
+  return {file.string() + ":" + std::to_string(line),
+          fmt::format("client {}: from = {} lies within its span of line {}, which ends at {}; expected spans of a "
+                      "client that do not overlap",
+                      client.value, in_seconds(from), others_line, in_seconds(others_end))};
+}
+
 } // namespace mneme

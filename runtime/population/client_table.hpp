@@ -1,6 +1,7 @@
 /// client_table: the lines of a CSV file that says something of clients, column by column.
 #pragma once
 #include "runtime/base/diagnostic.hpp"
+#include "runtime/base/ids.hpp"
 #include "runtime/base/virtual_clock.hpp"
 #include <filesystem>
 #include <functional>
@@ -30,5 +31,9 @@ struct client_line {
 
 /// Times of a span as such files have them. Returns what is wrong; empty: nothing.
 [[nodiscard]] std::string wrong_span(double from, double to);
+
+/// What is wrong with a span of `line` that begins before another one of its client is over.
+[[nodiscard]] diagnostic overlap(const std::filesystem::path& file, std::size_t line, client_id client,
+                                 virtual_time from, virtual_time others_end, std::size_t others_line);
 
 } // namespace mneme

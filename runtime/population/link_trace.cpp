@@ -1,4 +1,5 @@
 #include "runtime/population/link_trace.hpp"
+#include "runtime/base/csv_fields.hpp"
 #include "runtime/population/client_table.hpp"
 #include "runtime/population/population.hpp"
 #include <algorithm>
@@ -107,24 +108,41 @@ expected<std::shared_ptr<const link_trace>> read_link_trace(const scenario& from
                                                      .uplink_mbit = *line.values[2],
                                                      .downlink_mbit = *line.values[3]},
                                                     line.line});
-                                   periods.extend(client, rounded_up(std::max(end, line.values[4].value_or(0.0))));
-                                   return std::string{};
+                                   return periods.extend(client, end, line.values[4]);
                                  });
   std::stable_sort(lines.begin(), lines.end(), [](const auto& a, const auto& b) {
     return std::tie(a.first.client, a.first.from) < std::tie(b.first.client, b.first.from);
   });
   std::vector<link_span> spans;
+  spans.reserve(lines.size());
+  std::size_t line_before = 0;
   for (const auto& [span, line] : lines) {
-    if (!spans.empty() && spans.back().client == span.client && spans.back().to > span.from)
-      wrong.push_back({file.string() + ":" + std::to_string(line),
-                       fmt::format("client {}: from = {} lies within another of its spans, which ends at {}; expected "
-                                   "spans that do not overlap",
-                                   span.client.value, in_seconds(span.from), in_seconds(spans.back().to))});
+    if (!spans.empty() && spans.back().client == span.client && spans.back().to > span.from &&
+        wrong.size() < csv::diagnostics_max)
+      wrong.push_back(overlap(file, line, span.client, span.from, spans.back().to, line_before));
     spans.push_back(span);
+    line_before = line;
   }
   if (!wrong.empty())
     return tl::unexpected(std::move(wrong));
   return std::make_shared<const link_trace>(std::move(spans), from.clients.count, std::move(periods));
+}
+
+std::optional<last_span> last_span_of(const scenario& from, client_id client) {
+  std::optional<last_span> last;
+  static_cast<void>(read_client_table({.file = from.devices.link_file,
+                                       .where = from.where("devices.link_file"),
+                                       .clients = from.clients.count,
+                                       .columns = {"from", "to"},
+                                       .optional = {}},
+                                      [&](const client_line& line) -> std::string {
+                                        if (line.client == client.value && (!last || *line.values[1] > last->ends_s))
+                                          last = {.where =
+                                                      from.devices.link_file.string() + ":" + std::to_string(line.line),
+                                                  .ends_s = *line.values[1]};
+                                        return {};
+                                      }));
+  return last;
 }
 
 } // namespace mneme

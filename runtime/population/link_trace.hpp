@@ -45,4 +45,13 @@ private:
 /// downlink_mbit, and may name period. Null if there is none.
 [[nodiscard]] expected<std::shared_ptr<const link_trace>> read_link_trace(const scenario& from);
 
+/// Where a client's trace ends: "links.csv:7", and when.
+struct last_span {
+  std::string where{};
+  double ends_s = 0.0;
+};
+
+/// Reads the file again, for a message. None: the file does not name the client. @pre read_link_trace(from) has one
+[[nodiscard]] std::optional<last_span> last_span_of(const scenario& from, client_id client);
+
 } // namespace mneme

@@ -1,7 +1,9 @@
 /// trace_periods: how long each client's trace is, where traces repeat.
 #pragma once
 #include "runtime/base/ids.hpp"
+#include "runtime/population/client_table.hpp"
 #include "runtime/settings/scenario.hpp"
+#include <fmt/format.h>
 #include <vector>
 namespace mneme {
 
@@ -16,10 +18,18 @@ public:
       lengths_.resize(static_cast<std::size_t>(clients));
   }
 
-  /// A span of the client, or what its line says of the whole trace, ends then.
-  void extend(client_id client, virtual_duration ends) {
+  /// A span of the client ends then, in seconds; its line may say how long the whole trace is. Returns what is wrong
+  /// with them; empty: nothing. A trace that begins again before it has come to its end would lose what follows.
+  std::string extend(client_id client, double ends_s, std::optional<double> period_s) {
+    if (period_s && *period_s > 0.0 && *period_s < ends_s)
+      return fmt::format("to = {}, period = {}: expected a period that is not over before its spans", ends_s,
+                         *period_s);
+    if (repeats_ && fixed_.count() > 0 && rounded_up(ends_s) > fixed_)
+      return fmt::format("to = {}: expected no span that ends behind devices.trace_period = {} s", ends_s,
+                         in_seconds(virtual_time(fixed_)));
     if (!lengths_.empty())
-      lengths_[client.value] = std::max(lengths_[client.value], ends);
+      lengths_[client.value] = std::max(lengths_[client.value], rounded_up(std::max(ends_s, period_s.value_or(0.0))));
+    return {};
   }
   [[nodiscard]] bool repeats() const noexcept { return repeats_; }
   /// 0: the trace of the client does not repeat.

@@ -105,14 +105,100 @@ class Devices(unittest.TestCase):
                 self.assertEqual(done.returncode, 2, done.stderr)
                 self.assertIn(words, done.stderr)
 
-    def test_a_round_that_waits_for_a_link_whose_trace_has_ended_fails_in_words(self):
+    def refused(self, devices, words):
+        """`validate` and `run` say so, both with exit code 2, and no run begins."""
+        scenario = self.write("wrong.toml", TINY + "[devices]\n" + devices)
+        out = self.path("refused")
+        for arguments in (["validate", scenario], ["run", scenario, "--quiet", "--out", out]):
+            done = mneme(*arguments)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+            self.assertIn(words, done.stderr)
+        self.assertFalse(os.path.exists(out))
+
+    def test_a_profile_that_does_not_know_the_net_is_refused_where_it_is_named(self):
+        self.write("other.toml", '[[nets]]\nnet = "mlp"\nparameters = 10\nbatch = 8\ntrain_rows_per_second = 5\n')
+        line = TINY.count("\n") + 2
+        self.refused('profiles = [{ file = "other.toml" }]\n',
+                     f"wrong.toml:{line}:12: error: {self.path('other.toml')} has no [[nets]] entry with "
+                     'net = "linear", parameters = 10, and no flops_per_second; expected one of them')
+
+    def test_rates_below_zero_and_of_zero_are_refused_where_they_are(self):
+        entry = '[[nets]]\nnet = "linear"\nparameters = 10\nbatch = 8\n'
+        for profile, words in (("flops_per_second = -1.0\n", "rates.toml:1:20: error: flops_per_second = -1"),
+                               ("bytes_per_second = -1.0\n", "rates.toml:1:20: error: bytes_per_second = -1"),
+                               (entry + "train_rows_per_second = -5.0\n", "rates.toml:5:25: error: "),
+                               (entry + "train_rows_per_second = 0\n", "rates.toml:5:25: error: "),
+                               (entry + "train_rows_per_second = 5\nforward_rows_per_second = -5\n",
+                                "rates.toml:6:27: error: "),
+                               ("flops_per_second = 1e9\n[link]\ndownlink_mbit = -3\n", "rates.toml:3:17: error: "),
+                               ("flops_per_second = 1e9\n[link]\njitter = -1\n", "rates.toml:3:10: error: ")):
+            with self.subTest(profile=profile):
+                self.write("rates.toml", profile)
+                self.refused('profiles = [{ file = "rates.toml" }]\n', words)
+
+    def test_what_is_wrong_with_a_file_of_capacities_is_said_by_its_line(self):
+        for lines, words in (("rows_per_second\n0,-4\n", "csv:2: error: rows_per_second = -4: expected rows"),
+                             ("rows_per_second\n0,5\n1,0\n", "csv:3: error: rows_per_second = 0: expected more"),
+                             ("uplink_mbit\n0,-1\n", "csv:2: error: uplink_mbit = -1: expected megabits per second"),
+                             ("downlink_mbit\n6,1\n", "csv:2: error: client = 6: expected a whole number from 0 to 5"),
+                             ("profile\n0,0\n", "csv:2: error: profile = 0: expected a whole number below 0"),
+                             ("uplink_mbit\n0,1\n0,2\n", "csv:3: error: client 0 has line 2 already"),
+                             ("uplink_mbit\n0\n", "csv:2: error: the line has 1 fields; expected 2")):
+            with self.subTest(lines=lines):
+                self.write("capacity.csv", "client," + lines)
+                self.refused('capacity_file = "capacity.csv"\n', words)
+        self.write("capacity.csv", "device,uplink_mbit\n0,1\n")
+        self.refused('capacity_file = "capacity.csv"\n', "csv:1: error: the header names no column 'client'")
+        self.refused('capacity_file = "none.csv"\n', 'none.csv": expected a file, found nothing there')
+
+    def test_what_is_wrong_with_traces_is_said_by_its_line(self):
+        links, there = 'link_file = "trace.csv"\n', 'availability = "file"\navailability_file = "trace.csv"\n'
+        repeat = 'trace_end = "repeat"\n'
+        for devices, rest, values in ((links, ",uplink_mbit,downlink_mbit", ",1,1"), (there, "", "")):
+            header = f"client,from,to{rest}"
+            for lines, words in (((f"0,0,5{values}", f"0,4,9{values}"),
+                                  "csv:3: error: client 0: from = 4 lies within its span of line 2, which ends at 5"),
+                                 ((f"0,7,5{values}",), "csv:2: error: from = 7, to = 5: expected a time that ends"),
+                                 ((f"0,-1,5{values}",), "csv:2: error: from = -1: expected seconds"),
+                                 ((f"0,soon,5{values}",), "csv:2: error: from = soon: expected seconds"),
+                                 ((f"9,0,5{values}",), "csv:2: error: client = 9: expected a whole number"),
+                                 ((f"0,0{values}",), "csv:2: error: the line has ")):
+                with self.subTest(lines=lines):
+                    self.write("trace.csv", "\n".join((header, *lines, "")))
+                    self.refused(devices, words)
+            self.write("trace.csv", f"{header},period\n0,0,5{values},4\n")
+            self.refused(devices + repeat, "csv:2: error: to = 5, period = 4: expected a period that is not over")
+            self.write("trace.csv", f"{header}\n0,0,5{values}\n")
+            self.refused(devices + repeat + 'trace_period = "3 s"\n',
+                         "csv:2: error: to = 5: expected no span that ends behind devices.trace_period = 3 s")
+        self.write("trace.csv", "client,from,to,uplink_mbit,downlink_mbit\n0,0,5,-1,1\n")
+        self.refused(links, "csv:2: error: uplink_mbit = -1: expected megabits per second")
+
+    def test_a_trace_that_ends_while_a_round_waits_for_its_client_is_refused_before_the_run(self):
         self.write("links.csv", "client,from,to,uplink_mbit,downlink_mbit\n" +
                    "".join(f"{client},0,0.01,1,1\n" for client in range(6)))
-        done, _ = self.run_with("ended", 'link_file = "links.csv"\nlatency = "0 s"\n')
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("a trace of devices.link_file may have ended", done.stderr)
-        done, _ = self.run_with("again", 'link_file = "links.csv"\ntrace_end = "repeat"\n')
+        words = r"links\.csv:[2-7]: error: client [0-5]: its trace ends at 0\.01 s, and round [12] waits for it then"
+        for name, shared in (("own", ""), ("shared", "server_uplink_mbit = 1000\n")):
+            ended = 'link_file = "links.csv"\nlatency = "0 s"\n' + shared
+            self.refused(ended, 'expected one that lasts as long as the run, devices.trace_end = "repeat", or a '
+                                'rounds.deadline')
+            done = mneme("validate", self.path("wrong.toml"))
+            self.assertRegex(done.stderr, words)
+            done, _ = self.run_with(name, ended + 'trace_end = "repeat"\n')
+            self.assertEqual(done.returncode, 0, done.stderr)
+        self.write("links.csv", "client,from,to,uplink_mbit,downlink_mbit\n" +
+                   "".join(f"{client},0,1000,1,1\n" for client in range(6)))
+        done, _ = self.run_with("long", 'link_file = "links.csv"\n')
         self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_a_method_whose_messages_are_not_known_fails_in_words_when_a_trace_has_ended(self):
+        self.write("links.csv", "client,from,to,uplink_mbit,downlink_mbit\n" +
+                   "".join(f"{client},0,0.01,1,1\n" for client in range(6)))
+        scenario = self.write("ended.toml", TINY.replace('"fedavg"', '"scaffold"') +
+                              '[devices]\nlink_file = "links.csv"\nlatency = "0 s"\n')
+        done = mneme("run", scenario, "--quiet", "--out", self.path("ended"))
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("a trace of devices.link_file may have ended", done.stderr)
 
 
 class FedScale(unittest.TestCase):

@@ -12,7 +12,7 @@ from node_processes import LONG, Link, NodesCase, kib_of, words  # noqa: E402
 from program import ROOT, run_tests  # noqa: E402
 
 SCENARIOS = ("quickstart", "smoke/fedasync", "smoke/stsa", "smoke/fil-ver", "smoke/lga", "smoke/glfc", "smoke/fed-lwf",
-             "smoke/resnet8", "smoke/lstm", "smoke/vit", "smoke/central-rehearsal")
+             "smoke/resnet8", "smoke/lstm", "smoke/vit", "smoke/central-rehearsal", "smoke/devices")
 BRIDGE = "mnemetest"
 
 

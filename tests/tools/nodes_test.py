@@ -8,6 +8,7 @@ import socket
 import struct
 import subprocess
 import sys
+import zlib  # noqa: F401  its library is copied below
 import time
 import urllib.request
 
@@ -38,7 +39,7 @@ def with_a_number_less(message):
 class Nodes(NodesCase):
     def test_one_two_and_four_nodes_give_the_digest_of_one_process(self):
         nodes = [self.node("--threads", str(threads)) for threads in (1, 2, 1, 1)]
-        for name in ("fedasync", "stsa", "fil-ver"):
+        for name in ("fedasync", "stsa", "fil-ver", "devices"):
             scenario = f"scenarios/smoke/{name}.toml"
             alone = self.summary(scenario, "--threads", "2")
             for count, threads in ((1, "1"), (2, "2"), (4, "1")):
@@ -395,6 +396,21 @@ class Nodes(NodesCase):
         node = self.node("--threads", "1", program=other)
         refused = mneme("run", "scenarios/smoke/fedavg.toml", "--nodes", node.address, "--out", self.out())
         self.assertEqual((refused.returncode, refused.stdout), (2, ""))
+        self.assertIn("has another build of mneme: ", refused.stderr)
+
+    def test_a_node_with_another_library_that_decodes_data_is_refused_by_its_name(self):
+        with open("/proc/self/maps", encoding="ascii") as file:
+            loaded = re.search(r"/\S*/libz\.so\.1\S*", file.read())
+        if not loaded:
+            self.skipTest("this Python has no zlib of the system's to copy")
+        other = os.path.join(self.scratch.name, "libz.so.1")
+        shutil.copy(loaded[0], other)
+        with open(other, "ab") as file:
+            file.write(b"\0")
+        node = self.node("--threads", "1", environment={**os.environ, "LD_LIBRARY_PATH": self.scratch.name})
+        refused = mneme("run", "scenarios/smoke/fedavg.toml", "--nodes", node.address, "--out", self.out())
+        self.assertEqual((refused.returncode, refused.stdout), (2, ""))
+        self.assertIn("has another zlib: libz.so.1, ", refused.stderr)
         self.assertIn("has another build of mneme: ", refused.stderr)
 
     def test_a_node_with_other_data_is_refused_by_name(self):

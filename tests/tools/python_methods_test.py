@@ -15,6 +15,7 @@ python_package.enter()
 import mneme  # noqa: E402
 import python_methods as methods  # noqa: E402
 import torch  # noqa: E402
+from mneme._code import methods_of  # noqa: E402
 from python_package import scenario  # noqa: E402
 
 ALL = [methods.FedAvgM, methods.FedAvg, methods.FedProx, methods.Scaffold, methods.Replay, methods.OwnServer,
@@ -137,6 +138,17 @@ class GoingOn(Runs):
             mneme.run(started, methods=[first], out=folder)
         with self.assertRaisesRegex(mneme.ScenarioError, "another source"):
             mneme.resume(folder, methods=[second])
+
+    def test_where_a_class_stands_does_not_count_as_its_source(self):
+        digests = []
+        for name, above in (("first", ""), ("second", "\n\n")):
+            os.mkdir(os.path.join(self.scratch.name, name))
+            path = os.path.join(self.scratch.name, name, f"{name}.py")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(f"import mneme\n{above}class Placed(mneme.Method):\n    name = 'py-placed'\n"
+                           "    rate: float = 0.5\n")
+            digests.append(methods_of(path)[0]._source_digest())
+        self.assertEqual(digests, ["b5cf3ea67e5679e6f194d53262ade3ca"] * 2)  # on any version of Python
 
     def test_a_mended_method_goes_on_where_it_is_let_to(self):
         folder = os.path.join(self.scratch.name, "mended")

@@ -46,6 +46,9 @@ class Resume(unittest.TestCase):
     def test_kill_9_at_random_moments_loses_nothing(self):
         Torture(self, self.scratch.name, "smoke/fedprox.toml", ["rounds.per_task=20"]).kill(4, 4)
 
+    def test_kill_9_while_devices_share_links_and_follow_traces_loses_nothing(self):
+        Torture(self, self.scratch.name, "smoke/devices.toml", ["rounds.per_task=20"]).kill(4, 4)
+
     def test_a_job_that_would_take_an_hour_is_not_waited_for(self):
         for how in (signal.SIGINT, signal.SIGTERM):
             out = os.path.join(self.scratch.name, how.name)

@@ -14,10 +14,10 @@ from program import ROOT, data_found, mneme, needs_data, run_tests, thread_setti
 
 FOLDER = os.path.join(ROOT, "scenarios")
 SWEEPS = ["first_sight.toml"]  # grids of scenarios: sweep_test.py has them
-DEVICES = "devices" + os.sep  # profiles, which are no scenarios
+DEVICES = "devices"  # folders of profiles, which are no scenarios
 ALL = sorted({os.path.relpath(path, FOLDER) for path in glob.glob(os.path.join(FOLDER, "**", "*.toml"), recursive=True)}
              - set(SWEEPS))
-ALL = [path for path in ALL if not path.startswith(DEVICES)]
+ALL = [path for path in ALL if DEVICES not in path.split(os.sep)]
 SMOKE = [path for path in ALL if path.startswith("smoke" + os.sep)]
 
 
@@ -84,7 +84,7 @@ def checked_form(name, folder):
 
 
 # Smoke scenarios whose nets differ most, for what is asked of all of them in scenarios_slow_test.py.
-FEW = [os.path.join("smoke", name + ".toml") for name in ("vit", "fedavg", "fil-ver")]
+FEW = [os.path.join("smoke", name + ".toml") for name in ("vit", "fedavg", "fil-ver", "devices")]
 
 
 class Scenarios(unittest.TestCase):

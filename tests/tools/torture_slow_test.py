@@ -20,6 +20,8 @@ SCENARIOS = [
     ("smoke/fedasync.toml", ["rounds.per_task=60"], 10),
     ("smoke/fil-ver.toml", ["rounds.per_task=60"], 15),
     ("smoke/fil-ver.toml", ["rounds.per_task=60", "rounds.mode=async", "rounds.buffer=4"], 15),
+    ("smoke/devices.toml", ["rounds.per_task=40"], 15),  # shared links, traces and profiles
+    ("smoke/devices.toml", ["rounds.per_task=40", "rounds.mode=async", "rounds.buffer=2", "rounds.concurrency=5"], 15),
 ]
 KILLS_OF_RUN = 10
 

@@ -105,7 +105,10 @@ class Verify(unittest.TestCase):
         done = mneme("verify", self.folder("a"), "--round", "2", "--keep", kept, "--quiet")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertTrue(os.path.getsize(os.path.join(kept, "values", "round_2.safetensors")) > 1000)
-        self.assertIn("processor", self.summary("kept")["machine"])
+        machine = self.summary("kept")["machine"]
+        for name in ("processor", "build", "compiler", "LibTorch", "C library", "libm", "zlib", "JPEG", "PNG", "XZ",
+                     "ICU"):
+            self.assertTrue(machine.get(name), name)
 
 
 if __name__ == "__main__":

@@ -53,7 +53,7 @@ TEST_CASE("a trace that repeats begins again after its period") {
   from.devices.trace_end = trace_end_rule::repeat;
   const auto links = *read_link_trace(from); // 25 Mbit up in 20 s
   CHECK(links->passing_time({1}, link_direction::up, 125'000, when(40s)) == 1s);
-  CHECK(links->passing_time({1}, link_direction::up, 3'250'000, when(0s)) == 21s);            // 26 Mbit
+  CHECK(links->passing_time({1}, link_direction::up, 3'250'000, when(0s)) == 21s);      // 26 Mbit
   CHECK(links->passing_time({1}, link_direction::up, 313 * 125'000, when(0s)) == 256s); // 12 periods, 10 and 3 Mbit
   from.devices.trace_period = 30s; // ten seconds without a link behind the last span
   const auto longer = *read_link_trace(from);
@@ -87,8 +87,29 @@ TEST_CASE("what is wrong with a file of links is said by line") {
         "links.csv:2: uplink_mbit = -1: expected megabits per second, from 0 to 9e9\n"
         "links.csv:3: from = 5, to = 5: expected a time that ends after it begins\n"
         "links.csv:4: client = 3: expected a whole number from 0 to 2 (clients.count = 3)\n");
-  CHECK(
-      complaints("client,from,to,uplink_mbit,downlink_mbit\n1,8,12,1,1\n1,0,10,1,2\n") ==
-      "links.csv:2: client 1: from = 8 lies within another of its spans, which ends at 10; expected spans that do not "
-      "overlap\n");
+  CHECK(complaints("client,from,to,uplink_mbit,downlink_mbit\n1,8,12,1,1\n1,0,10,1,2\n") ==
+        "links.csv:2: client 1: from = 8 lies within its span of line 3, which ends at 10; expected spans of a client "
+        "that do not overlap\n");
+}
+
+TEST_CASE("a trace that begins again before it is over is refused, by its column and by the key") {
+  const scratch_folder folder;
+  auto from = with_links(folder, three_stretches);
+  from.devices.trace_end = trace_end_rule::repeat;
+  from.devices.trace_period = 19s;
+  const auto read = read_link_trace(from);
+  REQUIRE_FALSE(read);
+  CHECK(read.error().front().text == "to = 20: expected no span that ends behind devices.trace_period = 19 s");
+  CHECK(complaints("client,from,to,uplink_mbit,downlink_mbit,period\n1,0,10,1,2,9.5\n") ==
+        "links.csv:2: to = 10, period = 9.5: expected a period that is not over before its spans\n");
+}
+
+TEST_CASE("a message finds where the trace of a client ends") {
+  const scratch_folder folder;
+  const auto from = with_links(folder, "client,from,to,uplink_mbit,downlink_mbit\n1,20,30.5,1,1\n1,0,10,1,1\n");
+  const auto last = last_span_of(from, {1});
+  REQUIRE(last);
+  CHECK(last->where == (folder.path() / "links.csv").string() + ":2");
+  CHECK(last->ends_s == 30.5);
+  CHECK_FALSE(last_span_of(from, {2}));
 }

@@ -72,7 +72,10 @@ def source_of(part):
         return [part.__code__.co_code.hex(), repr(part.__code__.co_names)]
 
 
-NOT_SOURCE = {"__module__", "__dict__", "__weakref__", "__doc__", "summary", "parts", "__qualname__", "_mended"}
+# Of a class: what says nothing of what it does; some of it later versions of Python add by themselves.
+NOT_SOURCE = {"__module__", "__dict__", "__weakref__", "__doc__", "summary", "parts", "__qualname__", "_mended",
+              "__firstlineno__", "__static_attributes__", "__annotations__", "__annotate__", "__annotate_func__",
+              "__annotations_cache__", "__conditional_annotations__"}
 
 
 def digest_of_source(*parts):
