@@ -60,6 +60,8 @@ private:
         if (block >= depth_)
           return "a prompt of block " + std::to_string(block) + " has no place in a vit of " + std::to_string(depth_) +
                  " blocks, which are counted from 0; fewer strategy.blocks or a larger model.depth";
+    if (!head().hidden.empty())
+      return "a vit with prompts ends with one linear layer; expected no model.head_hidden";
     return adapter_ > 0 ? "a vit is adapted by prompts or by adapters; expected model.adapter = 0" : "";
   }
 

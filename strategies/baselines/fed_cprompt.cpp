@@ -16,7 +16,6 @@
 namespace mneme::fed_cprompt_method {
 namespace {
 
-constexpr const char* previous_name = "previous"; // [P] in broadcasts from task 2 on
 constexpr double pull = 1000.0, push = 10.0, margin = 1.0;
 
 enum class reduction { mean, sum };
@@ -33,6 +32,7 @@ public:
   /// Model by model, so that the bits of one do not depend on the others.
   loss_output operator()(const loss_input& in, const at::Tensor& second_features) const override {
     auto out = (*plain_)(in);
+    const auto cross_entropy = out.values.clone();
     out.d_features = at::zeros_like(in.features);
     for (std::int64_t k = 0; k < in.features.size(0); ++k) {
       const auto counted = in.row_weight[k].gt(0.0).to(at::kFloat).unsqueeze(1); // [B, 1]
@@ -50,6 +50,7 @@ public:
       if (!first_)
         out.d_features[k].sub_(far, 2.0 * push * share * weight_);
     }
+    out.terms = {{"cross_entropy", cross_entropy}, {"contrast", out.values - cross_entropy}};
     return out;
   }
 
@@ -61,25 +62,21 @@ private:
   loss_ref plain_ = cross_entropy_objective();
 };
 
-/// Sends the model of the previous task beside the round's own.
+/// Sends what travels of the previous task's model beside the round's own: its body is everybody's.
 class fed_cprompt_server final : public server_half {
 public:
-  fed_cprompt_server(std::unique_ptr<server_half> prompting, bool contrasts)
-      : prompting_(std::move(prompting)), contrasts_(contrasts) {}
+  fed_cprompt_server(std::unique_ptr<server_half> prompting, travelling_weights travelling, bool contrasts)
+      : prompting_(std::move(prompting)), travelling_(std::move(travelling)), contrasts_(contrasts) {}
   task<task_plan> open_task(server_context& ctx, const round_place& place) override {
     if (place.task.value > 0 && contrasts_)
-      previous_ = prompting_->predict().weights->at(flat_weights);
+      previous_ = travelling_.pick(prompting_->predict().weights->at(flat_weights));
     auto opening = prompting_->open_task(ctx, place);
     const auto plan = co_await opening;
     co_return plan;
   }
   broadcast open_round(const round_place& place) override {
     auto sent = prompting_->open_round(place);
-    if (previous_.defined()) {
-      auto beside = std::make_shared<tensor_map>();
-      beside->put(previous_name, previous_);
-      sent.extra = std::move(beside);
-    }
+    sent.extra = previous_;
     return sent;
   }
   void fold(const delivery& in) override { prompting_->fold(in); }
@@ -91,13 +88,14 @@ public:
   std::map<std::string, double> figures() const override { return prompting_->figures(); }
   void persist(archive& state) override {
     prompting_->persist(state);
-    state.frozen(previous_);
+    state(previous_);
   }
 
 private:
   std::unique_ptr<server_half> prompting_;
+  travelling_weights travelling_;
   bool contrasts_;
-  at::Tensor previous_; // [P]; undefined in task 1
+  tensors_ref previous_; // null in task 1
 };
 
 class fed_cprompt final : public prompting_method {
@@ -124,7 +122,7 @@ public:
   }
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
   std::unique_ptr<server_half> make_server() const override {
-    return std::make_unique<fed_cprompt_server>(prompting_method::make_server(), contrast_ > 0.0);
+    return std::make_unique<fed_cprompt_server>(prompting_method::make_server(), travelling_, contrast_ > 0.0);
   }
 
 protected:
@@ -142,12 +140,12 @@ task<client_result> fed_cprompt::client_round(client_context& ctx, const broadca
   auto job = local_training(setup(), ctx, in, {.samples = ctx.samples(), .classes = covered(in.place)});
   job.start = whole_weights(in.weights, in);
   if (contrast_ > 0.0) {
-    const auto* const previous = in.extra ? in.extra->find(previous_name) : nullptr;
-    job.objective = contrasts_[previous ? 1 : 0];
+    job.objective = contrasts_[in.extra ? 1 : 0];
     job.teacher = job.start;
     job.options.taught_features = true;
     auto side = std::make_shared<tensor_map>();
-    side->put(second_teacher_weights, previous ? *previous : job.start->at(flat_weights));
+    const auto previous = in.extra ? whole_weights(in.extra, in) : job.start;
+    side->put(second_teacher_weights, previous->at(flat_weights));
     job.side = std::move(side);
   }
   auto learning = ctx.train(std::move(job));

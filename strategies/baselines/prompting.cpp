@@ -3,6 +3,7 @@
 #include <ATen/ops/dot.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/ones_like.h>
+#include <algorithm>
 #include <fmt/format.h>
 namespace mneme {
 
@@ -105,6 +106,47 @@ method_needs prompting_method::needs() const {
   return needed;
 }
 
+namespace {
+
+diagnostics wrong_prompts(const prompt_shape& prompts) {
+  diagnostics wrong;
+  const auto check_length = [&](const char* key, std::int64_t length) {
+    if (length % 2 != 0)
+      wrong.push_back({fmt::format("strategy.{}", key),
+                       fmt::format("strategy.{} = {}: half of a prompt stands before keys, half before values; "
+                                   "expected an even number",
+                                   key, length)});
+  };
+  check_length("length", prompts.length);
+  if (!prompts.general.empty())
+    check_length("general_length", prompts.general_length);
+  auto blocks = prompts.blocks;
+  blocks.insert(blocks.end(), prompts.general.begin(), prompts.general.end());
+  std::sort(blocks.begin(), blocks.end());
+  const auto twice = std::adjacent_find(blocks.begin(), blocks.end());
+  if (twice != blocks.end())
+    wrong.push_back({"strategy.blocks", fmt::format("strategy.blocks: block {} has two prompts, and a block reads one; "
+                                                    "expected each block once{}",
+                                                    *twice, prompts.general.empty() ? "" : ", or in general_blocks")});
+  return wrong;
+}
+
+/// Prompts of a task are found by its classes.
+diagnostics wrong_tasks(const method_setup& setup) {
+  std::int64_t next = 0;
+  for (const auto& classes : setup.task_classes) {
+    if (classes.low < next)
+      return {{"tasks.kind",
+               fmt::format("tasks.kind: a task brings class {} again, and a task's prompts are found by its classes; "
+                           "expected \"class-incremental\"",
+                           classes.low)}};
+    next = classes.high;
+  }
+  return {};
+}
+
+} // namespace
+
 diagnostics prompting_method::check(const method_setup& setup) const {
   auto wrong = averaging_method::check(setup);
   const auto* const net = dynamic_cast<const prompted_vit*>(setup.net.get());
@@ -117,6 +159,12 @@ diagnostics prompting_method::check(const method_setup& setup) const {
   if (setup.trainable != trainable_part::all)
     wrong.push_back({"model.trainable", "model.trainable: the transformer is frozen as it is, and prompts are learnt "
                                         "beside the head; expected \"all\""});
+  append(wrong, wrong_prompts(prompts()));
+  append(wrong, wrong_tasks(setup));
+  if (setup.training.weight_decay > 0.0)
+    wrong.push_back({"training.weight_decay", fmt::format("training.weight_decay = {}: prompts of earlier tasks would "
+                                                          "shrink, and they are kept as they are; expected 0",
+                                                          setup.training.weight_decay)});
   const auto with = prompts();
   const auto elements = net->feature_width(), rows = with.of_task * net->tasks();
   if (with.form == prompt_form::components && rows > elements)

@@ -3,6 +3,7 @@
 #include "runtime/base/archive.hpp"
 #include "tests/support/method_driver.hpp"
 #include "tests/support/small_convit.hpp"
+#include "tests/support/small_prompted_vit.hpp"
 namespace mneme::test {
 
 struct method_federation {
@@ -84,6 +85,8 @@ private:
     const auto behind = own.substr(first + lead.size()), name = behind.substr(0, behind.find('"'));
     if (name == "convit")
       return row_convit({2, 2}, features);
+    if (name == "vit")
+      return row_prompted_vit(method.needs().prompts, {{0, 2}, {2, 4}}, features);
     return model_named(name, {1, 1, features}, classes);
   }
   [[nodiscard]] std::vector<std::int64_t> rows_with_labels(class_range wanted) const {

@@ -33,6 +33,15 @@ inline std::shared_ptr<const prompted_vit> small_prompted_vit(const prompt_shape
   return std::dynamic_pointer_cast<const prompted_vit>(small_vit(prompts));
 }
 
+/// A vit of width 24 on rows of `features` pixels, each a patch.
+inline model_ref row_prompted_vit(const prompt_shape& prompts, const std::vector<class_range>& tasks,
+                                  std::int64_t features) {
+  const auto kind = kind_with("vit", {{"patch", "1"}, {"width", "24"}, {"depth", "5"}, {"heads", "2"}});
+  kind->use_prompts(prompts);
+  kind->use_tasks(tasks);
+  return kind->build({1, 1, features}, tasks.back().high).value();
+}
+
 /// The script's numbers, [P] float64. @param filled rows of components and slots that are made up; the others are zeros
 inline at::Tensor official_prompts(const model& net, std::int64_t filled) {
   auto flat = at::zeros({net.size()}, at::kDouble);

@@ -43,7 +43,10 @@ void check_against(const nlohmann::json& theirs, const prompted_vit& net, std::i
 
 at::Tensor features_of(const prompted_vit& net, const at::Tensor& flat, class_range classes,
                        const training_mode* training = nullptr) {
-  return net.forward(flat.to(at::kFloat).unsqueeze(0), prompted_images(), classes, nullptr, training).features[0];
+  const auto weights = flat.to(at::kFloat).unsqueeze(0);
+  if (training) // of a pass that no backward pass follows, forward() shows evaluation mode
+    return net.differentiable(weights, prompted_images(), classes, {.training = training}).features[0];
+  return net.forward(weights, prompted_images(), classes, nullptr, nullptr).features[0];
 }
 
 } // namespace
@@ -55,6 +58,15 @@ TEST_CASE("components are the authors', and those of earlier tasks learn nothing
     check_against(record[std::to_string(task)], *net, 2 * (task + 1), task, 0.1 / 4.0, nullptr);
   const auto& gradient = record["1"]["gradients"]["prompts.0.keys"];
   CHECK(listed_numbers(gradient).narrow(0, 0, 2 * 16).abs().max().item<double>() == 0.0);
+}
+
+TEST_CASE("components under a softmax are those of Fed-CPrompt's authors", "[prompts]") {
+  const auto record = golden_record("prompts/fed_cprompt")["components"];
+  auto shape = small_components();
+  shape.softmax_focus = true;
+  const auto net = small_prompted_vit(shape);
+  for (const std::int64_t task : {0, 1})
+    check_against(record[std::to_string(task)], *net, 2 * (task + 1), task, 0.0, nullptr);
 }
 
 TEST_CASE("slots are the authors', by the task in training and by the nearest key at test", "[prompts]") {
