@@ -1,5 +1,5 @@
-"""Methods that rehearse exemplars or generated images: neither two nodes nor a kill changes what a run comes to, and
-what cannot be is refused."""
+"""Methods that rehearse exemplars or generated images, or learn prompts: neither two nodes nor a kill changes what a
+run comes to, and what cannot be is refused."""
 import os
 import signal
 import sys
@@ -10,7 +10,8 @@ from node_processes import NodesCase, words  # noqa: E402
 from program import mneme, run_tests  # noqa: E402
 from resuming import check_equal, checkpoints, is_done, start  # noqa: E402
 
-METHODS = ("icarl", "bic", "ss-il", "podnet", "afc", "dde", "geodl", "dytox", "target", "mfcl")
+METHODS = ("icarl", "bic", "ss-il", "podnet", "afc", "dde", "geodl", "dytox", "target", "fed-codap", "fed-dualp",
+           "fed-cprompt")
 
 
 class ExemplarRuns(NodesCase):
@@ -49,6 +50,14 @@ class ExemplarRuns(NodesCase):
                 ("dytox", "model.patch=3", r"10 x 10 pixels into patches of 3; model\.patch must divide"),
                 ("dytox", "strategy.memory=9", r"strategy\.memory = 9: 9 exemplars .* fewer than the 10 classes"),
                 ("dytox", 'model.trainable="head"', r"model\.trainable.*expected \"all\""),
+                ("fed-codap", 'model.name="mlp"',
+                 r"error: fed-codap: the net 'mlp.*has no attention that could read prompts.*\"vit\""),
+                ("fed-codap", 'model.weights=""', r"the net is frozen, and nothing has trained it"),
+                ("fed-codap", "strategy.length=5", r"strategy\.length = 5: half of a prompt stands before keys"),
+                ("fed-dualp", "strategy.blocks=[0, 1]", r"strategy\.blocks: block 0 has two prompts"),
+                ("fed-dualp", "strategy.blocks=[3]", r"block 3 has no place in a vit of 3 blocks"),
+                ("fed-cprompt", "model.adapter=4", r"adapted by prompts or by adapters; expected model\.adapter = 0"),
+                ("fed-cprompt", "training.weight_decay=0.1", r"prompts of earlier tasks would shrink"),
                 ("bic", "strategy.memory=10", r"strategy\.holdout_share = 0\.1: of the 1 exemplars that a class has")):
             with self.subTest(f"{name}, {setting}"):
                 done = mneme("validate", f"scenarios/smoke/{name}.toml", "--set", setting)
