@@ -4,6 +4,7 @@
 #include "runtime/options/unit_text.hpp"
 #include "runtime/scenario/checks.hpp"
 #include "runtime/scenario/device_profiles.hpp"
+#include "runtime/scenario/named_paths.hpp"
 #include "runtime/scenario/sections.hpp"
 #include "runtime/scenario/suggestions.hpp"
 #include "runtime/scenario/values.hpp"
@@ -170,7 +171,9 @@ private:
     places_[name] = at;
     if (from.from_user)
       value_.key_places[name] = place_text(at);
-    if (from.is_offered && std::holds_alternative<std::filesystem::path*>(bound->target))
+    const bool is_path =
+        std::holds_alternative<std::filesystem::path*>(bound->target) && node.value<std::string>() != weights_as_drawn;
+    if (from.is_offered && is_path)
       return refuse_offered_path(group.name, name, node, layer_index);
     for (auto& problem : read_value(*bound, name, node, from)) {
       problems_.push_back(std::move(problem));
