@@ -40,6 +40,7 @@ TOKENS = {"shakespeare": 80}
 IN_FILES = {"digits", "emnist47", "pacs"}  # made up in files: synthetic rows have no domains
 PACKED = {"cifar100": "cifar100", "pacs": "osi-pacs"}  # take seconds to unpack: only this scenario in base/ reads them
 BEHIND_FILES = re.compile(r"paper/(fedhaf_(?!.*_lander)|.*_efficientnet)")  # behind a frozen net from a file
+PROMPTED = re.compile(r"paper/fed-(codap|cprompt|dualp)_")
 AT_ONCE = 30  # scenarios that one process checks: it takes 0.2 s to start
 
 
@@ -71,7 +72,9 @@ def checked_form(name, folder):
             more += f'[data]\nname = "synthetic"\nshape = {shape}\nclasses = {classes}\nrows = {rows}\n'
         if data in TOKENS:
             more += f"tokens = {TOKENS[data]}\n"
-        if "_vit_" in name:  # weights of twelve blocks take ten seconds to draw
+        if PROMPTED.match(name):  # by components of ten tasks in each of five blocks
+            more += '[model]\ndepth = 5\nwidth = 192\nweights = "as-drawn"\n'
+        elif "_vit_" in name:  # weights of twelve blocks take ten seconds to draw
             more += "[model]\ndepth = 1\n"
         if BEHIND_FILES.match(name):  # which are not here
             more += '[model]\nweights = "as-drawn"\n'
