@@ -262,19 +262,27 @@ expected<played_run> play_run(const run_context& run) {
 }
 
 diagnostics ended_traces(const run_context& run) {
-  if (!run.population->link_traces_end() || !run.needs.upload_size_known)
+  const bool may_end = run.population->link_traces_end() || run.population->availability_traces_end();
+  if (!may_end || !run.needs.upload_size_known)
     return {};
   const auto played = player(run).play();
   const auto& report = played.report;
-  if (!played.exact || report.status != run_status::failed || !report.waits_for)
+  if (!played.exact || report.status != run_status::failed)
     return {};
-  const auto ends = last_span_of(run.scenario, *report.waits_for);
-  if (!ends)
-    return {};
-  return {{ends->where, fmt::format("client {}: its trace ends at {} s, and round {} waits for it then; expected one "
-                                    "that lasts as long as the run, devices.trace_end = \"repeat\", or a "
-                                    "rounds.deadline",
-                                    report.waits_for->value, ends->ends_s, report.rounds + 1)}};
+  const auto& devices = run.scenario.devices;
+  if (report.reaches_nobody)
+    if (const auto ends = last_span_of(run.scenario, "devices.availability_file", devices.availability_file))
+      return {{ends->where, fmt::format("client {}: its trace ends at {} s as the last of all, and round {} finds no "
+                                        "client then; expected traces that last as long as the run, or "
+                                        "devices.trace_end = \"repeat\"",
+                                        ends->client.value, ends->ends_s, report.rounds + 1)}};
+  if (report.waits_for)
+    if (const auto ends = last_span_of(run.scenario, "devices.link_file", devices.link_file, report.waits_for))
+      return {{ends->where, fmt::format("client {}: its trace ends at {} s, and round {} waits for it then; expected "
+                                        "one that lasts as long as the run, devices.trace_end = \"repeat\", or a "
+                                        "rounds.deadline",
+                                        ends->client.value, ends->ends_s, report.rounds + 1)}};
+  return {};
 }
 
 } // namespace mneme

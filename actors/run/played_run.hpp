@@ -36,7 +36,8 @@ struct played_run {
 [[nodiscard]] expected<played_run> play_run(const run_context& run);
 
 /// Where the method's messages are known (played_run::exact) and the run would come to wait for ever for a client whose
-/// trace in devices.link_file has ended: the line at which it ends. Else nothing, and where traces repeat at no cost.
+/// trace in devices.link_file has ended, or be left without clients when all of devices.availability_file have: the
+/// line at which it ends. Else nothing, and where traces repeat at no cost.
 [[nodiscard]] diagnostics ended_traces(const run_context& run);
 
 } // namespace mneme

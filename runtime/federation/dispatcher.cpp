@@ -33,6 +33,11 @@ bool dispatcher::give_cohort_work() {
   return round_.missing > 0 || (round_.wants_clients && (in_flight_.size() > 0 || pool_.clients_may_come()));
 }
 
+bool dispatcher::reaches_nobody_again() const {
+  return round_.wants_clients && in_flight_.size() == 0 && settings_.clients->availability_traces_end() &&
+         !pool_.clients_may_come();
+}
+
 void dispatcher::fill_places() {
   const auto places = settings_.rounds.concurrency - static_cast<std::int64_t>(in_flight_.size());
   for (const auto client : pool_.draw_idle(places, next_assignment_))

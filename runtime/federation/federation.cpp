@@ -46,6 +46,16 @@ void federation::end_at_dead_end() {
   finish(run_status::failed, clock_.dead_end(round_.place.round));
 }
 
+/// Rounds would close empty up to the end of the run.
+void federation::end_without_clients() {
+  out_.report().reaches_nobody = true;
+  finish(run_status::failed,
+         fmt::format("round {} has no client and waits in vain: at {:.9g} s of virtual time the traces of "
+                     "devices.availability_file have ended for everybody who could take part; expected traces that "
+                     "last as long as the run, or devices.trace_end = \"repeat\"",
+                     round_.place.round.value + 1, in_seconds(clock_.now())));
+}
+
 void federation::handle(const federation_event& now) {
   using enum federation_event::kind;
   if (now.event_kind == deadline) {

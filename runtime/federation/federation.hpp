@@ -62,6 +62,7 @@ private:
   // federation.cpp: the loop
   void advance();
   void end_at_dead_end();
+  void end_without_clients();
   void handle(const federation_event& now);
   void fail_round(const round_failure& why);
   void stop_at(next_step next);

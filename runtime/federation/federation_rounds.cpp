@@ -90,6 +90,8 @@ void federation::give_work() {
 // -- a round closes ---------------------------------------------------------------------------------------------------
 
 void federation::close() {
+  if (round_.folded == 0 && dispatch_.reaches_nobody_again())
+    return end_without_clients();
   round_.is_open = round_.wants_clients = false;
   dispatch_.free_dropped_out();
   work_.hand_over_deliveries();

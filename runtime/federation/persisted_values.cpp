@@ -30,8 +30,8 @@ void persist(archive& state, client_result& result) {
 
 /// What is said at the end of the run only stays out.
 void persist(archive& state, run_report& report) {
-  auto& [status, error, waits_for, digest, trace_digest, ended, rounds, client_rounds, late_uploads, dropped,
-         enrolled_max, joined, left, transitions, staleness_sum, staleness_max, upload_bytes, download_bytes,
+  auto& [status, error, waits_for, reaches_nobody, digest, trace_digest, ended, rounds, client_rounds, late_uploads,
+         dropped, enrolled_max, joined, left, transitions, staleness_sum, staleness_max, upload_bytes, download_bytes,
          proxy_bytes, looks, counts, batches, jobs, deciles] = report;
   state(rounds)(client_rounds)(late_uploads)(dropped)(enrolled_max)(joined)(left)(transitions);
   state(staleness_sum)(staleness_max)(upload_bytes)(download_bytes)(proxy_bytes)(looks)(counts)(batches)(jobs);

@@ -15,6 +15,7 @@ struct run_report {
   run_status status = run_status::done;
   std::string error{};
   std::optional<client_id> waits_for{}; ///< failed: what this client does would never be over.
+  bool reaches_nobody = false;          ///< failed: the availability traces of all clients have ended.
   digest128 digest{}, trace_digest{};
   virtual_time ended{};
   std::int64_t rounds = 0, client_rounds = 0, late_uploads = 0, dropped = 0, enrolled_max = 0;

@@ -128,20 +128,21 @@ expected<std::shared_ptr<const link_trace>> read_link_trace(const scenario& from
   return std::make_shared<const link_trace>(std::move(spans), from.clients.count, std::move(periods));
 }
 
-std::optional<last_span> last_span_of(const scenario& from, client_id client) {
+std::optional<last_span> last_span_of(const scenario& from, const std::string& key, const std::filesystem::path& file,
+                                      std::optional<client_id> client) {
   std::optional<last_span> last;
-  static_cast<void>(read_client_table({.file = from.devices.link_file,
-                                       .where = from.where("devices.link_file"),
+  const auto keep_later = [&](const client_line& line) -> std::string {
+    const client_id whose{line.client};
+    if (whose == client.value_or(whose) && (!last || *line.values[1] > last->ends_s))
+      last = {.where = file.string() + ":" + std::to_string(line.line), .client = whose, .ends_s = *line.values[1]};
+    return {};
+  };
+  static_cast<void>(read_client_table({.file = file,
+                                       .where = from.where(key),
                                        .clients = from.clients.count,
                                        .columns = {"from", "to"},
                                        .optional = {}},
-                                      [&](const client_line& line) -> std::string {
-                                        if (line.client == client.value && (!last || *line.values[1] > last->ends_s))
-                                          last = {.where =
-                                                      from.devices.link_file.string() + ":" + std::to_string(line.line),
-                                                  .ends_s = *line.values[1]};
-                                        return {};
-                                      }));
+                                      keep_later));
   return last;
 }
 

@@ -45,13 +45,17 @@ private:
 /// downlink_mbit, and may name period. Null if there is none.
 [[nodiscard]] expected<std::shared_ptr<const link_trace>> read_link_trace(const scenario& from);
 
-/// Where a client's trace ends: "links.csv:7", and when.
+/// Where a trace ends: "links.csv:7", whose, and when.
 struct last_span {
   std::string where{};
+  client_id client{};
   double ends_s = 0.0;
 };
 
-/// Reads the file again, for a message. None: the file does not name the client. @pre read_link_trace(from) has one
-[[nodiscard]] std::optional<last_span> last_span_of(const scenario& from, client_id client);
+/// Reads a file of spans again, for a message. @param key that names it @param client whose; none: anybody's
+/// None: the file has no such span. @pre it can be read
+[[nodiscard]] std::optional<last_span> last_span_of(const scenario& from, const std::string& key,
+                                                    const std::filesystem::path& file,
+                                                    std::optional<client_id> client = {});
 
 } // namespace mneme

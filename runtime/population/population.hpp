@@ -89,6 +89,10 @@ public:
   [[nodiscard]] bool link_traces_end() const noexcept {
     return facts_.links != nullptr && devices_.trace_end == trace_end_rule::stop;
   }
+  /// Clients are never reached again once their traces have ended.
+  [[nodiscard]] bool availability_traces_end() const noexcept {
+    return facts_.availability != nullptr && devices_.trace_end == trace_end_rule::stop;
+  }
   /// What a client's own link lets through, and until when; infinite where it is instantaneous.
   [[nodiscard]] std::pair<double, virtual_time> own_mbit(client_id client, link_direction direction,
                                                          virtual_time at) const;

@@ -201,6 +201,22 @@ class Devices(unittest.TestCase):
         self.assertIn("a trace of devices.link_file may have ended", done.stderr)
 
 
+    def test_a_run_whose_clients_can_never_be_reached_again_is_refused_and_never_done(self):
+        self.write("there.csv", "client,from,to\n" + "".join(f"{client},0,0.00{1 + client}\n" for client in range(6)))
+        file = 'availability = "file"\navailability_file = "there.csv"\n'
+        words = ("there.csv:7: error: client 5: its trace ends at 0.006 s as the last of all, and round 2 finds no "
+                 'client then; expected traces that last as long as the run, or devices.trace_end = "repeat"')
+        self.refused(file, words)
+        self.assertIn(words, mneme("validate", self.path("wrong.toml")).stderr)
+        for method in ("scaffold", "fedavg"):
+            scenario = self.write("ended.toml", TINY.replace('"fedavg"', f'"{method}"') + "[devices]\n" + file)
+            done = mneme("run", scenario, "--quiet", "--out", self.path(method))
+            self.assertEqual(done.returncode, 1 if method == "scaffold" else 2, done.stderr)
+            self.assertIn("have ended for everybody" if method == "scaffold" else words, done.stderr)
+        done, _ = self.run_with("again", file + 'trace_end = "repeat"\n')
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+
 class FedScale(unittest.TestCase):
     def convert(self, folder, entries, kind="availability", clients=5):
         path = os.path.join(folder, "trace.pickle")
