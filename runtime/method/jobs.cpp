@@ -71,10 +71,16 @@ void describe(key_text& key, const train_job& job) {
       .add(with.replay_augment.value_or(with.augment))
       .add(with.replay_short_last)
       .add(with.first_loss)
+      .add(with.feature_sums)
+      .add(with.learnt.low)
+      .add(with.learnt.high)
+      .add(static_cast<std::uint64_t>(with.rates.size()))
       .add(static_cast<std::uint64_t>(with.layers.size()))
       .add(job.notes.targets.defined() || job.replay.notes.targets.defined());
   for (const auto& name : with.layers)
     key.add(name);
+  for (const auto& [layer, factor] : with.rates)
+    key.add(layer).add(factor);
   key.add(static_cast<std::uint64_t>(with.maps.size()));
   for (const auto& name : with.maps)
     key.add(name);

@@ -46,6 +46,9 @@ struct train_output {
   at::Tensor row_norms{};          ///< [n] float64, in the order of `samples`: training_result::row_norms
   double loss_mean = 0.0;          ///< Penalties included, over the steps of the last epoch; 0 if nothing was trained.
   double first_loss = 0.0;         ///< The sum of its steps' losses in the first epoch, without penalties; if wanted.
+  /// Sums by class of the loss over the features of all steps' rows, as the net computed them in training, and how many
+  /// rows there were, [classes, D] and [classes] float64; if wanted, and undefined if nothing was trained.
+  at::Tensor feature_sums{}, feature_rows{};
   const char* loss_name = nullptr; ///< loss::main_term(); null if nothing was trained.
   /// What the loss is the sum of, by name, where it has several terms; else null.
   std::shared_ptr<const std::map<std::string, double>> several_terms{};

@@ -43,6 +43,9 @@ struct training_options {
   class_range classes{};
   /// Rows of the head of the first so many classes keep their bits, while the others and the rest of the net learn.
   std::int64_t held_classes = 0;
+  /// Rows of the head of these classes alone learn, though the loss covers others; none: those of `classes`.
+  class_range learnt{};
+  std::vector<layer_rate> rates{}; ///< Layers that learn at other rates.
   /// Rows of the job's second set that join every step, or all where there are fewer; 0: it is not read. They are taken
   /// from one shuffle of it after the other (in_order: from the set as it is, again and again).
   std::int64_t replay_rows = 0;
@@ -57,6 +60,7 @@ struct training_options {
   std::vector<std::string> maps{}; ///< Those of model::maps() that the net shows the loss.
   training_result result = training_result::weights;
   bool first_loss = false; ///< train_output::first_loss is wanted.
+  bool feature_sums = false; ///< train_output::feature_sums are wanted.
   bool evaluation = false; ///< All of the net is in evaluation mode: nothing is dropped, running statistics stay.
   /// What is not trained is in training mode, too: it normalises by the step's rows, and its running statistics move.
   bool statistics_move = false;

@@ -160,8 +160,8 @@ public:
   void use_tasks(std::vector<class_range> classes) { tasks_ = std::move(classes); }
   /// The method's choice: the net shows the map "divergence" (convit.hpp). Before build().
   void use_divergence(bool is_shown) { divergence_ = is_shown; }
-  /// The method's choice: a vision transformer is frozen, and its attention reads prompts (prompted_vit.hpp). Others
-  /// cannot, and are built without. Before build().
+  /// The method's choice: a vision transformer is frozen, and its attention reads prompts (prompted_vit.hpp) or has
+  /// low-rank parts (low_rank_vit.hpp). Others cannot, and are built without. Before build().
   void use_prompts(prompt_shape prompts) { prompts_ = std::move(prompts); }
   /// How many tokens the data set has, whose rows hold tokens; 0: it holds images. Before build().
   void use_tokens(std::int64_t count) { tokens_ = count; }

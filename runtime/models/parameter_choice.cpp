@@ -114,4 +114,29 @@ std::vector<segment> trained_segments(const model& net, class_range classes, con
   return segments;
 }
 
+std::vector<segment> with_rates(const std::vector<segment>& segments, const model& net,
+                                const std::vector<layer_rate>& rates) {
+  if (rates.empty())
+    return segments;
+  const auto rate_of = [&](const parameter& entry) {
+    const auto own =
+        std::find_if(rates.begin(), rates.end(), [&](const layer_rate& each) { return belongs_to(entry, each.layer); });
+    return own == rates.end() ? 1.0 : own->factor;
+  };
+  std::vector<segment> cut;
+  for (const auto& piece : segments)
+    for (const auto& entry : net.layout()) { // in the order of their offsets
+      const auto begin = std::max(piece.offset, entry.offset);
+      const auto end = std::min(piece.offset + piece.size, entry.offset + entry.size);
+      if (begin >= end)
+        continue;
+      const auto rate = rate_of(entry);
+      if (!cut.empty() && cut.back().offset + cut.back().size == begin && cut.back().rate == rate)
+        cut.back().size += end - begin;
+      else
+        cut.push_back({.offset = begin, .size = end - begin, .rate = rate});
+    }
+  return cut;
+}
+
 } // namespace mneme

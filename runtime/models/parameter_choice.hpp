@@ -44,8 +44,19 @@ private:
 /// Contiguous pieces of [P] that gradients may change, given the classes of the loss; of none, the loss is on features.
 struct segment {
   std::int64_t offset = 0, size = 0;
+  double rate = 1.0; ///< What the learning rate is multiplied by here.
 };
 [[nodiscard]] std::vector<segment> trained_segments(const model& net, class_range classes,
                                                     const parameter_choice& trained = {});
+
+/// A layer, by name as parameter_choice::layers_of() takes it, whose learning rate is another one, this times the rate.
+struct layer_rate {
+  std::string layer{};
+  double factor = 1.0;
+  bool operator==(const layer_rate&) const = default;
+};
+/// The segments, cut where layers with rates of their own begin and end.
+[[nodiscard]] std::vector<segment> with_rates(const std::vector<segment>& segments, const model& net,
+                                              const std::vector<layer_rate>& rates);
 
 } // namespace mneme

@@ -12,6 +12,11 @@ std::string prompt_shape::text() const {
     for (const auto number : numbers)
       text << " " << number;
   };
+  if (form == prompt_form::low_rank) {
+    text << "low rank " << rank;
+    list(" in", blocks);
+    return text.str();
+  }
   if (form == prompt_form::components)
     text << "components " << of_task << (softmax_focus ? " softmax" : "");
   else
@@ -27,34 +32,17 @@ std::string prompt_shape::text() const {
 
 prompted_vit::prompted_vit(vit_shape shape, prompt_shape prompts, const std::vector<parameter>& body,
                            std::vector<class_range> tasks, std::int64_t classes)
-    : shape_(shape), prompts_(std::move(prompts)), tasks_(std::move(tasks)), classes_(classes) {
-  MNEME_CHECK(!tasks_.empty() && shape_.width % shape_.heads == 0, shape_.width, shape_.heads);
-  for (auto entry : body) {
-    entry.frozen = true;
-    entry.view = entry.order = {}; // as in files
-    add_parameter(std::move(entry));
-  }
-  embedding_ = place_of("cls_token");
-  for (std::int64_t i = 0; i < shape_.depth; ++i)
-    blocks_.push_back(place_of("blocks." + std::to_string(i) + ".norm1.weight"));
-  norm_ = place_of("norm.weight");
+    : frozen_vit(shape, body, classes), prompts_(std::move(prompts)), tasks_(std::move(tasks)) {
+  MNEME_CHECK(!tasks_.empty());
   add_pools();
-  const auto bound = 1.0 / std::sqrt(static_cast<double>(shape_.width));
-  head_ = add_parameter({.name = "head.weight", .shape = {classes_, shape_.width}, .head = true, .bound = bound});
-  add_parameter({.name = "head.bias", .shape = {classes_}, .head = true, .bound = bound});
-}
-
-std::size_t prompted_vit::place_of(const std::string& name) const {
-  const auto& parameters = layout();
-  const auto entry =
-      std::find_if(parameters.begin(), parameters.end(), [&](const parameter& each) { return each.name == name; });
-  MNEME_CHECK(entry != parameters.end(), name);
-  return static_cast<std::size_t>(entry - parameters.begin());
+  const auto bound = 1.0 / std::sqrt(static_cast<double>(shape.width));
+  head_ = add_parameter({.name = "head.weight", .shape = {classes, shape.width}, .head = true, .bound = bound});
+  add_parameter({.name = "head.bias", .shape = {classes}, .head = true, .bound = bound});
 }
 
 /// Zeros, which the method's server draws over: a component of zeros has no weight in a prompt.
 void prompted_vit::add_pools() {
-  const auto d = shape_.width;
+  const auto d = shape().width;
   const bool sums = prompts_.form == prompt_form::components;
   const auto count = sums ? tasks() * prompts_.of_task : tasks();
   for (const auto block : prompts_.general)
@@ -72,9 +60,9 @@ void prompted_vit::add_pools() {
 
 std::string prompted_vit::identity() const {
   std::ostringstream text;
-  text << "prompted vit " << shape_.input[0] << "x" << shape_.input[1] << "x" << shape_.input[2] << "-" << classes_
-       << " resized " << shape_.resized[0] << "x" << shape_.resized[1] << " patch " << shape_.patch << " width "
-       << shape_.width << " depth " << shape_.depth << " heads " << shape_.heads << " " << prompts_.text() << " tasks";
+  const auto& in = shape().input;
+  text << "prompted vit " << in[0] << "x" << in[1] << "x" << in[2] << "-" << classes() << " " << shape().text() << " "
+       << prompts_.text() << " tasks";
   for (const auto& task : tasks_)
     text << " " << task.low << "-" << task.high;
   return text.str();
@@ -82,15 +70,6 @@ std::string prompted_vit::identity() const {
 
 std::vector<std::string> prompted_vit::maps() const {
   return {prompts_.form == prompt_form::components ? "penalty" : "match"};
-}
-
-std::int64_t prompted_vit::tokens() const {
-  return 1 + (shape_.resized[0] / shape_.patch) * (shape_.resized[1] / shape_.patch);
-}
-
-std::int64_t prompted_vit::row_floats() const {
-  const auto block = tokens() * (16 * shape_.width + 4 * shape_.heads * (tokens() + prompts_.length));
-  return shape_.input[0] * shape_.resized[0] * shape_.resized[1] + shape_.depth * block;
 }
 
 std::int64_t prompted_vit::task_of(class_range classes) const {

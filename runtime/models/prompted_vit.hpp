@@ -3,35 +3,27 @@
 /// Z. Wang et al., "DualPrompt: Complementary Prompting for Rehearsal-free Continual Learning", ECCV 2022; J. Smith et
 /// al., "CODA-Prompt: COntinual Decomposed Attention-based Prompting for Rehearsal-Free Continual Learning", CVPR 2023.
 #pragma once
-#include "runtime/models/function_net.hpp"
+#include "runtime/models/frozen_vit.hpp"
 #include "runtime/models/prompts.hpp"
 namespace mneme {
 
-// Axes: B rows of a step, N tokens of an image, d channels of a token, H heads, n vectors of a prompt.
+// Axes: B rows of a step, d channels of a token, n vectors of a prompt.
 
-struct vit_shape {
-  std::array<std::int64_t, 3> input{};   ///< C, H, W of the images.
-  std::array<std::int64_t, 2> resized{}; ///< Height and width that they are resized to, bilinear.
-  std::int64_t patch = 16, width = 768, depth = 12, heads = 12;
-};
-
-/// Parameters of the transformer lie first, frozen, as `body` has them; prompts and head follow. The query q [d] of an
-/// image is its class token behind the last norm of a pass without prompts, from which no gradient comes. A prompt of
-/// length n puts its first n / 2 vectors before the keys of a block and the others before its values, as they are, and
-/// a second pass with prompts ends at the class token, which the features are.
+/// Prompts and head follow the transformer's own parameters. The query q [d] of an image is its class token behind the
+/// last norm of a pass without prompts, from which no gradient comes. A prompt of length n puts its first n / 2 vectors
+/// before the keys of a block and the others before its values, as they are, and a second pass with prompts ends at the
+/// class token, which the features are.
 ///
 /// components: the prompt is sum_k alpha_k P_k over the tasks so far, alpha_k = cos(q * A_k, K_k); those of earlier
 /// tasks are constants. slots: in training the slot of the task; else, block by block, the slot whose key has the
 /// largest cosine with q. The task of a pass is the one whose classes its classes end with; of a pass over no classes
 /// it is the last. Maps, [1, 1, 1] each: "match" (slots), the sum over blocks of 1 - cos(q, key of the task), and
 /// "penalty" (components), the sum over blocks of mean((X X^T - I)^2) for X = K, A and P of the tasks so far.
-class prompted_vit final : public function_net {
+class prompted_vit final : public frozen_vit {
 public:
   /// @param body layout of the transformer without its head @param tasks classes of each task, at least one
   prompted_vit(vit_shape shape, prompt_shape prompts, const std::vector<parameter>& body,
                std::vector<class_range> tasks, std::int64_t classes);
-  [[nodiscard]] std::int64_t feature_width() const noexcept override { return shape_.width; }
-  [[nodiscard]] std::int64_t classes() const noexcept override { return classes_; }
   [[nodiscard]] std::string identity() const override;
   [[nodiscard]] std::vector<std::string> maps() const override;
 
@@ -46,20 +38,13 @@ public:
 
 protected:
   [[nodiscard]] model_results apply(const model_pass& pass) const override;
-  [[nodiscard]] std::int64_t row_floats() const override;
-  [[nodiscard]] std::array<std::int64_t, 3> input() const override { return shape_.input; }
+  [[nodiscard]] std::int64_t row_floats() const override { return row_floats_with(prompts_.length); }
 
 private:
   /// What stands before keys and values of each block, [B, n / 2, d]; undefined: nothing.
   struct prefixes;
-  [[nodiscard]] std::size_t place_of(const std::string& name) const;
   void add_pools();
   [[nodiscard]] std::int64_t task_of(class_range classes) const;
-  [[nodiscard]] std::int64_t tokens() const;
-  [[nodiscard]] at::Tensor embedded(const model_pass& pass) const;
-  [[nodiscard]] at::Tensor class_token(const model_pass& pass, const prefixes& before) const;
-  [[nodiscard]] at::Tensor attention(const model_pass& pass, std::int64_t block, const at::Tensor& x,
-                                     const prefixes& before) const;
   [[nodiscard]] prefixes prompts_for(const model_pass& pass, const at::Tensor& query) const;
   [[nodiscard]] at::Tensor joined_components(const model_pass& pass, const pool& prompts,
                                              const at::Tensor& query) const;
@@ -68,15 +53,12 @@ private:
   [[nodiscard]] at::Tensor penalty(const model_pass& pass) const;
   [[nodiscard]] at::Tensor so_far(const model_pass& pass, std::size_t place) const;
 
-  vit_shape shape_;
   prompt_shape prompts_;
   std::vector<class_range> tasks_;
-  std::int64_t classes_;
   // Places in the layout.
-  std::vector<std::size_t> blocks_; // first parameter of each: they lie side by side
   std::vector<pool> pools_;
   std::vector<std::size_t> general_;
-  std::size_t embedding_ = 0, norm_ = 0, head_ = 0;
+  std::size_t head_ = 0;
 };
 
 } // namespace mneme

@@ -1,3 +1,4 @@
+#include "runtime/models/low_rank_vit.hpp"
 #include "runtime/models/network.hpp"
 #include "runtime/models/prompted_vit.hpp"
 #include "runtime/options/keys.hpp"
@@ -50,6 +51,8 @@ public:
                           .width = width_,
                           .depth = depth_,
                           .heads = heads_};
+    if (prompts().form == prompt_form::low_rank)
+      return std::make_shared<low_rank_vit>(whole, prompts(), net->layout(), classes);
     return std::make_shared<prompted_vit>(whole, prompts(), net->layout(), tasks_or_one(classes), classes);
   }
 
@@ -58,11 +61,19 @@ private:
     for (const auto* const blocks : {&prompts().blocks, &prompts().general})
       for (const auto block : *blocks)
         if (block >= depth_)
-          return "a prompt of block " + std::to_string(block) + " has no place in a vit of " + std::to_string(depth_) +
+          return (prompts().form == prompt_form::low_rank ? "a low-rank part" : "a prompt") +
+                 std::string(" of block ") + std::to_string(block) + " has no place in a vit of " +
+                 std::to_string(depth_) +
                  " blocks, which are counted from 0; fewer strategy.blocks or a larger model.depth";
     if (!head().hidden.empty())
-      return "a vit with prompts ends with one linear layer; expected no model.head_hidden";
-    return adapter_ > 0 ? "a vit is adapted by prompts or by adapters; expected model.adapter = 0" : "";
+      return prompts().form == prompt_form::low_rank
+                 ? "a vit with low-rank parts ends with a centre per class; expected no model.head_hidden"
+                 : "a vit with prompts ends with one linear layer; expected no model.head_hidden";
+    if (adapter_ == 0)
+      return "";
+    return prompts().form == prompt_form::low_rank
+               ? "a vit is adapted by low-rank parts or by adapters; expected model.adapter = 0"
+               : "a vit is adapted by prompts or by adapters; expected model.adapter = 0";
   }
 
   /// The tasks' classes, or all as those of one.

@@ -25,6 +25,8 @@ training_options in_steps(training_options options) {
 
 /// The classes whose rows of the head move.
 class_range learnt_classes(const training_options& options) {
+  if (options.learnt.size() > 0)
+    return options.learnt;
   return {std::max(options.classes.low, options.held_classes), options.classes.high};
 }
 
@@ -45,9 +47,9 @@ fused_training::fused_training(std::span<const job> batch, image_store& images, 
   // Layers may share a node of the net, which writes the gradients of all its parameters; and a second pass reads the
   // weights after the first one's gradients were written.
   direct_ = optimizer::is_plain_sgd(options_) && !loss_->regularises() && options_.result == training_result::weights &&
-            options_.trained != trainable_part::layers && options_.held_classes == 0 &&
-            options_.replay_by == replay_pass::joint;
-  trained_ = trained_segments(net_, learnt_classes(options_), choice_);
+            options_.trained != trainable_part::layers && options_.held_classes == 0 && options_.learnt.size() == 0 &&
+            options_.rates.empty() && options_.replay_by == replay_pass::joint;
+  trained_ = with_rates(trained_segments(net_, learnt_classes(options_), choice_), net_, options_.rates);
   const bool padded = options_.evaluation || !choice_.mixes_rows(net_);
   clients_.reserve(batch.size());
   for (std::size_t i = 0; i < batch.size(); ++i) {
@@ -238,6 +240,8 @@ void fused_training::step_of(model_run run, const step_shape& shape, std::int64_
     note_losses(run, result);
   if (epoch == 0 && options_.first_loss)
     note_first_losses(run, result.values);
+  if (options_.feature_sums)
+    note_features(run, outputs.features);
   backward(group, shape, result);
   if (direct_)
     return;

@@ -95,6 +95,7 @@ private:
   void regularise(model_run run, std::int64_t epoch);
   void note_losses(model_run run, const loss_output& step);
   void note_first_losses(model_run run, const at::Tensor& values);
+  void note_features(model_run run, const at::Tensor& features);
   void note_penalty(std::int64_t k, const loss_term& penalty);
   term_sums& sums_of(const char* name);
   void name_terms(const client& trained, std::int64_t k, train_output& out) const;
@@ -124,6 +125,7 @@ private:
   at::Tensor weights_, gradients_;                       // [K, P]
   at::Tensor result_;                                    // of gradients, where they are wanted
   at::Tensor losses_, first_losses_;                     // [K] float64, on a device: of the last epoch, of the first
+  at::Tensor feature_sums_, feature_rows_;               // [K, classes, D], [K, classes] float64, where they are wanted
   std::vector<term_sums> terms_;
   std::map<std::pair<std::int64_t, std::int64_t>, group_view> views_;
   std::unique_ptr<optimizer> optimizer_;

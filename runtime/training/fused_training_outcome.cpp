@@ -66,6 +66,23 @@ void fused_training::note_first_losses(model_run run, const at::Tensor& values) 
     clients_[static_cast<std::size_t>(run.first + i)].first_loss += values.const_data_ptr<double>()[i];
 }
 
+/// Adds the step's features to the sums of their classes, row by row.
+void fused_training::note_features(model_run run, const at::Tensor& features) {
+  const auto classes = options_.classes.size(), width = features.size(2);
+  if (!feature_sums_.defined()) {
+    const auto options = features.options().dtype(at::kDouble);
+    feature_sums_ = at::zeros({std::ssize(clients_), classes, width}, options);
+    feature_rows_ = at::zeros({std::ssize(clients_), classes}, options);
+  }
+  const auto& labels = buffers_.labels; // [K, B], -1 where padded
+  for (std::int64_t k = 0; k < run.count; ++k) {
+    // A product with one-hot rows, whose order of sums does not depend on the device's threads.
+    const auto of_class = labels[k].unsqueeze(0).eq(at::arange(classes, labels.options()).unsqueeze(1)).to(at::kDouble);
+    feature_sums_[run.first + k].add_(at::matmul(of_class, features[k].detach().to(at::kDouble)));
+    feature_rows_[run.first + k].add_(of_class.sum(1));
+  }
+}
+
 void fused_training::note_penalty(std::int64_t k, const loss_term& penalty) {
   auto& sums = sums_of(penalty.name);
   sums.is_of[static_cast<std::size_t>(k)] = true;
@@ -171,6 +188,10 @@ job_outcome fused_training::outcome_of(const client& trained, std::int64_t k) co
   if (!idle) {
     out.loss_mean = trained.loss_sum / static_cast<double>(trained.plan.steps());
     out.first_loss = trained.first_loss;
+    if (feature_sums_.defined()) {
+      out.feature_sums = feature_sums_[k].cpu().clone();
+      out.feature_rows = feature_rows_[k].cpu().clone();
+    }
     name_terms(trained, k, out);
   }
   at::Tensor result;

@@ -29,6 +29,11 @@ at::Tensor moments_beside(const at::Tensor& like, at::Tensor* memory) {
   return whole.view({like.size(0), like.stride(0)}).narrow(1, 0, like.size(1));
 }
 
+training_options at_rate(training_options options, double factor) {
+  options.learning_rate *= factor;
+  return options;
+}
+
 // Weights of one model that are clipped and moved while they are in the first-level cache.
 constexpr std::int64_t block_floats = 2048;
 
@@ -64,13 +69,19 @@ void optimizer::step(model_run run, std::span<const std::int64_t> step_of) {
 void optimizer::step_on_device(model_run run, std::span<const std::int64_t> step_of) {
   if (options_.clip_norm > 0.0)
     clip_on_device(run);
-  const models_in_step models{weights_, gradients_, first_, second_, trained_, run};
-  if (options_.optimizer == optimizer_kind::sgd)
-    for (const auto& call : sgd_calls(models, options_))
-      kernels::cuda::start_on(weights_.device(), call);
-  else
-    for (const auto& call : adam_calls(models, options_, step_of))
-      kernels::cuda::start_on(weights_.device(), call);
+  for (auto begin = trained_.begin(); begin != trained_.end();) { // a call has one rate
+    const auto end =
+        std::find_if(begin, trained_.end(), [&](const segment& piece) { return piece.rate != begin->rate; });
+    const models_in_step models{weights_, gradients_, first_, second_, std::span(begin, end), run};
+    const auto options = at_rate(options_, begin->rate);
+    begin = end;
+    if (options_.optimizer == optimizer_kind::sgd)
+      for (const auto& call : sgd_calls(models, options))
+        kernels::cuda::start_on(weights_.device(), call);
+    else
+      for (const auto& call : adam_calls(models, options, step_of))
+        kernels::cuda::start_on(weights_.device(), call);
+  }
 }
 
 void optimizer::clip_on_device(model_run run) {
@@ -100,11 +111,18 @@ float optimizer::clip_factor(std::int64_t k) const {
 /// Model k's step on a CPU, its `taken`-th: clipping and the step block by block, so that each weight is fetched once.
 void optimizer::step_alone(std::int64_t k, std::int64_t taken) {
   const float factor = clip_factor(k);
-  const auto slow = sgd_step_of(options_);
+  auto slow = sgd_step_of(options_);
   const bool adaptive = options_.optimizer != optimizer_kind::sgd;
-  const auto adapted = adaptive ? adam_step_of(options_, taken) : kernels::adam_step{};
+  auto adapted = adaptive ? adam_step_of(options_, taken) : kernels::adam_step{};
   const bool begins = !begun_[static_cast<std::size_t>(k)];
-  for (const auto& piece : trained_)
+  double rate = 1.0;
+  for (const auto& piece : trained_) {
+    if (piece.rate != rate) {
+      rate = piece.rate;
+      const auto own = at_rate(options_, rate);
+      slow = sgd_step_of(own);
+      adapted = adaptive ? adam_step_of(own, taken) : adapted;
+    }
     for (std::int64_t at = piece.offset, end = piece.offset + piece.size; at < end; at += block_floats) {
       const auto n = std::min(block_floats, end - at);
       float *const w = row_of(weights_, k) + at, *const g = row_of(gradients_, k) + at;
@@ -121,6 +139,7 @@ void optimizer::step_alone(std::int64_t k, std::int64_t taken) {
       else
         kernels::sgd(w, g, m, n, slow);
     }
+  }
   begun_[static_cast<std::size_t>(k)] = true;
 }
 

@@ -131,21 +131,19 @@ diagnostics wrong_prompts(const prompt_shape& prompts) {
   return wrong;
 }
 
-/// Prompts of a task are found by its classes.
-diagnostics wrong_tasks(const method_setup& setup) {
+} // namespace
+
+diagnostics repeated_classes(const method_setup& setup, const char* part) {
   std::int64_t next = 0;
   for (const auto& classes : setup.task_classes) {
     if (classes.low < next)
-      return {{"tasks.kind",
-               fmt::format("tasks.kind: a task brings class {} again, and a task's prompts are found by its classes; "
-                           "expected \"class-incremental\"",
-                           classes.low)}};
+      return {{"tasks.kind", fmt::format("tasks.kind: a task brings class {} again, and a task's {} found by its "
+                                         "classes; expected \"class-incremental\"",
+                                         classes.low, part)}};
     next = classes.high;
   }
   return {};
 }
-
-} // namespace
 
 diagnostics prompting_method::check(const method_setup& setup) const {
   auto wrong = averaging_method::check(setup);
@@ -160,7 +158,7 @@ diagnostics prompting_method::check(const method_setup& setup) const {
     wrong.push_back({"model.trainable", "model.trainable: the transformer is frozen as it is, and prompts are learnt "
                                         "beside the head; expected \"all\""});
   append(wrong, wrong_prompts(prompts()));
-  append(wrong, wrong_tasks(setup));
+  append(wrong, repeated_classes(setup, "prompts are"));
   if (setup.training.weight_decay > 0.0)
     wrong.push_back({"training.weight_decay", fmt::format("training.weight_decay = {}: prompts of earlier tasks would "
                                                           "shrink, and they are kept as they are; expected 0",

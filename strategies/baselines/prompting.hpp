@@ -12,6 +12,9 @@ namespace mneme {
 /// @pre the rows have no fewer elements than there are rows
 [[nodiscard]] at::Tensor with_orthogonal_rows(const at::Tensor& rows, std::int64_t fresh, rng_stream& draw);
 
+/// What is wrong where a task brings classes of an earlier one again. @param part "prompts are", of a task
+[[nodiscard]] diagnostics repeated_classes(const method_setup& setup, const char* part);
+
 /// Cross-entropy of the task's classes, and a map of the net's (prompted_vit.hpp), times a weight, as a mean over rows.
 class prompted_loss final : public stepwise_loss {
 public:

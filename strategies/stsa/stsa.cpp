@@ -5,7 +5,8 @@
 //     H = ReLU(X W_R),  G_k = H^T H,  C_k = H^T Y                                        (eqs. 3-6)
 //     G <- G + sum_k G_k,  C <- C + sum_k C_k,  W = (G + gamma I)^-1 C                    (eqs. 7-9)
 // STSA-E sends C_k and the class counts of `dummies` parts of each client only; the server estimates G from them
-// (eqs. 10-11). The official code reads W by cosine and clamps a coefficient: preset "official".
+// (eqs. 10-11). The official code reads W by cosine and clamps a coefficient: preset "official". Instead of FedAvg of the
+// whole net, another method's task 1 may adapt it (Table 3: STSA + PILoRA, STSA + Fed-CPrompt): adapter = "pilora".
 //
 // Equations 7, 8, 10 and 11 are computed in statistics_sums.cpp, one accumulator for STSA and one for STSA-E.
 #include "runtime/base/triangle.hpp"
@@ -16,6 +17,7 @@
 #include "strategies/stsa/dummy_clients.hpp"
 #include "strategies/stsa/random_features.hpp"
 #include "strategies/stsa/statistics_sums.hpp"
+#include "strategies/stsa/stsa_presets.hpp"
 #include "strategies/stsa/upload_privacy.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/scalar_tensor.h>
@@ -30,11 +32,13 @@ constexpr std::int64_t width_max = 100'000; // of a projection
 
 enum draws : std::uint32_t { projection_draw = first_method_purpose, dummy_draw, noise_draw, mask_draw };
 enum class adaptation_kind : std::uint8_t { federated, none };
+enum class adapter_kind : std::uint8_t { none, pilora, fed_cprompt };
 enum class estimator_kind : std::uint8_t { exact, estimated };
 enum class noise_place : std::uint8_t { none, sums, counts, both };
 
 struct options {
   adaptation_kind adaptation = adaptation_kind::federated;
+  adapter_kind adapter = adapter_kind::none;
   std::int64_t adaptation_rounds = 100;
   std::int64_t width = 5000; // M, that of the file if there is one; 0: H = X
   std::filesystem::path projection_file{};
@@ -57,9 +61,21 @@ struct options {
   }
 };
 
+/// The method that adapts the net in task 1, by its defaults; null: FedAvg does.
+std::shared_ptr<strategy> adapting_method(adapter_kind kind) {
+  if (kind == adapter_kind::none)
+    return nullptr;
+  const std::string name = kind == adapter_kind::pilora ? "pilora" : "fed-cprompt";
+  for (const auto& entry : strategies())
+    if (entry.name == name)
+      return entry.make();
+  throw std::logic_error("no method is called " + name);
+}
+
 /// Settings that both halves share.
 struct run_settings {
   options with{};
+  std::shared_ptr<const strategy> adapter{}; // null: FedAvg
   method_setup setup{};
   at::Tensor projection{}; // W_R [D, M] float64, or undefined: H = X
 
@@ -68,6 +84,11 @@ struct run_settings {
   }
   [[nodiscard]] bool adapts(const round_place& place) const {
     return place.task.value == 0 && place.round_of_task < adaptation_rounds();
+  }
+  /// The place as the adapting method sees it: the round of statistics is none of its own.
+  [[nodiscard]] round_place of_adaptation(round_place place) const {
+    place.rounds_of_task = adaptation_rounds();
+    return place;
   }
   [[nodiscard]] std::int64_t width() const {
     return projection.defined() ? projection.size(1) : setup.net->feature_width();
@@ -83,7 +104,7 @@ class stsa final : public averaging_method, public file_keys {
 public:
   void keys(key_table& table) override;
   void read_file_keys() override;
-  std::vector<preset> presets() const override;
+  std::vector<preset> presets() const override { return stsa_presets(); }
   method_needs needs() const override;
   diagnostics check(const method_setup& setup) const override;
   void prepare(const method_setup& setup) override;
@@ -117,13 +138,24 @@ void stsa::prepare(const method_setup& setup) {
   else if (with_.width > 0)
     run->projection =
         random_projection({.seed = setup.seed, .purpose = projection_draw}, setup.net->feature_width(), with_.width);
-  if (run->adaptation_rounds() > 0)
+  if (const auto adapter = run->adaptation_rounds() > 0 ? adapting_method(with_.adapter) : nullptr) {
+    adapter->prepare(setup);
+    run->adapter = adapter;
+  } else if (run->adaptation_rounds() > 0) {
     averaging_method::prepare(setup);
+  }
   run_ = std::move(run);
 }
 
 /// Adapts the net, or sends statistics of its rows under the frozen one.
 task<client_result> stsa::client_round(client_context& ctx, const broadcast& in) const {
+  if (run_->adapts(in.place) && run_->adapter) {
+    auto shown = in;
+    shown.place = run_->of_adaptation(in.place);
+    auto adapting = run_->adapter->client_round(ctx, shown);
+    auto adapted = co_await adapting;
+    co_return adapted;
+  }
   if (run_->adapts(in.place)) {
     auto training = averaging_method::client_round(ctx, in);
     auto trained = co_await training;
@@ -201,11 +233,16 @@ tensor_map solve(const tensor_map& in) {
 class stsa_server final : public averaging_server {
 public:
   explicit stsa_server(std::shared_ptr<const run_settings> run)
-      : averaging_server(run->setup), run_(std::move(run)), statistics_(sums_for(*run_)),
+      : averaging_server(run->setup), run_(std::move(run)),
+        adapter_(run_->adapter ? run_->adapter->make_server() : nullptr), statistics_(sums_for(*run_)),
         net_weights_(run_->setup.initial) {}
 
   /// Rounds of adaptation, then one in which everybody sends statistics.
-  task<task_plan> open_task(server_context&, const round_place& place) override {
+  task<task_plan> open_task(server_context& ctx, const round_place& place) override {
+    if (adapter_ && place.task.value == 0) {
+      auto opening = adapter_->open_task(ctx, run_->of_adaptation(place));
+      co_await opening;
+    }
     const auto adaptation = place.task.value == 0 ? run_->adaptation_rounds() : 0;
     co_return task_plan{.rounds = adaptation + 1, .everybody = true, .clients_without_rows = true};
   }
@@ -213,7 +250,7 @@ public:
   /// The frozen net goes to every client that takes part in the first statistics, and later to newcomers only.
   broadcast open_round(const round_place& place) override {
     if (run_->adapts(place))
-      return averaging_server::open_round(place);
+      return adapter_ ? adapter_->open_round(run_->of_adaptation(place)) : averaging_server::open_round(place);
     asked_in_.push_back(place.round);
     const bool known = run_->adaptation_rounds() == 0 || place.task.value > 0;
     return {.place = {},
@@ -224,7 +261,9 @@ public:
 
   void fold(const delivery& in) override {
     if (!in.upload->find("sums")) {
-      if (in.rows > 0) // nothing is learnt without rows
+      if (adapter_)
+        adapter_->fold(in);
+      else if (in.rows > 0) // nothing is learnt without rows
         averaging_server::fold(in);
     } else if (in.started_from == asked_in_.back()) {
       statistics_->add(in);
@@ -235,6 +274,12 @@ public:
   }
 
   task<void> close_round(server_context& ctx, const round_place& place) override {
+    if (run_->adapts(place) && adapter_) {
+      auto closing = adapter_->close_round(ctx, run_->of_adaptation(place));
+      co_await closing;
+      net_weights_ = adapter_->predict().weights;
+      co_return;
+    }
     if (run_->adapts(place)) {
       average();
       net_weights_ = weights_only(weights());
@@ -277,6 +322,8 @@ public:
 
   void persist(archive& state) override {
     averaging_server::persist(state);
+    if (adapter_)
+      adapter_->persist(state);
     statistics_->persist(state);
     state(net_weights_).frozen(readout_)(first_diagonal_)(asked_in_);
   }
@@ -292,6 +339,7 @@ private:
   }
 
   std::shared_ptr<const run_settings> run_;
+  std::unique_ptr<server_half> adapter_; // null: FedAvg adapts the net
   std::unique_ptr<statistics_sums> statistics_;
   tensors_ref net_weights_;        // as far as the net is adapted: one handle for all rounds of statistics
   at::Tensor readout_;             // W transposed [C, M] float32; undefined before the first statistics
@@ -309,6 +357,11 @@ method_needs stsa::needs() const {
                       .feature_folder = with_.feature_cache,
                       .frozen_net = with_.adaptation == adaptation_kind::none,
                       .defaults = "[strategy]\nweighting = \"uniform\"\n"};
+  if (const auto adapter = adapting_method(with_.adapter)) {
+    const auto its = adapter->needs();
+    needed.prompts = its.prompts;
+    needed.defaults += its.defaults;
+  }
   if (with_.estimated() && with_.split == dummy_split::file)
     needed.row_marks = {.name = "dummy", .below = with_.dummies};
   if (!with_.projection_file.empty())
@@ -317,7 +370,13 @@ method_needs stsa::needs() const {
 }
 
 diagnostics stsa::check(const method_setup& setup) const {
-  auto wrong = with_.adaptation == adaptation_kind::none ? diagnostics{} : averaging_method::check(setup);
+  const bool adapts = with_.adaptation == adaptation_kind::federated;
+  auto wrong = adapts ? averaging_method::check(setup) : diagnostics{};
+  if (const auto adapter = adapting_method(with_.adapter); adapter && adapts)
+    wrong = adapter->check(setup);
+  else if (adapter)
+    wrong.push_back({"strategy.adapter", "strategy.adapter with adaptation = \"none\": no task adapts the net; expected "
+                                         "adaptation = \"federated\" or adapter = \"none\""});
   const auto width = setup.net->feature_width();
   if (const auto file = setup.files.find("projection_file"); file != setup.files.end()) {
     const auto* projection = file->second.find("W_R");
@@ -365,6 +424,13 @@ void stsa::keys(key_table& table) {
   table.choice("adaptation", with_.adaptation,
                {{"federated", adaptation_kind::federated}, {"none", adaptation_kind::none}},
                "Whether task 1 first trains the net by FedAvg, or it is taken as it is given.");
+  table.choice("adapter", with_.adapter,
+               {{"none", adapter_kind::none},
+                {"pilora", adapter_kind::pilora},
+                {"fed-cprompt", adapter_kind::fed_cprompt}},
+               "federated: the method, by its own defaults, whose task 1 adapts a frozen vit in place of FedAvg of the "
+               "whole net: its low-rank parts or prompts stay, its centres or head are thrown away (Table 3).");
+  table.added_later();
   table.integer("adaptation_rounds", with_.adaptation_rounds, {.low = 1, .high = 1'000'000},
                 "federated: rounds of training in task 1, before its statistics.");
   table.integer("projection_width", with_.width, {.low = 0, .high = width_max},
@@ -395,49 +461,6 @@ void stsa::keys(key_table& table) {
                 {"both", noise_place::both}},
                "What noise is added to: Gram matrix and class sums, class counts (estimated), or both.");
   table.flag("secure_sum", with_.secure_sum, "exact: uploads are hidden by pairwise masks that cancel in their sum.");
-}
-
-std::vector<preset> stsa::presets() const {
-  const std::string residual = R"([strategy]
-adaptation_rounds = 100
-projection_width = 5000
-ridge = 1e4
-dummies = 50
-[training]
-epochs = 2
-batch = 128
-learning_rate = 0.04
-schedule = "cosine"
-momentum = 0.9
-weight_decay = 5e-4
-augment = "crop-flip-jitter"
-)";
-  const std::string paper = "readout = \"linear\"\nkappa = \"total\"\nclamp_b = false\n";
-  const std::string official = "readout = \"cosine\"\nkappa = \"total\"\nclamp_b = true\n";
-  const std::string transformer = R"([strategy]
-adaptation_rounds = 10
-projection_width = 1250
-ridge = 1e6
-dummies = 10
-[training]
-epochs = 2
-batch = 128
-learning_rate = 0.2
-schedule = "cosine"
-momentum = 0.9
-weight_decay = 5e-4
-)";
-  const auto with = [](std::string base, const std::string& keys) { return base.insert(base.find('\n') + 1, keys); };
-  return {
-      {"paper", "ResNet-18 as in the paper: linear read-out, kappa over all dummy clients", with(residual, paper)},
-      {"paper-vit", "ViT as in the paper: 1,250 random features, ridge 1e6, 10 dummy clients",
-       with(transformer, paper)},
-      {"official", "ResNet-18 as in the public code: cosine read-out, negative coefficients clamped",
-       with(residual, official)},
-      {"official-vit",
-       "ViT as in the public code's main.py, read by cosine, negative coefficients clamped; its 5 dummy clients are "
-       "dummies = 5, here the paper's 10",
-       with(transformer, official)}};
 }
 
 const strategy_registration line{

@@ -1,0 +1,61 @@
+#include "strategies/stsa/stsa_presets.hpp"
+namespace mneme {
+
+std::vector<preset> stsa_presets() {
+  const std::string residual = R"([strategy]
+adaptation_rounds = 100
+projection_width = 5000
+ridge = 1e4
+dummies = 50
+[training]
+epochs = 2
+batch = 128
+learning_rate = 0.04
+schedule = "cosine"
+momentum = 0.9
+weight_decay = 5e-4
+augment = "crop-flip-jitter"
+)";
+  const std::string paper = "readout = \"linear\"\nkappa = \"total\"\nclamp_b = false\n";
+  const std::string official = "readout = \"cosine\"\nkappa = \"total\"\nclamp_b = true\n";
+  const std::string transformer = R"([strategy]
+adaptation_rounds = 10
+projection_width = 1250
+ridge = 1e6
+dummies = 10
+[training]
+epochs = 2
+batch = 128
+learning_rate = 0.2
+schedule = "cosine"
+momentum = 0.9
+weight_decay = 5e-4
+)";
+  const std::string adapted = R"([strategy]
+adaptation_rounds = 10
+projection_width = 1250
+ridge = 1e6
+dummies = 10
+[training]
+epochs = 2
+batch = 128
+optimizer = "adam"
+)";
+  const auto with = [](std::string base, const std::string& keys) { return base.insert(base.find('\n') + 1, keys); };
+  return {
+      {"paper", "ResNet-18 as in the paper: linear read-out, kappa over all dummy clients", with(residual, paper)},
+      {"paper-vit", "ViT as in the paper: 1,250 random features, ridge 1e6, 10 dummy clients",
+       with(transformer, paper)},
+      {"official", "ResNet-18 as in the public code: cosine read-out, negative coefficients clamped",
+       with(residual, official)},
+      {"official-vit",
+       "ViT as in the public code's main.py, read by cosine, negative coefficients clamped; its 5 dummy clients are "
+       "dummies = 5, here the paper's 10",
+       with(transformer, official)},
+      {"paper-pilora", "Table 3: PILoRA's low-rank part of task 1, then statistics",
+       with(adapted, "adapter = \"pilora\"\n" + paper) + "learning_rate = 2e-3\nweight_decay = 1e-5\n"},
+      {"paper-cprompt", "Table 3: Fed-CPrompt's components of task 1, then statistics",
+       with(adapted, "adapter = \"fed-cprompt\"\n" + paper) + "learning_rate = 1e-3\n"}};
+}
+
+} // namespace mneme
