@@ -117,6 +117,22 @@ class SweepTest(unittest.TestCase):
                     counts.append(file.read().count("\n"))
         return sorted(counts) if len(counts) == 2 else []
 
+    def test_runs_load_data_of_their_own_after_the_sweep_has_loaded_some(self):
+        needs_data(self, "cifar100")  # OpenMP's threads of the sweep are not there in its runs
+        with open(self.path("backbone.toml"), "w", encoding="utf-8") as file:
+            file.write('title = "Backbone"\ntasks = { kind = "single", classes = 4 }\nclients.count = 1\n'
+                       'rounds.per_task = 1\nmodel.name = "mlp"\nstrategy.name = "fedavg"\n'
+                       '[data]\nname = "cifar100"\ntrain_per_class = 20\ntest_per_class = 5\n')
+        with open(self.scenario, "w", encoding="utf-8") as file:
+            file.write('title = "Behind it"\ntasks = { kind = "single", classes = 4, class_order = '
+                       f'{[*range(4, 100), *range(4)]} }}\nclients.count = 2\nrounds.per_task = 1\n'
+                       'strategy.name = "fedavg"\nmodel = { name = "mlp", trainable = "head", '
+                       'backbone = "backbone.toml" }\n'
+                       '[data]\nname = "cifar100"\ntrain_per_class = 30\ntest_per_class = 5\n')
+        process = subprocess.run([PROGRAM, "sweep", self.scenario, "--seeds", "1,2", "--jobs", "2", "--quiet", "--out",
+                                  self.path("runs")], capture_output=True, text=True, timeout=120)
+        self.assertEqual(process.returncode, 0, process.stderr)
+
     def test_runs_are_those_of_mneme_run(self):
         self.assertEqual(self.sweep("swept", "--quiet").returncode, 0)
         alone = mneme("run", self.scenario, "--set", "training.learning_rate=0.02", "--set", "seed=3", "--quiet",

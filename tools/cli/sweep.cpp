@@ -231,7 +231,6 @@ private:
       while (next < points.size() && tasks.running() < static_cast<std::size_t>(jobs_)) {
         const auto& run = *points[next];
         tasks.start(next++, [&run] {
-          compute_on_one_thread();
           const auto wrong = check_against_data(run.plan->scenario, run.data.get());
           return wrong.empty() ? int{exit_done} : print_errors(wrong);
         });
@@ -459,6 +458,7 @@ sweep_request request_of(const sweep_arguments& arguments, diagnostics& wrong) {
 } // namespace
 
 int sweep_scenarios(const sweep_arguments& arguments) {
+  compute_on_one_thread(); // OpenMP's threads are not there in forked processes, which would wait for them for ever
   diagnostics wrong;
   const auto request = request_of(arguments, wrong);
   const fs::path out = arguments.out.empty() ? "runs" : arguments.out;
