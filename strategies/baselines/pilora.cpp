@@ -194,16 +194,18 @@ void pilora_server::average_centers(at::Tensor& flat, class_range classes) const
     const auto* const theirs = tensors->find(class_means);
     if (!theirs)
       continue;
-    const auto of = tensors->at(classes_of_means).cpu();
-    for (std::int64_t i = 0; i < of.numel(); ++i)
-      means.at(static_cast<std::size_t>(of[i].item<std::int64_t>())).push_back((*theirs)[i].cpu().to(at::kDouble));
+    const auto numbers = tensors->at(classes_of_means).cpu();
+    for (std::int64_t i = 0; i < numbers.numel(); ++i) {
+      const auto c = static_cast<std::size_t>(numbers[i].item<std::int64_t>());
+      means.at(c).push_back((*theirs)[i].cpu().to(at::kDouble));
+    }
   }
-  const auto all = at::stack(sent).to(at::kDouble); // [K, c, d]
+  const auto stacked = at::stack(sent).to(at::kDouble); // [K, c, d]
   auto into = centers_of(*run_, flat, classes);
   for (std::int64_t c = 0; c < classes.size(); ++c) {
     const auto& own = means[static_cast<std::size_t>(c)];
-    const auto centers = all.select(1, c);
-    const auto known = own.empty() ? at::empty({0, all.size(2)}, at::kDouble) : at::stack(own);
+    const auto centers = stacked.select(1, c);
+    const auto known = own.empty() ? at::empty({0, stacked.size(2)}, at::kDouble) : at::stack(own);
     const auto weights = center_weights(centers, known, run_->with.temperature);
     into[c].copy_((weights.unsqueeze(1) * centers).sum(0).to(at::kFloat));
   }
@@ -212,10 +214,10 @@ void pilora_server::average_centers(at::Tensor& flat, class_range classes) const
 // -- what is evaluated
 
 /// Sums of two sets of parts, name by name: (A_1 + A_t, B_1 + B_t).
-tensors_ref added(const tensor_map& one, const tensor_map& other) {
+tensors_ref added(const tensor_map& first, const tensor_map& second) {
   auto sum = std::make_shared<tensor_map>();
-  for (const auto& [name, value] : one)
-    sum->put(name, value + other.at(name));
+  for (const auto& [name, value] : first)
+    sum->put(name, value + second.at(name));
   return sum;
 }
 
@@ -232,9 +234,9 @@ std::vector<tensors_ref> pilora_server::evaluated() const {
   case evaluated_parts::sum:
     break;
   }
-  auto all = earlier_;
-  all.push_back(now);
-  return all;
+  auto parts = earlier_;
+  parts.push_back(now);
+  return parts;
 }
 
 /// W_q + sum B_q A_q and W_v + sum B_v A_v in place of W_q and W_v; the parts themselves are zeros then.
