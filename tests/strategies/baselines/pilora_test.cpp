@@ -1,6 +1,6 @@
 // PILoRA: its net, loss, local epochs and weights of centres beside its authors' code; hand-worked numbers; what a
 // round trains, what is evaluated, and what is refused.
-#include "strategies/baselines/pilora_parts.hpp"
+#include "strategies/baselines/pilora/pilora_parts.hpp"
 #include "tests/support/learning.hpp"
 #include "tests/support/method_federation.hpp"
 #include "tests/support/rehearsing_client.hpp"

@@ -1,4 +1,4 @@
-#include "strategies/baselines/pilora_parts.hpp"
+#include "strategies/baselines/pilora/pilora_parts.hpp"
 #include "runtime/base/tensor_map.hpp"
 #include "strategies/baselines/row_losses.hpp"
 #include <ATen/TensorOperators.h>
