@@ -3,7 +3,6 @@
 #include "actors/run/run_nodes.hpp"
 #include "actors/run/world_facts.hpp"
 #include "runtime/base/tuning.hpp"
-#include "runtime/live/metrics_server.hpp"
 #include <nlohmann/json.hpp>
 #include <thread>
 #include <unistd.h>
@@ -39,16 +38,15 @@ expected<node_end> serve_as_node(const node_service_settings& settings) {
     return tl::unexpected(port.error());
   settings.say("listening on " + node_address{.host = settings.listen.host, .port = *port}.text() +
                (settings.tls.any() ? " with TLS" : " without TLS"));
-  std::unique_ptr<metrics_server> metrics;
-  if (settings.metrics_port) {
-    auto listening = metrics_server::listening(*settings.metrics_port, [&service] { return service->measurements(); });
-    if (!listening)
-      return tl::unexpected(listening.error());
-    metrics = std::move(*listening);
-    settings.say("tells Prometheus at http://127.0.0.1:" + std::to_string(metrics->port()) + "/metrics");
+  std::shared_ptr<const void> shown;
+  if (settings.show_measurements) {
+    auto showing = settings.show_measurements([&service] { return service->measurements(); });
+    if (!showing)
+      return tl::unexpected(showing.error());
+    shown = std::move(*showing);
   }
   service->serve();
-  metrics.reset();
+  shown.reset();
   if (!service->is_loading())
     return node_end::whole;
   service->remove_files();

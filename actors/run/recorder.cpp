@@ -1,6 +1,5 @@
 #include "actors/run/recorder.hpp"
 #include "actors/run/machine_facts.hpp"
-#include "runtime/results/plot.hpp"
 #include "runtime/results/png.hpp"
 #include "runtime/storage/parameters.hpp"
 #include <algorithm>
@@ -172,8 +171,8 @@ void recorder_state::add(evaluation_record line) {
 run_summary recorder_state::finish(const run_report& report) {
   auto summary = summary_of(report);
   counted_cpu_seconds = process_cpu_seconds();
-  if (!past_.evaluations.empty())
-    setup_.files->write("accuracy.svg", accuracy_plot_svg(context_->scenario.title, past_.evaluations));
+  if (setup_.draw_accuracy && !past_.evaluations.empty())
+    setup_.files->write("accuracy.svg", setup_.draw_accuracy(context_->scenario.title, past_.evaluations));
   std::string course;
   for (const auto& bin : past_.course.bins())
     course += json_text(bin) + "\n";

@@ -190,6 +190,7 @@ run_summary perform(const prepared_run& run, run_actors_setup setup, const run_o
   setup.recorder.files = run.files;
   setup.recorder.view = run.view;
   setup.recorder.live = options.live;
+  setup.recorder.draw_accuracy = options.draw_accuracy;
   setup.recorder.digest = run.digest;
   setup.interrupts = options.interrupts;
   if (run.nodes) {

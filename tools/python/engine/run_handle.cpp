@@ -4,6 +4,7 @@
 #include "runtime/scenario/schema.hpp"
 #include "tools/cli/command_line.hpp"
 #include "tools/python/engine/user_errors.hpp"
+#include "tools/study/accuracy_plot.hpp"
 #include <cstdio>
 #include <fmt/format.h>
 #include <iostream>
@@ -110,7 +111,8 @@ void run_handle::begin() {
                       .trace = request_.trace,
                       .interrupts = &interrupts_,
                       .tls = request_.tls,
-                      .live = live_};
+                      .live = live_,
+                      .draw_accuracy = accuracy_plot_svg};
   if (!request_.nodes.empty()) {
     auto addresses = parsed_addresses(request_.nodes);
     if (!addresses) {
