@@ -3,6 +3,7 @@
 #include "actors/compute/batch_queues.hpp"
 #include "actors/protocol/interfaces.hpp"
 #include "actors/protocol/run_context.hpp"
+#include "runtime/base/failure_of.hpp"
 #include <caf/typed_response_promise.hpp>
 #include <functional>
 #include <optional>
@@ -83,8 +84,8 @@ private:
       });
     } catch (const job_error& e) {
       step->failed(error_in(step_at(step->where, &e.job), e.what()));
-    } catch (const std::exception& e) {
-      step->failed(error_in(step_at(step->where), e.what()));
+    } catch (...) {
+      step->failed(error_in(step_at(step->where), failure_text()));
     }
   }
   /// A step by the round (from 1) in which it is, and the job of it that failed.

@@ -70,6 +70,7 @@ private:
   [[nodiscard]] std::optional<happening> next_happening();
 
   void handle(const said& in);
+  void take(const said& in);
   void handle(const gone& in);
   void greet(connection_id id, archive& content);
   void handle(const loaded& in);

@@ -1,4 +1,5 @@
 #include "runtime/method/client_run.hpp"
+#include "runtime/base/failure_of.hpp"
 #include <stdexcept>
 namespace mneme {
 
@@ -9,7 +10,7 @@ client_run::client_run(const strategy& method, assignment assigned, row_store* s
 
 template <class Act>
 round_step client_run::advance(Act act) {
-  auto failure = [&](job_id last, const char* text) {
+  auto failure = [&](job_id last, const std::string& text) {
     return round_failure{
         .last_job = last, .client = assigned_.client, .round = assigned_.in->place.round, .reason = text};
   };
@@ -24,10 +25,8 @@ round_step client_run::advance(Act act) {
     return result;
   } catch (const job_error& e) {
     return failure(e.job, e.what());
-  } catch (const std::exception& e) {
-    return failure({assigned_.id, desk_.stage(), 0}, e.what());
   } catch (...) {
-    return failure({assigned_.id, desk_.stage(), 0}, "threw something that is not a std::exception");
+    return failure({assigned_.id, desk_.stage(), 0}, failure_text());
   }
 }
 

@@ -1,4 +1,4 @@
-#include "runtime/training/failure_text.hpp"
+#include "runtime/base/failure_of.hpp"
 #include <c10/util/Exception.h>
 #include <new>
 namespace mneme {
@@ -18,7 +18,8 @@ std::string failure_text() {
   } catch (const c10::Error& e) {
     return e.what_without_backtrace();
   } catch (const std::exception& e) {
-    return e.what();
+    const std::string text = e.what();
+    return text.empty() ? "threw an exception without words" : text;
   } catch (...) {
     return "threw something that is not a std::exception";
   }
