@@ -1,6 +1,7 @@
 #include "runtime/base/failure_of.hpp"
+#include <algorithm>
 #include <c10/util/Exception.h>
-#include <new>
+#include <string_view>
 namespace mneme {
 namespace {
 
@@ -23,6 +24,17 @@ std::string failure_text() {
   } catch (...) {
     return "threw something that is not a std::exception";
   }
+}
+
+std::string short_reason(const std::exception& thrown) {
+  const auto* of_torch = dynamic_cast<const c10::Error*>(&thrown);
+  const std::string text = of_torch ? of_torch->what_without_backtrace() : thrown.what();
+  // The interpreter puts a stack of the module's code before the reason, which is the last line that says something.
+  constexpr std::string_view lead = "RuntimeError: ";
+  if (const auto at = text.rfind(lead); at != std::string::npos)
+    return text.substr(at + lead.size(), text.find('\n', at) - at - lead.size());
+  const auto first = std::min(text.find_first_not_of(" \n"), text.size());
+  return text.substr(first, text.find('\n', first) - first);
 }
 
 } // namespace mneme

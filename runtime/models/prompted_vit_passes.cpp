@@ -17,6 +17,8 @@ namespace mneme {
 
 /// [block], keys and values; undefined: the block has none.
 struct prompted_vit::prefixes {
+  explicit prefixes(std::int64_t depth)
+      : keys(static_cast<std::size_t>(depth)), values(static_cast<std::size_t>(depth)) {}
   std::vector<at::Tensor> keys, values; // [B, n / 2, d]
 };
 
@@ -46,12 +48,10 @@ at::Tensor distance_from_orthogonal(const at::Tensor& rows) {
 } // namespace
 
 prompted_vit::model_results prompted_vit::apply(const model_pass& pass) const {
-  prefixes none{.keys = std::vector<at::Tensor>(static_cast<std::size_t>(shape_.depth)),
-                .values = std::vector<at::Tensor>(static_cast<std::size_t>(shape_.depth))};
   at::Tensor query; // [B, d]
   {
     const at::AutoGradMode constant(false);
-    query = class_token(pass, none);
+    query = class_token(pass, prefixes(shape_.depth));
   }
   model_results results{.features = class_token(pass, prompts_for(pass, query))};
   if (pass.classes.size() > 0)
@@ -124,8 +124,7 @@ at::Tensor prompted_vit::attention(const model_pass& pass, std::int64_t block, c
 
 prompted_vit::prefixes prompted_vit::prompts_for(const model_pass& pass, const at::Tensor& query) const {
   const auto rows = query.size(0);
-  prefixes before{.keys = std::vector<at::Tensor>(static_cast<std::size_t>(shape_.depth)),
-                  .values = std::vector<at::Tensor>(static_cast<std::size_t>(shape_.depth))};
+  prefixes before(shape_.depth);
   const auto put = [&](std::int64_t block, const at::Tensor& prompt) { // [B, n, d]
     const auto half = prompt.size(1) / 2;
     before.keys[static_cast<std::size_t>(block)] = prompt.narrow(1, 0, half);

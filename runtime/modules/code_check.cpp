@@ -1,4 +1,5 @@
 #include "runtime/modules/code_check.hpp"
+#include "runtime/base/failure_of.hpp"
 #include "runtime/modules/allowed_operators.hpp"
 #include "runtime/modules/code_limits.hpp"
 #include "runtime/modules/module_graph.hpp"

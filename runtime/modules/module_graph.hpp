@@ -44,21 +44,4 @@ protected: // copied as what they are
   module_graph& operator=(module_graph&&) = default;
 };
 
-/// The sentence of an exception of LibTorch's, without its stack and the code around.
-[[nodiscard]] std::string short_reason(const std::exception& thrown);
-
-/// Why LibTorch refuses what `act` asks of a module, as short_reason() has it; "": it does not. A lack of memory is no
-/// fault of the module's: std::bad_alloc goes on.
-template <class Act>
-[[nodiscard]] std::string torch_refusal(Act&& act) {
-  try {
-    act();
-    return {};
-  } catch (const std::bad_alloc&) {
-    throw;
-  } catch (const std::exception& thrown) {
-    return short_reason(thrown);
-  }
-}
-
 } // namespace mneme

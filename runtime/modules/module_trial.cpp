@@ -1,4 +1,5 @@
 #include "runtime/modules/module_trial.hpp"
+#include "runtime/base/failure_of.hpp"
 #include "runtime/base/rng.hpp"
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>

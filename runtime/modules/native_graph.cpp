@@ -1,5 +1,6 @@
 #include "runtime/modules/native_graph.hpp"
 #include "runtime/base/check.hpp"
+#include "runtime/base/failure_of.hpp"
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 #include <filesystem>

@@ -1,4 +1,5 @@
 #include "runtime/modules/script_graph.hpp"
+#include "runtime/base/failure_of.hpp"
 #include "runtime/modules/graph_check.hpp"
 #include <algorithm>
 #include <caffe2/serialize/read_adapter_interface.h>
@@ -235,17 +236,6 @@ at::Tensor script_graph::run(const at::Tensor& rows, std::span<const at::Tensor>
     stack.emplace_back(values[place]);
   jit::InterpreterState(code_->code).run(stack);
   return stack.back().toTensor();
-}
-
-std::string short_reason(const std::exception& thrown) {
-  const auto* of_torch = dynamic_cast<const c10::Error*>(&thrown);
-  const std::string text = of_torch ? of_torch->what_without_backtrace() : thrown.what();
-  // The interpreter puts a stack of the module's code before the reason, which is the last line that says something.
-  constexpr std::string_view lead = "RuntimeError: ";
-  if (const auto at = text.rfind(lead); at != std::string::npos)
-    return text.substr(at + lead.size(), text.find('\n', at) - at - lead.size());
-  const auto first = std::min(text.find_first_not_of(" \n"), text.size());
-  return text.substr(first, text.find('\n', first) - first);
 }
 
 } // namespace mneme

@@ -169,19 +169,22 @@ diagnostics mfcl::check(const method_setup& setup) const {
 }
 
 std::vector<preset> mfcl::presets() const {
-  const std::string own = "[training]\noptimizer = \"sgd\"\nepochs = 10\nbatch = 32\nlearning_rate = 0.1\n"
-                          "momentum = 0.0\nweight_decay = 1e-5\nschedule = \"constant\"\naugment = \"crop-flip\"\n"
-                          "[rounds]\nper_task = 100\n[strategy]\nweighting = \"uniform\"\n";
-  return {
-      {.name = "paper",
-       .meaning = "epochs and batches as in comparisons of federated class-incremental papers, at its own rates",
-       .toml = "[training]\noptimizer = \"sgd\"\nepochs = 2\nbatch = 128\nlearning_rate = 0.1\nmomentum = 0.0\n"
-               "weight_decay = 1e-5\nschedule = \"constant\"\naugment = \"crop-flip\"\n[rounds]\nper_task = 100\n"
-               "[strategy]\nweighting = \"uniform\"\n"},
-      {.name = "official", .meaning = "a run of the public code on CIFAR-100: 5 of 50 clients a round", .toml = own},
-      {.name = "official-tiny",
-       .meaning = "the same on Tiny-ImageNet: a generator with a stage more",
-       .toml = own + "upsamplings = 3\n"}};
+  const auto of_epochs = [](int epochs, int batch) {
+    return fmt::format("[training]\noptimizer = \"sgd\"\nepochs = {}\nbatch = {}\nlearning_rate = 0.1\nmomentum = 0.0\n"
+                       "weight_decay = 1e-5\nschedule = \"constant\"\naugment = \"crop-flip\"\n"
+                       "[rounds]\nper_task = 100\n[strategy]\nweighting = \"uniform\"\n",
+                       epochs, batch);
+  };
+  const auto official = of_epochs(10, 32);
+  return {{.name = "paper",
+           .meaning = "epochs and batches as in comparisons of federated class-incremental papers, at its own rates",
+           .toml = of_epochs(2, 128)},
+          {.name = "official",
+           .meaning = "a run of the public code on CIFAR-100: 5 of 50 clients a round",
+           .toml = official},
+          {.name = "official-tiny",
+           .meaning = "the same on Tiny-ImageNet: a generator with a stage more",
+           .toml = official + "upsamplings = 3\n"}};
 }
 
 /// Those of the generator.
