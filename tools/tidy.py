@@ -263,6 +263,23 @@ def clocks_and_generators(tree):
                 yield Finding(path, line, "generator", "randomness comes from a key: runtime/base/rng.hpp")
 
 
+CATCH = re.compile(r"\bcatch\s*\(")
+# Where exceptions become values, and files that undo half of a step or have words of their own for a lack of memory.
+MAY_CATCH = {"runtime/base/failure_of.cpp", "runtime/base/failure_of.hpp", "runtime/base/tensor_exchange.hpp",
+             "runtime/base/atomic_file.cpp", "runtime/method/jobs.hpp", "runtime/modules/cell_process.cpp",
+             "runtime/modules/load_module.cpp", "runtime/modules/pickle_check.cpp", "runtime/scenario/layers.cpp",
+             "runtime/transport/connection_loop.cpp", "runtime/transport/make_keys.cpp"}
+
+
+def catches(tree):
+    """Exceptions become values in a few files: others call failure_of() and its like."""
+    for path, text in tree.items():
+        if top(path) in LAYERED and path.endswith(CODE) and path not in MAY_CATCH:
+            for line, content in numbered(code_of(text)):
+                if CATCH.search(content):
+                    yield Finding(path, line, "catch", "call failure_of() or torch_refusal(): runtime/base/failure_of.hpp")
+
+
 # -- Rules: coroutines and registration -------------------------------------------------------------------------------
 
 AWAIT = re.compile(r"^\s*((const )?auto&{0,2} (\w+|\[[^]]*\]) = |\w+ = )?co_await \w+;$")
@@ -382,7 +399,7 @@ def texts(tree):
 
 
 RULES = [file_length, line_length, function_length, header_starts, include_names, layer_arrows, layer_files, families,
-         clocks_and_generators, awaits, registrations, dead_declarations, texts,
+         clocks_and_generators, catches, awaits, registrations, dead_declarations, texts,
          comment_starts, filler_names, member_names, header_names, spread_names]
 
 

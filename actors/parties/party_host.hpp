@@ -60,11 +60,11 @@ public:
   /// Runs `act`; what it throws is the answer, in words. @param step names it
   template <class Act>
   auto tried(const char* step, Act act) -> decltype(act()) {
-    try {
-      return act();
-    } catch (...) {
-      return steps_.error_in(step, failure_text());
-    }
+    std::optional<decltype(act())> answer;
+    const auto why = failure_of([&] { answer.emplace(act()); });
+    if (why.empty())
+      return std::move(*answer);
+    return steps_.error_in(step, why);
   }
 
 private:

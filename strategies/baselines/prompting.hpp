@@ -24,7 +24,7 @@ private:
   double weight_;
 };
 
-/// "stsa", of each of them.
+/// The preset "stsa" of each of the three.
 [[nodiscard]] preset stsa_preset();
 
 /// The server averages what is learnt, and draws prompts: components at the start of each task, slots at the run's.
