@@ -277,7 +277,7 @@ def catches(tree):
         if top(path) in LAYERED and path.endswith(CODE) and path not in MAY_CATCH:
             for line, content in numbered(code_of(text)):
                 if CATCH.search(content):
-                    yield Finding(path, line, "catch", "call failure_of() or torch_refusal(): runtime/base/failure_of.hpp")
+                    yield Finding(path, line, "catch", "call failure_of() or its like: runtime/base/failure_of.hpp")
 
 
 # -- Rules: coroutines and registration -------------------------------------------------------------------------------
