@@ -108,9 +108,7 @@ public:
                  "Rows of a batch under the hinge: their mean, as the paper writes, or their sum, as released.");
   }
   std::vector<preset> presets() const override {
-    return {{"stsa", "as STSA compares with it: 2 epochs, uniform means; its rate is not published",
-             "[strategy]\nweighting = \"uniform\"\n[training]\nepochs = 2\nbatch = 128\noptimizer = \"adam\"\n"
-             "learning_rate = 1e-3\n"},
+    return {stsa_preset(),
             {"official", "the released program: sums over the batch, 5 epochs in each of 40 rounds, samples count",
              "[strategy]\nreduction = \"sum\"\n[rounds]\nper_task = 40\n"
              "[training]\nepochs = 5\nbatch = 64\noptimizer = \"adam\"\nlearning_rate = 1e-4\n"}};
