@@ -10,27 +10,33 @@ namespace {
 
 constexpr std::uint32_t adapted_tasks = 2, adapted_clients = 2;
 const std::vector<class_range> adapted_classes{{0, 3}, {3, 6}};
-const key_texts small_statistics{{"adaptation_rounds", "2"}, {"projection_width", "30"}, {"ridge", "3.5"}};
+const key_list small_statistics{{"adaptation_rounds", "2"}, {"projection_width", "30"}, {"ridge", "3.5"}};
 
 /// A method by keys of [strategy], and the net that it needs.
 struct stsa_with_net {
-  explicit stsa_with_net(const key_texts& keys) : method(strategy_named("stsa")) {
-    give_keys(*method, small_statistics);
-    give_keys(*method, keys);
-    net = row_prompted_vit(method->needs().prompts, adapted_classes, features);
-  }
   std::unique_ptr<strategy> method;
   model_ref net;
 
   [[nodiscard]] method_setup setup() const {
     auto setup = setup_of_run(net, features, adapted_tasks);
-    setup.training = {.epochs = 1, .batch = 16, .optimizer = optimizer_kind::adam, .learning_rate = 0.01};
+    setup.training.optimizer = optimizer_kind::adam;
+    setup.training.epochs = 1;
+    setup.training.batch = 16;
+    setup.training.learning_rate = 0.01;
     setup.weighting = upload_weighting::uniform;
     setup.task_classes = adapted_classes;
     setup.clients = adapted_clients;
     return setup;
   }
 };
+
+stsa_with_net stsa_by(const key_list& keys) {
+  auto method = strategy_named("stsa");
+  give_keys(*method, small_statistics.pairs);
+  give_keys(*method, keys.pairs);
+  const auto net = row_prompted_vit(method->needs().prompts, adapted_classes, features);
+  return {.method = std::move(method), .net = net};
+}
 
 /// Bytes of what an upload holds.
 std::int64_t bytes_of(const tensor_map& upload) {
@@ -91,7 +97,7 @@ struct adapted_run {
 };
 
 adapted_run adapted_by(const std::string& adapter) {
-  const stsa_with_net with({{"adapter", adapter}});
+  const auto with = stsa_by({{"adapter", adapter}});
   return {with, with.setup()};
 }
 
@@ -103,8 +109,8 @@ std::vector<std::string> names_of(const tensor_map& upload) {
 }
 
 /// The first complaint about a net, as "where: text"; "" without one.
-std::string complaint_of_stsa(const key_texts& keys, const model_ref& net = nullptr) {
-  const stsa_with_net with(keys);
+std::string complaint_of_stsa(const key_list& keys, const model_ref& net = nullptr) {
+  const auto with = stsa_by(keys);
   auto setup = with.setup();
   if (net)
     setup.net = net;
@@ -115,7 +121,7 @@ std::string complaint_of_stsa(const key_texts& keys, const model_ref& net = null
 } // namespace
 
 TEST_CASE("a low-rank part that has not learnt leaves STSA on the transformer as it is", "[stsa][pilora]") {
-  const stsa_with_net adapted({{"adapter", "pilora"}}), plain({{"adaptation", "none"}});
+  const auto adapted = stsa_by({{"adapter", "pilora"}}), plain = stsa_by({{"adaptation", "none"}});
   auto untrained = adapted.setup();
   untrained.training.epochs = 0; // B stays 0
   auto as_it_is = plain.setup();
@@ -133,12 +139,12 @@ TEST_CASE("a low-rank part that has not learnt leaves STSA on the transformer as
 TEST_CASE("an adapting method matters to STSA by its weights after task 1 alone", "[stsa][pilora]") {
   for (const std::string adapter : {"pilora", "fed-cprompt"}) {
     INFO(adapter);
-    const stsa_with_net adapted({{"adapter", adapter}});
+    const auto adapted = stsa_by({{"adapter", adapter}});
     const adapted_run run(adapted, adapted.setup());
     CHECK(run.rounds == std::vector<std::int64_t>{3, 1});
     CHECK(run.learnt[0].weights == run.learnt[1].weights);
 
-    const stsa_with_net frozen({{"adaptation", "none"}});
+    const auto frozen = stsa_by({{"adaptation", "none"}});
     auto given = adapted.setup();
     CHECK_FALSE(at::equal(given.initial->at(flat_weights), run.learnt[0].weights->at(flat_weights)));
     given.initial = run.learnt[0].weights;
