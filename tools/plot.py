@@ -3,7 +3,7 @@ import os
 import re
 from xml.sax.saxutils import escape
 
-PALETTE_FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "runtime", "charts", "palette.hpp")
+PALETTE_FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools", "charts", "palette.hpp")
 
 
 def palette():

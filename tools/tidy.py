@@ -116,7 +116,7 @@ def header_starts(tree):
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
 OWN_FOLDERS = ("runtime", "strategies", "actors", "tools", "tests")
-LAYERED = ("runtime", "strategies", "actors")
+LAYERED = ("runtime", "strategies", "actors")  # where every file lies in a layer
 NOT_FOR_METHODS = {"thread", "mutex", "shared_mutex", "condition_variable", "future", "stop_token", "fstream"}
 
 
@@ -175,7 +175,7 @@ def layer_arrows(tree):
     """A layer includes what its line in tools/cmake/layers.cmake names, and it includes something of each of them."""
     layers = read_layers(tree)
     used = set()
-    for path, line, own, other in includes(tree, LAYERED):
+    for path, line, own, other in includes(tree, OWN_FOLDERS):
         name = own or other
         here, there = layer_of(path, layers), layer_of(name, layers)
         used.add((here, there))
@@ -248,7 +248,7 @@ GENERATORS = re.compile(r"\bstd::random_device\b|\bs?rand\s*\(|\bmanual_seed\b|\
                         r"|\bstd::\w+_distribution\b|\bstd::shuffle\b"
                         r"|\bat::(?:rand\w*|normal|bernoulli|multinomial|dropout)\s*\(")
 # Peers are silent by the clock.
-MAY_READ_CLOCK = re.compile(r"recorder|progress|bench|^runtime/transport/|^runtime/live/http_limits")
+MAY_READ_CLOCK = re.compile(r"recorder|progress|bench|^runtime/transport/|^tools/live/http_limits")
 
 
 def clocks_and_generators(tree):
@@ -261,6 +261,23 @@ def clocks_and_generators(tree):
                 yield Finding(path, line, "clock", "no wall-clock, no thread ids: time is a value that arrives")
             if GENERATORS.search(content):
                 yield Finding(path, line, "generator", "randomness comes from a key: runtime/base/rng.hpp")
+
+
+CATCH = re.compile(r"\bcatch\s*\(")
+# Where exceptions become values, and files that undo half of a step or have words of their own for a lack of memory.
+MAY_CATCH = {"runtime/base/failure_of.cpp", "runtime/base/failure_of.hpp", "runtime/base/tensor_exchange.hpp",
+             "runtime/base/atomic_file.cpp", "runtime/method/jobs.hpp", "runtime/modules/cell_process.cpp",
+             "runtime/modules/load_module.cpp", "runtime/modules/pickle_check.cpp", "runtime/scenario/layers.cpp",
+             "runtime/transport/connection_loop.cpp", "runtime/transport/make_keys.cpp"}
+
+
+def catches(tree):
+    """Exceptions become values in a few files: others call failure_of() and its like."""
+    for path, text in tree.items():
+        if top(path) in LAYERED and path.endswith(CODE) and path not in MAY_CATCH:
+            for line, content in numbered(code_of(text)):
+                if CATCH.search(content):
+                    yield Finding(path, line, "catch", "call failure_of() or its like: runtime/base/failure_of.hpp")
 
 
 # -- Rules: coroutines and registration -------------------------------------------------------------------------------
@@ -382,7 +399,7 @@ def texts(tree):
 
 
 RULES = [file_length, line_length, function_length, header_starts, include_names, layer_arrows, layer_files, families,
-         clocks_and_generators, awaits, registrations, dead_declarations, texts,
+         clocks_and_generators, catches, awaits, registrations, dead_declarations, texts,
          comment_starts, filler_names, member_names, header_names, spread_names]
 
 

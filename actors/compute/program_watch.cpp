@@ -1,4 +1,5 @@
 #include "actors/compute/program_watch.hpp"
+#include "runtime/base/failure_of.hpp"
 #include <caf/typed_event_based_actor.hpp>
 namespace mneme {
 
@@ -29,12 +30,9 @@ void program_watch::save(bool at_once) {
   if (!run_->slices || (!at_once && since_saved_.seconds() < std::max(saved_min_s, 20.0 * save_took_s_)))
     return;
   const recorder_stopwatch saving;
-  try {
-    run_->slices->save();
-  } catch (const std::exception& e) {
-    if (recorder_)
-      worker_->send(recorder_, run_warning{std::string("how far a program has come was not written: ") + e.what()});
-  }
+  const auto why = failure_of([&] { run_->slices->save(); });
+  if (recorder_ && !why.empty())
+    worker_->send(recorder_, run_warning{"how far a program has come was not written: " + why});
   save_took_s_ = saving.seconds();
   since_saved_ = {};
 }

@@ -1,22 +1,13 @@
 #include "actors/compute/run_batch.hpp"
 #include "actors/protocol/recorder_clock.hpp"
+#include "runtime/base/failure_of.hpp"
 #include <limits>
-#include <new>
 namespace mneme {
 
 outcomes run_batch(const std::vector<job>& jobs, executor& on, std::atomic<std::int64_t>& busy_ns, slice_watch* watch) {
   const recorder_stopwatch busy;
-  std::string why;
   outcomes done;
-  try {
-    done = on.run(jobs, watch);
-  } catch (const std::bad_alloc&) {
-    why = "out of memory; a smaller worker.models_max needs less";
-  } catch (const std::exception& e) {
-    why = e.what();
-  } catch (...) {
-    why = "threw something that is not a std::exception";
-  }
+  const auto why = failure_of([&] { done = on.run(jobs, watch); });
   if (done.size() != jobs.size())
     done.assign(jobs.size(), job_outcome{why});
   busy_ns += static_cast<std::int64_t>(1e9 * busy.seconds());

@@ -4,7 +4,7 @@
 #include "runtime/training/executor.hpp"
 namespace mneme {
 
-std::string step_host::step_at(const round_place& place, const job_id* failed) const {
+std::string step_host::step_at(const round_place& place, const std::optional<job_id>& failed) const {
   auto text = std::string(whose_) + " step, round " + std::to_string(place.round.value + 1);
   if (failed)
     text += ", job " + std::to_string(failed->stage) + "." + std::to_string(failed->step);

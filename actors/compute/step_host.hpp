@@ -68,7 +68,7 @@ private:
 
   template <class Task>
   void drive(std::shared_ptr<hosted_step<Task>> step, const std::function<void()>& advance) {
-    try {
+    const auto failure = step_failure_of([&] {
       advance();
       for (auto& text : step->context.take_warnings())
         hooks_.warn(std::move(text));
@@ -81,14 +81,12 @@ private:
         }
         drive<Task>(step, [step = step.get(), &results] { step->desk.answer(std::move(results)); });
       });
-    } catch (const job_error& e) {
-      step->failed(error_in(step_at(step->where, &e.job), e.what()));
-    } catch (const std::exception& e) {
-      step->failed(error_in(step_at(step->where), e.what()));
-    }
+    });
+    if (failure)
+      step->failed(error_in(step_at(step->where, failure->job), failure->text));
   }
   /// A step by the round (from 1) in which it is, and the job of it that failed.
-  [[nodiscard]] std::string step_at(const round_place& place, const job_id* failed = nullptr) const;
+  [[nodiscard]] std::string step_at(const round_place& place, const std::optional<job_id>& failed) const;
   [[nodiscard]] std::vector<composition> compositions_of(const plan& jobs, std::uint64_t number) const;
   [[nodiscard]] std::int64_t width_of(const work& request) const;
 

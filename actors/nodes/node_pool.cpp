@@ -1,4 +1,5 @@
 #include "actors/nodes/node_pool.hpp"
+#include "runtime/base/failure_of.hpp"
 #include <algorithm>
 #include <fstream>
 namespace mneme {
@@ -239,16 +240,17 @@ void node_pool::received(connection_id id, archive::buffer message) {
 }
 
 void node_pool::take(known_node& node, const archive::buffer& message) {
-  try {
+  const auto why = failure_of([&] {
     auto content = reader_of(message);
     auto kind = node_message::greeting;
     content(kind);
     take(node, kind, content);
     content.expect_end();
-  } catch (const std::exception& e) {
-    node.is_dropped = true;
-    refuse(node, {std::string("sends a message that ") + e.what()});
-  }
+  });
+  if (why.empty())
+    return;
+  node.is_dropped = true;
+  refuse(node, {"sends a message that " + why});
 }
 
 void node_pool::take(known_node& node, node_message kind, archive& content) {

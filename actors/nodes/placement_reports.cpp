@@ -1,5 +1,6 @@
 // What placement does with reports of nodes: nothing of one is passed on before all of it was looked at.
 #include "actors/nodes/placement.hpp"
+#include "runtime/base/failure_of.hpp"
 #include "runtime/federation/carry.hpp"
 #include <algorithm>
 #include <caf/typed_event_based_actor.hpp>
@@ -9,15 +10,15 @@ namespace mneme {
 void placement_state::take(const node_frame& in) {
   if (!map_.is_there(in.node))
     return;
-  try {
+  const auto why = failure_of([&] {
     auto content = reader_of(in.content);
     auto kind = node_message::report;
     content(kind);
     take_report(content, in.node, in.content->size());
     stay_awake();
-  } catch (const std::exception& e) {
-    refuse(in.node, std::string("sends a report that ") + e.what());
-  }
+  });
+  if (!why.empty())
+    refuse(in.node, "sends a report that " + why);
 }
 
 void placement_state::take_report(archive& content, node_number number, std::size_t bytes) {
@@ -188,7 +189,7 @@ void placement_state::look_at_silence(node_number number, std::size_t rounds_owe
   if (silent_s < limit_s + patience * work_s)
     return;
   refuse(number, fmt::format("has owed {} rounds for {:.0f} s, of which one takes {:.2g} s here", rounds_owed, silent_s,
-                            first ? *node.measured_seconds : 0.0));
+                             first ? *node.measured_seconds : 0.0));
 }
 
 /// The run waits for nodes, and would wait for ever.

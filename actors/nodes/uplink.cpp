@@ -1,4 +1,5 @@
 #include "actors/nodes/uplink.hpp"
+#include "runtime/base/failure_of.hpp"
 #include "runtime/federation/carry.hpp"
 #include <caf/typed_event_based_actor.hpp>
 namespace mneme {
@@ -50,17 +51,18 @@ void uplink_state::wake_later() {
 }
 
 void uplink_state::take(const node_frame& in) {
-  try {
+  const auto why = failure_of([&] {
     auto content = reader_of(in.content);
     auto kind = node_message::start;
     content(kind);
     take(kind, content);
     content.expect_end();
     hooks_.consumed(in.content->size());
-  } catch (const std::exception& e) {
-    hooks_.fail(std::string("sends a message that ") + e.what());
-    self_->quit();
-  }
+  });
+  if (why.empty())
+    return;
+  hooks_.fail("sends a message that " + why);
+  self_->quit();
 }
 
 void uplink_state::take(node_message kind, archive& content) {

@@ -2,6 +2,7 @@
 #pragma once
 #include "actors/compute/step_host.hpp"
 #include "actors/compute/wake.hpp"
+#include "runtime/base/failure_of.hpp"
 #include "runtime/federation/party_steps.hpp"
 namespace mneme {
 
@@ -50,22 +51,20 @@ public:
   }
   caf::result<restored_state> restore(restore_state& in) {
     return tried("going on from a checkpoint", [&]() -> caf::result<restored_state> {
-      try {
-        half_->persist(in.sections.section(section()));
-      } catch (const archive_error& e) {
-        return steps_.error_in("going on from a checkpoint", std::string("it ") + e.what());
-      }
+      const auto damage = archive_damage([&] { half_->persist(in.sections.section(section())); });
+      if (!damage.empty())
+        return steps_.error_in("going on from a checkpoint", "it " + damage);
       return restored_state{.sections = std::move(in.sections)};
     });
   }
   /// Runs `act`; what it throws is the answer, in words. @param step names it
   template <class Act>
   auto tried(const char* step, Act act) -> decltype(act()) {
-    try {
-      return act();
-    } catch (const std::exception& e) {
-      return steps_.error_in(step, e.what());
-    }
+    std::optional<decltype(act())> answer;
+    const auto why = failure_of([&] { answer.emplace(act()); });
+    if (why.empty())
+      return std::move(*answer);
+    return steps_.error_in(step, why);
   }
 
 private:

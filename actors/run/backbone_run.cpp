@@ -2,6 +2,7 @@
 #include "actors/run/load_run_context.hpp"
 #include "runtime/base/atomic_file.hpp"
 #include "runtime/base/digest.hpp"
+#include "runtime/base/failure_of.hpp"
 #include "runtime/base/printable.hpp"
 #include "runtime/data/data_content.hpp"
 #include "runtime/data/data_sources.hpp"
@@ -136,6 +137,39 @@ diagnostics wrong_backbone(const scenario& settings, const raw_data& data) {
   return wrong;
 }
 
+namespace {
+
+/// Throws where files cannot be written. @param path of the net's files, without what they end in
+expected<trained_net> trained_and_kept(const scenario& settings, const scenario& trained, const fs::path& path,
+                                       const run_options& options) {
+  const auto beside = [&](const char* ending) { return fs::path(path.string() + ending); };
+  trained_net net_file{.weights = beside(".safetensors")};
+  fs::create_directories(path.parent_path());
+  const net_lock lock(beside(".lock"));
+  if (fs::exists(net_file.weights) && read_kept_tensors(net_file.weights)) // who held the lock before has trained it
+    return net_file;
+  if (options.style != progress_style::quiet)
+    std::fprintf(stderr, "the backbone of %s is trained first, once, and kept as %s\n",
+                 settings.model.backbone.string().c_str(), net_file.weights.string().c_str());
+  const auto out = beside(".run");
+  fs::remove_all(out);
+  const auto ended = run_simulation(
+      trained,
+      {.out = out, .threads = options.threads, .style = progress_style::quiet, .interrupts = options.interrupts});
+  if (!ended)
+    return tl::unexpected(ended.error());
+  if (ended->status != "done")
+    net_file.unfinished = *ended;
+  else if (const auto net = read_safetensors(out / "model.safetensors"))
+    keep_tensors(net_file.weights, *net);
+  else
+    return tl::unexpected(net.error());
+  fs::remove_all(out);
+  return net_file;
+}
+
+} // namespace
+
 expected<trained_net> trained_backbone(const scenario& settings, const run_options& options) {
   if (settings.model.backbone.empty())
     return trained_net{};
@@ -157,33 +191,11 @@ expected<trained_net> trained_backbone(const scenario& settings, const run_optio
   // Whatever is wrong with the run is said before minutes of training, not after them.
   if (const auto sound = load_run_context(settings, {.use = run_context_use::check, .data = &*data}); !sound)
     return tl::unexpected(sound.error());
-  try {
-    fs::create_directories(folder);
-    const net_lock lock(folder / (name + ".lock"));
-    if (fs::exists(net_file.weights) && read_kept_tensors(net_file.weights)) // who held the lock before has trained it
-      return net_file;
-    if (options.style != progress_style::quiet)
-      std::fprintf(stderr, "the backbone of %s is trained first, once, and kept as %s\n",
-                   settings.model.backbone.string().c_str(), net_file.weights.string().c_str());
-    const auto out = folder / (name + ".run");
-    fs::remove_all(out);
-    const auto ended = run_simulation(
-        *trained,
-        {.out = out, .threads = options.threads, .style = progress_style::quiet, .interrupts = options.interrupts});
-    if (!ended)
-      return tl::unexpected(ended.error());
-    if (ended->status != "done")
-      net_file.unfinished = *ended;
-    else if (const auto net = read_safetensors(out / "model.safetensors"))
-      keep_tensors(net_file.weights, *net);
-    else
-      return tl::unexpected(net.error());
-    fs::remove_all(out);
-  } catch (const std::exception& e) {
-    return failed(place_of(settings),
-                  std::string("the backbone cannot be kept: ") + e.what() + "; $MNEME_CACHE names another folder");
-  }
-  return net_file;
+  expected<trained_net> kept;
+  const auto why = failure_of([&] { kept = trained_and_kept(settings, *trained, folder / name, options); });
+  if (!why.empty())
+    return failed(place_of(settings), "the backbone cannot be kept: " + why + "; $MNEME_CACHE names another folder");
+  return kept;
 }
 
 } // namespace mneme

@@ -2,8 +2,8 @@
 #include "actors/run/process.hpp"
 #include "actors/run/run_nodes.hpp"
 #include "actors/run/world_facts.hpp"
+#include "runtime/base/failure_of.hpp"
 #include "runtime/base/tuning.hpp"
-#include "runtime/live/metrics_server.hpp"
 #include <nlohmann/json.hpp>
 #include <thread>
 #include <unistd.h>
@@ -39,16 +39,15 @@ expected<node_end> serve_as_node(const node_service_settings& settings) {
     return tl::unexpected(port.error());
   settings.say("listening on " + node_address{.host = settings.listen.host, .port = *port}.text() +
                (settings.tls.any() ? " with TLS" : " without TLS"));
-  std::unique_ptr<metrics_server> metrics;
-  if (settings.metrics_port) {
-    auto listening = metrics_server::listening(*settings.metrics_port, [&service] { return service->measurements(); });
-    if (!listening)
-      return tl::unexpected(listening.error());
-    metrics = std::move(*listening);
-    settings.say("tells Prometheus at http://127.0.0.1:" + std::to_string(metrics->port()) + "/metrics");
+  std::shared_ptr<const void> shown;
+  if (settings.show_measurements) {
+    auto showing = settings.show_measurements([&service] { return service->measurements(); });
+    if (!showing)
+      return tl::unexpected(showing.error());
+    shown = std::move(*showing);
   }
   service->serve();
-  metrics.reset();
+  shown.reset();
   if (!service->is_loading())
     return node_end::whole;
   service->remove_files();
@@ -124,34 +123,36 @@ void node_service::refuse(connection_id id, const std::string& why) {
 }
 
 void node_service::handle(const said& in) {
-  try {
-    auto content = reader_of(in.message);
-    auto kind = node_message::greeting;
-    content(kind);
-    const bool is_served = session_ && session_->connection == in.connection;
-    if (kind == node_message::greeting && !is_served) {
-      greet(in.connection, content);
-    } else if (!is_served) {
-      throw archive_error("comes before a greeting");
-    } else if (kind == node_message::offer && !session_->is_offered) {
-      take_offer(in, content);
-    } else if (kind == node_message::file && !session_->missing.empty()) {
-      take_file(content);
-    } else if (kind == node_message::begin && session_->context && !actors_) {
-      node_layout layout;
-      content(layout);
-      let_work(layout);
-    } else if (kind >= node_message::start && kind <= node_message::abandon && actors_) {
-      return actors_->take(in.message);
-    } else if (kind == node_message::interrupt) {
-      session_->interrupts = 1;
-    } else {
-      throw archive_error("has no place here");
-    }
-    loop_.consumed(in.connection, in.message->size());
-  } catch (const std::exception& e) {
-    loop_.close(in.connection, std::string("sends a message that ") + e.what());
+  if (const auto why = failure_of([&] { take(in); }); !why.empty())
+    loop_.close(in.connection, "sends a message that " + why);
+}
+
+/// Throws what is wrong with it.
+void node_service::take(const said& in) {
+  auto content = reader_of(in.message);
+  auto kind = node_message::greeting;
+  content(kind);
+  const bool is_served = session_ && session_->connection == in.connection;
+  if (kind == node_message::greeting && !is_served) {
+    greet(in.connection, content);
+  } else if (!is_served) {
+    throw archive_error("comes before a greeting");
+  } else if (kind == node_message::offer && !session_->is_offered) {
+    take_offer(in, content);
+  } else if (kind == node_message::file && !session_->missing.empty()) {
+    take_file(content);
+  } else if (kind == node_message::begin && session_->context && !actors_) {
+    node_layout layout;
+    content(layout);
+    let_work(layout);
+  } else if (kind >= node_message::start && kind <= node_message::abandon && actors_) {
+    return actors_->take(in.message);
+  } else if (kind == node_message::interrupt) {
+    session_->interrupts = 1;
+  } else {
+    throw archive_error("has no place here");
   }
+  loop_.consumed(in.connection, in.message->size());
 }
 
 void node_service::take_offer(const said& in, archive& content) {
@@ -211,14 +212,14 @@ void node_service::load() {
     if (before.joinable())
       before.join();
     loaded done{.session = std::move(session)};
-    try {
+    const auto why = failure_of([&] {
       prepare_process();
       done.world = done.session->load(files_, settings_.native_code);
       if (done.world)
         done.facts = world_facts(**done.world); // reads all data
-    } catch (const std::exception& e) {
-      done.world = failed("", e.what());
-    }
+    });
+    if (!why.empty())
+      done.world = failed("", why);
     --loading_;
     add(std::move(done));
   });
@@ -328,15 +329,15 @@ public:
         id, message_of(node_message::greeting, node_greeting{.role = peer_role::asking, .program = program_facts()}));
   }
   void received(connection_id /*id*/, archive::buffer message) override {
-    try {
+    const auto why = failure_of([&] {
       auto content = reader_of(message);
       auto kind = node_message::greeting;
       node_status status;
       content(kind)(status);
       end(kind == node_message::status ? expected<std::string>(status.json) : failed("", "answers something else"));
-    } catch (const std::exception& e) {
-      end(failed("", std::string("sends a message that ") + e.what()));
-    }
+    });
+    if (!why.empty())
+      end(failed("", "sends a message that " + why));
   }
   void closed(connection_id /*id*/, const std::string& /*peer*/, const std::string& why) override {
     end(failed("", why));

@@ -2,19 +2,24 @@
 #pragma once
 #include "actors/nodes/node_messages.hpp"
 #include "actors/run/node_session.hpp"
-#include "runtime/live/prometheus_text.hpp"
+#include "runtime/results/measurement.hpp"
 #include "runtime/transport/connection_loop.hpp"
 #include <condition_variable>
 #include <deque>
 #include <thread>
 namespace mneme {
 
+/// Shows measurements, as to Prometheus, until the handle goes; they are asked for by any thread. Fails with what
+/// hinders it.
+using shown_measurements =
+    std::function<expected<std::shared_ptr<const void>>(std::function<std::vector<measurement>()> measure)>;
+
 struct node_service_settings {
   node_address listen{};
   tls_files tls{};                               ///< None: the loopback only.
   std::int64_t threads = 0;                      ///< Workers; 0: one per core.
   bool native_code = false;                      ///< Loads compiled modules that runs send.
-  std::optional<int> metrics_port{};             ///< Where Prometheus finds it; 0: any that is free.
+  shown_measurements show_measurements{};        ///< Called once the node listens; null: nobody asks for them.
   const std::atomic<int>* interrupts = nullptr;  ///< Above 0: it ends.
   std::function<void(const std::string&)> say{}; ///< A line for the log.
 };
@@ -39,7 +44,7 @@ public:
   [[nodiscard]] bool is_loading() const { return loading_ > 0; }
   /// Takes away what it keeps on the disk, where it cannot be destroyed.
   void remove_files() noexcept { files_.remove(); }
-  /// For Prometheus. Safe from any thread.
+  /// Safe from any thread.
   [[nodiscard]] std::vector<measurement> measurements();
 
 private:
@@ -65,6 +70,7 @@ private:
   [[nodiscard]] std::optional<happening> next_happening();
 
   void handle(const said& in);
+  void take(const said& in);
   void handle(const gone& in);
   void greet(connection_id id, archive& content);
   void handle(const loaded& in);

@@ -1,6 +1,6 @@
 #include "actors/run/recorder.hpp"
 #include "actors/run/machine_facts.hpp"
-#include "runtime/results/plot.hpp"
+#include "runtime/base/failure_of.hpp"
 #include "runtime/results/png.hpp"
 #include "runtime/storage/parameters.hpp"
 #include <algorithm>
@@ -72,17 +72,18 @@ template <class Act>
 auto recorder_state::guarded(Act act) -> caf::result<decltype(act())> {
   if (!failure_.empty())
     return caf::make_error(run_errc::recorder_failed, failure_);
-  try {
-    if constexpr (std::is_void_v<decltype(act())>) {
+  using value = decltype(act());
+  std::optional<caf::result<value>> result;
+  failure_ = failure_of([&] {
+    if constexpr (std::is_void_v<value>) {
       act();
-      return {};
+      result.emplace();
     } else {
-      return act();
+      result.emplace(act());
     }
-  } catch (const std::exception& e) {
-    failure_ = e.what();
-    return caf::make_error(run_errc::recorder_failed, failure_);
-  }
+  });
+  return failure_.empty() ? std::move(*result)
+                          : caf::result<value>(caf::make_error(run_errc::recorder_failed, failure_));
 }
 
 recorder_actor::behavior_type recorder_state::make_behavior() {
@@ -172,8 +173,8 @@ void recorder_state::add(evaluation_record line) {
 run_summary recorder_state::finish(const run_report& report) {
   auto summary = summary_of(report);
   counted_cpu_seconds = process_cpu_seconds();
-  if (!past_.evaluations.empty())
-    setup_.files->write("accuracy.svg", accuracy_plot_svg(context_->scenario.title, past_.evaluations));
+  if (setup_.draw_accuracy && !past_.evaluations.empty())
+    setup_.files->write("accuracy.svg", setup_.draw_accuracy(context_->scenario.title, past_.evaluations));
   std::string course;
   for (const auto& bin : past_.course.bins())
     course += json_text(bin) + "\n";

@@ -5,7 +5,7 @@
 #include "actors/protocol/recorder_clock.hpp"
 #include "actors/protocol/run_context.hpp"
 #include "actors/run/progress.hpp"
-#include "runtime/live/live_view.hpp"
+#include "runtime/results/live_view.hpp"
 namespace mneme {
 
 /// What the recorder is given besides its world.
@@ -13,6 +13,7 @@ struct recorder_setup {
   std::shared_ptr<run_directory> files{};
   std::shared_ptr<progress> view{};
   std::shared_ptr<live_view> live{}; ///< Null: nobody follows the run.
+  accuracy_drawing draw_accuracy{};  ///< Null: no accuracy.svg is written.
   std::string digest{};              ///< Digest of the scenario.
   checkpoint_writer_actor writer{};  ///< Null: no checkpoints.
   recorded_past past{};              ///< Empty: the run begins.

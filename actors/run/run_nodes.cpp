@@ -1,6 +1,7 @@
 #include "actors/run/run_nodes.hpp"
 #include "actors/compute/compute_layout.hpp"
 #include "actors/run/node_session.hpp"
+#include "runtime/base/failure_of.hpp"
 #include "runtime/base/tuning.hpp"
 #include "runtime/scenario/device_profiles.hpp"
 #include "runtime/scenario/named_paths.hpp"
@@ -46,11 +47,8 @@ expected<std::shared_ptr<node_pool>> greeted_nodes(const scenario& settings, con
   auto nodes = std::make_shared<node_pool>(std::move(pool_settings));
   if (auto done = nodes->connect(); !done)
     return tl::unexpected(done.error());
-  try {
-    nodes->offer(offer_of(settings));
-  } catch (const std::exception& e) { // a file that cannot be read
-    return failed("", e.what());
-  }
+  if (const auto unread = failure_of([&] { nodes->offer(offer_of(settings)); }); !unread.empty())
+    return failed("", unread);
   return nodes;
 }
 

@@ -9,6 +9,7 @@
 #include "actors/run/run_nodes.hpp"
 #include "actors/run/world_facts.hpp"
 #include "runtime/base/arithmetic.hpp"
+#include "runtime/base/failure_of.hpp"
 #include "runtime/base/resumed_state.hpp"
 #include "runtime/base/tuning.hpp"
 #include "runtime/scenario/read.hpp"
@@ -124,10 +125,10 @@ struct prepared_run {
   std::shared_ptr<progress> view{};
 };
 
-run_summary failed_before_it_began(const std::exception& why) {
+run_summary failed_before_it_began(const std::string& why) {
   run_summary summary;
   summary.status = "failed";
-  summary.error = why.what();
+  summary.error = why;
   return summary;
 }
 
@@ -162,12 +163,12 @@ void warn_of(const diagnostics& problems, progress& view) {
 /// their rounds.
 void forget_all_since(checkpoint_folder& checkpoints, const std::filesystem::path& from,
                       const std::filesystem::path& programs, progress& view) {
-  try {
+  const auto why = failure_of([&] {
     checkpoints.forget_after(from);
     std::filesystem::remove_all(programs);
-  } catch (const std::exception& e) {
-    view.warned(std::string("checkpoints that cannot be trusted were not removed: ") + e.what());
-  }
+  });
+  if (!why.empty())
+    view.warned("checkpoints that cannot be trusted were not removed: " + why);
 }
 
 /// Digests are promised for CPUs, and of a device by its own rules.
@@ -190,6 +191,7 @@ run_summary perform(const prepared_run& run, run_actors_setup setup, const run_o
   setup.recorder.files = run.files;
   setup.recorder.view = run.view;
   setup.recorder.live = options.live;
+  setup.recorder.draw_accuracy = options.draw_accuracy;
   setup.recorder.digest = run.digest;
   setup.interrupts = options.interrupts;
   if (run.nodes) {
@@ -213,17 +215,12 @@ run_summary perform(const prepared_run& run, run_actors_setup setup, const run_o
   const bool is_trusted = !records || records->are_trusted();
   if (resumable && !is_trusted)
     forget_all_since(*checkpoints, from, programs_of(run), *run.view);
-  try {
-    run.context->features->save();
-  } catch (const std::exception& e) { // the run is whole without it
-    run.view->warned(std::string("features of the frozen net were not kept: ") + e.what());
-  }
-  try {
-    if (resumable && is_trusted)
-      run.context->slices->save();
-  } catch (const std::exception& e) { // a resumed run begins the program again
-    run.view->warned(std::string("how far programs have come was not kept: ") + e.what());
-  }
+  // The run is whole without its features, and a resumed one begins programs again.
+  if (const auto why = failure_of([&] { run.context->features->save(); }); !why.empty())
+    run.view->warned("features of the frozen net were not kept: " + why);
+  if (resumable && is_trusted)
+    if (const auto why = failure_of([&] { run.context->slices->save(); }); !why.empty())
+      run.view->warned("how far programs have come was not kept: " + why);
   summary.folder = run.files->path().string();
   if (resumable && summary.status != "done")
     summary.resume_from = run.files->resumable_at().string();
@@ -295,7 +292,7 @@ expected<run_summary> run_simulation(const scenario& settings, const run_options
     return tl::unexpected{directory.error()};
   run.files = std::make_shared<run_directory>(std::move(*directory));
   run.view = std::make_shared<progress>(stdout, options.style, options.share_done);
-  try {
+  const auto unwritten = failure_of([&] {
     run.files->write_origin({.scenario = settings.name,
                              .scenario_digest = run.digest,
                              .data_digest = loaded->data_digest,
@@ -304,9 +301,9 @@ expected<run_summary> run_simulation(const scenario& settings, const run_options
       run.files->write_partition(*split, settings.clients.count, std::ssize(run.context->tasks->tasks),
                                  *run.context->tasks->train);
     run.files->write("scenario.toml", resolved_text(settings)); // last: from here on the run can be resumed
-  } catch (const std::exception& e) {
-    return failed_before_it_began(e);
-  }
+  });
+  if (!unwritten.empty())
+    return failed_before_it_began(unwritten);
   run.view->started(settings.title, run.files->path().string(), settings.seed, run.digest);
   warn_of(loaded->warnings, *run.view);
   return perform(run, {.checkpoints = checkpoints_of(run, {})}, options, {});
@@ -354,13 +351,13 @@ expected<std::optional<run_summary>> resume_simulation(const std::filesystem::pa
   run.view->started(read->value.title, run.files->path().string(), read->value.seed, run.digest);
   warn_of(loaded->warnings, *run.view);
   say_where(run, *from);
-  try {
+  const auto why = failure_of([&] {
     run.files->cut_back(done.evaluations, done.matrix, std::ssize(run.context->tasks->tasks),
                         run.context->tasks->class_names, done.lines);
     setup.checkpoints = checkpoints_of(run, from->file);
-  } catch (const std::exception& e) {
-    return failed_before_it_began(e);
-  }
+  });
+  if (!why.empty())
+    return failed_before_it_began(why);
   return perform(run, std::move(setup), options, from->file);
 }
 

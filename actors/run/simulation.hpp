@@ -39,6 +39,7 @@ struct run_options {
   /// Kept at the share of the rounds that is done, for another process that shows it; may be null.
   std::atomic<double>* share_done = nullptr;
   std::shared_ptr<live_view> live{}; ///< Told what becomes of the run; may be null.
+  accuracy_drawing draw_accuracy{};  ///< Draws accuracy.svg; null: the run has no picture.
 };
 
 /// <scenario>-<strategy>-s<seed>-<digest8>

@@ -1,4 +1,5 @@
 #include "runtime/base/loaded_libraries.hpp"
+#include "runtime/base/failure_of.hpp"
 #include <array>
 #include <dlfcn.h>
 #include <link.h>
@@ -48,11 +49,8 @@ std::vector<loaded_library> loaded_libraries() {
 std::vector<std::pair<std::string, std::string>> library_versions() {
   std::vector<std::pair<std::string, std::string>> versions;
   for (const auto& [name, file] : loaded_libraries()) {
-    std::string digits = "unknown";
-    try {
-      digits = hex_text(digest_of_file(file)).substr(0, 8);
-    } catch (const std::exception&) { // the name tells most of it
-    }
+    std::string digits = "unknown"; // where the file cannot be read: its name tells most of it
+    static_cast<void>(failure_of([&] { digits = hex_text(digest_of_file(file)).substr(0, 8); }));
     versions.emplace_back(name, file.filename().string() + ", " + digits);
   }
   return versions;
@@ -68,11 +66,9 @@ std::string build_digest_of(const std::filesystem::path& program, const std::vec
 
 const std::string& build_digest() {
   static const std::string digest = [] {
-    try {
-      return build_digest_of(own_program(), loaded_libraries());
-    } catch (const std::exception&) {
-      return std::string("unknown");
-    }
+    std::string text = "unknown";
+    static_cast<void>(failure_of([&] { text = build_digest_of(own_program(), loaded_libraries()); }));
+    return text;
   }();
   return digest;
 }

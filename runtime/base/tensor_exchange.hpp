@@ -3,6 +3,7 @@
 #include "runtime/base/digest.hpp"
 #include <optional>
 #include <stdexcept>
+#include <string>
 namespace mneme {
 
 /// What was saved cannot be read back as what is asked for. The text goes on after "it": "ends early".
@@ -10,6 +11,17 @@ class archive_error : public std::runtime_error {
 public:
   using std::runtime_error::runtime_error;
 };
+
+/// What is wrong with the bytes that `read` reads; "": nothing.
+template <class Read>
+[[nodiscard]] std::string archive_damage(Read&& read) {
+  try {
+    read();
+    return {};
+  } catch (const archive_error& error) {
+    return error.what();
+  }
+}
 
 class tensor_exchange {
 public:

@@ -1,6 +1,7 @@
 /// federation: what a run decides, as a value: which rounds open, who works in them, what is computed, delivered,
 /// folded and saved, and when. It knows virtual time, and neither actors nor threads nor a clock.
 #pragma once
+#include "runtime/base/failure_of.hpp"
 #include "runtime/federation/client_work.hpp"
 #include "runtime/federation/party_turn.hpp"
 #include "runtime/federation/recovery.hpp"
@@ -95,13 +96,13 @@ template <class Step>
 void federation::guarded(Step step) {
   if (out_.is_over())
     return;
-  try {
-    step();
-  } catch (const archive_error& e) {
+  std::string damage;
+  const auto why = failure_of([&] { damage = archive_damage(step); });
+  if (!damage.empty()) {
     in_flight_ = {}; // no shard knows of them
-    finish(run_status::failed, std::string("the checkpoint cannot be read: it ") + e.what());
-  } catch (const std::exception& e) {
-    finish(run_status::failed, e.what());
+    finish(run_status::failed, "the checkpoint cannot be read: it " + damage);
+  } else if (!why.empty()) {
+    finish(run_status::failed, why);
   }
 }
 

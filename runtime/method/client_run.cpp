@@ -9,26 +9,25 @@ client_run::client_run(const strategy& method, assignment assigned, row_store* s
 
 template <class Act>
 round_step client_run::advance(Act act) {
-  auto failure = [&](job_id last, const char* text) {
-    return round_failure{
-        .last_job = last, .client = assigned_.client, .round = assigned_.in->place.round, .reason = text};
-  };
-  try {
+  round_step next;
+  const auto failure = step_failure_of([&] {
     act();
-    if (!round_.done())
-      return desk_.take_plan();
+    if (!round_.done()) {
+      next = desk_.take_plan();
+      return;
+    }
     auto result = round_.take();
     if (assigned_.looks && (result.upload || result.to_proxy))
       throw std::logic_error("client_look() sends something; what it finds goes into the client's memory");
     result.losses = std::move(losses_);
-    return result;
-  } catch (const job_error& e) {
-    return failure(e.job, e.what());
-  } catch (const std::exception& e) {
-    return failure({assigned_.id, desk_.stage(), 0}, e.what());
-  } catch (...) {
-    return failure({assigned_.id, desk_.stage(), 0}, "threw something that is not a std::exception");
-  }
+    next = std::move(result);
+  });
+  if (failure)
+    next = round_failure{.last_job = failure->job.value_or(job_id{assigned_.id, desk_.stage(), 0}),
+                         .client = assigned_.client,
+                         .round = assigned_.in->place.round,
+                         .reason = failure->text};
+  return next;
 }
 
 round_step client_run::start() {

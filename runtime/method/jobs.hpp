@@ -1,5 +1,6 @@
 /// Jobs: the tensor work a client or server may ask for, and what it gets back.
 #pragma once
+#include "runtime/base/failure_of.hpp"
 #include "runtime/base/ids.hpp"
 #include "runtime/base/rng.hpp"
 #include "runtime/base/tensor_map.hpp"
@@ -183,6 +184,26 @@ struct job_error : std::runtime_error {
   job_id job;
   job_error(job_id failed, const std::string& text) : std::runtime_error(text), job(failed) {}
 };
+
+/// What a method's step has thrown, and the job that it did not handle.
+struct step_failure {
+  std::string text{};
+  std::optional<job_id> job{};
+};
+/// Runs code of a method's; null: it throws nothing.
+template <class Act>
+[[nodiscard]] std::optional<step_failure> step_failure_of(Act&& act) {
+  std::optional<job_id> job;
+  auto text = failure_of([&] {
+    try {
+      act();
+    } catch (const job_error& error) {
+      job = error.job;
+      throw;
+    }
+  });
+  return text.empty() ? std::nullopt : std::optional(step_failure{.text = std::move(text), .job = job});
+}
 
 /// An output, or the reason why there is none (out of memory, NaN), in words.
 using job_outcome = std::variant<work_output, std::string>;

@@ -2,6 +2,7 @@
 #pragma once
 #include "runtime/method/context.hpp"
 #include "runtime/method/round.hpp"
+#include <limits>
 #include <map>
 #include <optional>
 namespace mneme {
@@ -45,6 +46,9 @@ struct task_plan {
   /// drawn like a cohort; the round waits for them. Only in rounds with a barrier.
   std::int64_t observers = 0;
 };
+
+/// A number that no client has, so that the server's draws differ from every client's.
+inline constexpr client_id server_itself{std::numeric_limits<std::uint32_t>::max()};
 
 /// Calls come one at a time, in virtual order.
 class server_half {

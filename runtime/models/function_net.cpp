@@ -1,11 +1,11 @@
 #include "runtime/models/function_net.hpp"
 #include "runtime/base/autograd_on.hpp"
 #include "runtime/base/check.hpp"
+#include "runtime/models/graph_gradients.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/stack.h>
-#include <torch/csrc/autograd/autograd.h>
 namespace mneme {
 namespace {
 
@@ -184,30 +184,14 @@ void function_net::backward(const at::Tensor& /*weights*/, tape& kept, class_ran
 /// @param into [P], the model's row of the sink
 void function_net::back_model(const followed_pass& passed, class_range classes, const std::vector<at::Tensor>& slopes,
                               const parameter_choice& trained, const at::Tensor& into, const gradient_sink& out) const {
-  std::vector<at::Tensor> leaves, places, ends, d_ends; // places: views of the sink, one per leaf
+  std::vector<graph_parameter> parameters;
   for (std::size_t i = 0; i < layout_.size(); ++i)
-    if (!layout_[i].frozen && trained.changes(*this, i)) {
-      leaves.push_back(passed.values[i]);
-      places.push_back(read_part(layout_[i], into, classes));
-    }
+    if (!layout_[i].frozen && trained.changes(*this, i))
+      parameters.push_back({.value = passed.values[i], .place = read_part(layout_[i], into, classes)});
+  std::vector<graph_result> results;
   for (std::size_t j = 0; j < slopes.size(); ++j)
-    if (slopes[j].defined() && passed.results[j].requires_grad()) {
-      ends.push_back(passed.results[j]);
-      d_ends.push_back(slopes[j]);
-    }
-  std::vector<at::Tensor> gradients(leaves.size());
-  if (!ends.empty() && !leaves.empty()) {
-    const autograd_on tracking;
-    gradients = torch::autograd::grad(ends, leaves, d_ends, false, false, true);
-  }
-  const at::NoGradGuard written;
-  for (std::size_t j = 0; j < leaves.size(); ++j) {
-    const bool reached = gradients[j].defined();
-    if (out.add && reached)
-      places[j].add_(gradients[j], out.scale);
-    else if (!out.add)
-      reached ? places[j].copy_(gradients[j]).mul_(out.scale) : places[j].zero_();
-  }
+    results.push_back({.value = passed.results[j], .slope = slopes[j]});
+  graph_gradients(parameters, results, out);
 }
 
 } // namespace mneme

@@ -13,6 +13,8 @@ namespace mneme {
 
 /// [block], keys and values; undefined: the block has none.
 struct prompted_vit::prefixes {
+  explicit prefixes(std::int64_t depth)
+      : keys(static_cast<std::size_t>(depth)), values(static_cast<std::size_t>(depth)) {}
   std::vector<at::Tensor> keys, values; // [B, n / 2, d]
 };
 
@@ -56,8 +58,7 @@ prompted_vit::model_results prompted_vit::apply(const model_pass& pass) const {
 
 prompted_vit::prefixes prompted_vit::prompts_for(const model_pass& pass, const at::Tensor& query) const {
   const auto rows = query.size(0);
-  prefixes before{.keys = std::vector<at::Tensor>(static_cast<std::size_t>(shape().depth)),
-                  .values = std::vector<at::Tensor>(static_cast<std::size_t>(shape().depth))};
+  prefixes before(shape().depth);
   const auto put = [&](std::int64_t block, const at::Tensor& prompt) { // [B, n, d]
     const auto half = prompt.size(1) / 2;
     before.keys[static_cast<std::size_t>(block)] = prompt.narrow(1, 0, half);

@@ -29,7 +29,6 @@ struct prompt_shape {
 
   /// Tells apart what computes differently: part of the net's identity.
   [[nodiscard]] std::string text() const;
-  bool operator==(const prompt_shape&) const = default;
 };
 
 } // namespace mneme

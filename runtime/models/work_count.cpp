@@ -1,5 +1,6 @@
 #include "runtime/models/work_count.hpp"
 #include "runtime/base/autograd_on.hpp"
+#include "runtime/base/failure_of.hpp"
 #include "runtime/models/function.hpp"
 #include <ATen/ops/zeros.h>
 #include <ATen/record_function.h>
@@ -136,15 +137,14 @@ pass_work work_of_pass(const model& net, std::array<std::int64_t, 3> shape, std:
   const autograd_on with_gradients;
   const auto weights = at::zeros({1, net.size()}, at::kFloat);
   const auto inputs = at::zeros({1, rows, shape[0], shape[1], shape[2]}, at::kFloat);
-  try {
-    return counted_pass(net, weights.detach().requires_grad_(true), inputs, classes);
-  } catch (const std::bad_alloc&) {
-    throw;
-  } catch (const std::exception&) { // operators of a module from outside may take no gradient of its buffers
-    auto work = counted_pass(net, weights, inputs, classes);
+  pass_work work;
+  const auto why =
+      torch_refusal([&] { work = counted_pass(net, weights.detach().requires_grad_(true), inputs, classes); });
+  if (!why.empty()) { // operators of a module from outside may take no gradient of its buffers
+    work = counted_pass(net, weights, inputs, classes);
     work.backward = 2.0 * work.forward;
-    return work;
   }
+  return work;
 }
 
 } // namespace mneme

@@ -1,3 +1,4 @@
+#include "runtime/base/failure_of.hpp"
 #include "runtime/base/one_thread.hpp"
 #include "runtime/modules/cell_rights.hpp"
 #include "runtime/modules/module_cell.hpp"
@@ -95,15 +96,15 @@ int answer_as_cell(std::span<const std::uint8_t> file, const cell_question& ques
       !why.empty())
     return say('?', {why});
   try {
-    const auto tried = tried_file(file, question);
+    tl::expected<trial_result, std::vector<std::string>> tried;
+    if (auto why = torch_refusal([&] { tried = tried_file(file, question); }); !why.empty())
+      return say('-', {std::move(why)});
     if (!tried)
       return say('-', tried.error());
     return say('+', {fmt::format("{}", tried->width), fmt::format("{}", tried->rows_at_once),
                      fmt::format("{}", tried->row_bytes)});
   } catch (const std::bad_alloc&) {
     return say('-', {"the module needs more memory than a trial may take"});
-  } catch (const std::exception& thrown) {
-    return say('-', {short_reason(thrown)});
   }
 }
 

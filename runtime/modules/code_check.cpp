@@ -1,4 +1,5 @@
 #include "runtime/modules/code_check.hpp"
+#include "runtime/base/failure_of.hpp"
 #include "runtime/modules/allowed_operators.hpp"
 #include "runtime/modules/code_limits.hpp"
 #include "runtime/modules/module_graph.hpp"
@@ -299,17 +300,15 @@ std::vector<std::string> code_refusals(const std::vector<code_file>& files) {
   for (const auto& file : files) {
     if (auto excess = code_excess(file.text); !excess.empty())
       return {std::move(excess)};
-    try {
+    const auto why = torch_refusal([&] {
       for (auto& definition : parsed(file)) {
         if (definition->kind() == jit::TK_CLASS_DEF)
           names.add(jit::ClassDef(definition));
         definitions.push_back(std::move(definition));
       }
-    } catch (const std::bad_alloc&) {
-      throw;
-    } catch (const std::exception& wrong) {
-      return {fmt::format("its code in {} cannot be read: {}", file.name, short_reason(wrong))};
-    }
+    });
+    if (!why.empty())
+      return {fmt::format("its code in {} cannot be read: {}", file.name, why)};
   }
   code_walk walk(names);
   for (const auto& definition : definitions)

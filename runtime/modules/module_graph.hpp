@@ -44,7 +44,4 @@ protected: // copied as what they are
   module_graph& operator=(module_graph&&) = default;
 };
 
-/// The sentence of an exception of LibTorch's, without its stack and the code around.
-[[nodiscard]] std::string short_reason(const std::exception& thrown);
-
 } // namespace mneme

@@ -1,10 +1,10 @@
 #include "runtime/modules/module_net.hpp"
 #include "runtime/base/autograd_on.hpp"
 #include "runtime/base/check.hpp"
+#include "runtime/models/graph_gradients.hpp"
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 #include <cmath>
-#include <torch/csrc/autograd/autograd.h>
 namespace mneme {
 
 // Axes: K models, B rows of a step, P weights, D features, C classes.
@@ -258,46 +258,21 @@ void module_net::backward(const at::Tensor& /*weights*/, tape& kept, class_range
 void module_net::back_model(const model_pass& passed, class_range classes, const at::Tensor& d_logits,
                             const at::Tensor& d_features, const parameter_choice& trained, at::Tensor into,
                             const gradient_sink& out) const {
-  std::vector<at::Tensor> leaves, places; // places: views of the sink, one per leaf
+  std::vector<graph_parameter> parameters;
   std::size_t i = 0, held = 0;
   for (const auto& tensor : arguments()) {
     const auto& value = passed.values[held++];
     if (!in_layout(tensor))
       continue;
     const auto place = i++;
-    if (layout_[place].frozen || !trained.changes(*this, place))
-      continue;
-    leaves.push_back(value);
-    places.push_back(as_in_files(into, layout_[place]));
+    if (!layout_[place].frozen && trained.changes(*this, place))
+      parameters.push_back({.value = value, .place = as_in_files(into, layout_[place])});
   }
-  for (std::size_t j = 0; j < passed.head.size(); ++j) {
-    if (!trained.changes(*this, head_first_ + j))
-      continue;
-    leaves.push_back(passed.head[j]);
-    places.push_back(rows_of(layout_[head_first_ + j], into, classes));
-  }
-  std::vector<at::Tensor> results, slopes;
-  if (d_logits.defined() && passed.logits.requires_grad()) {
-    results.push_back(passed.logits);
-    slopes.push_back(d_logits);
-  }
-  if (d_features.defined() && passed.features.requires_grad()) {
-    results.push_back(passed.features);
-    slopes.push_back(d_features);
-  }
-  std::vector<at::Tensor> gradients(leaves.size());
-  if (!results.empty() && !leaves.empty()) {
-    const autograd_on tracking;
-    gradients = torch::autograd::grad(results, leaves, slopes, false, false, true);
-  }
-  const at::NoGradGuard written;
-  for (std::size_t j = 0; j < leaves.size(); ++j) {
-    const bool reached = gradients[j].defined();
-    if (out.add && reached)
-      places[j].add_(gradients[j], out.scale);
-    else if (!out.add)
-      reached ? places[j].copy_(gradients[j]).mul_(out.scale) : places[j].zero_();
-  }
+  for (std::size_t j = 0; j < passed.head.size(); ++j)
+    if (trained.changes(*this, head_first_ + j))
+      parameters.push_back({.value = passed.head[j], .place = rows_of(layout_[head_first_ + j], into, classes)});
+  graph_gradients(parameters,
+                  {{.value = passed.logits, .slope = d_logits}, {.value = passed.features, .slope = d_features}}, out);
 }
 
 } // namespace mneme

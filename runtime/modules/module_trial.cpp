@@ -1,4 +1,5 @@
 #include "runtime/modules/module_trial.hpp"
+#include "runtime/base/failure_of.hpp"
 #include "runtime/base/rng.hpp"
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
@@ -127,14 +128,10 @@ private:
   }
 
   std::optional<at::Tensor> tried_call(const at::Tensor& rows) {
-    try {
-      return called(rows);
-    } catch (const std::bad_alloc&) {
-      throw;
-    } catch (const std::exception& e) {
-      failure_ = short_reason(e);
-      return std::nullopt;
-    }
+    std::optional<at::Tensor> result;
+    if (auto why = torch_refusal([&] { result = called(rows); }); !why.empty())
+      failure_ = std::move(why);
+    return result;
   }
 
   void choose_single_rows() {
@@ -218,7 +215,7 @@ private:
     }
     if (leaves.empty())
       return;
-    try {
+    const auto why = torch_refusal([&] {
       const auto rows = std::min<std::int64_t>(found_.rows_at_once, 3);
       const auto sum = graph_.run(rows_.narrow(0, 0, rows).clone(), values).sum();
       std::vector<at::Tensor> gradients;
@@ -227,12 +224,10 @@ private:
       if (std::none_of(gradients.begin(), gradients.end(), [](const at::Tensor& slope) { return slope.defined(); }))
         wrong_.emplace_back("no gradient reaches its parameters, so they cannot be trained; model.trainable = \"head\" "
                             "leaves them as they are");
-    } catch (const std::bad_alloc&) {
-      throw;
-    } catch (const std::exception& e) {
-      wrong_.push_back("forward cannot be trained through: " + short_reason(e) +
+    });
+    if (!why.empty())
+      wrong_.push_back("forward cannot be trained through: " + why +
                        "; model.trainable = \"head\" leaves its parameters as they are");
-    }
   }
 
   void note(const at::Tensor& result, std::int64_t rows) {

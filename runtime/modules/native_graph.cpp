@@ -1,5 +1,6 @@
 #include "runtime/modules/native_graph.hpp"
 #include "runtime/base/check.hpp"
+#include "runtime/base/failure_of.hpp"
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 #include <filesystem>
@@ -81,20 +82,21 @@ struct native_graph::loaded {
 
 tl::expected<native_graph, std::vector<std::string>> native_graph::load(const native_package& package) {
   MNEME_CHECK(package.rows_of_call > 0, package.rows_of_call);
-  try {
-    native_graph graph;
-    graph.rows_of_call_ = package.rows_of_call;
+  native_graph graph;
+  graph.rows_of_call_ = package.rows_of_call;
+  differences wrong;
+  const auto why = torch_refusal([&] {
     graph.code_ = std::make_shared<loaded>(library_file(package.library));
-    if (auto wrong = signature_differences(graph.code_->runner.get_call_spec()); !wrong.empty())
-      return tl::unexpected(std::move(wrong));
-    for (const auto& [name, value] : graph.code_->constants())
-      graph.tensors_.push_back({.name = name, .value = value.detach().clone(), .parameter = false});
-    return graph;
-  } catch (const std::bad_alloc&) {
-    throw;
-  } catch (const std::exception& e) {
-    return tl::unexpected(differences{"its code cannot be loaded: " + short_reason(e)});
-  }
+    wrong = signature_differences(graph.code_->runner.get_call_spec());
+    if (wrong.empty())
+      for (const auto& [name, value] : graph.code_->constants())
+        graph.tensors_.push_back({.name = name, .value = value.detach().clone(), .parameter = false});
+  });
+  if (!why.empty())
+    wrong = {"its code cannot be loaded: " + why};
+  if (!wrong.empty())
+    return tl::unexpected(std::move(wrong));
+  return graph;
 }
 
 at::Tensor native_graph::run(const at::Tensor& rows, std::span<const at::Tensor> /*values*/) const {

@@ -1,4 +1,5 @@
 #include "runtime/modules/script_graph.hpp"
+#include "runtime/base/failure_of.hpp"
 #include "runtime/modules/graph_check.hpp"
 #include <algorithm>
 #include <caffe2/serialize/read_adapter_interface.h>
@@ -169,31 +170,33 @@ struct script_graph::compiled {
 
 tl::expected<script_graph, std::vector<std::string>> script_graph::read(std::span<const std::uint8_t> file,
                                                                         const at::Device& device, bool checked) {
-  try {
-    auto module = jit::load(std::make_shared<file_in_memory>(file), device, false);
-    if (auto wrong = signature_differences(module); !wrong.empty())
-      return tl::unexpected(std::move(wrong));
-    if (auto wrong = checked ? module_refusals(module) : differences{}; !wrong.empty())
-      return tl::unexpected(std::move(wrong));
-    module.eval();
-    auto whole = whole_graph(module);
-    if (auto wrong = checked ? operator_refusals(*whole) : differences{}; !wrong.empty())
-      return tl::unexpected(std::move(wrong));
-    fold(whole, module);
-    std::set<std::string> refusals;
-    add_refusals(*whole->block(), refusals);
-    if (!refusals.empty())
-      return tl::unexpected(differences(refusals.begin(), refusals.end()));
-    const auto [graph, members] = jit::LowerGraph(*whole, module._ivalue());
-    auto loaded = with_tensors(module, graph, members);
-    if (loaded)
-      loaded->untrained_ = untrained_layers_of(*whole);
-    return loaded;
-  } catch (const std::bad_alloc&) {
-    throw;
-  } catch (const std::exception& e) {
-    return tl::unexpected(differences{short_reason(e)});
-  }
+  tl::expected<script_graph, differences> graph;
+  if (auto why = torch_refusal([&] { graph = read_by_torch(file, device, checked); }); !why.empty())
+    return tl::unexpected(differences{std::move(why)});
+  return graph;
+}
+
+tl::expected<script_graph, std::vector<std::string>>
+script_graph::read_by_torch(std::span<const std::uint8_t> file, const at::Device& device, bool checked) {
+  auto module = jit::load(std::make_shared<file_in_memory>(file), device, false);
+  if (auto wrong = signature_differences(module); !wrong.empty())
+    return tl::unexpected(std::move(wrong));
+  if (auto wrong = checked ? module_refusals(module) : differences{}; !wrong.empty())
+    return tl::unexpected(std::move(wrong));
+  module.eval();
+  auto whole = whole_graph(module);
+  if (auto wrong = checked ? operator_refusals(*whole) : differences{}; !wrong.empty())
+    return tl::unexpected(std::move(wrong));
+  fold(whole, module);
+  std::set<std::string> refusals;
+  add_refusals(*whole->block(), refusals);
+  if (!refusals.empty())
+    return tl::unexpected(differences(refusals.begin(), refusals.end()));
+  const auto [graph, members] = jit::LowerGraph(*whole, module._ivalue());
+  auto loaded = with_tensors(module, graph, members);
+  if (loaded)
+    loaded->untrained_ = untrained_layers_of(*whole);
+  return loaded;
 }
 
 tl::expected<script_graph, std::vector<std::string>>
@@ -233,17 +236,6 @@ at::Tensor script_graph::run(const at::Tensor& rows, std::span<const at::Tensor>
     stack.emplace_back(values[place]);
   jit::InterpreterState(code_->code).run(stack);
   return stack.back().toTensor();
-}
-
-std::string short_reason(const std::exception& thrown) {
-  const auto* of_torch = dynamic_cast<const c10::Error*>(&thrown);
-  const std::string text = of_torch ? of_torch->what_without_backtrace() : thrown.what();
-  // The interpreter puts a stack of the module's code before the reason, which is the last line that says something.
-  constexpr std::string_view lead = "RuntimeError: ";
-  if (const auto at = text.rfind(lead); at != std::string::npos)
-    return text.substr(at + lead.size(), text.find('\n', at) - at - lead.size());
-  const auto first = std::min(text.find_first_not_of(" \n"), text.size());
-  return text.substr(first, text.find('\n', first) - first);
 }
 
 } // namespace mneme

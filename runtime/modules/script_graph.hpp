@@ -31,6 +31,9 @@ public:
 
 private:
   struct compiled;
+  /// read(), of which LibTorch's exceptions are not yet words.
+  [[nodiscard]] static tl::expected<script_graph, std::vector<std::string>>
+  read_by_torch(std::span<const std::uint8_t> file, const at::Device& device, bool checked);
   [[nodiscard]] static tl::expected<script_graph, std::vector<std::string>>
   with_tensors(const torch::jit::Module& module, const std::shared_ptr<torch::jit::Graph>& graph,
                const std::vector<c10::IValue>& members);

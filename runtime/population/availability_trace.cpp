@@ -1,30 +1,8 @@
 #include "runtime/population/availability_trace.hpp"
-#include "runtime/base/csv_fields.hpp"
 #include "runtime/population/client_table.hpp"
 #include <algorithm>
-#include <fmt/format.h>
 #include <tuple>
 namespace mneme {
-namespace {
-
-struct placed_span {
-  availability_span span{};
-  std::size_t line = 0;
-};
-
-/// Two spans of a client that share some time: one of them is wrong, and nothing says which.
-void check_overlaps(const std::filesystem::path& file, std::vector<placed_span>& lines, diagnostics& wrong) {
-  std::stable_sort(lines.begin(), lines.end(), [](const placed_span& a, const placed_span& b) {
-    return std::tie(a.span.client, a.span.from) < std::tie(b.span.client, b.span.from);
-  });
-  for (std::size_t i = 1; i < lines.size() && wrong.size() < csv::diagnostics_max; ++i) {
-    const auto &before = lines[i - 1], &after = lines[i];
-    if (before.span.client == after.span.client && before.span.to > after.span.from)
-      wrong.push_back(overlap(file, after.line, after.span.client, after.span.from, before.span.to, before.line));
-  }
-}
-
-} // namespace
 
 availability_trace::availability_trace(std::vector<availability_span> spans, trace_periods periods)
     : periods_(std::move(periods)) {
@@ -70,7 +48,7 @@ expected<std::shared_ptr<const availability_trace>> read_availability_trace(cons
   if (from.devices.availability != device_availability::file)
     return nullptr;
   const auto& file = from.devices.availability_file;
-  std::vector<placed_span> lines;
+  std::vector<std::pair<availability_span, std::size_t>> lines;
   trace_periods periods(from.devices, from.clients.count);
   auto wrong = read_client_table(
       {.file = file,
@@ -88,13 +66,9 @@ expected<std::shared_ptr<const availability_trace>> read_availability_trace(cons
              line.line});
         return periods.extend(client, end, line.values[2]);
       });
-  check_overlaps(file, lines, wrong);
+  auto spans = ordered_spans(file, std::move(lines), wrong);
   if (!wrong.empty())
     return tl::unexpected(std::move(wrong));
-  std::vector<availability_span> spans;
-  spans.reserve(lines.size());
-  for (const auto& [span, line] : lines)
-    spans.push_back(span);
   return std::make_shared<const availability_trace>(std::move(spans), std::move(periods));
 }
 

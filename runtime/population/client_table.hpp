@@ -1,11 +1,14 @@
 /// client_table: the lines of a CSV file that says something of clients, column by column.
 #pragma once
+#include "runtime/base/csv_fields.hpp"
 #include "runtime/base/diagnostic.hpp"
 #include "runtime/base/ids.hpp"
 #include "runtime/base/virtual_clock.hpp"
+#include <algorithm>
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <tuple>
 namespace mneme {
 
 /// What a file should look like.
@@ -35,5 +38,24 @@ struct client_line {
 /// What is wrong with a span of `line` that begins before another one of its client is over.
 [[nodiscard]] diagnostic overlap(const std::filesystem::path& file, std::size_t line, client_id client,
                                  virtual_time from, virtual_time others_end, std::size_t others_line);
+
+/// Spans, which have `client`, `from` and `to`, each with its line, by client and then time. Two of a client that share
+/// some time go to `wrong`: one of them is wrong, and nothing says which.
+template <class Span>
+std::vector<Span> ordered_spans(const std::filesystem::path& file, std::vector<std::pair<Span, std::size_t>> lines,
+                                diagnostics& wrong) {
+  std::stable_sort(lines.begin(), lines.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.first.client, a.first.from) < std::tie(b.first.client, b.first.from);
+  });
+  std::vector<Span> spans;
+  spans.reserve(lines.size());
+  for (const auto& [span, line] : lines) {
+    if (!spans.empty() && spans.back().client == span.client && spans.back().to > span.from &&
+        wrong.size() < csv::diagnostics_max)
+      wrong.push_back(overlap(file, line, span.client, span.from, spans.back().to, lines[spans.size() - 1].second));
+    spans.push_back(span);
+  }
+  return spans;
+}
 
 } // namespace mneme

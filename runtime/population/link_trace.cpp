@@ -1,10 +1,8 @@
 #include "runtime/population/link_trace.hpp"
-#include "runtime/base/csv_fields.hpp"
 #include "runtime/population/client_table.hpp"
 #include "runtime/population/population.hpp"
 #include <algorithm>
 #include <cmath>
-#include <fmt/format.h>
 #include <tuple>
 namespace mneme {
 namespace {
@@ -110,19 +108,7 @@ expected<std::shared_ptr<const link_trace>> read_link_trace(const scenario& from
                                                     line.line});
                                    return periods.extend(client, end, line.values[4]);
                                  });
-  std::stable_sort(lines.begin(), lines.end(), [](const auto& a, const auto& b) {
-    return std::tie(a.first.client, a.first.from) < std::tie(b.first.client, b.first.from);
-  });
-  std::vector<link_span> spans;
-  spans.reserve(lines.size());
-  std::size_t line_before = 0;
-  for (const auto& [span, line] : lines) {
-    if (!spans.empty() && spans.back().client == span.client && spans.back().to > span.from &&
-        wrong.size() < csv::diagnostics_max)
-      wrong.push_back(overlap(file, line, span.client, span.from, spans.back().to, line_before));
-    spans.push_back(span);
-    line_before = line;
-  }
+  auto spans = ordered_spans(file, std::move(lines), wrong);
   if (!wrong.empty())
     return tl::unexpected(std::move(wrong));
   return std::make_shared<const link_trace>(std::move(spans), from.clients.count, std::move(periods));

@@ -1,5 +1,6 @@
 #include "runtime/results/run_directory.hpp"
 #include "runtime/base/csv_fields.hpp"
+#include "runtime/base/failure_of.hpp"
 #include "runtime/data/partition.hpp"
 #include <array>
 #include <atomic>
@@ -63,14 +64,12 @@ std::set<std::string> names_below(const fs::path& folder) {
 /// Holds while the descriptor is open, and ends with the process, however it ends. Where folders cannot be locked there
 /// is no lock.
 expected<open_file> locked(const fs::path& folder) {
-  try {
-    open_file lock(folder, O_RDONLY | O_DIRECTORY);
-    if (::flock(lock.descriptor(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-      return failed("", "another process writes into '" + folder.string() + "'; wait for its end, or end it first");
-    return lock;
-  } catch (const std::system_error& e) {
-    return failed("", e.what());
-  }
+  std::optional<open_file> lock;
+  if (const auto why = failure_of([&] { lock.emplace(folder, O_RDONLY | O_DIRECTORY); }); !why.empty())
+    return failed("", why);
+  if (::flock(lock->descriptor(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    return failed("", "another process writes into '" + folder.string() + "'; wait for its end, or end it first");
+  return std::move(*lock);
 }
 
 /// Makes the folder of a run, with the mark that a run was to begin and the lock upon it, all at once or not at all:

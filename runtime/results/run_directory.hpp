@@ -4,6 +4,7 @@
 #include "runtime/base/diagnostic.hpp"
 #include "runtime/base/digest.hpp"
 #include "runtime/results/metrics.hpp"
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -107,6 +108,10 @@ struct tensor_digest {
 struct line_lengths {
   std::uint64_t events = 0, digests = 0, deliveries = 0;
 };
+
+/// Draws accuracy.svg, from the title of the run and its evaluations in the order of their rounds.
+using accuracy_drawing =
+    std::function<std::string(const std::string& title, std::span<const evaluation_record> evaluations)>;
 
 /// Owns the folder and its open files. What cannot be written throws std::system_error naming the
 /// file; everything written before stays whole (temporary name, then rename; lines are flushed).

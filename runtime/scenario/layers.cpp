@@ -98,6 +98,15 @@ std::optional<place> key_too_deep(std::string_view text) {
   return std::nullopt;
 }
 
+/// The only reading of toml++, whose exceptions end here.
+tl::expected<toml::table, toml::parse_error> toml_of(const std::string& text) {
+  try {
+    return toml::parse(text);
+  } catch (const toml::parse_error& error) {
+    return tl::unexpected(error);
+  }
+}
+
 /// toml++ says "Error while parsing key-value pair: cannot redefine existing integer 'count'".
 problem syntax_problem(const std::string& source, const toml::parse_error& error) {
   std::string text(error.description());
@@ -120,21 +129,20 @@ constexpr int bare_words_max = 100; // of a file that is read on after each
 toml::table parsed_text(const std::string& source, std::string text, std::vector<problem>& problems) {
   std::map<std::int64_t, std::int64_t> added; // characters of each line that the file does not have
   for (int fixed = 0;; ++fixed) {
-    try {
-      return toml::parse(text);
-    } catch (const toml::parse_error& error) {
-      const auto word = bare_word_in(text, static_cast<std::int64_t>(error.source().begin.line));
-      if (!word || fixed == bare_words_max) {
-        problems.push_back(syntax_problem(source, error));
-        return {};
-      }
-      auto& shift = added[word->line];
-      problems.push_back({{source, word->line, word->column - shift},
-                          fmt::format("not valid TOML: {} is no value{}; write {}", word->written,
-                                      word->value.front() == '"' ? " without quotes" : "", word->corrected_line)});
-      text.replace(word->begin, word->end - word->begin, word->value);
-      shift += static_cast<std::int64_t>(word->value.size()) - static_cast<std::int64_t>(word->written.size());
+    auto read = toml_of(text);
+    if (read)
+      return std::move(*read);
+    const auto word = bare_word_in(text, static_cast<std::int64_t>(read.error().source().begin.line));
+    if (!word || fixed == bare_words_max) {
+      problems.push_back(syntax_problem(source, read.error()));
+      return {};
     }
+    auto& shift = added[word->line];
+    problems.push_back({{source, word->line, word->column - shift},
+                        fmt::format("not valid TOML: {} is no value{}; write {}", word->written,
+                                    word->value.front() == '"' ? " without quotes" : "", word->corrected_line)});
+    text.replace(word->begin, word->end - word->begin, word->value);
+    shift += static_cast<std::int64_t>(word->value.size()) - static_cast<std::int64_t>(word->written.size());
   }
 }
 
@@ -196,22 +204,17 @@ private:
     problem missing;
     missing.at = said ? said->at : whole(named.string());
     missing.text = (said ? said->text + ": " + why + " '" + named.string() + "'" : why) +
-                        (why == no_such_file ? neighbour_hint(named) : "");
+                   (why == no_such_file ? neighbour_hint(named) : "");
     out_.problems.push_back(std::move(missing));
   }
 
   /// `value` as TOML if it is that, else as a string.
   static void put(toml::table& into, const std::string& leaf, const std::string& value) {
-    try {
-      auto parsed = key_too_deep(value) ? toml::table{} : toml::parse("value = " + value);
-      if (parsed.size() == 1) {
-        into.insert(leaf, std::move(*parsed.get("value")));
-        return;
-      }
-    } catch (const toml::parse_error&) {
-      // a bare string
-    }
-    into.insert(leaf, value);
+    auto parsed = key_too_deep(value) ? toml::table{} : toml_of("value = " + value).value_or(toml::table{});
+    if (parsed.size() == 1)
+      into.insert(leaf, std::move(*parsed.get("value")));
+    else
+      into.insert(leaf, value);
   }
 
   /// A string, or a list of strings of which later ones override.

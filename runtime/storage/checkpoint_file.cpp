@@ -106,19 +106,20 @@ expected<checkpoint_search> find_checkpoint(const fs::path& folder, const checkp
       out.broken.push_back({path.string(), "this checkpoint is not whole: " + flaw});
       continue;
     }
-    try {
-      auto read = parsed(path, *bytes, label);
-      if (!read)
-        return tl::unexpected{read.error()};
-      if (const auto why = accepts(*read); !why.empty()) {
-        out.broken.push_back({path.string(), why});
-        continue;
-      }
+    expected<checkpoint> read;
+    std::string why;
+    const auto damage = archive_damage([&] {
+      read = parsed(path, *bytes, label);
+      if (read)
+        why = accepts(*read);
+    });
+    if (!read)
+      return tl::unexpected{read.error()};
+    if (damage.empty() && why.empty()) {
       out.newest = std::move(*read);
       return out;
-    } catch (const archive_error& e) {
-      out.broken.push_back({path.string(), std::string("this checkpoint cannot be read: it ") + e.what()});
     }
+    out.broken.push_back({path.string(), damage.empty() ? why : "this checkpoint cannot be read: it " + damage});
   }
   return out;
 }

@@ -1,9 +1,9 @@
 #include "runtime/training/executor.hpp"
 #include "runtime/base/check.hpp"
+#include "runtime/base/failure_of.hpp"
 #include "runtime/base/one_thread.hpp"
 #include "runtime/base/tuning.hpp"
 #include "runtime/kernels/cuda/on_device.hpp"
-#include "runtime/training/failure_text.hpp"
 #include "runtime/training/fused_training.hpp"
 #include "runtime/training/impossible_training.hpp"
 #include "runtime/training/inference.hpp"
@@ -19,12 +19,12 @@ namespace {
 /// Runs `act`; an exception becomes the reason of every job.
 template <class Act>
 outcomes attempted(std::size_t jobs, bool& failed, Act act) {
-  try {
-    return act();
-  } catch (...) {
+  outcomes done;
+  if (const auto why = failure_of([&] { done = act(); }); !why.empty()) {
     failed = true;
-    return outcomes(jobs, job_outcome{failure_text()});
+    return outcomes(jobs, job_outcome{why});
   }
+  return done;
 }
 
 class device_executor final : public executor {

@@ -10,7 +10,9 @@
 namespace mneme {
 namespace {
 
-float* row_of(const at::Tensor& whole, std::int64_t k) { return whole.mutable_data_ptr<float>() + k * whole.stride(0); }
+float* floats_of(const at::Tensor& whole, std::int64_t k) {
+  return whole.mutable_data_ptr<float>() + k * whole.stride(0);
+}
 
 /// Memory as [K, P], with rows as far apart as those of `like`: what is aligned there is aligned here. On a CPU its
 /// contents are undefined; a device's kernels begin with zeros.
@@ -125,9 +127,9 @@ void optimizer::step_alone(std::int64_t k, std::int64_t taken) {
     }
     for (std::int64_t at = piece.offset, end = piece.offset + piece.size; at < end; at += block_floats) {
       const auto n = std::min(block_floats, end - at);
-      float *const w = row_of(weights_, k) + at, *const g = row_of(gradients_, k) + at;
-      float* const m = first_.defined() ? row_of(first_, k) + at : nullptr;
-      float* const v = second_.defined() ? row_of(second_, k) + at : nullptr;
+      float *const w = floats_of(weights_, k) + at, *const g = floats_of(gradients_, k) + at;
+      float* const m = first_.defined() ? floats_of(first_, k) + at : nullptr;
+      float* const v = second_.defined() ? floats_of(second_, k) + at : nullptr;
       if (begins && m)
         std::fill_n(m, n, 0.0F);
       if (begins && v)

@@ -1,7 +1,7 @@
 #include "runtime/training/program_batch.hpp"
 #include "runtime/base/autograd_on.hpp"
 #include "runtime/base/check.hpp"
-#include "runtime/training/failure_text.hpp"
+#include "runtime/base/failure_of.hpp"
 #include "runtime/training/impossible_training.hpp"
 #include <ATen/ops/empty.h>
 #include <ATen/ops/isfinite.h>
@@ -221,29 +221,22 @@ private:
     for (const auto i : chosen)
       calls.push_back(running_[i].call);
     std::vector<program_step> steps;
-    std::string why;
-    try {
+    const auto failure = failure_of([&] {
       const written_inputs check(calls);
       steps = running_.front().job->body->run(calls);
       if (steps.size() != chosen.size())
         throw std::runtime_error(fmt::format("it answered {} calls of {}", steps.size(), chosen.size()));
       check.expect_none();
-    } catch (...) {
-      why = failure_text();
-      steps.clear();
-    }
-    if (steps.empty() && chosen.size() > 1) {
+    });
+    if (!failure.empty() && chosen.size() > 1) {
       for (const auto i : chosen)
         run_slice({i});
       return;
     }
     for (std::size_t k = 0; k < chosen.size(); ++k)
-      try {
-        if (steps.empty())
-          throw std::runtime_error(why);
-        settle(chosen[k], steps[k]);
-      } catch (...) {
-        results_[chosen[k]] = fmt::format("program '{}': {}", running_[chosen[k]].job->body->name(), failure_text());
+      if (const auto why = !failure.empty() ? failure : failure_of([&] { settle(chosen[k], steps[k]); });
+          !why.empty()) {
+        results_[chosen[k]] = fmt::format("program '{}': {}", running_[chosen[k]].job->body->name(), why);
         end(running_[chosen[k]]);
       }
   }
@@ -269,11 +262,8 @@ private:
 
   /// A folder that cannot be written to costs a later run some time, and this one nothing.
   void keep(const program_job& job, const tensor_map& out) {
-    try {
-      kept_->put(job, out);
-    } catch (const std::system_error&) {
+    if (!failure_of([&] { kept_->put(job, out); }).empty())
       kept_ = nullptr;
-    }
   }
 
   void end(running_call& running) {

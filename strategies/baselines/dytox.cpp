@@ -47,8 +47,8 @@ public:
 
 protected:
   void add_model(const model_step& in, const model_losses& out) const override {
-    const auto old = static_cast<double>(classes_.old()), seen = static_cast<double>(classes_.opened());
-    const auto lam = in.teacher.defined() ? with_.distillation * old / seen : 0.0;
+    const auto old = static_cast<double>(classes_.old()), opened = static_cast<double>(classes_.opened());
+    const auto lam = in.teacher.defined() ? with_.distillation * old / opened : 0.0;
     out.add(0, in, sigmoid_rows(in.logits, one_hot_of(in.labels, in.logits)), 1.0 - lam);
     if (in.teacher.defined())
       out.add(1, in,

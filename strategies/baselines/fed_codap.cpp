@@ -22,15 +22,12 @@ public:
                  "Weight of the distance of components from right angles (eq. 7); the paper has 0.1, its program 0.");
   }
   std::vector<preset> presets() const override {
-    const std::string stsa = "weighting = \"uniform\"\n[training]\nepochs = 2\nbatch = 128\noptimizer = \"adam\"\n"
-                             "learning_rate = 1e-3\n";
-    return {
-        {"stsa", "as STSA compares with it: 2 epochs, uniform means; its rate is not published", "[strategy]\n" + stsa},
-        {"official", "CODA-Prompt's program for CIFAR-100, a federation around it",
-         "[training]\nepochs = 20\nbatch = 128\noptimizer = \"adam\"\nlearning_rate = 1e-3\n"},
-        {"paper", "with the paper's weight of the penalty",
-         "[strategy]\npenalty = 0.1\n[training]\nepochs = 20\nbatch = 128\noptimizer = \"adam\"\n"
-         "learning_rate = 1e-3\n"}};
+    return {stsa_preset(),
+            {"official", "CODA-Prompt's program for CIFAR-100, a federation around it",
+             "[training]\nepochs = 20\nbatch = 128\noptimizer = \"adam\"\nlearning_rate = 1e-3\n"},
+            {"paper", "with the paper's weight of the penalty",
+             "[strategy]\npenalty = 0.1\n[training]\nepochs = 20\nbatch = 128\noptimizer = \"adam\"\n"
+             "learning_rate = 1e-3\n"}};
   }
 
 protected:

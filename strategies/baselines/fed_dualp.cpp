@@ -22,9 +22,7 @@ public:
     table.flag("all_slots", shape_.all_slots, "At test slots of tasks that have not begun are chosen from, too.");
   }
   std::vector<preset> presets() const override {
-    return {{"stsa", "as STSA compares with it: 2 epochs, uniform means; its rate is not published",
-             "[strategy]\nweighting = \"uniform\"\n[training]\nepochs = 2\nbatch = 128\noptimizer = \"adam\"\n"
-             "learning_rate = 1e-3\n"},
+    return {stsa_preset(),
             {"official", "CODA-Prompt's program of it for CIFAR-100, which chooses from all slots",
              "[strategy]\nall_slots = true\n[training]\nepochs = 20\nbatch = 128\noptimizer = \"adam\"\n"
              "learning_rate = 1e-3\n"},

@@ -7,7 +7,6 @@
 #include "strategies/baselines/old_knowledge.hpp"
 #include <ATen/ATen.h>
 #include <fmt/format.h>
-#include <limits>
 #include <numeric>
 namespace mneme {
 namespace {
@@ -178,7 +177,6 @@ private:
   }
 
   [[nodiscard]] train_job training_job(const round_place& place) const {
-    constexpr client_id server_itself{std::numeric_limits<std::uint32_t>::max()};
     train_job job{.net = head_.net(),
                   .start = weights_only(head_.head_in(weights())),
                   .objective = cross_entropy_objective(),

@@ -81,4 +81,13 @@ loss_ref mfcl_objective(std::int64_t old_classes, const mfcl_weights& with) {
   return std::make_shared<mfcl_loss>(old_classes, with);
 }
 
+tensors_ref old_head(const model& net, const at::Tensor& flat, std::int64_t old) {
+  auto head = std::make_shared<tensor_map>();
+  for (const auto& entry : net.layout())
+    if (entry.head)
+      head->put(entry.shape.size() > 1 ? old_head_weight : old_head_bias,
+                as_in_files(flat, entry).narrow(0, 0, old).contiguous());
+  return head;
+}
+
 } // namespace mneme

@@ -99,6 +99,12 @@ void prompting_server::draw_slots(at::Tensor& flat) const {
 
 // -- client half ------------------------------------------------------------------------------------------------------
 
+preset stsa_preset() {
+  return {"stsa", "as STSA compares with it: 2 epochs, uniform means; its rate is not published",
+          "[strategy]\nweighting = \"uniform\"\n[training]\nepochs = 2\nbatch = 128\noptimizer = \"adam\"\n"
+          "learning_rate = 1e-3\n"};
+}
+
 method_needs prompting_method::needs() const {
   auto needed = averaging_method::needs();
   needed.prompts = prompts();

@@ -6,10 +6,10 @@
 #include "strategies/shared/averaging.hpp"
 namespace mneme {
 
-/// rows [k, ..] of which the last `fresh` are drawn anew from N(0, 1), projected off all rows before them by classical
-/// Gram-Schmidt and scaled to length 1 (CODA-Prompt's public code). Rows before them are divided by their own lengths'
-/// squares, because trained rows have any length.
-/// @pre the rows have no fewer elements than there are rows
+/// Draws the last `fresh` of `rows` [k, ..] anew: each is drawn from N(0, 1), loses its projections onto all rows
+/// before it, and is divided by its length (classical Gram-Schmidt, as in CODA-Prompt's public code). The rows before
+/// are kept as they are, of whatever length training has left them.
+/// @pre a row has k elements or more
 [[nodiscard]] at::Tensor with_orthogonal_rows(const at::Tensor& rows, std::int64_t fresh, rng_stream& draw);
 
 /// What is wrong where a task brings classes of an earlier one again. @param part "prompts are", of a task
@@ -26,6 +26,9 @@ protected:
 private:
   double weight_;
 };
+
+/// The preset "stsa" of each of the three.
+[[nodiscard]] preset stsa_preset();
 
 /// The server averages what is learnt, and draws prompts: components at the start of each task, slots at the run's.
 class prompting_server final : public averaging_server {

@@ -21,12 +21,11 @@
 // The generator's steps, the student's and the clients' agree with the public code's own classes (docs/fidelity.md).
 // Ours: where epochs are cut, the last batch of images is filled by the next shuffle; rows of the head for classes to
 // come are those that the run began with; the pool is sent with every round, as bytes. Classes are in the run's order.
+#include "strategies/baselines/generating_server.hpp"
 #include "strategies/baselines/target_images.hpp"
 #include "strategies/baselines/target_loss.hpp"
-#include "strategies/shared/averaging.hpp"
 #include "strategies/shared/image_generator.hpp"
 #include <algorithm>
-#include <limits>
 namespace mneme::target_method {
 namespace {
 
@@ -41,63 +40,36 @@ struct options {
 
 // -- server half ------------------------------------------------------------------------------------------------------
 
-class target_server final : public averaging_server {
+class target_server final : public generating_server {
 public:
-  target_server(const method_setup& setup, const target_settings& making)
-      : averaging_server(setup), setup_(setup), making_(making) {}
+  target_server(const method_setup& setup, const target_settings& making) : generating_server(setup), making_(making) {}
 
-  /// Before a later task the pool is made through the model of the tasks so far.
-  task<task_plan> open_task(server_context& ctx, const round_place& place) override {
-    if (place.task.value > 0) {
-      auto making = ctx.run(making_job(place));
-      const auto generated = co_await making;
-      keep_pool(*generated.out);
-    }
-    co_return task_plan{};
-  }
-  broadcast open_round(const round_place& place) override {
-    auto sent = averaging_server::open_round(place);
-    sent.extra = pool_;
-    return sent;
-  }
-  std::map<std::string, double> figures() const override {
-    auto shown = averaging_server::figures();
-    shown["generator_objective"] = objective_;
-    return shown;
-  }
-  void persist(archive& state) override {
-    averaging_server::persist(state);
-    state(pool_)(objective_);
-  }
-
-private:
-  [[nodiscard]] program_job making_job(const round_place& place) const {
+protected:
+  program_job generation(const round_place& place) const override {
     auto making = making_;
     making.opened = place.current.low;
+    const auto& net = setup().net;
+    const auto seed = setup().seed;
     auto in = std::make_shared<tensor_map>();
     in->put(flat_weights, weights());
-    in->put("student", making.adverse()
-                           ? student_start(*setup_.net, weights().cpu(), setup_.classes,
-                                           {.seed = setup_.seed, .purpose = student_draw, .task = place.task})
-                           : weights());
-    constexpr client_id server_itself{std::numeric_limits<std::uint32_t>::max()};
-    program_job job{.body = target_program(setup_.net, making), .in = in};
-    job.stream = {.seed = setup_.seed, .purpose = pool_draw, .client = server_itself, .task = place.task};
+    in->put("student", making.adverse() ? student_start(*net, weights().cpu(), setup().classes,
+                                                        {.seed = seed, .purpose = student_draw, .task = place.task})
+                                        : weights());
+    program_job job{.body = target_program(net, making), .in = in};
+    job.stream = {.seed = seed, .purpose = pool_draw, .client = server_itself, .task = place.task};
     return job;
   }
-  void keep_pool(const tensor_map& generated) {
+  /// A pool of images, and the model that they were made through.
+  tensors_ref replay_of(const tensor_map& generated) override {
     auto pool = std::make_shared<tensor_map>();
     pool->put("teacher", weights());
     pool->put("images", generated.at("images"));
     pool->put("labels", generated.at("labels"));
-    pool_ = pool;
-    objective_ = generated.at("objective").min().item<double>();
+    return pool;
   }
 
-  method_setup setup_;
+private:
   target_settings making_;
-  tensors_ref pool_{};     // teacher, images, labels; null in task 1
-  double objective_ = 0.0; // the best round's, of the last task
 };
 
 // -- client half ------------------------------------------------------------------------------------------------------

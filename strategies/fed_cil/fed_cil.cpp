@@ -26,7 +26,6 @@
 #include <ATen/ops/zeros.h>
 #include <algorithm>
 #include <fmt/format.h>
-#include <limits>
 namespace mneme::fed_cil_method {
 namespace {
 
@@ -150,7 +149,6 @@ program_job fed_cil_server::consolidation(const round_place& place, const std::v
   run_->put_moments(moments_ ? *moments_ : tensor_map{}, *in);
   in->put(gan_tensors::classes_so_far, mask_of(run_->gan->shape().classes, place.opened));
   put_rows(place, uploads, *in);
-  constexpr client_id server_itself{std::numeric_limits<std::uint32_t>::max()};
   auto game = run_->game(place, run_->with.consolidation_steps, 0.0);
   program_job job{.body = gan_program(run_->gan, game), .in = in};
   job.stream = {.seed = run_->net.whole.seed,

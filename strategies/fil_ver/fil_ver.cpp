@@ -14,7 +14,6 @@
 #include <ATen/ops/zeros.h>
 #include <algorithm>
 #include <fmt/format.h>
-#include <limits>
 namespace mneme::fil_ver_method {
 namespace {
 
@@ -163,7 +162,6 @@ private:
     const rng_key batches{
         .seed = run_->whole.seed, .purpose = batch_draw, .task = place.task, .index = place.round.value};
     const auto rows = pool_.drawn(with.server_steps, with.server_batch, with.pool_batch, batches);
-    constexpr client_id server_itself{std::numeric_limits<std::uint32_t>::max()};
     train_job job{.net = run_->learnt.net,
                   .start = weights_only(weights()),
                   .samples = training_set({{rows}}, run_->shape(), run_->points_travel()),

@@ -5,12 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
-#include <limits>
 namespace mneme {
 namespace {
-
-/// A number that no client has, so that the server's draws differ from every client's.
-constexpr client_id server_itself{std::numeric_limits<std::uint32_t>::max()};
 
 /// At most `count` of the rows, evenly spaced.
 sample_view spaced(const sample_view& from, std::int64_t count) {

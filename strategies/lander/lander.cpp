@@ -121,7 +121,6 @@ private:
     in->put("student", student_start(*setup.net, weights().cpu(), setup.classes,
                                      {.seed = setup.seed, .purpose = student_draw, .task = place.task}));
     in->put("anchors", run_->anchors);
-    constexpr client_id server_itself{std::numeric_limits<std::uint32_t>::max()};
     program_job job{.body = dream_program(setup.net, settings), .in = in};
     job.stream = {.seed = setup.seed, .purpose = dream_draw, .client = server_itself, .task = place.task};
     return job;

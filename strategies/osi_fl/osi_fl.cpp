@@ -30,7 +30,6 @@
 #include <ATen/ATen.h>
 #include <algorithm>
 #include <fmt/format.h>
-#include <limits>
 #include <map>
 #include <numeric>
 namespace mneme::osi_fl_method {
@@ -322,7 +321,6 @@ namespace {
 /// Training on the new images alone (eq. 11), on all of every task, from the initial model (eq. 12), or on what is
 /// retained beside the new ones (eq. 16), by the scenario's training.
 train_job osi_server::training_job(const labelled_images& pool, const context& ctx, const round_place& place) const {
-  constexpr client_id server_itself{std::numeric_limits<std::uint32_t>::max()};
   train_job job{.net = setup_.net,
                 .start = with_.keeps_everything() ? setup_.initial : weights_only(weights_),
                 .samples = ctx.rows_of(pool.images, pool.labels),

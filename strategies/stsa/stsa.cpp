@@ -5,8 +5,8 @@
 //     H = ReLU(X W_R),  G_k = H^T H,  C_k = H^T Y                                        (eqs. 3-6)
 //     G <- G + sum_k G_k,  C <- C + sum_k C_k,  W = (G + gamma I)^-1 C                    (eqs. 7-9)
 // STSA-E sends C_k and the class counts of `dummies` parts of each client only; the server estimates G from them
-// (eqs. 10-11). The official code reads W by cosine and clamps a coefficient: preset "official". Instead of FedAvg of the
-// whole net, another method's task 1 may adapt it (Table 3: STSA + PILoRA, STSA + Fed-CPrompt): adapter = "pilora".
+// (eqs. 10-11). The official code reads W by cosine and clamps a coefficient: preset "official". Instead of FedAvg of
+// the whole net, another method's task 1 may adapt it (Table 3: STSA + PILoRA, STSA + Fed-CPrompt): adapter = "pilora".
 //
 // Equations 7, 8, 10 and 11 are computed in statistics_sums.cpp, one accumulator for STSA and one for STSA-E.
 #include "runtime/base/triangle.hpp"
@@ -375,8 +375,9 @@ diagnostics stsa::check(const method_setup& setup) const {
   if (const auto adapter = adapting_method(with_.adapter); adapter && adapts)
     wrong = adapter->check(setup);
   else if (adapter)
-    wrong.push_back({"strategy.adapter", "strategy.adapter with adaptation = \"none\": no task adapts the net; expected "
-                                         "adaptation = \"federated\" or adapter = \"none\""});
+    wrong.push_back({"strategy.adapter",
+                     "strategy.adapter with adaptation = \"none\": no task adapts the net; expected "
+                     "adaptation = \"federated\" or adapter = \"none\""});
   const auto width = setup.net->feature_width();
   if (const auto file = setup.files.find("projection_file"); file != setup.files.end()) {
     const auto* projection = file->second.find("W_R");
@@ -424,12 +425,11 @@ void stsa::keys(key_table& table) {
   table.choice("adaptation", with_.adaptation,
                {{"federated", adaptation_kind::federated}, {"none", adaptation_kind::none}},
                "Whether task 1 first trains the net by FedAvg, or it is taken as it is given.");
-  table.choice("adapter", with_.adapter,
-               {{"none", adapter_kind::none},
-                {"pilora", adapter_kind::pilora},
-                {"fed-cprompt", adapter_kind::fed_cprompt}},
-               "federated: the method, by its own defaults, whose task 1 adapts a frozen vit in place of FedAvg of the "
-               "whole net: its low-rank parts or prompts stay, its centres or head are thrown away (Table 3).");
+  table.choice(
+      "adapter", with_.adapter,
+      {{"none", adapter_kind::none}, {"pilora", adapter_kind::pilora}, {"fed-cprompt", adapter_kind::fed_cprompt}},
+      "federated: the method, by its own defaults, whose task 1 adapts a frozen vit in place of FedAvg of the "
+      "whole net: its low-rank parts or prompts stay, its centres or head are thrown away (Table 3).");
   table.added_later();
   table.integer("adaptation_rounds", with_.adaptation_rounds, {.low = 1, .high = 1'000'000},
                 "federated: rounds of training in task 1, before its statistics.");

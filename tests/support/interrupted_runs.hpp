@@ -50,6 +50,9 @@ private:
   static run_options set_up(run_options options) {
     options.style = progress_style::quiet;
     options.threads = options.threads ? options.threads : 2;
+    options.draw_accuracy = [](const std::string& title, std::span<const evaluation_record> evaluations) {
+      return title + ": " + std::to_string(evaluations.size()) + " evaluations";
+    };
     return options;
   }
   scratch_folder folder_;

@@ -1,5 +1,5 @@
-"""Methods that rehearse exemplars or generated images, or learn prompts: neither two nodes nor a kill changes what a
-run comes to, and what cannot be is refused."""
+"""Methods that rehearse exemplars or generated images, or learn prompts or low-rank parts: neither two nodes nor a kill
+changes what a run comes to, and what cannot be is refused."""
 import os
 import signal
 import sys
@@ -11,7 +11,7 @@ from program import mneme, run_tests  # noqa: E402
 from resuming import check_equal, checkpoints, is_done, start  # noqa: E402
 
 METHODS = ("icarl", "bic", "ss-il", "podnet", "afc", "dde", "geodl", "dytox", "target", "fed-codap", "fed-dualp",
-           "fed-cprompt")
+           "fed-cprompt", "pilora", "stsa-pilora", "stsa-cprompt")
 
 
 class ExemplarRuns(NodesCase):
@@ -58,6 +58,14 @@ class ExemplarRuns(NodesCase):
                 ("fed-dualp", "strategy.blocks=[3]", r"block 3 has no place in a vit of 3 blocks"),
                 ("fed-cprompt", "model.adapter=4", r"adapted by prompts or by adapters; expected model\.adapter = 0"),
                 ("fed-cprompt", "training.weight_decay=0.1", r"prompts of earlier tasks would shrink"),
+                ("pilora", 'model.name="mlp"',
+                 r"error: pilora: the net 'mlp.*has no attention that could have low-rank parts.*\"vit\""),
+                ("pilora", 'model.weights=""', r"the net is frozen, and nothing has trained it"),
+                ("pilora", "strategy.blocks=[0, 0]", r"strategy\.blocks: block 0 has two low-rank parts"),
+                ("pilora", "strategy.blocks=[3]", r"has no place in a vit of 3 blocks"),
+                ("stsa-pilora", 'model.name="mlp"', r"error: stsa: the net 'mlp.*has no attention"),
+                ("stsa-pilora", 'strategy.adaptation="none"', r"no task adapts the net; expected"),
+                ("stsa-cprompt", 'model.name="mlp"', r"error: stsa: the net 'mlp.*has no attention"),
                 ("bic", "strategy.memory=10", r"strategy\.holdout_share = 0\.1: of the 1 exemplars that a class has")):
             with self.subTest(f"{name}, {setting}"):
                 done = mneme("validate", f"scenarios/smoke/{name}.toml", "--set", setting)

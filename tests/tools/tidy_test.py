@@ -205,6 +205,11 @@ class Tidy(unittest.TestCase):
             self.assertEqual(found({"runtime/base/a.cpp": draw + "\n"}), [("generator", "runtime/base/a.cpp", 1)], draw)
         self.assertEqual(found({"runtime/base/a.cpp": "std::mt19937 x(1993); x.operand(1);\n"}), [])
 
+    def test_exceptions_are_caught_where_they_become_values(self):
+        text = "int f() try {\n} catch (...) {\n}\n// catch (all)\n"
+        self.assertEqual(found({"runtime/base/a.cpp": text}, [tidy.catches]), [("catch", "runtime/base/a.cpp", 2)])
+        self.assertEqual(found({"runtime/base/failure_of.cpp": text, "tools/a.cpp": text}, [tidy.catches]), [])
+
     def test_a_declaration_is_defined_and_used(self):
         header = HEADER.replace("  /// Twice", "  void forgotten(int n = 1);\n  /// Twice")
         self.assertEqual(found({"runtime/base/thing.hpp": header}), [("dead", "runtime/base/thing.hpp", 10)])

@@ -1,8 +1,8 @@
 #include "runtime/base/printable.hpp"
-#include "runtime/study/comparison_text.hpp"
-#include "runtime/study/sweep_order.hpp"
 #include "tools/cli/messages.hpp"
 #include "tools/cli/study_options.hpp"
+#include "tools/study/comparison_text.hpp"
+#include "tools/study/sweep_order.hpp"
 #include <algorithm>
 namespace mneme {
 namespace {

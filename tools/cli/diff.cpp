@@ -1,10 +1,10 @@
 #include "actors/run/repeat_run.hpp"
 #include "runtime/base/printable.hpp"
-#include "runtime/study/run_difference.hpp"
 #include "tools/cli/arithmetic.hpp"
 #include "tools/cli/interrupts.hpp"
 #include "tools/cli/messages.hpp"
 #include "tools/cli/run_options.hpp"
+#include "tools/study/run_difference.hpp"
 #include <fmt/format.h>
 namespace mneme {
 namespace {

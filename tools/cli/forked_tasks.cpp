@@ -1,4 +1,5 @@
 #include "tools/cli/forked_tasks.hpp"
+#include "runtime/base/failure_of.hpp"
 #include "runtime/base/one_thread.hpp"
 #include "tools/cli/command_line.hpp"
 #include <algorithm>
@@ -29,11 +30,8 @@ constexpr off_t errors_max = 1 << 16;
   ::dup2(nothing, STDOUT_FILENO);
   ::dup2(errors, STDERR_FILENO);
   int code = exit_failed;
-  try {
-    code = act();
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "error: %s\n", error.what());
-  }
+  if (const auto why = failure_of([&] { code = act(); }); !why.empty())
+    std::fprintf(stderr, "error: %s\n", why.c_str());
   std::fflush(nullptr);
   ::_exit(code);
 }

@@ -4,6 +4,7 @@
 #include "tools/cli/interrupts.hpp"
 #include "tools/cli/messages.hpp"
 #include "tools/cli/run_options.hpp"
+#include "tools/live/metrics_server.hpp"
 #include <charconv>
 #include <cstdlib>
 namespace mneme {
@@ -18,6 +19,24 @@ expected<std::optional<int>> port_option(const std::string& text) {
   if (error != std::errc{} || end != text.data() + text.size() || port < 0 || port > 65535)
     return failed("--metrics-port", "'" + text + "' is no port; expected an integer in [0, 65535]");
   return port;
+}
+
+void say(const std::string& line) {
+  std::printf("node: %s\n", printable(line).c_str());
+  std::fflush(stdout);
+}
+
+/// Null without a port.
+shown_measurements on_port(std::optional<int> port) {
+  if (!port)
+    return {};
+  return [port](std::function<std::vector<measurement>()> measure) -> expected<std::shared_ptr<const void>> {
+    auto server = metrics_server::listening(*port, std::move(measure));
+    if (!server)
+      return tl::unexpected(server.error());
+    say("tells Prometheus at http://127.0.0.1:" + std::to_string((*server)->port()) + "/metrics");
+    return std::shared_ptr<const void>(std::move(*server));
+  };
 }
 
 int serve(const serve_arguments& arguments) {
@@ -41,12 +60,9 @@ int serve(const serve_arguments& arguments) {
                                      .tls = tls_option(arguments.on),
                                      .threads = *threads,
                                      .native_code = arguments.native_code,
-                                     .metrics_port = *metrics,
+                                     .show_measurements = on_port(*metrics),
                                      .interrupts = &watch_interrupts(),
-                                     .say = [](const std::string& line) {
-                                       std::printf("node: %s\n", printable(line).c_str());
-                                       std::fflush(stdout);
-                                     }});
+                                     .say = say});
   if (!served)
     return print_errors(served.error());
   if (*served == node_end::loading)

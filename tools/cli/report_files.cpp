@@ -1,9 +1,9 @@
 #include "tools/cli/report_files.hpp"
 #include "runtime/base/atomic_file.hpp"
-#include "runtime/study/report_page.hpp"
-#include "runtime/study/tensorboard_events.hpp"
 #include "tools/cli/output_file.hpp"
 #include "tools/cli/png_picture.hpp"
+#include "tools/study/report_page.hpp"
+#include "tools/study/tensorboard_events.hpp"
 #include <fmt/format.h>
 namespace mneme {
 namespace {

@@ -1,6 +1,6 @@
 /// report_files: the report of runs as files: a page, figures and TensorBoard's events.
 #pragma once
-#include "runtime/study/stored_run.hpp"
+#include "tools/study/stored_run.hpp"
 namespace mneme {
 
 /// Where the parts of a report go; what is empty is not written.

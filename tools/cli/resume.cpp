@@ -3,6 +3,7 @@
 #include "tools/cli/messages.hpp"
 #include "tools/cli/run_options.hpp"
 #include "tools/cli/serving.hpp"
+#include "tools/study/accuracy_plot.hpp"
 namespace mneme {
 
 int resume_run(const resume_arguments& arguments) {
@@ -22,7 +23,8 @@ int resume_run(const resume_arguments& arguments) {
   run_options options{.threads = *threads,
                       .style = style_option(arguments.quiet, arguments.json),
                       .interrupts = &watch_interrupts(),
-                      .live = shown->view};
+                      .live = shown->view,
+                      .draw_accuracy = accuracy_plot_svg};
   if (const auto done = node_options(arguments.on, options); !done)
     return print_errors(done.error());
   const auto ended = resume_simulation(folder, options);

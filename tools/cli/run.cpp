@@ -1,13 +1,14 @@
 #include "actors/run/simulation.hpp"
 #include "runtime/base/atomic_file.hpp"
-#include "runtime/study/stored_run.hpp"
-#include "runtime/study/sweep_request.hpp"
-#include "runtime/study/tensorboard_events.hpp"
 #include "tools/cli/arithmetic.hpp"
 #include "tools/cli/interrupts.hpp"
 #include "tools/cli/messages.hpp"
 #include "tools/cli/run_options.hpp"
 #include "tools/cli/serving.hpp"
+#include "tools/study/accuracy_plot.hpp"
+#include "tools/study/stored_run.hpp"
+#include "tools/study/sweep_request.hpp"
+#include "tools/study/tensorboard_events.hpp"
 #include <algorithm>
 #include <fmt/format.h>
 #include <set>
@@ -111,7 +112,8 @@ int run_scenarios(const run_arguments& arguments) {
                       .trace = arguments.trace,
                       .values_round = arguments.values_round,
                       .interrupts = &interrupts,
-                      .live = shown->view};
+                      .live = shown->view,
+                      .draw_accuracy = accuracy_plot_svg};
   if (const auto done = node_options(arguments.on, options); !done)
     return print_errors(done.error());
   int worst = exit_done; // of the first run that went wrong; the others run all the same

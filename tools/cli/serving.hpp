@@ -1,6 +1,6 @@
 /// What --serve asks for.
 #pragma once
-#include "runtime/live/live_server.hpp"
+#include "tools/live/live_server.hpp"
 namespace mneme {
 
 /// Both null without --serve. The server stops when this goes.

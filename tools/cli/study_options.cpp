@@ -1,6 +1,6 @@
 #include "tools/cli/study_options.hpp"
-#include "runtime/study/suggested_name.hpp"
 #include "tools/cli/messages.hpp"
+#include "tools/study/suggested_name.hpp"
 #include <algorithm>
 #include <set>
 namespace mneme {

@@ -1,6 +1,6 @@
 /// What commands that look at many runs share: which runs are meant.
 #pragma once
-#include "runtime/study/run_catalogue.hpp"
+#include "tools/study/run_catalogue.hpp"
 namespace mneme {
 
 /// The values of --where; fails with all that are wrong, and where no run of the catalogue has a name.

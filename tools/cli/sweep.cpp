@@ -1,9 +1,5 @@
 #include "runtime/base/one_thread.hpp"
 #include "runtime/base/printable.hpp"
-#include "runtime/study/comparison_text.hpp"
-#include "runtime/study/run_catalogue.hpp"
-#include "runtime/study/sweep_order.hpp"
-#include "runtime/study/sweep_plan.hpp"
 #include "tools/cli/forked_tasks.hpp"
 #include "tools/cli/interrupts.hpp"
 #include "tools/cli/job_array.hpp"
@@ -13,6 +9,11 @@
 #include "tools/cli/run_options.hpp"
 #include "tools/cli/shared_data.hpp"
 #include "tools/cli/sweep_progress.hpp"
+#include "tools/study/accuracy_plot.hpp"
+#include "tools/study/comparison_text.hpp"
+#include "tools/study/run_catalogue.hpp"
+#include "tools/study/sweep_order.hpp"
+#include "tools/study/sweep_plan.hpp"
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -299,7 +300,8 @@ private:
                                 .style = progress_style::quiet,
                                 .interrupts = &interrupts_,
                                 .data = run.data,
-                                .share_done = share};
+                                .share_done = share,
+                                .draw_accuracy = accuracy_plot_svg};
       if (!run.resumed) {
         const auto ended = run_simulation(run.plan->scenario, options);
         return ended ? exit_code_of(*ended) : print_errors(ended.error());

@@ -1,11 +1,12 @@
 #include "actors/run/repeat_run.hpp"
 #include "runtime/base/printable.hpp"
-#include "runtime/study/run_difference.hpp"
-#include "runtime/study/stored_run.hpp"
 #include "tools/cli/arithmetic.hpp"
 #include "tools/cli/interrupts.hpp"
 #include "tools/cli/messages.hpp"
 #include "tools/cli/run_options.hpp"
+#include "tools/study/accuracy_plot.hpp"
+#include "tools/study/run_difference.hpp"
+#include "tools/study/stored_run.hpp"
 #include <algorithm>
 #include <fmt/format.h>
 namespace mneme {
@@ -90,7 +91,8 @@ int verify_run(const verify_arguments& arguments) {
                           .style = arguments.quiet ? progress_style::quiet : default_style(stdout),
                           .trace = arguments.trace || fs::exists(folder / "deliveries.csv"),
                           .values_round = arguments.values_round,
-                          .interrupts = &watch_interrupts()});
+                          .interrupts = &watch_interrupts(),
+                          .draw_accuracy = accuracy_plot_svg});
   if (!repeated)
     return print_errors(repeated.error());
   warn_of_absent_round(*repeated, arguments.values_round);

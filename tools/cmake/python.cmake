@@ -37,8 +37,8 @@ if(other_engines)
 endif()
 mneme_check_awaits(${engine_files})
 mneme_unity(mneme_python)
-mneme_links(mneme_python run study live strategies)
-target_link_libraries(mneme_python PRIVATE mneme_cli ${CMAKE_DL_LIBS})
+mneme_links(mneme_python cli strategies)
+target_link_libraries(mneme_python PRIVATE ${CMAKE_DL_LIBS})
 target_include_directories(mneme_python SYSTEM PRIVATE ${EXPECTED_INCLUDE})
 # Nothing but its entry is seen from outside, so that no other library of the process shares a name with it. LibTorch is
 # the one that `import torch` has loaded.

@@ -74,10 +74,10 @@ TEST_CASE("DyTox's losses are the authors'", "[dytox]") {
 TEST_CASE("distillation takes the place of labels as old classes become more", "[dytox]") {
   const auto client = token_client({2, 2, 2});
   const auto value = [&](std::uint32_t task) {
-    const auto seen = 2 * static_cast<std::int64_t>(task + 1);
-    const rehearsed_step step{.logits = at::zeros({4, seen}),
+    const auto opened = 2 * static_cast<std::int64_t>(task + 1);
+    const rehearsed_step step{.logits = at::zeros({4, opened}),
                               .labels = at::tensor({0, 1, 2, 3}, at::kLong),
-                              .teacher = at::full({4, seen - 2}, 0.7F),
+                              .teacher = at::full({4, opened - 2}, 0.7F),
                               .maps = {at::zeros({4, 3, 1, 1})},
                               .old_maps = {}};
     return step.loss_of(*client.training(task).objective).values.item<double>();

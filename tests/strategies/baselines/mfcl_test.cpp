@@ -221,12 +221,7 @@ train_job later_job(std::int64_t replayed, const mfcl_weights& weights) {
   if (replayed > 0)
     job.replay.samples = rows_from(drawn_data(replayed, image, old_classes), 0, replayed);
   job.options.replay_rows = replayed;
-  auto head = std::make_shared<tensor_map>();
-  for (const auto& entry : net->layout())
-    if (entry.head)
-      head->put(entry.shape.size() > 1 ? old_head_weight : old_head_bias,
-                as_in_files(teacher, entry).narrow(0, 0, old_classes).contiguous());
-  job.side = head;
+  job.side = old_head(*net, teacher, old_classes);
   return job;
 }
 

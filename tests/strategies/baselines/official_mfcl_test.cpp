@@ -85,11 +85,6 @@ TEST_CASE("MFCL's clients step as in the authors' program", "[official][mfcl]") 
   const auto net = official_net();
   const std::int64_t own = given["own"], replayed = given["replayed"];
   const auto teacher = official_weights(*net, "teacher.", both["running"]);
-  auto head = std::make_shared<tensor_map>();
-  for (const auto& entry : net->layout())
-    if (entry.head)
-      head->put(entry.shape.size() > 1 ? old_head_weight : old_head_bias,
-                as_in_files(teacher, entry).narrow(0, 0, first_classes).contiguous());
   const auto images = images_named("own", both["labels"], own);
   double sum = 0.0;
   for (std::int64_t count = 1; count <= std::ssize(both["steps"]); ++count) {
@@ -108,7 +103,7 @@ TEST_CASE("MFCL's clients step as in the authors' program", "[official][mfcl]") 
     job.options.replay_rows = replayed;
     job.teacher = weights_only(teacher);
     job.options.taught = {0, first_classes};
-    job.side = head;
+    job.side = old_head(*net, teacher, first_classes);
     const std::vector<mneme::job> batch{{.request = job}};
     const auto outcome = make_executor("cpu")->run(batch)[0];
     const auto last = static_cast<std::size_t>(count - 1);

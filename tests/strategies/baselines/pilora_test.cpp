@@ -1,6 +1,6 @@
 // PILoRA: its net, loss, local epochs and weights of centres beside its authors' code; hand-worked numbers; what a
 // round trains, what is evaluated, and what is refused.
-#include "strategies/baselines/pilora_parts.hpp"
+#include "strategies/baselines/pilora/pilora_parts.hpp"
 #include "tests/support/learning.hpp"
 #include "tests/support/method_federation.hpp"
 #include "tests/support/rehearsing_client.hpp"
@@ -256,14 +256,14 @@ TEST_CASE("the evaluated net has the parts that strategy.evaluate names", "[pilo
     const auto server = client.method->make_server();
     const learnt_task first(client, *server, 0), second(client, *server, 1);
     const auto plain = queries_of(client, client.setup.initial->at(flat_weights));
-    const auto& one = *first.upload;
-    const auto& two = *second.upload;
-    CHECK(at::equal(queries_of(client, first.evaluated), plain + product_of(one)));
-    const auto expected = evaluate == "sum" ? plain + product_of(one) + product_of(two)
+    const auto& early = *first.upload;
+    const auto& late = *second.upload;
+    CHECK(at::equal(queries_of(client, first.evaluated), plain + product_of(early)));
+    const auto expected = evaluate == "sum" ? plain + product_of(early) + product_of(late)
                           : evaluate == "released"
-                              ? plain + product_of(one)
-                              : plain + at::matmul(one.at("lora.0.query.up") + two.at("lora.0.query.up"),
-                                                   one.at("lora.0.query.down") + two.at("lora.0.query.down"));
+                              ? plain + product_of(early)
+                              : plain + at::matmul(early.at("lora.0.query.up") + late.at("lora.0.query.up"),
+                                                   early.at("lora.0.query.down") + late.at("lora.0.query.down"));
     CHECK(largest_difference_of(queries_of(client, second.evaluated), expected) < 1e-6);
   }
 }

@@ -108,9 +108,9 @@ def center_weights(utils):
 def main():
     checkout = sys.argv[1]
     into = sys.argv[2] if len(sys.argv) > 2 else os.path.join("tests", "golden")
-    learners.stand_in("safetensors", "safetensors.torch", "torchvision", "torchvision.datasets", "torchvision.transforms",
-                      "sklearn", "sklearn.metrics", "sklearn.metrics.pairwise", "scipy", "scipy.spatial",
-                      "scipy.spatial.distance", "sampling", "iCIFAR100")
+    learners.stand_in("safetensors", "safetensors.torch", "torchvision", "torchvision.datasets",
+                      "torchvision.transforms", "sklearn", "sklearn.metrics", "sklearn.metrics.pairwise", "scipy",
+                      "scipy.spatial", "scipy.spatial.distance", "sampling", "iCIFAR100")
     sys.modules["scipy.spatial.distance"].cdist = lambda a, b, metric: torch.cdist(
         torch.from_numpy(numpy.array(a)), torch.from_numpy(numpy.array(b))).numpy()
     learners.open_checkout(checkout, COMMIT)

@@ -4,8 +4,8 @@
 #include "runtime/results/run_directory.hpp"
 #include "runtime/storage/checkpoint_file.hpp"
 #include "runtime/storage/parameters.hpp"
-#include "runtime/study/stored_run.hpp"
 #include "tools/fuzz/decoders/decoder.hpp"
+#include "tools/study/stored_run.hpp"
 #include <algorithm>
 namespace mneme::fuzz {
 namespace {
@@ -48,8 +48,8 @@ void read_checkpoint(bytes in) {
     const auto sum = digest_of(std::span(file).first(file.size() - digest_bytes));
     std::copy_n(reinterpret_cast<const std::byte*>(&sum), digest_bytes, file.end() - digest_bytes);
   }
-  const auto path = file_of({reinterpret_cast<const std::uint8_t*>(file.data()), file.size()},
-                            "checkpoints/0000000001.checkpoint");
+  const auto path =
+      file_of({reinterpret_cast<const std::uint8_t*>(file.data()), file.size()}, "checkpoints/0000000001.checkpoint");
   (void)find_checkpoint(path.parent_path(), label_in(file), refusal_of);
 }
 

@@ -2,10 +2,10 @@
 #include "runtime/data/partition_kinds.hpp"
 #include "runtime/population/availability_trace.hpp"
 #include "runtime/scenario/layers.hpp"
-#include "runtime/study/run_catalogue.hpp"
-#include "runtime/study/sweep_request.hpp"
 #include "runtime/transport/node_address.hpp"
 #include "tools/fuzz/decoders/decoder.hpp"
+#include "tools/study/run_catalogue.hpp"
+#include "tools/study/sweep_request.hpp"
 #include <stdexcept>
 namespace mneme::fuzz {
 namespace {
@@ -35,8 +35,7 @@ const scenario& small_scenario() {
 }
 
 void read_partition(bytes in) {
-  static const auto tasks =
-      make_task_stream(small_scenario(), load_data(small_scenario().data, 1).value()).value();
+  static const auto tasks = make_task_stream(small_scenario(), load_data(small_scenario().data, 1).value()).value();
   auto asked = small_scenario();
   asked.partition.kind = partition_kind::file;
   asked.partition.file = file_of(in, "p.csv").string();
@@ -66,12 +65,9 @@ void read_words(bytes in) {
 } // namespace
 
 std::vector<decoder> text_decoders() {
-  return {{"text", "toml", read_toml},
-          {"text", "sweep", read_sweep_file},
-          {"text", "partition", read_partition},
-          {"text", "availability", read_availability},
-          {"text", "addresses", read_addresses},
-          {"text", "words", read_words}};
+  return {{"text", "toml", read_toml},           {"text", "sweep", read_sweep_file},
+          {"text", "partition", read_partition}, {"text", "availability", read_availability},
+          {"text", "addresses", read_addresses}, {"text", "words", read_words}};
 }
 
 } // namespace mneme::fuzz

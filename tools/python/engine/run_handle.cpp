@@ -1,9 +1,11 @@
 #include "tools/python/engine/run_handle.hpp"
 #include "actors/run/process.hpp"
+#include "runtime/base/failure_of.hpp"
 #include "runtime/modules/module_cell.hpp"
 #include "runtime/scenario/schema.hpp"
 #include "tools/cli/command_line.hpp"
 #include "tools/python/engine/user_errors.hpp"
+#include "tools/study/accuracy_plot.hpp"
 #include <cstdio>
 #include <fmt/format.h>
 #include <iostream>
@@ -37,12 +39,10 @@ void on_own_thread(Act act) {
   {
     const nb::gil_scoped_release released;
     std::thread([&] {
-      try {
+      failure = failure_of([&] {
         prepare_process();
         act();
-      } catch (const std::exception& thrown) {
-        failure = thrown.what();
-      }
+      });
     }).join();
   }
   if (!failure.empty())
@@ -93,11 +93,7 @@ run_handle::~run_handle() {
 }
 
 void run_handle::run() {
-  try {
-    begin();
-  } catch (const std::exception& thrown) {
-    failure_ = thrown.what();
-  }
+  failure_ = failure_of([&] { begin(); });
   is_running.store(false);
   is_over_.store(true);
   live_->close();
@@ -110,7 +106,8 @@ void run_handle::begin() {
                       .trace = request_.trace,
                       .interrupts = &interrupts_,
                       .tls = request_.tls,
-                      .live = live_};
+                      .live = live_,
+                      .draw_accuracy = accuracy_plot_svg};
   if (!request_.nodes.empty()) {
     auto addresses = parsed_addresses(request_.nodes);
     if (!addresses) {

@@ -1,7 +1,7 @@
 /// run_handle: a run in this process, on a thread of its own, as Python watches it.
 #pragma once
 #include "actors/run/simulation.hpp"
-#include "runtime/live/live_view.hpp"
+#include "runtime/results/live_view.hpp"
 #include "runtime/scenario/read.hpp"
 #include <nanobind/nanobind.h>
 #include <optional>

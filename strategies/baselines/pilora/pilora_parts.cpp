@@ -1,0 +1,109 @@
+#include "strategies/baselines/pilora/pilora_parts.hpp"
+#include "runtime/base/tensor_map.hpp"
+#include "strategies/baselines/row_losses.hpp"
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/softmax.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
+#include <cmath>
+#include <fmt/format.h>
+namespace mneme {
+namespace {
+
+class pilora_loss final : public stepwise_loss {
+public:
+  pilora_loss(const low_rank_vit& net, const pilora_weights& with)
+      : stepwise_loss(
+            fmt::format("pilora {} {} {} of {}", with.prototype, with.sparsity, with.orthogonality, net.identity()),
+            {"cross_entropy", "prototype"}),
+        with_(with) {
+    for (const auto& own : net.parts())
+      for (const auto place : {own.query_down, own.value_down})
+        downs_.push_back(net.layout()[place]);
+  }
+  [[nodiscard]] bool regularises() const override { return true; }
+  void regularise(const at::Tensor& weights, const at::Tensor& start, std::int64_t offset, const tensor_map* side,
+                  at::Tensor& gradients) const override;
+  [[nodiscard]] std::vector<loss_term> penalties(const at::Tensor& weights, const at::Tensor& start,
+                                                 std::int64_t offset, const tensor_map* side) const override;
+
+protected:
+  void add_model(const model_step& in, const model_losses& out) const override {
+    out.add(0, in, cross_entropy_rows(in.logits, in.labels), 1.0);
+    const auto own = in.labels.unsqueeze(1); // the distance to the own centre is minus its logit
+    out.add(
+        1, in,
+        {.values = -in.logits.gather(1, own).squeeze(1), .gradient = at::zeros_like(in.logits).scatter_(1, own, -1.0)},
+        with_.prototype);
+  }
+
+private:
+  /// Calls visit(parameter, A [r, d], its place in `flat`) for each A within the segment.
+  template <class Visit>
+  void each_down(const at::Tensor& flat, std::int64_t offset, const Visit& visit) const {
+    for (const auto& entry : downs_)
+      if (entry.offset >= offset && entry.offset + entry.size <= offset + flat.numel())
+        visit(entry, flat.narrow(0, entry.offset - offset, entry.size).view(entry.shape));
+  }
+
+  pilora_weights with_;
+  std::vector<parameter> downs_;
+};
+
+void pilora_loss::regularise(const at::Tensor& weights, const at::Tensor& /*start*/, std::int64_t offset,
+                             const tensor_map* side, at::Tensor& gradients) const {
+  each_down(weights, offset, [&](const parameter& entry, const at::Tensor& down) {
+    auto slope = gradients.narrow(0, entry.offset - offset, entry.size).view(entry.shape);
+    slope.add_(down.sign(), with_.sparsity);
+    if (side) {
+      const auto earlier = side->at(earlier_name(entry)).to(down.device()); // [t r, d]
+      const auto products = at::matmul(earlier, down.t());                  // A^s A^T [t r, r]
+      slope.add_(at::matmul(products.sign().t(), earlier), with_.orthogonality);
+    }
+  });
+}
+
+std::vector<loss_term> pilora_loss::penalties(const at::Tensor& weights, const at::Tensor& /*start*/,
+                                              std::int64_t offset, const tensor_map* side) const {
+  auto sparsity = at::zeros({}, weights.options().dtype(at::kDouble));
+  auto orthogonality = sparsity.clone();
+  bool is_there = false;
+  each_down(weights, offset, [&](const parameter& entry, const at::Tensor& down) {
+    is_there = true;
+    sparsity.add_(down.abs().sum(at::kDouble), with_.sparsity);
+    if (side)
+      orthogonality.add_(at::matmul(side->at(earlier_name(entry)).to(down.device()), down.t()).abs().sum(at::kDouble),
+                         with_.orthogonality);
+  });
+  if (!is_there)
+    return {};
+  std::vector<loss_term> terms{{"sparsity", sparsity}};
+  if (side)
+    terms.push_back({"orthogonality", orthogonality});
+  return terms;
+}
+
+} // namespace
+
+loss_ref pilora_objective(const low_rank_vit& net, const pilora_weights& with) {
+  return std::make_shared<pilora_loss>(net, with);
+}
+
+std::string earlier_name(const parameter& down) { return "earlier." + down.name; }
+
+at::Tensor center_weights(const at::Tensor& centers, const at::Tensor& means, double temperature) {
+  const auto clients = centers.size(0);
+  const auto same = at::full({clients}, 1.0 / static_cast<double>(clients), at::kDouble);
+  if (means.size(0) == 0)
+    return same;
+  const auto sums = (centers.unsqueeze(1) - means.unsqueeze(0)).square().sum(2).sqrt().sum(1); // S [K]
+  const auto closeness = 1.0 / sums;
+  const auto least = closeness.min(), range = closeness.max() - least;
+  if (!std::isfinite(range.item<double>()) || range.item<double>() == 0.0)
+    return same;
+  return at::softmax((closeness - least) / range / temperature, 0);
+}
+
+} // namespace mneme

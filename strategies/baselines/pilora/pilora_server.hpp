@@ -1,0 +1,84 @@
+/// pilora_server: PILoRA's server half, and the settings that it shares with the client half.
+#pragma once
+#include "runtime/base/archive.hpp"
+#include "runtime/method/strategy.hpp"
+#include "runtime/models/low_rank_vit.hpp"
+#include "strategies/baselines/pilora/pilora_parts.hpp"
+namespace mneme::pilora_method {
+
+// Axes: d channels, r rank, c classes of the task, n of them of which a client has rows.
+
+enum class evaluated_parts : std::uint8_t { sum, first_and_present, released };
+
+constexpr const char* task_centers = "centers";      // [c, d]
+constexpr const char* earlier_centers = "earlier";   // [classes of earlier tasks, d]
+constexpr const char* class_means = "means";         // [n, d]
+constexpr const char* classes_of_means = "means.of"; // [n] int64, from 0 within the task
+
+struct options {
+  prompt_shape parts{.form = prompt_form::low_rank, .blocks = {0}};
+  pilora_weights weights{};
+  double low_rank_rate = 1e-5, temperature = 0.2;
+  evaluated_parts evaluate = evaluated_parts::sum;
+  bool late_schedule = false;
+};
+
+/// Settings that both halves share.
+struct run_settings {
+  options with{};
+  method_setup setup{};
+  std::shared_ptr<const low_rank_vit> net{};
+
+  [[nodiscard]] const parameter& entry(std::size_t place) const { return net->layout()[place]; }
+  [[nodiscard]] const parameter& centers() const { return entry(net->centers()); }
+  /// Parameters of the low-rank parts: A and B of queries and values, block by block.
+  [[nodiscard]] std::vector<parameter> low_rank() const {
+    std::vector<parameter> entries;
+    for (const auto& own : net->parts())
+      for (const auto place : {own.query_down, own.query_up, own.value_down, own.value_up})
+        entries.push_back(entry(place));
+    return entries;
+  }
+};
+
+/// Rows of the centres of some classes within `flat` [P], a view.
+[[nodiscard]] at::Tensor centers_of(const run_settings& run, const at::Tensor& flat, class_range classes);
+
+/// An upload of the open round, and what it counts for in the mean of low-rank parts.
+struct kept_upload {
+  tensors_ref tensors{};
+  double rows = 0.0;
+  void persist(archive& state) { state(tensors)(rows); }
+};
+
+/// Averages low-rank parts by rows and centres by how near they lie to means of features; keeps those of earlier tasks.
+class pilora_server final : public server_half {
+public:
+  explicit pilora_server(std::shared_ptr<const run_settings> run)
+      : run_(std::move(run)), initial_(run_->setup.initial), weights_(initial_->at(flat_weights)) {}
+  task<task_plan> open_task(server_context& ctx, const round_place& place) override;
+  broadcast open_round(const round_place& place) override;
+  void fold(const delivery& in) override {
+    if (in.started_from.value >= task_began_) // else it was kept although its task is over
+      uploads_.push_back({in.upload, run_->setup.weighting == upload_weighting::samples ? double(in.rows) : 1.0});
+  }
+  task<void> close_round(server_context& ctx, const round_place& place) override;
+  [[nodiscard]] predictor predict() const override;
+  void persist(archive& state) override { state(opened_)(task_began_)(earlier_)(uploads_).frozen(weights_); }
+
+private:
+  void average_low_rank(at::Tensor& flat) const;
+  void average_centers(at::Tensor& flat, class_range classes) const;
+  [[nodiscard]] tensors_ref low_rank_now() const;
+  [[nodiscard]] std::vector<tensors_ref> evaluated() const;
+
+  std::shared_ptr<const run_settings> run_;
+  tensors_ref initial_;
+  at::Tensor weights_;               // [P]: the low-rank parts of the present task, and all centres
+  std::vector<tensors_ref> earlier_; // low-rank parts by task
+  std::vector<kept_upload> uploads_; // of the open round, in the order in which they arrived
+  std::int64_t opened_ = 0;          // tasks
+  std::uint64_t task_began_ = 0;     // the task's first round
+};
+
+} // namespace mneme::pilora_method

@@ -1,0 +1,59 @@
+#include "runtime/results/live_view.hpp"
+#include <catch2/catch_test_macros.hpp>
+#include <thread>
+using namespace mneme;
+using namespace std::chrono_literals;
+
+namespace {
+
+timeline_bin round_of(std::uint32_t number, std::int64_t client_rounds) {
+  return {.first = {number}, .last = {number}, .client_rounds = client_rounds};
+}
+
+} // namespace
+
+TEST_CASE("a view shows what the run said last, and a version for each change") {
+  live_view view;
+  CHECK(view.now().folder.empty());
+  view.began("runs/a", 2, {}, {});
+  view.moved_on(round_of(0, 5), 5, 1, 0.5);
+  view.moved_on(round_of(1, 9), 9, 2, 0.75, {.rounds = 40, .tasks = 2, .elapsed_s = 3.0});
+  view.evaluated({.accuracy = 62.5});
+  const auto run = view.now();
+  CHECK(run.folder == "runs/a");
+  CHECK(run.status == "running");
+  CHECK(run.workers == 2);
+  CHECK(run.jobs == 9);
+  CHECK(run.batches == 2);
+  CHECK(run.busy_seconds == 0.75);
+  CHECK(run.pace.rounds == 40);
+  CHECK(run.pace.elapsed_s == 3.0);
+  CHECK(run.rounds_before == 0);
+  REQUIRE(run.course.size() == 2);
+  CHECK(run.course[1].client_rounds == 9);
+  REQUIRE(run.evaluations.size() == 1);
+  CHECK(run.evaluations[0].accuracy == 62.5);
+  CHECK(view.version() == 4);
+  view.ended("done");
+  CHECK(view.now().status == "done");
+  view.began("runs/b", 1, {}, {});
+  CHECK(view.now().course.empty());
+  CHECK(view.now().evaluations.empty());
+  CHECK(view.now().pace.rounds == 0);
+  timeline course;
+  course.add(round_of(0, 5));
+  view.began("runs/c", 1, course, {}); // a run that goes on
+  CHECK(view.now().rounds_before == 1);
+}
+
+TEST_CASE("who waits for a change is woken by it, by the end, or when time is over") {
+  live_view view;
+  CHECK(view.wait_beyond(0, 1ms) == 0);
+  std::thread run([&] { view.began("runs/a", 1, {}, {}); });
+  CHECK(view.wait_beyond(0, 60s) == 1);
+  run.join();
+  std::thread end([&] { view.close(); });
+  (void)view.wait_beyond(1, 60s);
+  end.join();
+  CHECK(view.is_closed());
+}

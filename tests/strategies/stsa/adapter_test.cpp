@@ -1,0 +1,171 @@
+// STSA whose task 1 is another method's: what it comes to, what it sends, and what is refused.
+#include "runtime/models/low_rank_vit.hpp"
+#include "tests/strategies/stsa/stsa_run.hpp"
+#include "tests/support/small_prompted_vit.hpp"
+using namespace mneme;
+using namespace mneme::test;
+using namespace mneme::test::stsa_case;
+
+namespace {
+
+constexpr std::uint32_t adapted_tasks = 2, adapted_clients = 2;
+const std::vector<class_range> adapted_classes{{0, 3}, {3, 6}};
+const key_texts small_statistics{{"adaptation_rounds", "2"}, {"projection_width", "30"}, {"ridge", "3.5"}};
+
+/// A method by keys of [strategy], and the net that it needs.
+struct stsa_with_net {
+  explicit stsa_with_net(const key_texts& keys) : method(strategy_named("stsa")) {
+    give_keys(*method, small_statistics);
+    give_keys(*method, keys);
+    net = row_prompted_vit(method->needs().prompts, adapted_classes, features);
+  }
+  std::unique_ptr<strategy> method;
+  model_ref net;
+
+  [[nodiscard]] method_setup setup() const {
+    auto setup = setup_of_run(net, features, adapted_tasks);
+    setup.training = {.epochs = 1, .batch = 16, .optimizer = optimizer_kind::adam, .learning_rate = 0.01};
+    setup.weighting = upload_weighting::uniform;
+    setup.task_classes = adapted_classes;
+    setup.clients = adapted_clients;
+    return setup;
+  }
+};
+
+/// Bytes of what an upload holds.
+std::int64_t bytes_of(const tensor_map& upload) {
+  std::int64_t bytes = 0;
+  for (const auto& [name, value] : upload)
+    bytes += static_cast<std::int64_t>(value.nbytes());
+  return bytes;
+}
+
+/// A run of two tasks and two clients, which hold every second row of the task each.
+struct adapted_run {
+  adapted_run(const stsa_with_net& with, const method_setup& setup) {
+    CHECK(with.method->check(setup).empty());
+    with.method->prepare(setup);
+    const auto server = with.method->make_server();
+    const auto device = make_executor("cpu", std::make_shared<feature_store>());
+    const auto source = drawn_rows_of_classes();
+    std::uint32_t round = 0;
+    for (std::uint32_t t = 0; t < adapted_tasks; ++t) {
+      job_desk desk;
+      server_context ctx(desk);
+      auto place = class_task(t, classes / adapted_tasks);
+      place.round = {round};
+      place.rounds_of_task = run_step(server->open_task(ctx, place), desk, *device).rounds.value();
+      rounds.push_back(place.rounds_of_task);
+      for (std::int64_t r = 0; r < place.rounds_of_task; ++r) {
+        place.round = {round++};
+        place.round_of_task = r;
+        auto in = server->open_round(place);
+        in.place = place;
+        const auto sent = std::make_shared<const broadcast>(in);
+        for (std::uint32_t c = 0; c < adapted_clients; ++c) {
+          std::vector<std::int64_t> held;
+          for (std::int64_t row = 0; row < rows; ++row)
+            if (adapted_classes[t].low <= row % classes && row % classes < adapted_classes[t].high &&
+                row / classes % adapted_clients == c)
+              held.push_back(row);
+          const assignment assigned{
+              .id = {c}, .client = {c}, .in = sent, .samples = view_of(source, held), .seed = 5, .visit = round};
+          const auto result = run_round(*with.method, *device, assigned);
+          server->fold({.assignment = {c},
+                        .from = {c},
+                        .started_from = place.round,
+                        .upload = result.upload,
+                        .rows = result.rows});
+          uploads.push_back(result.upload);
+        }
+        run_step(server->close_round(ctx, place), desk, *device);
+      }
+      learnt.push_back(server->predict());
+    }
+  }
+  [[nodiscard]] at::Tensor readout() const { return learnt.back().readout.to(at::kDouble); }
+
+  std::vector<std::int64_t> rounds; // by task
+  std::vector<tensors_ref> uploads; // by round and client
+  std::vector<predictor> learnt;    // after each task
+};
+
+adapted_run adapted_by(const std::string& adapter) {
+  const stsa_with_net with({{"adapter", adapter}});
+  return {with, with.setup()};
+}
+
+std::vector<std::string> names_of(const tensor_map& upload) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : upload)
+    names.push_back(name);
+  return names;
+}
+
+/// The first complaint about a net, as "where: text"; "" without one.
+std::string complaint_of_stsa(const key_texts& keys, const model_ref& net = nullptr) {
+  const stsa_with_net with(keys);
+  auto setup = with.setup();
+  if (net)
+    setup.net = net;
+  const auto wrong = with.method->check(setup);
+  return wrong.empty() ? "" : wrong.front().where + ": " + wrong.front().text;
+}
+
+} // namespace
+
+TEST_CASE("a low-rank part that has not learnt leaves STSA on the transformer as it is", "[stsa][pilora]") {
+  const stsa_with_net adapted({{"adapter", "pilora"}}), plain({{"adaptation", "none"}});
+  auto untrained = adapted.setup();
+  untrained.training.epochs = 0; // B stays 0
+  auto as_it_is = plain.setup();
+  auto flat = as_it_is.initial->at(flat_weights).clone();
+  for (const auto& entry : plain.net->layout())
+    for (const auto& other : adapted.net->layout())
+      if (entry.name == other.name)
+        put_as_in_files(flat, entry, as_in_files(untrained.initial->at(flat_weights), other));
+  as_it_is.initial = weights_only(flat);
+  const auto expected = adapted_run(plain, as_it_is).readout();
+  CHECK(relative(adapted_run(adapted, untrained).readout(), expected) < 1e-4);
+  CHECK(relative(adapted_by("pilora").readout(), expected) > 1e-3); // with a part that has learnt
+}
+
+TEST_CASE("an adapting method matters to STSA by its weights after task 1 alone", "[stsa][pilora]") {
+  for (const std::string adapter : {"pilora", "fed-cprompt"}) {
+    INFO(adapter);
+    const stsa_with_net adapted({{"adapter", adapter}});
+    const adapted_run run(adapted, adapted.setup());
+    CHECK(run.rounds == std::vector<std::int64_t>{3, 1});
+    CHECK(run.learnt[0].weights == run.learnt[1].weights);
+
+    const stsa_with_net frozen({{"adaptation", "none"}});
+    auto given = adapted.setup();
+    CHECK_FALSE(at::equal(given.initial->at(flat_weights), run.learnt[0].weights->at(flat_weights)));
+    given.initial = run.learnt[0].weights;
+    CHECK(at::equal(adapted_run(frozen, given).readout(), run.readout()));
+  }
+}
+
+TEST_CASE("in task 1 an adapting method's own uploads travel, and behind it statistics of one size", "[stsa][pilora]") {
+  const auto low_rank = adapted_by("pilora"), prompts = adapted_by("fed-cprompt");
+  REQUIRE(low_rank.uploads.size() == 8);
+  REQUIRE(prompts.uploads.size() == 8);
+  CHECK(names_of(*low_rank.uploads[0]) == std::vector<std::string>{"centers", "lora.0.query.down", "lora.0.query.up",
+                                                                   "lora.0.value.down", "lora.0.value.up", "means",
+                                                                   "means.of"});
+  CHECK(prompts.uploads[0]->find("prompts.0.values"));
+  for (std::size_t i = 4; i < 8; ++i) {
+    CHECK(names_of(*low_rank.uploads[i]) == std::vector<std::string>{"gram", "sums"});
+    CHECK(bytes_of(*low_rank.uploads[i]) == bytes_of(*prompts.uploads[i]));
+  }
+}
+
+TEST_CASE("what cannot adapt a net before statistics is refused", "[stsa][pilora]") {
+  const auto linear = model_named("linear", {1, 1, features}, classes);
+  for (const std::string adapter : {"pilora", "fed-cprompt"}) {
+    INFO(adapter);
+    CHECK(complaint_of_stsa({{"adapter", adapter}}).empty());
+    CHECK(complaint_of_stsa({{"adapter", adapter}}, linear).starts_with("model.name: "));
+    CHECK(complaint_of_stsa({{"adapter", adapter}, {"adaptation", "none"}}).starts_with("strategy.adapter: "));
+  }
+}

@@ -1,0 +1,107 @@
+#include "tests/support/scratch.hpp"
+#include "tools/study/sweep_plan.hpp"
+#include <catch2/catch_test_macros.hpp>
+using namespace mneme;
+using namespace mneme::test;
+
+namespace {
+
+const std::string tiny = "[data]\nname = \"synthetic\"\n[strategy]\nname = \"fedavg\"\n";
+
+bool any_says(const diagnostics& found, const std::string& where, const std::string& text) {
+  for (const auto& problem : found)
+    if (problem.where.find(where) != std::string::npos && problem.text.find(text) != std::string::npos)
+      return true;
+  return false;
+}
+
+} // namespace
+
+TEST_CASE("seeds are lists and ranges") {
+  CHECK(*parsed_seeds("--seeds", "") == std::vector<std::int64_t>{});
+  CHECK(*parsed_seeds("--seeds", "1-3,7") == std::vector<std::int64_t>{1, 2, 3, 7});
+  CHECK(*parsed_seeds("--seeds", "0") == std::vector<std::int64_t>{0});
+  for (const char* text : {"1-", "-1", "3-1", "1,,2", "1-3,2", "x", "1-9999999999"})
+    CHECK_FALSE(parsed_seeds("--seeds", text));
+}
+
+TEST_CASE("commas within lists and quotes part no values") {
+  const auto axis = parsed_axis("model.hidden=[100],[200,100],{a = 1, b = 2},\"x,y\",z");
+  REQUIRE(axis);
+  CHECK(axis->key == "model.hidden");
+  CHECK(axis->values == std::vector<std::string>{"[100]", "[200,100]", "{a = 1, b = 2}", "\"x,y\"", "z"});
+  CHECK_FALSE(parsed_axis("rounds.cohort"));
+  CHECK_FALSE(parsed_axis("rounds.cohort="));
+}
+
+TEST_CASE("a grid holds every combination once, the seed fastest") {
+  const scratch_folder here;
+  write_file(here.path() / "a.toml", tiny);
+  const auto plan = plan_sweep({.scenarios = {here.path() / "a.toml"},
+                                .axes = {{"rounds.cohort", {"5", "10"}}, {"training.epochs", {"1", "2"}}},
+                                .settings = {{"rounds.per_task", "3"}},
+                                .seeds = {4, 5}});
+  REQUIRE(plan);
+  REQUIRE(plan->runs.size() == 8);
+  CHECK(plan->by == std::vector<std::string>{"rounds.cohort", "training.epochs"});
+  CHECK(plan->runs[0].label == "a rounds.cohort=5 training.epochs=1 seed=4");
+  CHECK(plan->runs[1].label == "a rounds.cohort=5 training.epochs=1 seed=5");
+  CHECK(plan->runs[7].label == "a rounds.cohort=10 training.epochs=2 seed=5");
+  CHECK(plan->runs[6].scenario.rounds.cohort == 10);
+  CHECK(plan->runs[6].scenario.training.epochs == 2);
+  CHECK(plan->runs[6].scenario.rounds.per_task == 3);
+  CHECK(plan->runs[6].scenario.seed == 4);
+  CHECK(plan->runs[6].digest == scenario_digest(plan->runs[6].scenario));
+}
+
+TEST_CASE("everything that is wrong in a grid is found before it runs, once") {
+  const scratch_folder here;
+  write_file(here.path() / "a.toml", tiny);
+  const auto wrong = plan_sweep({.scenarios = {here.path() / "a.toml", here.path() / "b.toml"},
+                                 .axes = {{"rounds.cohort", {"5", "-1"}}},
+                                 .seeds = {1, 2}});
+  REQUIRE_FALSE(wrong);
+  CHECK(wrong.error().size() == 2);
+  CHECK(any_says(wrong.error(), "--over", "rounds.cohort = -1"));
+  CHECK(any_says(wrong.error(), "b.toml", "no such file"));
+  const auto equal = plan_sweep({.scenarios = {here.path() / "a.toml"}, .axes = {{"worker.count", {"1", "2"}}}});
+  REQUIRE_FALSE(equal);
+  CHECK(any_says(equal.error(), "", "are the same run"));
+  CHECK_FALSE(plan_sweep({.scenarios = {here.path() / "a.toml"}, .axes = {{"seed", {"1"}}}, .seeds = {1}}));
+  CHECK_FALSE(plan_sweep({}));
+  const auto checked = checked_points(
+      {.scenarios = {here.path() / "a.toml"}, .axes = {{"rounds.cohort", {"5", "-1"}}}, .seeds = {1, 2}});
+  CHECK(checked.runs.size() == 2); // what is well can be checked further
+  CHECK(any_says(checked.wrong, "--over", "rounds.cohort = -1"));
+}
+
+TEST_CASE("a sweep is read from a file of its own") {
+  const scratch_folder here;
+  write_file(here.path() / "a.toml", tiny);
+  write_file(here.path() / "s.toml", "[sweep]\nscenarios = [\"a.toml\"]\nseeds = \"1-2\"\n[sweep.over]\n"
+                                     "training.learning_rate = [0.1, 0.01]\n\"model.hidden\" = [[10], [20, 10]]\n"
+                                     "[sweep.set]\nmodel.name = \"mlp\"\n");
+  CHECK(is_sweep_file(here.path() / "s.toml"));
+  CHECK_FALSE(is_sweep_file(here.path() / "a.toml"));
+  const auto request = read_sweep(here.path() / "s.toml");
+  REQUIRE(request);
+  CHECK(request->scenarios == std::vector<std::filesystem::path>{here.path() / "a.toml"});
+  CHECK(request->seeds == std::vector<std::int64_t>{1, 2});
+  const auto plan = plan_sweep(*request);
+  REQUIRE(plan);
+  CHECK(plan->runs.size() == 8);
+}
+
+TEST_CASE("what is wrong in a sweep's file is named with its place") {
+  const scratch_folder here;
+  write_file(here.path() / "s.toml", "[data]\nname = \"mnist\"\n[sweep]\nscenario = [\"a.toml\"]\nseeds = [1, 1]\n"
+                                     "scenarios = [3]\n[sweep.over]\nrounds.cohort = 5\n");
+  const auto wrong = read_sweep(here.path() / "s.toml");
+  REQUIRE_FALSE(wrong);
+  CHECK(wrong.error().size() == 5);
+  CHECK(any_says(wrong.error(), "s.toml:1", "unknown section 'data'"));
+  CHECK(any_says(wrong.error(), "s.toml:4:1", "unknown key 'scenario' in [sweep]; did you mean 'scenarios'?"));
+  CHECK(any_says(wrong.error(), "s.toml:5", "seed 1 is there twice"));
+  CHECK(any_says(wrong.error(), "s.toml:6", "expected the path of a scenario, found 3"));
+  CHECK(any_says(wrong.error(), "s.toml:8", "rounds.cohort = 5: expected a list"));
+}

@@ -1,0 +1,204 @@
+#include "tools/live/live_server.hpp"
+#include "tools/live/http_limits.hpp"
+#include "tools/live/prometheus_text.hpp"
+#include "tools/study/report_page.hpp"
+#include <atomic>
+#include <thread>
+namespace mneme {
+namespace {
+
+constexpr std::size_t threads = 12;
+constexpr int followers_max = 8; // each holds a thread; the others answer
+constexpr std::chrono::milliseconds between_events{500}, between_signs{2000}, goodbye_max{3000};
+
+/// Takes as long for a wrong token as for the right one.
+bool same_text(const std::string& a, const std::string& b) {
+  unsigned difference = a.size() == b.size() ? 0U : 1U;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    difference |= static_cast<unsigned>(a[i] ^ (b.empty() ? '\0' : b[i % b.size()]));
+  return difference == 0;
+}
+
+run_progress progress_of(const live_run& run) {
+  run_progress now{
+      .status = run.status, .tasks = run.pace.tasks, .rounds = run.pace.rounds, .elapsed_s = run.pace.elapsed_s};
+  if (!run.evaluations.empty())
+    now.accuracy = run.evaluations.back().accuracy;
+  if (run.course.empty())
+    return now;
+  const auto& last = run.course.back();
+  now.task = last.task.value + 1;
+  now.round = last.last.value + 1;
+  now.virtual_s = in_seconds(last.at);
+  const auto here = now.round - run.rounds_before; // rounds of this process set the pace
+  if (here > 0 && now.rounds > 0)
+    now.left_s = now.elapsed_s / static_cast<double>(here) * static_cast<double>(now.rounds - now.round);
+  return now;
+}
+
+/// The page as a server-sent event; `ends`: nothing comes after it.
+std::string page_event(const std::string& page, std::uint64_t version, bool ends) {
+  auto event = "id: " + std::to_string(version) + (ends ? "\nevent: end\n" : "\n");
+  for (std::size_t from = 0; from < page.size();) {
+    const auto end = std::min(page.find('\n', from), page.size());
+    event += "data: " + page.substr(from, end - from) + "\n";
+    from = end + 1;
+  }
+  return event + "\n";
+}
+
+/// The report of what is known so far.
+std::string page_of(const live_run& run) {
+  std::vector<std::string> warnings;
+  std::vector<run_group> groups;
+  if (run.folder.empty()) {
+    warnings.emplace_back("No run has begun yet.");
+  } else if (auto stored = read_stored_run(run.folder)) {
+    if (run.status == "running")
+      stored->status = run.status;
+    auto classes = read_class_accuracies(run.folder);
+    groups = grouped_runs({{.run = std::move(*stored),
+                            .evaluations = run.evaluations,
+                            .course = run.course,
+                            .classes = classes ? std::move(*classes) : std::vector<class_accuracy>{}}});
+    if (run.evaluations.empty())
+      warnings.emplace_back("Nothing has been evaluated yet.");
+  } else {
+    for (const auto& problem : stored.error())
+      warnings.push_back(diagnostic_text(problem));
+  }
+  return report_page(groups, figures_of(groups), warnings, progress_of(run));
+}
+
+} // namespace
+
+struct live_server::parts {
+  parts(std::shared_ptr<live_view> shown, std::string wanted_token)
+      : view(std::move(shown)), token(std::move(wanted_token)),
+        http({.threads = threads, .this_machine_only = token.empty()}) {}
+
+  std::shared_ptr<live_view> view;
+  const std::string token;
+  int port = 0;
+  std::atomic<int> followers{0};
+  std::atomic<bool> stopping{false};
+
+  void answer_requests();
+  std::string newest_page();
+  void follow(httplib::Response& out);
+  [[nodiscard]] bool may_see(const httplib::Request& in) const;
+
+  // The page of a version is made once, however many ask.
+  std::mutex made_mutex;
+  std::uint64_t made_version = 0;
+  std::string made_page;
+
+  limited_http_server http; // last: the threads of it read all of the above
+  std::thread listener;
+};
+
+bool live_server::parts::may_see(const httplib::Request& in) const {
+  return token.empty() || same_text(in.get_header_value("Authorization"), "Bearer " + token) ||
+         same_text(in.get_param_value("token"), token);
+}
+
+std::string live_server::parts::newest_page() {
+  const std::lock_guard hold(made_mutex);
+  const auto version = view->version();
+  if (made_page.empty() || version != made_version) {
+    made_page = page_of(view->now());
+    made_version = version;
+  }
+  return made_page;
+}
+
+/// The page for every change, at most two a second, and a sign of life now and then. It is not asked for: nobody would
+/// answer when the run has ended.
+void live_server::parts::follow(httplib::Response& out) {
+  if (followers.fetch_add(1) >= followers_max) {
+    --followers;
+    out.status = 503;
+    return out.set_content("as many follow this run as can\n", "text/plain");
+  }
+  out.set_header("Cache-Control", "no-store");
+  auto sent_version = std::make_shared<std::uint64_t>(0);
+  out.set_chunked_content_provider(
+      "text/event-stream",
+      [this, sent_version](std::size_t, httplib::DataSink& sink) {
+        const auto version = view->wait_beyond(*sent_version, between_signs);
+        const bool ends = view->is_closed() || stopping;
+        const auto line = ends || version != *sent_version ? page_event(newest_page(), version, ends)
+                                                           : std::string(": nothing new\n\n");
+        if (!sink.write(line.data(), line.size()))
+          return false;
+        if (ends) {
+          sink.done();
+          return true;
+        }
+        if (version != *sent_version)
+          view->wait_closed(between_events);
+        *sent_version = version;
+        return true;
+      },
+      [this](bool) { --followers; });
+}
+
+void live_server::parts::answer_requests() {
+  http.set_pre_routing_handler([this](const httplib::Request& in, httplib::Response& out) {
+    if (may_see(in))
+      return httplib::Server::HandlerResponse::Unhandled;
+    out.status = 401;
+    out.set_header("WWW-Authenticate", "Bearer");
+    out.set_content("a token is needed: /?token=TOKEN, or the header \"Authorization: Bearer TOKEN\"\n", "text/plain");
+    return httplib::Server::HandlerResponse::Handled;
+  });
+  http.Get("/", [this](const httplib::Request&, httplib::Response& out) {
+    out.set_content(newest_page(), "text/html; charset=utf-8");
+  });
+  http.Get("/events", [this](const httplib::Request&, httplib::Response& out) { follow(out); });
+  http.Get("/metrics", [this](const httplib::Request&, httplib::Response& out) {
+    out.set_content(prometheus_text(measurements_of(view->now())), "text/plain; version=0.0.4; charset=utf-8");
+  });
+}
+
+live_server::live_server(std::unique_ptr<parts> own) : parts_(std::move(own)) {}
+
+expected<std::unique_ptr<live_server>> live_server::listening(const live_server_options& options,
+                                                              std::shared_ptr<live_view> view) {
+  auto own = std::make_unique<parts>(std::move(view), options.token);
+  own->answer_requests();
+  const char* const host = options.token.empty() ? "127.0.0.1" : "0.0.0.0";
+  own->port = options.port == 0                            ? own->http.bind_to_any_port(host)
+              : own->http.bind_to_port(host, options.port) ? options.port
+                                                           : -1;
+  if (own->port <= 0)
+    return failed("", "--serve = " + std::to_string(options.port) +
+                          ": nothing can listen there; expected a port that " + "is free, or 0 for any");
+  own->listener = std::thread([server = own.get()] {
+    ::pthread_setname_np(::pthread_self(), "serve"); // a name that those who answer inherit
+    server->http.listen_after_bind();
+  });
+  while (!own->http.is_running()) // what does not run yet cannot be stopped
+    std::this_thread::yield();
+  return std::unique_ptr<live_server>(new live_server(std::move(own)));
+}
+
+live_server::~live_server() {
+  parts_->stopping = true;
+  parts_->view->close();
+  // A server that stops cuts off its answers: followers get the last page before, unless they do not read it.
+  constexpr std::chrono::milliseconds pause{5};
+  for (auto waited = pause; parts_->followers > 0 && waited < goodbye_max; waited += pause)
+    std::this_thread::sleep_for(pause);
+  parts_->http.stop();
+  parts_->listener.join();
+}
+
+int live_server::port() const noexcept { return parts_->port; }
+
+std::string live_server::address() const {
+  const auto page = "http://127.0.0.1:" + std::to_string(parts_->port) + "/";
+  return parts_->token.empty() ? page : page + "?token=" + httplib::detail::encode_query_param(parts_->token);
+}
+
+} // namespace mneme

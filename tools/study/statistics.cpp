@@ -1,0 +1,87 @@
+#include "tools/study/statistics.hpp"
+#include "runtime/base/check.hpp"
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+namespace mneme {
+namespace {
+
+/// The continued fraction of the incomplete beta function by Lentz's method (Press et al., "Numerical Recipes", 1992,
+/// section 6.4).
+double beta_fraction(double a, double b, double x) {
+  constexpr double tiny = 1e-300, enough = 1e-15;
+  constexpr int terms_max = 1'000;
+  const auto away_from_zero = [](double value) { return std::abs(value) < tiny ? tiny : value; };
+  double c = 1.0, d = 1.0 / away_from_zero(1.0 - (a + b) * x / (a + 1.0));
+  double product = d;
+  for (int m = 1; m <= terms_max; ++m) {
+    const double even = m * (b - m) * x / ((a + 2.0 * m - 1.0) * (a + 2.0 * m));
+    d = 1.0 / away_from_zero(1.0 + even * d);
+    c = away_from_zero(1.0 + even / c);
+    product *= d * c;
+    const double odd = -(a + m) * (a + b + m) * x / ((a + 2.0 * m) * (a + 2.0 * m + 1.0));
+    d = 1.0 / away_from_zero(1.0 + odd * d);
+    c = away_from_zero(1.0 + odd / c);
+    product *= d * c;
+    if (std::abs(d * c - 1.0) < enough)
+      break;
+  }
+  return product;
+}
+
+/// The regularised incomplete beta function I_x(a, b).
+double incomplete_beta(double a, double b, double x) {
+  if (x <= 0.0 || x >= 1.0)
+    return x <= 0.0 ? 0.0 : 1.0;
+  const double front =
+      std::exp(std::lgamma(a + b) - std::lgamma(a) - std::lgamma(b) + a * std::log(x) + b * std::log1p(-x));
+  return x < (a + 1.0) / (a + b + 2.0) ? front * beta_fraction(a, b, x) / a
+                                       : 1.0 - front * beta_fraction(b, a, 1.0 - x) / b;
+}
+
+/// The share of Student's distribution that lies above t > 0.
+double share_above(double t, double degrees) {
+  return 0.5 * incomplete_beta(0.5 * degrees, 0.5, degrees / (degrees + t * t));
+}
+
+} // namespace
+
+double t_quantile_975(std::int64_t degrees) {
+  MNEME_CHECK(degrees >= 1, degrees);
+  double low = 1.0, high = 13.0; // 12.71 with one degree of freedom, 1.96 with infinitely many
+  for (int halving = 0; halving < 60; ++halving) {
+    const double middle = 0.5 * (low + high);
+    (share_above(middle, static_cast<double>(degrees)) > 0.025 ? low : high) = middle;
+  }
+  return 0.5 * (low + high);
+}
+
+sample_statistics statistics_of(const std::vector<double>& sample) {
+  sample_statistics result{.count = std::ssize(sample)};
+  if (sample.empty())
+    return result;
+  const auto n = static_cast<double>(sample.size());
+  const double mean = std::accumulate(sample.begin(), sample.end(), 0.0) / n;
+  result.mean = mean;
+  if (sample.size() == 1)
+    return result;
+  double squares = 0.0;
+  for (const double value : sample)
+    squares += (value - mean) * (value - mean);
+  result.deviation = std::sqrt(squares / (n - 1.0));
+  result.half_width = t_quantile_975(result.count - 1) * *result.deviation / std::sqrt(n);
+  return result;
+}
+
+std::vector<double> ranks_of(const std::vector<double>& values, bool less_is_better) {
+  std::vector<double> ranks;
+  for (const double value : values) {
+    const auto better = std::count_if(values.begin(), values.end(),
+                                      [&](double other) { return less_is_better ? other < value : other > value; });
+    const auto equal = std::count(values.begin(), values.end(), value);
+    ranks.push_back(static_cast<double>(better) + 0.5 * static_cast<double>(equal + 1));
+  }
+  return ranks;
+}
+
+} // namespace mneme

@@ -1,0 +1,291 @@
+#include "tools/study/stored_run.hpp"
+#include "runtime/base/csv_fields.hpp"
+#include "runtime/scenario/layers.hpp"
+#include "runtime/scenario/values.hpp"
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+#include <fstream>
+#include <nlohmann/json.hpp>
+namespace mneme {
+namespace {
+
+namespace fs = std::filesystem;
+using json = nlohmann::ordered_json;
+
+constexpr int depth_max = 3;
+constexpr std::uintmax_t file_bytes_max = 1 << 30;
+
+bool is_file(const fs::path& path) {
+  std::error_code none;
+  return fs::is_regular_file(path, none);
+}
+
+/// The whole text of an ordinary file; "" where there is none.
+std::string text_of(const fs::path& file) {
+  std::error_code none;
+  if (!is_file(file) || fs::file_size(file, none) > file_bytes_max)
+    return {};
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+/// The member as a string; "" if it is not one.
+std::string word_in(const json& object, const char* name) {
+  const auto member = object.find(name);
+  return member != object.end() && member->is_string() ? member->get<std::string>() : "";
+}
+
+/// All numbers of an object, those of objects in it as "time_to_accuracy.70".
+void add_figures(std::map<std::string, std::optional<double>>& to, const json& object, const std::string& lead) {
+  for (const auto& [name, value] : object.items())
+    if (value.is_number() || value.is_null())
+      to[lead + name] = value.is_null() ? std::nullopt : std::optional(value.get<double>());
+    else if (value.is_object() && lead.empty())
+      add_figures(to, value, name + ".");
+}
+
+std::string plain_text(const toml::node& value) {
+  const auto* text = value.as_string();
+  return text ? text->get() : value_text(value);
+}
+
+/// The keys of scenario.toml, sections flattened.
+expected<std::map<std::string, std::string>> keys_in(const fs::path& file) {
+  if (!is_file(file))
+    return failed(file.string(), "is missing: this is no folder of a run, or a run that ended before it began");
+  std::vector<problem> problems;
+  const auto read = parsed_layer(file.string(), text_of(file), problems);
+  if (!problems.empty())
+    return failed(place_text(problems.front().at), problems.front().text + "; the run directory is damaged");
+  std::map<std::string, std::string> keys;
+  for (const auto& [name, node] : read.values) {
+    const std::string word(name.str());
+    if (const auto* section = node.as_table())
+      for (const auto& [key, value] : *section)
+        keys[word + "." + std::string(key.str())] = plain_text(value);
+    else
+      keys[word] = plain_text(node);
+  }
+  return keys;
+}
+
+/// What summary.json and scenario.toml both say must agree.
+diagnostics disagreements(const stored_run& run) {
+  diagnostics problems;
+  const auto compare = [&](const char* key, const char* name, const std::string& summed) {
+    const auto at = run.keys.find(key);
+    const std::string said = at == run.keys.end() ? "nothing" : at->second;
+    if (said != summed)
+      problems.push_back(
+          {run.folder.string(), fmt::format("mixed: summary.json is of a run with {} = {}, scenario.toml "
+                                            "says {}; files of different runs lie in one folder",
+                                            name, summed, said)});
+  };
+  compare("seed", "seed", std::to_string(run.seed));
+  compare("strategy.name", "strategy", run.strategy);
+  compare("data.name", "dataset", run.dataset);
+  return problems;
+}
+
+expected<stored_run> with_summary(stored_run run, const fs::path& file) {
+  const auto summary = json::parse(text_of(file), nullptr, false);
+  if (!summary.is_object())
+    return failed(file.string(), "is damaged: expected one JSON object; run the scenario again");
+  for (auto& [name, member] : std::map<const char*, std::string*>{{"status", &run.status},
+                                                                  {"mneme_version", &run.version},
+                                                                  {"scenario", &run.scenario},
+                                                                  {"scenario_digest", &run.scenario_digest},
+                                                                  {"run_digest", &run.run_digest},
+                                                                  {"strategy", &run.strategy},
+                                                                  {"dataset", &run.dataset}}) {
+    *member = word_in(summary, name);
+    if (member->empty())
+      return failed(file.string(), fmt::format("is damaged: it has no '{}'; run the scenario again", name));
+  }
+  const auto seed = summary.find("seed");
+  if (seed == summary.end() || !seed->is_number_integer())
+    return failed(file.string(), "is damaged: it has no 'seed'; run the scenario again");
+  run.seed = seed->get<std::int64_t>();
+  run.error = word_in(summary, "error");
+  run.device = word_in(summary, "device");
+  if (const auto machine = summary.find("machine"); machine != summary.end() && machine->is_object())
+    for (const auto& [name, value] : machine->items())
+      run.machine[name] = value.is_string() ? value.get<std::string>() : value.dump();
+  add_figures(run.figures, summary, "");
+  if (auto wrong = disagreements(run); !wrong.empty())
+    return tl::unexpected(std::move(wrong));
+  return run;
+}
+
+stored_run without_summary(stored_run run, const json& origin) {
+  run.status = "unfinished";
+  if (origin.is_object()) {
+    run.scenario = word_in(origin, "scenario");
+    run.version = word_in(origin, "mneme_version");
+    run.scenario_digest = word_in(origin, "scenario_digest");
+  }
+  run.strategy = run.keys["strategy.name"];
+  run.dataset = run.keys["data.name"];
+  run.seed = std::atoll(run.keys["seed"].c_str());
+  return run;
+}
+
+/// "virtual_s" of a line.
+virtual_time time_in(const json& line) {
+  const double seconds = std::clamp(line.at("virtual_s").get<double>(), 0.0, 9e9);
+  return virtual_time(virtual_duration(std::llround(1e9 * seconds)));
+}
+
+/// @throws json::exception where a member is missing or of another type
+evaluation_record evaluation_of(const json& line) {
+  evaluation_record record;
+  const auto task = line.at("task").get<std::int64_t>(), round = line.at("round").get<std::int64_t>();
+  record.task = task_id{static_cast<std::uint32_t>(std::max<std::int64_t>(task, 1) - 1)};
+  record.round = round_id{static_cast<std::uint32_t>(std::max<std::int64_t>(round, 1) - 1)};
+  record.at = time_in(line);
+  record.accuracy = line.at("accuracy").get<double>();
+  record.accuracy_per_task = line.at("accuracy_per_task").get<std::vector<double>>();
+  record.loss = line.at("loss").is_null() ? 0.0 : line.at("loss").get<double>();
+  record.upload_bytes = line.at("upload_bytes").get<std::int64_t>();
+  record.download_bytes = line.at("download_bytes").get<std::int64_t>();
+  record.clients_enrolled = line.at("clients_enrolled").get<std::int64_t>();
+  record.client_rounds = line.at("client_rounds").get<std::int64_t>();
+  record.late_uploads = line.at("late_uploads").get<std::int64_t>();
+  record.dropped = line.at("dropped").get<std::int64_t>();
+  if (!line.at("forgetting").is_null())
+    record.forgetting = line.at("forgetting").get<double>();
+  if (line.contains("training_loss") && !line.at("training_loss").is_null()) // runs of earlier versions have none
+    record.training_loss = line.at("training_loss").get<double>();
+  if (line.contains("training_loss_terms"))
+    for (const auto& [name, value] : line.at("training_loss_terms").items())
+      if (!value.is_null())
+        record.training_loss_terms[name] = value.get<double>();
+  return record;
+}
+
+/// @throws json::exception where a member is missing or of another type
+timeline_bin bin_of(const json& line) {
+  timeline_bin bin;
+  const auto number = [&](const char* name) { return line.at(name).get<std::int64_t>(); };
+  const auto from_one = [&](const char* name) {
+    return static_cast<std::uint32_t>(std::max<std::int64_t>(number(name), 1) - 1);
+  };
+  bin.first = round_id{from_one("first_round")};
+  bin.last = round_id{from_one("round")};
+  bin.task = task_id{from_one("task")};
+  bin.at = time_in(line);
+  bin.in_flight = number("in_flight");
+  bin.in_flight_max = number("in_flight_max");
+  bin.clients_enrolled = number("clients_enrolled");
+  bin.client_rounds = number("client_rounds");
+  bin.late_uploads = number("late_uploads");
+  bin.dropped = number("dropped");
+  bin.upload_bytes = number("upload_bytes");
+  bin.download_bytes = number("download_bytes");
+  if (const auto& mean = line.at("staleness_mean"); !mean.is_null())
+    bin.staleness_sum = std::llround(mean.get<double>() * static_cast<double>(bin.client_rounds));
+  if (line.contains("training_loss") && !line.at("training_loss").is_null())
+    bin.training_loss = line.at("training_loss").get<double>();
+  return bin;
+}
+
+/// What `made` makes of each line of the file, a JSON object each.
+template <class Made>
+auto lines_of(const fs::path& file, const char* text, Made made) -> expected<std::vector<decltype(made(json{}))>> {
+  std::ifstream in(file);
+  if (!is_file(file) || !in)
+    return failed(file.string(), "is missing; run the scenario again");
+  std::vector<decltype(made(json{}))> records;
+  for (std::string line; std::getline(in, line);)
+    try {
+      records.push_back(made(json::parse(line)));
+    } catch (const json::exception&) {
+      return failed(fmt::format("{}:{}", file.string(), records.size() + 1),
+                    fmt::format("is damaged: expected {} as a JSON object; run the scenario again", text));
+    }
+  return records;
+}
+
+void find_runs(const fs::path& folder, int depth, std::vector<fs::path>& into) {
+  if (is_run_folder(folder))
+    return into.push_back(folder);
+  std::error_code failed;
+  if (depth < depth_max)
+    for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed))
+      if (std::error_code none; at->is_directory(none) && !at->is_symlink(none))
+        find_runs(at->path(), depth + 1, into);
+}
+
+} // namespace
+
+bool is_run_folder(const fs::path& folder) {
+  return is_file(folder / "scenario.toml") || is_file(folder / "summary.json");
+}
+
+std::vector<fs::path> run_folders_in(const fs::path& folder) {
+  std::vector<fs::path> folders;
+  find_runs(folder, 0, folders);
+  std::sort(folders.begin(), folders.end());
+  return folders;
+}
+
+expected<stored_run> read_stored_run(const fs::path& folder) {
+  std::error_code none;
+  if (!fs::is_directory(folder, none))
+    return failed(folder.string(), "is no folder; expected that of a run, as in runs/NAME");
+  auto keys = keys_in(folder / "scenario.toml");
+  if (!keys)
+    return tl::unexpected(keys.error());
+  stored_run run{.folder = folder, .keys = std::move(*keys)};
+  const auto origin = json::parse(text_of(folder / "checkpoint" / "run.json"), nullptr, false);
+  if (origin.is_object())
+    run.data_digest = word_in(origin, "data_digest");
+  const auto summary = folder / "summary.json";
+  return is_file(summary) ? with_summary(std::move(run), summary) : without_summary(std::move(run), origin);
+}
+
+expected<std::vector<evaluation_record>> read_evaluations(const fs::path& folder) {
+  auto records = lines_of(folder / "metrics.jsonl", "an evaluation", evaluation_of);
+  for (std::size_t i = 0; records && i < records->size(); ++i)
+    (*records)[i].end_of_task = i + 1 == records->size() || (*records)[i + 1].task != (*records)[i].task;
+  return records;
+}
+
+expected<std::vector<timeline_bin>> read_timeline(const fs::path& folder) {
+  return lines_of(folder / "timeline.jsonl", "some rounds", bin_of);
+}
+
+expected<std::vector<class_accuracy>> read_class_accuracies(const fs::path& folder) {
+  const auto file = folder / "accuracy_per_class.csv";
+  std::vector<class_accuracy> classes;
+  if (!is_file(file))
+    return classes;
+  const auto text = text_of(file);
+  auto left = csv::without_mark(text);
+  static_cast<void>(csv::next_line(left)); // the names of the columns
+  while (!left.empty()) {
+    const auto fields = csv::fields_of(csv::next_line(left)); // after_task, class, name, rows, accuracy
+    class_accuracy read;
+    if (fields.size() != 5 || !csv::is_number(fields[0], read.task.value) || read.task.value == 0 ||
+        !csv::is_number(fields[1], read.label) || !csv::is_number(fields[4], read.accuracy))
+      return failed(fmt::format("{}:{}", file.string(), classes.size() + 2),
+                    "is damaged: expected the accuracy on a class after a task; run the scenario again");
+    --read.task.value;
+    read.name = std::string(fields[2]);
+    classes.push_back(std::move(read));
+  }
+  return classes;
+}
+
+const std::string* said_by(const stored_run& run, const std::string& name) {
+  const std::map<std::string, const std::string*> said{{"scenario", &run.scenario}, {"strategy", &run.strategy},
+                                                       {"dataset", &run.dataset},   {"version", &run.version},
+                                                       {"status", &run.status},     {"device", &run.device}};
+  if (const auto at = said.find(name); at != said.end())
+    return at->second;
+  const auto at = run.keys.find(name);
+  return at == run.keys.end() ? nullptr : &at->second;
+}
+
+} // namespace mneme
