@@ -1,5 +1,6 @@
 #include "runtime/base/archive.hpp"
 #include "runtime/base/check.hpp"
+#include "runtime/base/huge_pages.hpp"
 #include "runtime/base/new_tensor.hpp"
 #include <algorithm>
 #include <bit>
@@ -262,6 +263,7 @@ void archive::load_tensor(at::Tensor& value) {
   if (!count)
     throw archive_error("has a tensor that is larger than the bytes that are left");
   value = new_tensor(sizes, dtype);
+  prefer_huge_pages(value.data_ptr(), value.nbytes());
   raw(value.data_ptr(), *count * c10::elementSize(dtype));
 }
 

@@ -16,6 +16,11 @@ void compute_on_one_thread() {
   is_set = true;
 }
 
+void compute_on_one_thread_after_fork() {
+  compute_on_one_thread();
+  at::set_num_threads(1); // makes LibTorch's pool of threads anew, which no two threads may do at a time
+}
+
 int threads_of_an_operation() {
   const int of_mkl = mkl_get_max_threads ? mkl_get_max_threads() : 1;
   return std::max(at::get_num_threads(), of_mkl);

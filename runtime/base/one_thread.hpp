@@ -8,6 +8,9 @@ namespace mneme {
 /// bits.
 void compute_on_one_thread();
 
+/// The same in a process that was forked from one which may have computed, before it starts threads of its own.
+void compute_on_one_thread_after_fork();
+
 /// How many threads OpenMP or MKL would use for an operation of the calling thread, whichever is more.
 [[nodiscard]] int threads_of_an_operation();
 

@@ -1,4 +1,5 @@
 #include "runtime/transport/frames.hpp"
+#include "runtime/base/huge_pages.hpp"
 #include <algorithm>
 #include <cstring>
 #include <fmt/format.h>
@@ -124,6 +125,7 @@ void frame_reader::end_frame() {
           fmt::format("announces a message of {} bytes; at most {} are taken here", number, message_bytes_max_));
     expected_ = number;
     coming_.reserve(std::min(static_cast<std::size_t>(number), reserved_bytes_max));
+    prefer_huge_pages(coming_.data(), coming_.capacity());
     break;
   case frame_kind::part:
     owed_ += length_;

@@ -1,5 +1,6 @@
 #include "tools/cli/forked_tasks.hpp"
 #include "runtime/base/failure_of.hpp"
+#include "runtime/base/one_thread.hpp"
 #include "tools/cli/command_line.hpp"
 #include <algorithm>
 #include <array>
@@ -66,8 +67,10 @@ void forked_tasks::start(std::size_t task, const std::function<int()>& act) {
     ::close(errors);
     throw std::system_error(why, std::generic_category(), "cannot start another process");
   }
-  if (id == 0)
+  if (id == 0) {
+    compute_on_one_thread_after_fork();
     become_task(parent, errors, act);
+  }
   running_.push_back({.id = id, .task = task, .errors = errors});
 }
 

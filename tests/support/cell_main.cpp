@@ -1,0 +1,11 @@
+// A program that tries modules and has no commands, so that tests below the command line do not need it.
+#include "runtime/base/arithmetic.hpp"
+#include "runtime/modules/module_cell.hpp"
+#include "runtime/portable/portable_operators.hpp"
+#include <span>
+
+int main(int count, char** words) {
+  if (mneme::is_portable())
+    mneme::portable::use_portable_operators();
+  return mneme::become_cell(std::span<const char* const>(words + 1, words + count));
+}
