@@ -107,9 +107,12 @@ TEST_CASE("a trace that begins again before it is over is refused, by its column
 TEST_CASE("a message finds where the trace of a client ends") {
   const scratch_folder folder;
   const auto from = with_links(folder, "client,from,to,uplink_mbit,downlink_mbit\n1,20,30.5,1,1\n1,0,10,1,1\n");
-  const auto last = last_span_of(from, {1});
+  const auto last = last_span_of(from, "devices.link_file", from.devices.link_file, client_id{1});
   REQUIRE(last);
   CHECK(last->where == (folder.path() / "links.csv").string() + ":2");
   CHECK(last->ends_s == 30.5);
-  CHECK_FALSE(last_span_of(from, {2}));
+  CHECK_FALSE(last_span_of(from, "devices.link_file", from.devices.link_file, client_id{2}));
+  const auto of_all = last_span_of(from, "devices.link_file", from.devices.link_file);
+  REQUIRE(of_all);
+  CHECK(of_all->client == client_id{1});
 }
