@@ -152,28 +152,27 @@ TEST_CASE("evaluations count server steps, and say when a target was first reach
   CHECK(run.summary.time_to_accuracy[1].accuracy == 100.0);
 }
 
-TEST_CASE("with nobody to come a step closes empty and the run ends") {
+TEST_CASE("a run is refused whose clients are never reached again once a trace has ended") {
   const scratch_folder folder;
-  const auto file = folder.path() / "trace.csv";
-  write_file(file, "client,from,to\n0,1,2\n");
-  const auto run = run_async({{"devices.availability", "file"},
-                              {"devices.availability_file", file.string()},
-                              {"rounds.buffer", "1"},
-                              {"rounds.per_task", "3"}});
-  CHECK(events_of(run.events) == "0.0 scheduler task\n"
-                                 "0.0 scheduler open_round\n"
-                                 "1.0 scheduler dispatch 0\n"
-                                 "1.6 client start 0\n"
-                                 "2.6 client upload 0\n" // out of reach for new work only
-                                 "3.7 server deliver 0\n"
-                                 "3.7 scheduler close_round\n"
-                                 "3.7 scheduler open_round\n"
-                                 "3.7 scheduler close_round\n"
-                                 "3.7 scheduler open_round\n"
-                                 "3.7 scheduler close_round\n"
-                                 "3.7 server evaluate\n"
-                                 "3.7 scheduler end\n");
-  CHECK(run.summary.rounds == 3);
+  const auto file = folder.path() / "test.toml", trace = folder.path() / "trace.csv";
+  write_file(trace, "client,from,to\n0,1,2\n");
+  write_file(file, three_clients);
+  overrides over{{"rounds.mode", "async"},
+                 {"rounds.buffer", "1"},
+                 {"rounds.per_task", "3"},
+                 {"devices.availability", "file"},
+                 {"devices.availability_file", trace.string()}};
+  const auto checked = [&] {
+    const auto read = read_scenario(file, over);
+    REQUIRE(read);
+    return check_against_data(read->value);
+  };
+  const auto wrong = checked();
+  REQUIRE(wrong.size() == 1);
+  CHECK(wrong[0].where == trace.string() + ":2");
+  CHECK(wrong[0].text.starts_with("client 0: its trace ends at 2 s as the last of all, and round 2 finds no client"));
+  over.push_back({"rounds.per_task", "1"}); // that ends before it would ask anybody again
+  CHECK(checked().empty());
 }
 
 TEST_CASE("clients trained together ahead of time give the events, weights and digest of one at a time") {
