@@ -156,7 +156,7 @@ TEST_CASE("a run is refused whose clients are never reached again once a trace h
   const scratch_folder folder;
   const auto file = folder.path() / "test.toml", trace = folder.path() / "trace.csv";
   write_file(trace, "client,from,to\n0,1,2\n");
-  write_file(file, three_clients);
+  write_file(file, std::string(three_clients));
   overrides over{{"rounds.mode", "async"},
                  {"rounds.buffer", "1"},
                  {"rounds.per_task", "3"},
