@@ -1,5 +1,6 @@
 /// mfcl_loss: what MFCL's clients minimise in later tasks (Babakniya et al. 2023, from its public code).
 #pragma once
+#include "runtime/base/tensor_map.hpp"
 #include "runtime/method/training.hpp"
 namespace mneme {
 

@@ -17,6 +17,7 @@
 // no gradient by frozen weights is taken (docs/benchmarks.md counts it).
 #include "strategies/baselines/pilora/pilora_server.hpp"
 #include "strategies/baselines/prompting.hpp"
+#include <ATen/TensorOperators.h>
 #include <algorithm>
 #include <fmt/format.h>
 namespace mneme::pilora_method {

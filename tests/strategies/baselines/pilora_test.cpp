@@ -5,6 +5,7 @@
 #include "tests/support/method_federation.hpp"
 #include "tests/support/rehearsing_client.hpp"
 #include <catch2/matchers/catch_matchers_floating_point.hpp>
+#include <fmt/format.h>
 #include <torch/csrc/autograd/autograd.h>
 using namespace mneme;
 using namespace mneme::test;
