@@ -240,7 +240,8 @@ public:
   /// Rounds of adaptation, then one in which everybody sends statistics.
   task<task_plan> open_task(server_context& ctx, const round_place& place) override {
     if (adapter_ && place.task.value == 0) {
-      auto opening = adapter_->open_task(ctx, run_->of_adaptation(place));
+      const auto shown = run_->of_adaptation(place); // outlives the coroutine
+      auto opening = adapter_->open_task(ctx, shown);
       co_await opening;
     }
     const auto adaptation = place.task.value == 0 ? run_->adaptation_rounds() : 0;
@@ -275,7 +276,8 @@ public:
 
   task<void> close_round(server_context& ctx, const round_place& place) override {
     if (run_->adapts(place) && adapter_) {
-      auto closing = adapter_->close_round(ctx, run_->of_adaptation(place));
+      const auto shown = run_->of_adaptation(place); // outlives the coroutine
+      auto closing = adapter_->close_round(ctx, shown);
       co_await closing;
       net_weights_ = adapter_->predict().weights;
       co_return;
