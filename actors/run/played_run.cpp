@@ -3,7 +3,7 @@
 #include "runtime/federation/federation.hpp"
 #include "runtime/method/client_run.hpp"
 #include "runtime/method/wire.hpp"
-#include "runtime/population/link_trace.hpp"
+#include "runtime/population/client_table.hpp"
 #include <ATen/ops/zeros.h>
 #include <algorithm>
 #include <cmath>
@@ -269,15 +269,18 @@ diagnostics ended_traces(const run_context& run) {
   const auto& report = played.report;
   if (!played.exact || report.status != run_status::failed)
     return {};
+  const auto form_of = [&](const char* key, const std::filesystem::path& file) {
+    return client_table_form{.file = file, .where = run.scenario.where(key), .clients = run.scenario.clients.count};
+  };
   const auto& devices = run.scenario.devices;
   if (report.reaches_nobody)
-    if (const auto ends = last_span_of(run.scenario, "devices.availability_file", devices.availability_file))
+    if (const auto ends = last_span_of(form_of("devices.availability_file", devices.availability_file)))
       return {{ends->where, fmt::format("client {}: its trace ends at {} s as the last of all, and round {} finds no "
                                         "client then; expected traces that last as long as the run, or "
                                         "devices.trace_end = \"repeat\"",
                                         ends->client.value, ends->ends_s, report.rounds + 1)}};
   if (report.waits_for)
-    if (const auto ends = last_span_of(run.scenario, "devices.link_file", devices.link_file, report.waits_for))
+    if (const auto ends = last_span_of(form_of("devices.link_file", devices.link_file), report.waits_for))
       return {{ends->where, fmt::format("client {}: its trace ends at {} s, and round {} waits for it then; expected "
                                         "one that lasts as long as the run, devices.trace_end = \"repeat\", or a "
                                         "rounds.deadline",

@@ -3,6 +3,7 @@
 #include <exception>
 #include <new>
 #include <string>
+#include <system_error>
 namespace mneme {
 
 /// The exception at hand in words, never "", without addresses. @pre called within a catch clause
@@ -15,6 +16,17 @@ template <class Act>
     act();
     return {};
   } catch (...) {
+    return failure_text();
+  }
+}
+
+/// Why the system refuses `act`, a std::system_error in words; "": it does not. Other exceptions go on.
+template <class Act>
+[[nodiscard]] std::string system_refusal(Act&& act) {
+  try {
+    act();
+    return {};
+  } catch (const std::system_error&) {
     return failure_text();
   }
 }

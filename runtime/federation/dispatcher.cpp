@@ -30,12 +30,11 @@ bool dispatcher::give_cohort_work() {
     for (std::size_t kind = 0; kind < activities.size(); ++kind)
       for (const auto client : pool_.draw_beside(activities[kind], round_.place.round))
         begin_work(client, static_cast<activity_id>(kind));
-  return round_.missing > 0 || (round_.wants_clients && (in_flight_.size() > 0 || pool_.clients_may_come()));
+  return round_.missing > 0 || (round_.wants_clients && !waits_in_vain());
 }
 
-bool dispatcher::reaches_nobody_again() const {
-  return round_.wants_clients && in_flight_.size() == 0 && settings_.clients->availability_traces_end() &&
-         !pool_.clients_may_come();
+bool dispatcher::waits_in_vain() const {
+  return round_.wants_clients && in_flight_.size() == 0 && !pool_.clients_may_come();
 }
 
 void dispatcher::fill_places() {

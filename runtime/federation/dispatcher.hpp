@@ -27,8 +27,8 @@ public:
   [[nodiscard]] bool give_cohort_work();
   /// Gives work to as many idle clients as there are places. What is left free is filled when a client becomes idle.
   void fill_places();
-  /// The round has no client, nobody is at work, and the traces of all who could take part have ended.
-  [[nodiscard]] bool reaches_nobody_again() const;
+  /// The round has no client, nobody is at work, and nobody can come.
+  [[nodiscard]] bool waits_in_vain() const;
   /// The assignment is computed with the next wave. What it is given holds from the dispatch to the delivery: nothing
   /// changes a busy client's memory or visits.
   void start(const assignment_in_flight& owner);

@@ -17,8 +17,7 @@ void federation::advance() {
       return;
     if (stopping_)
       return stop_at(next_step::event);
-    if (!clock_.has_events() ||
-        (round_.wants_clients && in_flight_.size() == 0 && !dispatch_.pool().clients_may_come()))
+    if (!clock_.has_events() || dispatch_.waits_in_vain())
       return close();
     if (ahead_.needs_answer(clock_.next())) {
       const auto top = clock_.next().assignment;

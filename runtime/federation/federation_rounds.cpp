@@ -90,7 +90,7 @@ void federation::give_work() {
 // -- a round closes ---------------------------------------------------------------------------------------------------
 
 void federation::close() {
-  if (round_.folded == 0 && dispatch_.reaches_nobody_again())
+  if (round_.folded == 0 && dispatch_.waits_in_vain() && settings_.clients->availability_traces_end())
     return end_without_clients();
   round_.is_open = round_.wants_clients = false;
   dispatch_.free_dropped_out();

@@ -120,4 +120,18 @@ diagnostic overlap(const std::filesystem::path& file, std::size_t line, client_i
                       client.value, in_seconds(from), others_line, in_seconds(others_end))};
 }
 
+std::optional<last_span> last_span_of(client_table_form form, std::optional<client_id> client) {
+  form.columns = {"from", "to"};
+  form.optional = {};
+  std::optional<last_span> last;
+  static_cast<void>(read_client_table(form, [&](const client_line& line) -> std::string {
+    const client_id whose{line.client};
+    if (whose == client.value_or(whose) && (!last || *line.values[1] > last->ends_s))
+      last = {
+          .where = form.file.string() + ":" + std::to_string(line.line), .client = whose, .ends_s = *line.values[1]};
+    return {};
+  }));
+  return last;
+}
+
 } // namespace mneme

@@ -39,6 +39,17 @@ struct client_line {
 [[nodiscard]] diagnostic overlap(const std::filesystem::path& file, std::size_t line, client_id client,
                                  virtual_time from, virtual_time others_end, std::size_t others_line);
 
+/// Where a trace ends: "links.csv:7", whose, and when.
+struct last_span {
+  std::string where{};
+  client_id client{};
+  double ends_s = 0.0;
+};
+
+/// Reads a file of spans again, for a message. @param form its file, key and clients @param client whose; none:
+/// anybody's None: the file has no such span. @pre it can be read
+[[nodiscard]] std::optional<last_span> last_span_of(client_table_form form, std::optional<client_id> client = {});
+
 /// Spans, which have `client`, `from` and `to`, each with its line, by client and then time. Two of a client that share
 /// some time go to `wrong`: one of them is wrong, and nothing says which.
 template <class Span>

@@ -114,22 +114,4 @@ expected<std::shared_ptr<const link_trace>> read_link_trace(const scenario& from
   return std::make_shared<const link_trace>(std::move(spans), from.clients.count, std::move(periods));
 }
 
-std::optional<last_span> last_span_of(const scenario& from, const std::string& key, const std::filesystem::path& file,
-                                      std::optional<client_id> client) {
-  std::optional<last_span> last;
-  const auto keep_later = [&](const client_line& line) -> std::string {
-    const client_id whose{line.client};
-    if (whose == client.value_or(whose) && (!last || *line.values[1] > last->ends_s))
-      last = {.where = file.string() + ":" + std::to_string(line.line), .client = whose, .ends_s = *line.values[1]};
-    return {};
-  };
-  static_cast<void>(read_client_table({.file = file,
-                                       .where = from.where(key),
-                                       .clients = from.clients.count,
-                                       .columns = {"from", "to"},
-                                       .optional = {}},
-                                      keep_later));
-  return last;
-}
-
 } // namespace mneme

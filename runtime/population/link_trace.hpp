@@ -45,17 +45,4 @@ private:
 /// downlink_mbit, and may name period. Null if there is none.
 [[nodiscard]] expected<std::shared_ptr<const link_trace>> read_link_trace(const scenario& from);
 
-/// Where a trace ends: "links.csv:7", whose, and when.
-struct last_span {
-  std::string where{};
-  client_id client{};
-  double ends_s = 0.0;
-};
-
-/// Reads a file of spans again, for a message. @param key that names it @param client whose; none: anybody's
-/// None: the file has no such span. @pre it can be read
-[[nodiscard]] std::optional<last_span> last_span_of(const scenario& from, const std::string& key,
-                                                    const std::filesystem::path& file,
-                                                    std::optional<client_id> client = {});
-
 } // namespace mneme

@@ -66,7 +66,8 @@ void fused_training::note_first_losses(model_run run, const at::Tensor& values) 
     clients_[static_cast<std::size_t>(run.first + i)].first_loss += values.const_data_ptr<double>()[i];
 }
 
-/// Adds the step's features to the sums of their classes, row by row.
+/// Adds the step's features to the sums of their classes, model by model: products with one-hot rows, whose order of
+/// sums does not depend on a device's threads.
 void fused_training::note_features(model_run run, const at::Tensor& features) {
   const auto classes = options_.classes.size(), width = features.size(2);
   if (!feature_sums_.defined()) {
@@ -76,7 +77,6 @@ void fused_training::note_features(model_run run, const at::Tensor& features) {
   }
   const auto& labels = buffers_.labels; // [K, B], -1 where padded
   for (std::int64_t k = 0; k < run.count; ++k) {
-    // A product with one-hot rows, whose order of sums does not depend on the device's threads.
     const auto of_class = labels[k].unsqueeze(0).eq(at::arange(classes, labels.options()).unsqueeze(1)).to(at::kDouble);
     feature_sums_[run.first + k].add_(at::matmul(of_class, features[k].detach().to(at::kDouble)));
     feature_rows_[run.first + k].add_(of_class.sum(1));

@@ -55,11 +55,11 @@ std::string wrong_head(const train_job& job) {
       return fmt::format("classes {} to {} are asked for, and the head of the net '{}' has {}; expected classes of it, "
                          "or none for an objective of features",
                          range.low, range.high - 1, job.net->identity(), known);
-  if (const auto& with = job.options; with.learnt.low < with.classes.low || with.learnt.high > with.classes.high)
-    if (with.learnt.size() > 0)
-      return fmt::format("rows of the head of classes {} to {} are to learn, and the loss covers classes {} to {}; "
-                         "expected classes of the loss",
-                         with.learnt.low, with.learnt.high - 1, with.classes.low, with.classes.high - 1);
+  if (const auto& with = job.options;
+      with.learnt.size() > 0 && (with.learnt.low < with.classes.low || with.learnt.high > with.classes.high))
+    return fmt::format("rows of the head of classes {} to {} are to learn, and the loss covers classes {} to {}; "
+                       "expected classes of the loss",
+                       with.learnt.low, with.learnt.high - 1, with.classes.low, with.classes.high - 1);
   if (const auto& with = job.options;
       with.held_classes < 0 || (with.held_classes > 0 && with.held_classes >= with.classes.high))
     return fmt::format(

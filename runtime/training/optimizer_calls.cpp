@@ -33,21 +33,22 @@ std::vector<piece_list> lists_of(std::span<const segment> trained) {
 
 } // namespace
 
-kernels::sgd_step sgd_step_of(const training_options& options) {
-  return {.learning_rate = static_cast<float>(options.learning_rate),
+kernels::sgd_step sgd_step_of(const training_options& options, double rate) {
+  return {.learning_rate = static_cast<float>(rate * options.learning_rate),
           .momentum = static_cast<float>(options.momentum),
           .weight_decay = static_cast<float>(options.weight_decay)};
 }
 
-kernels::adam_step adam_step_of(const training_options& options, std::int64_t t) {
+kernels::adam_step adam_step_of(const training_options& options, double rate, std::int64_t t) {
   const bool decoupled = options.optimizer == optimizer_kind::adamw;
+  const auto learning_rate = rate * options.learning_rate;
   const auto steps = static_cast<double>(t);
   return {.first = static_cast<float>(adam_first_decay),
           .second = static_cast<float>(adam_second_decay),
           .epsilon = static_cast<float>(adam_epsilon),
           .decay = decoupled ? 0.0F : static_cast<float>(options.weight_decay),
-          .shrink = decoupled ? static_cast<float>(1.0 - options.learning_rate * options.weight_decay) : 1.0F,
-          .step_size = static_cast<float>(options.learning_rate / (1.0 - std::pow(adam_first_decay, steps))),
+          .shrink = decoupled ? static_cast<float>(1.0 - learning_rate * options.weight_decay) : 1.0F,
+          .step_size = static_cast<float>(learning_rate / (1.0 - std::pow(adam_first_decay, steps))),
           .root_correction = static_cast<float>(std::sqrt(1.0 - std::pow(adam_second_decay, steps)))};
 }
 
@@ -56,7 +57,7 @@ std::vector<sgd_models> sgd_calls(const models_in_step& models, const training_o
                   .gradients = constant(rows_in(models.gradients, models.run)),
                   .momentum = rows_in(models.first, models.run),
                   .models = models.run.count,
-                  .with = sgd_step_of(options)};
+                  .with = sgd_step_of(options, models.rate())};
   call.quads = call.weights.has_quads() && call.gradients.has_quads() && call.momentum.has_quads();
   std::vector<sgd_models> calls;
   for (const auto& pieces : lists_of(models.trained)) {
@@ -78,7 +79,7 @@ std::vector<adam_models> adam_calls(const models_in_step& models, const training
                      .first = rows_in(models.first, run),
                      .second = rows_in(models.second, run),
                      .models = run.count,
-                     .with = adam_step_of(options, 1)};
+                     .with = adam_step_of(options, models.rate(), 1)};
     call.quads =
         call.weights.has_quads() && call.gradients.has_quads() && call.first.has_quads() && call.second.has_quads();
     for (std::int64_t k = 0; k < run.count; ++k) {
@@ -87,7 +88,7 @@ std::vector<adam_models> adam_calls(const models_in_step& models, const training
         call.rates[k] = call.rates[k - 1];
         continue;
       }
-      const auto now = adam_step_of(options, *t);
+      const auto now = adam_step_of(options, models.rate(), *t);
       call.rates[k] = {.step_size = now.step_size, .root_correction = now.root_correction};
     }
     for (const auto& pieces : lists_of(models.trained)) {

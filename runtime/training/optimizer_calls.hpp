@@ -10,18 +10,20 @@ namespace mneme {
 inline constexpr double adam_first_decay = 0.9, adam_second_decay = 0.999, adam_epsilon = 1e-8; // PyTorch's defaults
 inline constexpr double clip_epsilon = 1e-6; // of torch.nn.utils.clip_grad_norm_
 
-/// What the kernels multiply with. `t`: steps taken, the present one included.
-[[nodiscard]] kernels::sgd_step sgd_step_of(const training_options& options);
-[[nodiscard]] kernels::adam_step adam_step_of(const training_options& options, std::int64_t t);
+/// What the kernels multiply with. @param rate segment::rate @param t steps taken, the present one included
+[[nodiscard]] kernels::sgd_step sgd_step_of(const training_options& options, double rate);
+[[nodiscard]] kernels::adam_step adam_step_of(const training_options& options, double rate, std::int64_t t);
 
 /// The run of a fused group that takes a step: rows first .. first + count - 1 of tensors [K, P], whose rows may lie
 /// further apart than P.
 struct models_in_step {
+  [[nodiscard]] double rate() const { return trained.empty() ? 1.0 : trained.front().rate; }
+
   const at::Tensor& weights;
   const at::Tensor& gradients;
-  const at::Tensor& first;  ///< Momentum, or first moments; may be undefined.
-  const at::Tensor& second; ///< Second moments; may be undefined.
-  std::span<const segment> trained;
+  const at::Tensor& first;          ///< Momentum, or first moments; may be undefined.
+  const at::Tensor& second;         ///< Second moments; may be undefined.
+  std::span<const segment> trained; ///< They have one rate.
   model_run run{};
 };
 

@@ -7,6 +7,7 @@
 #include <ATen/ops/zeros.h>
 #include <algorithm>
 #include <cmath>
+#include <optional>
 namespace mneme {
 namespace {
 
@@ -29,11 +30,6 @@ at::Tensor moments_beside(const at::Tensor& like, at::Tensor* memory) {
   else
     whole = *memory = at::empty({floats}, like.options());
   return whole.view({like.size(0), like.stride(0)}).narrow(1, 0, like.size(1));
-}
-
-training_options at_rate(training_options options, double factor) {
-  options.learning_rate *= factor;
-  return options;
 }
 
 // Weights of one model that are clipped and moved while they are in the first-level cache.
@@ -75,13 +71,12 @@ void optimizer::step_on_device(model_run run, std::span<const std::int64_t> step
     const auto end =
         std::find_if(begin, trained_.end(), [&](const segment& piece) { return piece.rate != begin->rate; });
     const models_in_step models{weights_, gradients_, first_, second_, std::span(begin, end), run};
-    const auto options = at_rate(options_, begin->rate);
     begin = end;
     if (options_.optimizer == optimizer_kind::sgd)
-      for (const auto& call : sgd_calls(models, options))
+      for (const auto& call : sgd_calls(models, options_))
         kernels::cuda::start_on(weights_.device(), call);
     else
-      for (const auto& call : adam_calls(models, options, step_of))
+      for (const auto& call : adam_calls(models, options_, step_of))
         kernels::cuda::start_on(weights_.device(), call);
   }
 }
@@ -113,17 +108,16 @@ float optimizer::clip_factor(std::int64_t k) const {
 /// Model k's step on a CPU, its `taken`-th: clipping and the step block by block, so that each weight is fetched once.
 void optimizer::step_alone(std::int64_t k, std::int64_t taken) {
   const float factor = clip_factor(k);
-  auto slow = sgd_step_of(options_);
   const bool adaptive = options_.optimizer != optimizer_kind::sgd;
-  auto adapted = adaptive ? adam_step_of(options_, taken) : kernels::adam_step{};
   const bool begins = !begun_[static_cast<std::size_t>(k)];
-  double rate = 1.0;
+  kernels::sgd_step slow{};
+  kernels::adam_step adapted{};
+  std::optional<double> rate; // for which these are
   for (const auto& piece : trained_) {
     if (piece.rate != rate) {
+      slow = sgd_step_of(options_, piece.rate);
+      adapted = adaptive ? adam_step_of(options_, piece.rate, taken) : adapted; // powers are dear
       rate = piece.rate;
-      const auto own = at_rate(options_, rate);
-      slow = sgd_step_of(own);
-      adapted = adaptive ? adam_step_of(own, taken) : adapted;
     }
     for (std::int64_t at = piece.offset, end = piece.offset + piece.size; at < end; at += block_floats) {
       const auto n = std::min(block_floats, end - at);

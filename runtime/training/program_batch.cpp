@@ -262,7 +262,7 @@ private:
 
   /// A folder that cannot be written to costs a later run some time, and this one nothing.
   void keep(const program_job& job, const tensor_map& out) {
-    if (!failure_of([&] { kept_->put(job, out); }).empty())
+    if (!system_refusal([&] { kept_->put(job, out); }).empty())
       kept_ = nullptr;
   }
 

@@ -119,6 +119,7 @@ protected:
   }
 
 private:
+  [[nodiscard]] diagnostics check_adaptation(const method_setup& setup) const;
   [[nodiscard]] statistics_job statistics_of(const client_context& ctx, const broadcast& in) const;
   [[nodiscard]] privacy_options privacy_of(const client_context& ctx) const;
 
@@ -371,17 +372,24 @@ method_needs stsa::needs() const {
   return needed;
 }
 
+diagnostics stsa::check_adaptation(const method_setup& setup) const {
+  const auto adapter = adapting_method(with_.adapter);
+  if (with_.adaptation == adaptation_kind::none) {
+    if (!adapter)
+      return {};
+    return {{"strategy.adapter", "strategy.adapter with adaptation = \"none\": no task adapts the net; expected "
+                                 "adaptation = \"federated\" or adapter = \"none\""}};
+  }
+  if (!adapter)
+    return averaging_method::check(setup);
+  auto wrong = adapter->check(setup);
+  if (adapter->needs().prompts.of_task <= setup.net->feature_width()) // those of later tasks are never drawn
+    std::erase_if(wrong, [](const diagnostic& finding) { return finding.where == "strategy.components"; });
+  return wrong;
+}
+
 diagnostics stsa::check(const method_setup& setup) const {
-  const bool adapts = with_.adaptation == adaptation_kind::federated;
-  auto wrong = adapts ? averaging_method::check(setup) : diagnostics{};
-  if (const auto adapter = adapting_method(with_.adapter); adapter && adapts) {
-    wrong = adapter->check(setup);
-    if (adapter->needs().prompts.of_task <= setup.net->feature_width()) // those of later tasks are never drawn
-      std::erase_if(wrong, [](const diagnostic& finding) { return finding.where == "strategy.components"; });
-  } else if (adapter)
-    wrong.push_back({"strategy.adapter",
-                     "strategy.adapter with adaptation = \"none\": no task adapts the net; expected "
-                     "adaptation = \"federated\" or adapter = \"none\""});
+  auto wrong = check_adaptation(setup);
   const auto width = setup.net->feature_width();
   if (const auto file = setup.files.find("projection_file"); file != setup.files.end()) {
     const auto* projection = file->second.find("W_R");

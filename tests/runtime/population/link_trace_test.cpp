@@ -1,3 +1,4 @@
+#include "runtime/population/client_table.hpp"
 #include "runtime/population/link_trace.hpp"
 #include "runtime/population/population.hpp"
 #include "tests/support/scratch.hpp"
@@ -107,12 +108,13 @@ TEST_CASE("a trace that begins again before it is over is refused, by its column
 TEST_CASE("a message finds where the trace of a client ends") {
   const scratch_folder folder;
   const auto from = with_links(folder, "client,from,to,uplink_mbit,downlink_mbit\n1,20,30.5,1,1\n1,0,10,1,1\n");
-  const auto last = last_span_of(from, "devices.link_file", from.devices.link_file, client_id{1});
+  const client_table_form form{.file = from.devices.link_file, .clients = from.clients.count};
+  const auto last = last_span_of(form, client_id{1});
   REQUIRE(last);
   CHECK(last->where == (folder.path() / "links.csv").string() + ":2");
   CHECK(last->ends_s == 30.5);
-  CHECK_FALSE(last_span_of(from, "devices.link_file", from.devices.link_file, client_id{2}));
-  const auto of_all = last_span_of(from, "devices.link_file", from.devices.link_file);
+  CHECK_FALSE(last_span_of(form, client_id{2}));
+  const auto of_all = last_span_of(form);
   REQUIRE(of_all);
   CHECK(of_all->client == client_id{1});
 }
