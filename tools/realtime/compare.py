@@ -11,7 +11,8 @@ import os
 import statistics
 import sys
 
-SETTLED_SHARE, SETTLED_ROUNDS = 0.9, 4  # of its rounds in which a pair of clients came in one order, and how many at least
+# Of the rounds in which both clients of a pair answer: the share in one order, and how many there are at least.
+SETTLED_SHARE, SETTLED_ROUNDS = 0.9, 4
 
 
 def predicted(folder):
@@ -116,14 +117,16 @@ def compared(measured, said):
 
 
 def table(errors, measured, said):
-    lines = ["| rounds | measured | predicted | whole run | median round | median answer | equal orders | most frequent "
-             "order | equal settled pairs | answers in sequence | server's own time |", "|---" * 11 + "|",
+    lines = ["| rounds | measured | predicted | whole run | median round | median answer | equal orders "
+             "| most frequent order | equal settled pairs | answers in sequence | server's own time |",
+             "|---" * 11 + "|",
              f"| {errors['rounds']} | {errors['measured_s']:.2f} s | {errors['predicted_s']:.2f} s "
              f"| {100 * errors['run_error']:+.1f} % | {100 * errors['round_error_median']:.1f} % "
              f"| {100 * errors['answer_error_median']:.1f} % | {errors['equal_orders']} of {errors['orders']} "
              f"| {errors['most_frequent_order']} of {errors['orders']} "
              f"| {errors['settled_pairs_equal']} of {errors['settled_pairs']} "
-             f"| {errors['answers_in_sequence']} of {errors['answers']} | {errors['server_s']:.2f} s |", "", "| client | answers | measured mean | predicted mean | error |",
+             f"| {errors['answers_in_sequence']} of {errors['answers']} "
+             f"| {errors['server_s']:.2f} s |", "", "| client | answers | measured mean | predicted mean | error |",
              "|---|---|---|---|---|"]
     times, said_times = nth_answers(measured["answers"]), nth_answers(said["answers"])
     for client in sorted({key[0] for key in times}):
