@@ -44,8 +44,8 @@ public:
   [[nodiscard]] bool absent(const parameter& entry) const {
     return entry.head ? no_head_ : is_adapter(entry) && no_adapters_;
   }
-  /// True if a tensor belongs to a head that is not read: another kind of head may have others than the net's, and other
-  /// names; of a net without a head it is a layer behind all blocks, "fc.weight".
+  /// True if a tensor belongs to a head that is not read: another kind of head may have others than the net's, and
+  /// under other names; of a net without a head it is a layer behind all blocks, "fc.weight".
   [[nodiscard]] bool unread(const std::string& name) const {
     if (headless_)
       return name.find('.') == name.rfind('.');
@@ -59,7 +59,7 @@ private:
   [[nodiscard]] bool is_adapter(const parameter& entry) const { return adapted_ && !entry.frozen && !entry.head; }
 
   bool headless_ = false, adapted_ = false, no_head_ = false, no_adapters_ = true;
-  std::vector<std::string> unread_{"head.", "fc.", "classifier."}; // as timm and torchvision call it, and as the net does
+  std::vector<std::string> unread_{"head.", "fc.", "classifier."}; // timm's names, torchvision's, and the net's
 };
 
 /// The name that a tensor has here: adapters of the authors' own code (AdaptFormer, STSA) have others.

@@ -7,8 +7,9 @@
 //
 // Ours: components are drawn at the start of each task as in Fed-CODAP, where the program draws the whole pool once;
 // clients take the broadcast in every round, where the program's go on from their own in the first round of a task; no
-// early stop; synchronous tasks, so the paper's next-task components are not there. From task 2 on a client-round costs about 2.3
-// times FedAvg's of the whole transformer, since two more models read every row (docs/benchmarks.md counts it).
+// early stop; synchronous tasks, so the paper's next-task components are not there. From task 2 on a client-round costs
+// about 2.3 times FedAvg's of the whole transformer, since two more models read every row (docs/benchmarks.md counts
+// it).
 #include "runtime/method/twice_taught_loss.hpp"
 #include "strategies/baselines/prompting.hpp"
 #include <ATen/TensorOperators.h>
