@@ -29,8 +29,9 @@ install_packages() { # install_packages PACKAGE...
 }
 
 # -- Sources of other suites, without touching the machine's own lists -------------------------------------------------
-mirror() { # the first mirror in the machine's own source list
+debian_mirror() { # $MNEME_DEBIAN_MIRROR, else the first mirror in the machine's own source list
   local lists=(/etc/apt/sources.list /etc/apt/sources.list.d)
+  if [ -n "${MNEME_DEBIAN_MIRROR:-}" ]; then echo "$MNEME_DEBIAN_MIRROR"; return; fi
   { grep -rhoE '^deb(-src)? +(\[[^]]*\] +)?[a-z]+://[^ ]+ +(bookworm|trixie|stable)' "${lists[@]}" 2>/dev/null |
       grep -oE '[a-z]+://[^ ]+' | grep -v security
     grep -rhE '^URIs:' "${lists[@]}" 2>/dev/null | grep -oE '[a-z]+://[^ ]+' | grep -v security | grep -E '/debian/?$'
