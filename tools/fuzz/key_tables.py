@@ -73,6 +73,7 @@ class KeyTables:
         self.sections[""] = _keys_in("", self._help().split("\nSections:\n")[0])
         methods, models = self._listed("strategies"), self._listed("models")
         self.methods = {name: self._keys("strategy", name) for name in methods}
+        self.presets = {name: re.findall(r'^preset = "([^"]+)":', self._help(name), re.MULTILINE) for name in methods}
         self.models = {name: self._keys("model", name) for name in models}
 
     def all(self):
