@@ -15,6 +15,7 @@
 #include "runtime/storage/parameters.hpp"
 #include "runtime/training/executor.hpp"
 #include <algorithm>
+#include <cctype>
 namespace mneme {
 namespace {
 
@@ -184,6 +185,24 @@ diagnostics untrained_parts(const scenario& settings, const model& net) {
   return text.empty() ? diagnostics{} : diagnostics{{settings.where("model.module"), text}};
 }
 
+/// Where the user gave the first key that the reason for a net that cannot be built names; none of them: model.name.
+std::string place_of_reason(const scenario& settings, const std::string& reason) {
+  auto first = std::string::npos;
+  std::string place = settings.where("model.name");
+  for (const auto& [key, given_at] : settings.key_places) {
+    const auto at = reason.find(key);
+    if (!key.starts_with("model.") && !key.starts_with("strategy."))
+      continue;
+    const auto behind = at == std::string::npos ? at : at + key.size();
+    const bool is_whole = behind < reason.size() ? reason[behind] != '_' && !std::islower(reason[behind]) : true;
+    if (at < first && is_whole) {
+      first = at;
+      place = given_at;
+    }
+  }
+  return place;
+}
+
 expected<model_ref> build_model(const scenario& settings, const task_stream& tasks, const std::string& device) {
   if (!settings.model.module.empty() && settings.strategy.method->needs().head == head_kind::proxies)
     return failed(settings.where("model.module"), "a module has a linear or a cosine head, and \"" +
@@ -209,8 +228,8 @@ expected<model_ref> build_model(const scenario& settings, const task_stream& tas
   kind.use_tasks(classes_of_tasks(tasks));
   kind.use_tokens(tasks.tokens);
   auto net = kind.build(tasks.train->shape(), outputs_of(settings, tasks));
-  if (!net) // a net of texts names the text that is wrong
-    return failed(settings.where(net.error().starts_with("model.layers") ? "model.layers" : "model.name"), net.error());
+  if (!net)
+    return failed(place_of_reason(settings, net.error()), net.error());
   return *net;
 }
 

@@ -50,8 +50,18 @@ TEST_CASE("nets that read tokens and nets that read images are refused each othe
         "data of tokens or another net\n");
   CHECK(
       refused(text + "[model]\nname = \"lstm\"\nvocabulary = 8\n") ==
-      "test.toml:11:8: error: lstm knows 8 tokens, the data set has 9; model.vocabulary must not be less, 0 takes the "
+      "test.toml:12:14: error: lstm knows 8 tokens, the data set has 9; model.vocabulary must not be less, 0 takes the "
       "data set's\n");
+}
+
+TEST_CASE("what keeps a net from being built is refused at the first key that the reason names and the file has") {
+  const std::string images = "[data]\nname = \"synthetic\"\nrows = 30\nshape = [1, 9, 9]\n[tasks]\nkind = \"single\"\n"
+                             "[strategy]\nname = \"fed-codap\"\n[model]\nweights = \"as-drawn\"\n";
+  CHECK(refused(images + "depth = 6\npatch = 4\n")
+            .starts_with("test.toml:12:9: error: vit cannot cut images of 9 x 9 pixels into patches of 4; model.patch "));
+  CHECK(refused(images + "patch = 3\nhead_hidden = [4]\n") ==
+        "test.toml:12:15: error: a vit with prompts ends with one linear layer; expected no model.head_hidden\n");
+  CHECK(refused(images + "patch = 4\nimage = 9\n").starts_with("test.toml:11:9: error: vit cannot cut"));
 }
 
 TEST_CASE("a partition that the rows do not allow is refused") {
