@@ -22,9 +22,6 @@ SCRIPTS = ("bootstrap", "build", "steps.sh", "packages.sh")
 CURL = """#!/bin/sh
 while [ $# -gt 1 ]; do if [ "$1" = -o ]; then echo another release >"$2"; fi; shift; done
 """
-APT_GET = """#!/bin/sh
-case "$*" in *source*) echo another package >actor-framework_0.18.7.orig.tar.gz ;; esac
-"""
 CMAKE = """#!/bin/sh
 for argument in "$@"; do echo "[$argument]" >>"$ARGUMENTS"; done
 """
@@ -59,11 +56,10 @@ class Bootstrap(unittest.TestCase):
 
     def test_a_tarball_with_another_hash_is_refused(self):
         self.program("curl", CURL)
-        self.program("apt-get", APT_GET)
         done = self.run_script(os.path.join(ROOT, "tools", "bootstrap"))
         self.assertEqual(done.returncode, 1, done.stderr)
-        self.assertIn("the release's tarball has another sha256 than d5c3abe8fd67", done.stderr)
-        self.assertIn("Debian's tarball has another sha256 than d5c3abe8fd67", done.stderr)
+        self.assertIn("0.18.7.tar.gz has another sha256 than d5c3abe8fd67", done.stderr)
+        self.assertIn("actor-framework_0.18.7.orig.tar.gz has another sha256 than d5c3abe8fd67", done.stderr)
         self.assertEqual([name for name in os.listdir(self.deps) if name.startswith("caf")], [])
         self.assertEqual(os.listdir(os.path.join(self.deps, "download")), [])
         self.assertEqual(done.stdout, "")
