@@ -148,6 +148,9 @@ std::vector<class_range> classes_of_tasks(const task_stream& tasks) {
 }
 
 expected<model_ref> read_module(const scenario& settings, const task_stream& tasks, const std::string& device) {
+  if (settings.model.native_code && settings.worker.arithmetic == arithmetic_kind::portable)
+    return failed(settings.where("model.native_code"), "model.native_code = true: compiled modules bring kernels of their "
+                                                       "own; expected false with worker.arithmetic = \"portable\"");
   const auto net = load_module(settings.model.module, {.input = tasks.train->shape(),
                                                        .classes = outputs_of(settings, tasks),
                                                        .scores = settings.model.module_scores,
@@ -203,6 +206,17 @@ std::string place_of_reason(const scenario& settings, const std::string& reason)
   return place;
 }
 
+/// A net is refused where its weights alone do not fit: the server's, and a client's with their gradients if it trains.
+diagnostics too_large_net(const scenario& settings, const model& net, const memory_room& room) {
+  const auto copies = settings.strategy.method->needs().frozen_net ? 1.0 : 3.0;
+  const auto bytes = 4.0 * copies * static_cast<double>(net.size());
+  if (bytes <= static_cast<double>(room.bytes))
+    return {};
+  return {{settings.where("model.name"),
+           fmt::format("a net of {} weights takes about {}, of which {} are {}; expected a smaller one", net.size(),
+                       bytes_text(bytes), bytes_text(static_cast<double>(room.bytes)), room.source)}};
+}
+
 expected<model_ref> build_model(const scenario& settings, const task_stream& tasks, const std::string& device) {
   if (!settings.model.module.empty() && settings.strategy.method->needs().head == head_kind::proxies)
     return failed(settings.where("model.module"), "a module has a linear or a cosine head, and \"" +
@@ -230,6 +244,8 @@ expected<model_ref> build_model(const scenario& settings, const task_stream& tas
   auto net = kind.build(tasks.train->shape(), outputs_of(settings, tasks));
   if (!net)
     return failed(place_of_reason(settings, net.error()), net.error());
+  if (auto wrong = too_large_net(settings, **net, available_memory()); !wrong.empty())
+    return tl::unexpected(std::move(wrong));
   return *net;
 }
 

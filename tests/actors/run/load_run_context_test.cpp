@@ -1,4 +1,5 @@
 // Bad input that only the data or the model can show is found before a run writes anything.
+#include "runtime/base/available_memory.hpp"
 #include "tests/support/run.hpp"
 #include <catch2/catch_test_macros.hpp>
 using namespace mneme;
@@ -36,6 +37,13 @@ TEST_CASE("averaging a model without parameters is refused at its name") {
 TEST_CASE("a model that cannot take the images is refused at its name") {
   const auto said = refused(few_rows + "[model]\nname = \"lenet\"\n");
   CHECK(said.starts_with("test.toml:10:8: error: "));
+}
+
+TEST_CASE("a net whose weights do not fit into memory is refused at its name, before one is drawn") {
+  if (available_memory().bytes >> 30 > 200)
+    SKIP("all of it would fit");
+  CHECK(refused(few_rows + "[model]\nname = \"mlp\"\nhidden = [65536, 65536, 65536, 65536, 65536, 65536]\n")
+            .starts_with("test.toml:10:8: error: a net of 21476147210 weights takes about 240 GiB, of which "));
 }
 
 TEST_CASE("nets that read tokens and nets that read images are refused each other's rows") {
