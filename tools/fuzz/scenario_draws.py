@@ -38,7 +38,7 @@ SMALL = {
     "model.hidden": ["[]", "[3]", "[17, 5]"], "model.width": [4, 8, 12], "model.depth": [1, 2],
     "model.heads": [1, 2, 4], "model.patch": [2, 4],
     "strategy.length": [2, 4], "strategy.general_length": [2, 4], "strategy.blocks": ["[0]", "[1]", "[0, 1]", "[]"],
-    "strategy.general_blocks": ["[0]", "[1]", "[]"], "strategy.components": [1, 3, 7], "strategy.rank": [1, 2],
+    "strategy.general_blocks": ["[0]", "[1]", "[]"], "strategy.components": [1, 1, 2, 3], "strategy.rank": [1, 2],
     "strategy.tuning_epochs": [0, 1, 2], "strategy.student_batch": [1, 6], "strategy.code_width": [3, 8],
     "strategy.replay_rows": [1, 5], "strategy.pool_max": [0, 6], "strategy.adjustment_width": [1, 5],
     "strategy.head_width": [1, 4], "strategy.adjustment_hidden": ["[]", "[6]", "[4, 5]"],
@@ -66,7 +66,8 @@ GIVEN = {"seed", "tasks.count", "clients.count", "rounds.per_task", "data.rows",
          "model.embedding", "model.classifier", "model.hidden", "model.width",
          "model.depth", "model.heads", "training.batch", "strategy.adjustment_hidden",
          "strategy.blocks", "strategy.general_blocks", "strategy.components", "model.patch", "partition.rows_per_client"}
-NEVER_DROPPED = {"strategy.name", "data.name", "data.file", "data.root", "data.label_column"}
+NEVER_DROPPED = {"strategy.name", "data.name", "data.file", "data.root", "data.label_column", "model.width",
+                 "model.depth", "strategy.components"}
 DURATIONS = ["0 s", "1 ns", "1 ms", "20 ms", "1 s", "5 s", "2 min", "1 h"]
 MADE_UP = {"data.rows", "data.classes", "data.shape", "data.tokens"}  # keys of data.name = "synthetic"
 LARGE = 20

@@ -22,6 +22,11 @@ def kind_of(fault):
     return fault
 
 
+def may_have_nodes(scenario):
+    """Nodes read no folder of this disk, and have the machine's arithmetic."""
+    return not {("data", "name", '"folder"'), ("worker", "arithmetic", '"portable"')} & set(scenario.settings)
+
+
 class ScenarioSearch:
     def __init__(self, program, tables, folder):
         self.tables, self.folder = tables, folder
@@ -80,6 +85,8 @@ class ScenarioSearch:
     def _fault_of(self, scenario, ways, seed, counting=True):
         path, first = self._write(scenario, seed), None
         for way in ways:
+            if way.nodes and not may_have_nodes(scenario):
+                continue
             ended = way.run(self.programs, path, os.path.join(self.folder, f"{seed}.run"),
                             first.seconds if first else 1.0)
             if fault := ended.fault():
@@ -98,7 +105,7 @@ class ScenarioSearch:
         if counting:
             self.counts["done" if first.code == 0 else "failed alike"] += 1
             self.counts["killed"] += sum(way.kills > 0 for way in ways)
-            self.counts["with nodes"] += sum(bool(way.nodes) for way in ways)
+            self.counts["with nodes"] += sum(bool(way.nodes) for way in ways if may_have_nodes(scenario))
             if first.code != 0:
                 self._note_failure(seed, first.errors)
         return None

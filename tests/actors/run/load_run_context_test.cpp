@@ -72,6 +72,13 @@ TEST_CASE("what keeps a net from being built is refused at the first key that th
   CHECK(refused(images + "patch = 4\nimage = 9\n").starts_with("test.toml:11:9: error: vit cannot cut"));
 }
 
+TEST_CASE("a task without made-up rows is refused at the number of rows, or at the limit that leaves none") {
+  const std::string two = "[data]\nname = \"synthetic\"\nrows = 2\n[tasks]\ncount = 2\n[strategy]\nname = \"fedavg\"\n";
+  CHECK(refused(two).starts_with("test.toml:3:8: error: task 2 has no train rows; expected some: raise data.rows\n"));
+  CHECK(refused("[data]\nname = \"synthetic\"\ntrain_rows = 2\nrows = 900\n[strategy]\nname = \"fedavg\"\n")
+            .starts_with("test.toml:3:14: error: task 2 has no train rows; expected some: raise data.train_rows or set "));
+}
+
 TEST_CASE("a partition that the rows do not allow is refused") {
   const auto said = refused(few_rows + "[partition]\nkind = \"dirichlet-capped\"\n[clients]\ncount = 40\n");
   CHECK(said.starts_with("test.toml:"));
