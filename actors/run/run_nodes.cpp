@@ -38,9 +38,10 @@ connection_limits limits_of(virtual_duration silence) {
 expected<std::shared_ptr<node_pool>> greeted_nodes(const scenario& settings, const std::vector<node_address>& addresses,
                                                    const tls_files& tls) {
   if (settings.data.name == "folder" && settings.data.folder.empty())
-    return failed(settings.where("data.root"), "data.root: nodes look for pictures below folders of their own; expected "
-                                               "data.folder, the name of a folder below an entry of $MNEME_DATA here "
-                                               "and there");
+    return failed(settings.where("data.root"),
+                  "data.root: nodes look for pictures below folders of their own; expected "
+                  "data.folder, the name of a folder below an entry of $MNEME_DATA here "
+                  "and there");
   node_pool_settings pool_settings{.addresses = addresses, .limits = limits_of(settings.worker.node_silence)};
   if (tls.any()) {
     auto identity = tls_identity::load(tls);

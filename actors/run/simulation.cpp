@@ -42,10 +42,11 @@ std::chrono::milliseconds patience_of(const scenario& settings, double loaded_in
 expected<void> check_arithmetic(const scenario& settings) {
   const bool asks_portable = settings.worker.arithmetic == arithmetic_kind::portable;
   if (asks_portable && !is_portable())
-    return failed(settings.where("worker.arithmetic"), "this process computes with the machine's arithmetic; start it with "
-                                                       "MNEME_ARITHMETIC=portable, ATEN_CPU_CAPABILITY=avx2 and "
-                                                       "GLIBC_TUNABLES=glibc.cpu.hwcaps=-FMA,-FMA4 in its environment, "
-                                                       "as mneme run does by itself");
+    return failed(settings.where("worker.arithmetic"),
+                  "this process computes with the machine's arithmetic; start it with "
+                  "MNEME_ARITHMETIC=portable, ATEN_CPU_CAPABILITY=avx2 and "
+                  "GLIBC_TUNABLES=glibc.cpu.hwcaps=-FMA,-FMA4 in its environment, "
+                  "as mneme run does by itself");
   if (!asks_portable && is_portable())
     return failed(settings.where("worker.arithmetic"),
                   "this process computes with portable arithmetic (MNEME_ARITHMETIC=portable in its environment), and "

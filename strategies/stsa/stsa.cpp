@@ -412,11 +412,12 @@ diagnostics stsa::check(const method_setup& setup) const {
   const auto statistics = static_cast<double>(with_.width > 0 ? with_.width : width);
   const auto bytes = bytes_of_entry * statistics * statistics;
   if (const auto room = available_memory(); bytes > static_cast<double>(room.bytes))
-    wrong.push_back({"strategy.projection_width",
-                     fmt::format("strategy.projection_width = {}: matrices of {} x {} numbers take about {:.0f} GiB, of "
-                                 "which {:.1f} GiB are {}; expected a smaller one",
-                                 with_.width, statistics, statistics, bytes / gibibyte,
-                                 static_cast<double>(room.bytes) / gibibyte, room.source)});
+    wrong.push_back(
+        {"strategy.projection_width",
+         fmt::format("strategy.projection_width = {}: matrices of {} x {} numbers take about {:.0f} GiB, of "
+                     "which {:.1f} GiB are {}; expected a smaller one",
+                     with_.width, statistics, statistics, bytes / gibibyte, static_cast<double>(room.bytes) / gibibyte,
+                     room.source)});
   if (setup.transition == task_transition::staggered)
     wrong.push_back({"tasks.transition",
                      "tasks.transition = \"staggered\": stsa asks each client for its statistics of a task once, when "

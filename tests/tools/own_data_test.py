@@ -160,7 +160,7 @@ class OwnData(unittest.TestCase):
         done = mneme("run", nameless, "--quiet", "--out",
                      self.path("refused"), "--nodes", node.address)
         self.assertEqual(done.returncode, 2, done.stderr)
-        self.assertRegex(done.stderr, r"\.toml:\d+:8: error: data.root: nodes look .* expected data.folder, the name of")
+        self.assertRegex(done.stderr, r"\.toml:\d+:8: error: data.root: nodes look .* expected data.folder, the name")
 
     def test_doctor_tells_what_would_be_read(self):
         pictures = Pictures(domains=("photo", "sketch"))

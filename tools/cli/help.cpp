@@ -68,7 +68,8 @@ void print_overview(const std::vector<section>& sections) {
 
 /// Keys of methods or models that have this name, "length" or "strategy.length": each once for all that share it.
 template <class Entries>
-bool print_own_keys_named(const Entries& entries, const std::string& name, const char* kind, const std::string& section) {
+bool print_own_keys_named(const Entries& entries, const std::string& name, const char* kind,
+                          const std::string& section) {
   std::vector<std::pair<key, std::string>> printed; // and whose it is
   for (const auto& entry : entries) {
     const auto item = entry.make();

@@ -57,7 +57,7 @@ def csv_files(draw, folder, columns, with_domains):
         ([split] if has_split else [])
     lines = [",".join(head)]
     for row in range(draw.choice([24, 60, 150])):
-        words = [draw.choice(["a", "b"][:1]) + str(row % classes)] + [f"{value:.3g}" for value in _numbers(draw, columns)]
+        words = [f"a{row % classes}"] + [f"{value:.3g}" for value in _numbers(draw, columns)]
         words += [DOMAINS[row // classes % 2]] if with_domains else []
         lines.append(",".join(words + (["test" if row // (2 * classes) % 3 == 2 else "train"] if has_split else [])))
     settings = {"file": f'"{folder}/table.csv"', "label_column": f'"{label}"'}
@@ -115,7 +115,8 @@ def capacity_file(draw, clients, profiles):
     lines = []
     for client in draw.sample(range(clients), draw.randrange(clients + 1)):
         profile = str(draw.randrange(profiles)) if profiles and draw.random() < 0.5 else ""
-        lines.append(f"{client},{profile},{draw.choice(['', 1, 90, 2e4])},{draw.choice(['', 0.2, 9])},{draw.choice(['', 0.5, 30])}")
+        speeds = [draw.choice(["", 1, 90, 2e4]), draw.choice(["", 0.2, 9]), draw.choice(["", 0.5, 30])]
+        lines.append(",".join(map(str, [client, profile, *speeds])))
     return "\n".join(["client,profile,rows_per_second,uplink_mbit,downlink_mbit", *lines]) + "\n"
 
 

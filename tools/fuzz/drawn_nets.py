@@ -11,12 +11,14 @@ NETS = {"fil-ver": ["vee", "ebr"], "central-rehearsal": ["vee", "ebr"], "lander"
         "mfcl": ["resnet8"], "podnet": ["resnet8", "resnet18", "resnet32"], "afc": ["resnet8", "resnet18", "resnet32"],
         "dytox": ["convit"], **{name: ["vit"] for name in PROMPTED}}
 SIDES = {"lenet": 28, "vee": 16, "ebr": 16}
-ROW_LAYERS = ['["linear 5", "batch-norm", "relu", "linear classes"]', '["linear 4", "residual [", "linear 4", "tanh", "]", "linear classes"]',
+ROW_LAYERS = ['["linear 5", "batch-norm", "relu", "linear classes"]',
+              '["linear 4", "residual [", "linear 4", "tanh", "]", "linear classes"]',
               '["linear classes"]', '["linear 6", "layer-norm", "gelu", "dropout 0.2", "linear classes"]']
 IMAGE_LAYERS = ['["conv 3 3x3 pad 1", "batch-norm", "relu", "max-pool 2", "flatten", "linear classes"]',
                 '["conv 4 3x3", "group-norm 2", "silu", "global-avg-pool", "linear classes"]',
                 '["patch-embedding 4 8", "residual [", "attention 2", "]", "first-token", "linear classes"]',
-                '["subsample 2 4", "residual [", "conv 4 3x3 pad 1", "] shortcut [", "conv 4 1x1", "]", "flatten", "linear classes"]']
+                '["subsample 2 4", "residual [", "conv 4 3x3 pad 1", "] shortcut [", "conv 4 1x1", "]", "flatten", '
+                '"linear classes"]']
 TOKEN_LAYERS = ['["embedding 4", "lstm 5", "last-token", "linear classes"]']
 
 

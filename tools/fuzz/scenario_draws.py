@@ -52,7 +52,8 @@ SMALL = {
     "worker.count": [0], "worker.shards": [0], "worker.models_max": [0], "worker.ahead_max": ['"1 GiB"'],
     "worker.device": ['"cpu"'],
 }
-FIXED = {"data": {"name", "root", "shape", "tokens", "label_column", "split_column", "domain_column", "folder"}, "strategy": {"name", "preset"},
+FIXED = {"data": {"name", "root", "shape", "tokens", "label_column", "split_column", "domain_column", "folder"},
+         "strategy": {"name", "preset"},
          "model": {"name", "weights", "seed_weights"}, "checkpoint": {"every", "force", "keep"}}
 # What a scenario must give lest its defaults take long.
 GIVEN = {"seed", "tasks.count", "clients.count", "rounds.per_task", "data.rows", "data.classes",
@@ -65,7 +66,8 @@ GIVEN = {"seed", "tasks.count", "clients.count", "rounds.per_task", "data.rows",
          "strategy.encoder_passes", "strategy.component_passes", "strategy.denoiser_passes", "model.filters",
          "model.embedding", "model.classifier", "model.hidden", "model.width",
          "model.depth", "model.heads", "training.batch", "strategy.adjustment_hidden",
-         "strategy.blocks", "strategy.general_blocks", "strategy.components", "model.patch", "partition.rows_per_client"}
+         "strategy.blocks", "strategy.general_blocks", "strategy.components", "model.patch",
+         "partition.rows_per_client"}
 NEVER_DROPPED = {"strategy.name", "data.name", "data.file", "data.root", "data.label_column", "model.width",
                  "model.depth", "strategy.components"}
 DURATIONS = ["0 s", "1 ns", "1 ms", "20 ms", "1 s", "5 s", "2 min", "1 h"]

@@ -16,7 +16,8 @@ KEPT = GIVEN | {"strategy.name", "data.name", "data.shape", "model.name"}
 
 def kind_of(fault):
     """What must stay the same while a scenario is shrunk."""
-    for kind in ("did not end", "a node ended", "ended with code", "takes what a run refuses", "differs from", "validate"):
+    for kind in ("did not end", "a node ended", "ended with code", "takes what a run refuses", "differs from",
+                 "validate"):
         if kind in fault:
             return kind
     return fault

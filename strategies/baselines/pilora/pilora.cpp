@@ -132,8 +132,9 @@ diagnostics pilora::check(const method_setup& setup) const {
   if (setup.staying_share > 0.0)
     wrong.push_back({"tasks.staying_share", fmt::format("tasks.staying_share > 0{}0", kept)});
   if (setup.training.learning_rate <= 0.0)
-    wrong.push_back({"training.learning_rate", "training.learning_rate = 0: strategy.low_rank_rate follows its schedule, "
-                                               "in parts of it; expected a number > 0"});
+    wrong.push_back({"training.learning_rate",
+                     "training.learning_rate = 0: strategy.low_rank_rate follows its schedule, "
+                     "in parts of it; expected a number > 0"});
   auto blocks = with_.parts.blocks;
   std::sort(blocks.begin(), blocks.end());
   if (const auto twice = std::adjacent_find(blocks.begin(), blocks.end()); twice != blocks.end())

@@ -65,8 +65,9 @@ TEST_CASE("nets that read tokens and nets that read images are refused each othe
 TEST_CASE("what keeps a net from being built is refused at the first key that the reason names and the file has") {
   const std::string images = "[data]\nname = \"synthetic\"\nrows = 30\nshape = [1, 9, 9]\n[tasks]\nkind = \"single\"\n"
                              "[strategy]\nname = \"fed-codap\"\n[model]\nweights = \"as-drawn\"\n";
-  CHECK(refused(images + "depth = 6\npatch = 4\n")
-            .starts_with("test.toml:12:9: error: vit cannot cut images of 9 x 9 pixels into patches of 4; model.patch "));
+  CHECK(
+      refused(images + "depth = 6\npatch = 4\n")
+          .starts_with("test.toml:12:9: error: vit cannot cut images of 9 x 9 pixels into patches of 4; model.patch "));
   CHECK(refused(images + "patch = 3\nhead_hidden = [4]\n") ==
         "test.toml:12:15: error: a vit with prompts ends with one linear layer; expected no model.head_hidden\n");
   CHECK(refused(images + "patch = 4\nimage = 9\n").starts_with("test.toml:11:9: error: vit cannot cut"));
@@ -76,7 +77,8 @@ TEST_CASE("a task without made-up rows is refused at the number of rows, or at t
   const std::string two = "[data]\nname = \"synthetic\"\nrows = 2\n[tasks]\ncount = 2\n[strategy]\nname = \"fedavg\"\n";
   CHECK(refused(two).starts_with("test.toml:3:8: error: task 2 has no train rows; expected some: raise data.rows\n"));
   CHECK(refused("[data]\nname = \"synthetic\"\ntrain_rows = 2\nrows = 900\n[strategy]\nname = \"fedavg\"\n")
-            .starts_with("test.toml:3:14: error: task 2 has no train rows; expected some: raise data.train_rows or set "));
+            .starts_with(
+                "test.toml:3:14: error: task 2 has no train rows; expected some: raise data.train_rows or set "));
 }
 
 TEST_CASE("a partition that the rows do not allow is refused") {
