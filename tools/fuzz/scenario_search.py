@@ -24,8 +24,10 @@ def kind_of(fault):
 
 
 def may_have_nodes(scenario):
-    """Nodes read no folder of this disk, and have the machine's arithmetic."""
-    return not {("data", "name", '"folder"'), ("worker", "arithmetic", '"portable"')} & set(scenario.settings)
+    """Nodes read no folder of this disk, are sent single files, and have the machine's arithmetic."""
+    several = any(key == "file" and value.endswith('.npy"') for _, key, value in scenario.settings)
+    return not several and not ({("data", "name", '"folder"'), ("worker", "arithmetic", '"portable"')} &
+                                set(scenario.settings))
 
 
 class ScenarioSearch:
