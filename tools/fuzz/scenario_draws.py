@@ -83,6 +83,16 @@ PARTS = {"strategy.condition": '"sd77x768"', "strategy.condition_shape": "[12, 1
              "picture_decoder": "decoder.pt"}.items()}}
 
 
+# Keys that a kind of value does not tell: drawn with the files that they name, and those that no draw gives.
+WITH_FILES = {"data.name", "data.root", "data.shape", "data.tokens", "data.file", "data.label_column",
+              "data.split_column", "data.domain_column", "partition.file", "devices.availability_file",
+              "devices.profiles", "devices.capacity_file", "devices.link_file", "model.name", "model.module",
+              "model.weights", "model.layers", "strategy.name", "strategy.preset", "strategy.feature_cache",
+              "strategy.generator_cache", *PARTS}
+NEVER_DRAWN = {"title", "data.folder", "model.seed_weights", "model.backbone", "strategy.label_embeddings",
+               "strategy.projection_file", "checkpoint.every", "checkpoint.force", "checkpoint.keep"}
+
+
 def drawn_value(key, draw):
     """A value for the key as TOML; None: leave it out."""
     if key.full_name in SMALL:
@@ -265,7 +275,7 @@ class _Draws:
     def _draw_paths(self):
         own = {key.full_name for key in self.tables.methods[self.method]}
         for name in ("strategy.feature_cache", "strategy.generator_cache"):
-            if name in own and self.draw.random() < 0.1:
+            if name in own and self.draw.random() < 0.3:
                 self.settings[name] = f'"{self.folder}/cache"'
         if self.kind == "images" and self.draw.random() < 0.02:
             self.settings["model.module"] = f'"{os.path.join(SMOKE, "tiny.pt")}"'
