@@ -29,13 +29,13 @@ install_packages() { # install_packages PACKAGE...
 }
 
 # -- Sources of other suites, without touching the machine's own lists -------------------------------------------------
-debian_mirror() { # the first mirror in the machine's own source list, else the one that everybody may use
-  local lists=(/etc/apt/sources.list /etc/apt/sources.list.d) address
-  address=$({ grep -rhoE '^deb(-src)? +(\[[^]]*\] +)?[a-z]+://[^ ]+ +(bookworm|trixie|stable)' "${lists[@]}" 2>/dev/null |
+debian_mirror() { # $MNEME_DEBIAN_MIRROR, else the first mirror in the machine's own source list
+  local lists=(/etc/apt/sources.list /etc/apt/sources.list.d)
+  if [ -n "${MNEME_DEBIAN_MIRROR:-}" ]; then echo "$MNEME_DEBIAN_MIRROR"; return; fi
+  { grep -rhoE '^deb(-src)? +(\[[^]]*\] +)?[a-z]+://[^ ]+ +(bookworm|trixie|stable)' "${lists[@]}" 2>/dev/null |
       grep -oE '[a-z]+://[^ ]+' | grep -v security
     grep -rhE '^URIs:' "${lists[@]}" 2>/dev/null | grep -oE '[a-z]+://[^ ]+' | grep -v security | grep -E '/debian/?$'
-  } | head -n 1)
-  echo "${address:-http://deb.debian.org/debian}"
+  } | head -n 1
 }
 debian_keys=/usr/share/keyrings/debian-archive-keyring.gpg
 # apt_with FOLDER LINE COMMAND...: apt-get with LINE as its only source and lists of its own below FOLDER.

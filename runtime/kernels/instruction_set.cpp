@@ -21,21 +21,24 @@ instruction_level best_level() {
 
 /// No higher than what the environment allows.
 instruction_level allowed_level() {
-  if (is_portable())
-    return instruction_level::half;
   const char* const asked = std::getenv("MNEME_KERNELS");
   const std::string_view name = asked ? asked : "";
   MNEME_CHECK(name.empty() || name == "avx2" || name == "plain", name);
-  return name == "plain"  ? instruction_level::plain
-         : name == "avx2" ? instruction_level::half
-                          : instruction_level::wide;
+  if (name.empty())
+    return instruction_level::wide;
+  // Portable arithmetic has nothing below AVX2.
+  return name == "plain" && !is_portable() ? instruction_level::plain : instruction_level::half;
 }
 
 } // namespace
 
-instruction_level machine_level() {
+instruction_level copy_level() {
   static const auto level = std::min(best_level(), allowed_level());
   return level;
+}
+
+instruction_level machine_level() {
+  return is_portable() ? std::min(copy_level(), instruction_level::half) : copy_level();
 }
 
 } // namespace mneme::kernels

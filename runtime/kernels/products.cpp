@@ -1,6 +1,7 @@
 #include "runtime/kernels/products.hpp"
 #include "runtime/kernels/instruction_set.hpp"
 #include "runtime/kernels/packed_rows.hpp"
+#include "runtime/kernels/paired_dots.hpp"
 #include <algorithm>
 namespace mneme::kernels {
 namespace {
@@ -286,11 +287,15 @@ MNEME_INLINE void dots_by(const dot_product& product) {
 template <class Set>
 MNEME_INLINE void multiply_dots_body(const dot_product& in) {
   const dot_product product = in; // a copy: stores to c could otherwise change it
-  dots_by<Set::lanes>(product);
+  constexpr int lanes = Set::sum_lanes;
+  if constexpr (lanes < Set::lanes)
+    if (product.k >= lanes)
+      return paired_dots(product, dot_tail<lanes>(product.k));
+  dots_by<lanes>(product);
 }
 
 MNEME_KERNEL(multiply_rows, (const row_product& product), (product))
-MNEME_KERNEL(multiply_dots, (const dot_product& product), (product))
+MNEME_SUMMING_KERNEL(multiply_dots, (const dot_product& product), (product))
 
 } // namespace
 

@@ -148,9 +148,9 @@ MNEME_INLINE void softmax_rows_body(float* x, std::int64_t rows, std::int64_t co
   for (std::int64_t row = 0; row < rows; ++row) {
     float* const to = x + row * columns;
     const float* const in[] = {to};
-    for_vectors<lanes>(to, in, columns, exponential_step{scale, largest_of<lanes>(to, columns)});
+    for_vectors<lanes>(to, in, columns, exponential_step{scale, largest_of<Set::sum_lanes>(to, columns)});
     float total[1];
-    sum_row<lanes>(total, in, columns, 0.0F, plain_term{});
+    sum_row<Set::sum_lanes>(total, in, columns, 0.0F, plain_term{});
     for_vectors<lanes>(to, in, columns, factor_step{1.0F / total[0]});
   }
 }
@@ -172,9 +172,9 @@ MNEME_INLINE void normalise_rows_body(float* y, float* statistics, const normali
   for (std::int64_t row = 0; row < rows.rows; ++row) {
     const float* const x[] = {rows.x + row * rows.columns};
     float sum[1];
-    sum_row<lanes>(sum, x, rows.columns, 0.0F, plain_term{});
+    sum_row<Set::sum_lanes>(sum, x, rows.columns, 0.0F, plain_term{});
     const float mean = sum[0] / count;
-    sum_row<lanes>(sum, x, rows.columns, mean, square_term{mean});
+    sum_row<Set::sum_lanes>(sum, x, rows.columns, mean, square_term{mean});
     const float scale = 1.0F / std::sqrt(sum[0] / count + rows.epsilon);
     statistics[2 * row] = mean;
     statistics[2 * row + 1] = scale;
@@ -225,7 +225,7 @@ MNEME_INLINE void normalise_rows_backward_body(float* dx, double* d_weight, doub
       add_parameter_gradients(sums.data(), sums.data() + rows.columns, in[0], in[1], mean, scale, rows.columns);
     if (dx) {
       float total[2];
-      sum_row<lanes>(total, in, rows.columns, 0.0F, gradient_term{mean});
+      sum_row<Set::sum_lanes>(total, in, rows.columns, 0.0F, gradient_term{mean});
       const gradient_step step{mean, scale, total[0] / count, total[1] / count * scale * scale};
       for_vectors<lanes>(dx + row * rows.columns, in, rows.columns, step);
     }
@@ -241,12 +241,13 @@ MNEME_INLINE void normalise_rows_backward_body(float* dx, double* d_weight, doub
 
 MNEME_KERNEL(gelu, (float* y, const float* x, std::int64_t n), (y, x, n))
 MNEME_KERNEL(gelu_backward, (float* dx, const float* d, const float* x, std::int64_t n), (dx, d, x, n))
-MNEME_KERNEL(softmax_rows, (float* x, std::int64_t rows, std::int64_t columns, float scale), (x, rows, columns, scale))
-MNEME_KERNEL(normalise_rows, (float* y, float* statistics, const normalised_rows& rows), (y, statistics, rows))
-MNEME_KERNEL(normalise_rows_backward,
-             (float* dx, double* d_weight, double* d_bias, const float* d, const float* statistics,
-              const normalised_rows& rows),
-             (dx, d_weight, d_bias, d, statistics, rows))
+MNEME_SUMMING_KERNEL(softmax_rows, (float* x, std::int64_t rows, std::int64_t columns, float scale),
+                     (x, rows, columns, scale))
+MNEME_SUMMING_KERNEL(normalise_rows, (float* y, float* statistics, const normalised_rows& rows), (y, statistics, rows))
+MNEME_SUMMING_KERNEL(normalise_rows_backward,
+                     (float* dx, double* d_weight, double* d_bias, const float* d, const float* statistics,
+                      const normalised_rows& rows),
+                     (dx, d_weight, d_bias, d, statistics, rows))
 
 } // namespace
 
