@@ -101,7 +101,8 @@ def drawn_ways(seed, nodes=()):
     if seed % 3 == 0:
         ways.append(Way(draw.choice([1, 2]), draw.choice([[], wide]), kills=draw.choice([1, 2, 3]), seed=seed))
     if seed % 4 == 0:
-        ways.append(Way(1, draw.choice([[], wide]), nodes=nodes))
+        patient = ['worker.node_silence="1 min"', 'worker.node_answer="2 min"']  # else a slow machine loses its nodes
+        ways.append(Way(1, draw.choice([[], wide]) + patient, nodes=nodes))
     return ways
 
 
