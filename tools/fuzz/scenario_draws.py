@@ -275,7 +275,7 @@ class _Draws:
     def _draw_paths(self):
         own = {key.full_name for key in self.tables.methods[self.method]}
         for name in ("strategy.feature_cache", "strategy.generator_cache"):
-            if name in own and self.draw.random() < 0.3:
+            if name in own and self.draw.random() < 0.5:
                 self.settings[name] = f'"{self.folder}/cache"'
         if self.kind == "images" and self.draw.random() < 0.02:
             self.settings["model.module"] = f'"{os.path.join(SMOKE, "tiny.pt")}"'
