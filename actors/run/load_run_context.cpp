@@ -318,7 +318,8 @@ expected<method_setup> setup_of(const scenario& settings, const task_stream& tas
                      .scale = tasks.train->scale,
                      .shift = tasks.train->shift,
                      .clients = settings.clients.count,
-                     .seed = static_cast<std::uint64_t>(settings.seed)};
+                     .seed = static_cast<std::uint64_t>(settings.seed),
+                     .memory = available_memory()};
   setup.task_classes = classes_of_tasks(tasks);
   for (const auto& task : tasks.tasks)
     setup.public_rows += std::ssize(task.open);

@@ -9,7 +9,6 @@
 // the whole net, another method's task 1 may adapt it (Table 3: STSA + PILoRA, STSA + Fed-CPrompt): adapter = "pilora".
 //
 // Equations 7, 8, 10 and 11 are computed in statistics_sums.cpp, one accumulator for STSA and one for STSA-E.
-#include "runtime/base/available_memory.hpp"
 #include "runtime/base/triangle.hpp"
 #include "runtime/method/file_keys.hpp"
 #include "runtime/storage/parameters.hpp"
@@ -411,7 +410,7 @@ diagnostics stsa::check(const method_setup& setup) const {
   constexpr double bytes_of_entry = 4.0 + 8.0, gibibyte = 1 << 30;
   const auto statistics = static_cast<double>(with_.width > 0 ? with_.width : width);
   const auto bytes = bytes_of_entry * statistics * statistics;
-  if (const auto room = available_memory(); bytes > static_cast<double>(room.bytes))
+  if (const auto& room = setup.memory; bytes > static_cast<double>(room.bytes))
     wrong.push_back(
         {"strategy.projection_width",
          fmt::format("strategy.projection_width = {}: matrices of {} x {} numbers take about {:.0f} GiB, of "
