@@ -38,18 +38,20 @@ public:
     no_adapters_ = are_added && no_adapters_;
     for (const auto& entry : parameters)
       if (entry.head && no_head_)
-        unread_ = entry.name.substr(0, entry.name.rfind('.') + 1);
+        unread_.push_back(entry.name.substr(0, entry.name.rfind('.') + 1));
   }
 
   [[nodiscard]] bool absent(const parameter& entry) const {
     return entry.head ? no_head_ : is_adapter(entry) && no_adapters_;
   }
-  /// True if a tensor belongs to a head that is not read: another kind of head may have others than the net's, and of a
-  /// net without a head it is a layer behind all blocks, "fc.weight".
+  /// True if a tensor belongs to a head that is not read: another kind of head may have others than the net's, and
+  /// under other names; of a net without a head it is a layer behind all blocks, "fc.weight".
   [[nodiscard]] bool unread(const std::string& name) const {
     if (headless_)
       return name.find('.') == name.rfind('.');
-    return !unread_.empty() && name.starts_with(unread_) && name.find('.', unread_.size()) == std::string::npos;
+    return no_head_ && std::any_of(unread_.begin(), unread_.end(), [&](const std::string& layer) {
+             return name.starts_with(layer) && name.find('.', layer.size()) == std::string::npos;
+           });
   }
 
 private:
@@ -57,7 +59,7 @@ private:
   [[nodiscard]] bool is_adapter(const parameter& entry) const { return adapted_ && !entry.frozen && !entry.head; }
 
   bool headless_ = false, adapted_ = false, no_head_ = false, no_adapters_ = true;
-  std::string unread_; // "head."
+  std::vector<std::string> unread_{"head.", "fc.", "classifier."}; // timm's names, torchvision's, and the net's
 };
 
 /// The name that a tensor has here: adapters of the authors' own code (AdaptFormer, STSA) have others.

@@ -11,6 +11,9 @@
 //   reconstructions, which is what the proxy has, or is fixed (`noise_scale`);
 // - gradients that come within the first rounds of a task belong to it, so that clients may find out one by one.
 //
+// Under the printed softmax losses clients of a net that is sure of its classes do not notice that a task begins, and
+// then nothing is remembered; under the released sigmoid losses they do (docs/results.md).
+//
 // The released program (github.com/JiahuaDong/LGA, 867988c) has no licence, and quirks that are keys: noise on features
 // has the square of their variance as its standard deviation (`noise`), herding may choose a row twice (`exemplars`),
 // the best score is forgotten once (`best_reset`), newcomers are dealt to groups and never drawn (`pool`), clients at

@@ -13,8 +13,10 @@
 // sums parts over tasks, which is the default here. Ours: a client without rows keeps its word in the mean of centres,
 // as in the program; a class that no client has moves to the plain mean, where the program's weights of 0.1 fit ten
 // clients only; the split of rows is one for the whole task, where the program draws it anew for each client and round;
-// nothing is stopped early by test rows. A client-round costs about two thirds of FedAvg's of the whole transformer, as
-// no gradient by frozen weights is taken (docs/benchmarks.md counts it).
+// nothing is stopped early by test rows. Centres and A of earlier tasks are sent with every round, as the program hands
+// each client a copy of the whole net and the list of all A: STSA's count of bytes leaves them out, and bytes decide
+// when uploads arrive, so they stay as they were counted. A client-round costs about two thirds of FedAvg's of the
+// whole transformer, as no gradient by frozen weights is taken (docs/benchmarks.md counts it).
 #include "strategies/baselines/pilora/pilora_server.hpp"
 #include "strategies/baselines/prompting.hpp"
 #include <ATen/TensorOperators.h>

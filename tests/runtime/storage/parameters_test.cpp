@@ -231,3 +231,22 @@ TEST_CASE("a net without a head leaves the file's head unread, and nothing else"
   CHECK_THAT(more.error().front().text,
              ContainsSubstring("'layer4.0.conv1.weight' of shape [1] belongs to no parameter"));
 }
+
+TEST_CASE("a file's head under another name than the net's is left unread, where the net's own is not in the file") {
+  const auto others = at::arange(17, at::kFloat);
+  tensor_map named;
+  named.put("fc1.weight", at::full({3, 2}, 5.0F));
+  named.put("fc1.bias", at::full({3}, 6.0F));
+  for (const auto* const name : {"head.weight", "head.bias"})
+    named.put(name, at::zeros({60}));
+  const auto read = flat_parameters(net, named, "vit.safetensors", &others);
+  REQUIRE(read);
+  CHECK(same_bits(read->narrow(0, 9, 8), others.narrow(0, 9, 8)));
+  CHECK(read->narrow(0, 0, 6).eq(5.0F).all().item<bool>());
+
+  CHECK_FALSE(flat_parameters(net, with(named, "head.norm.weight", at::zeros({1})), "f", &others));
+  CHECK_FALSE(flat_parameters(net, with(named, "tail.weight", at::zeros({1})), "f", &others));
+  CHECK_FALSE(flat_parameters(net, named, "f", nullptr)); // a run's own model has all of the net
+  auto whole = named_parameters(net, others);
+  CHECK_FALSE(flat_parameters(net, with(whole, "head.weight", at::zeros({1})), "f", &others)); // of two heads
+}

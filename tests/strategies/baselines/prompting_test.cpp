@@ -63,15 +63,15 @@ loss_output contrast_of(const rehearsing_client& client, std::uint32_t task, con
     sent = opened(client, *server, task);
   const auto jobs = jobs_of_kind<train_job>(
       jobs_of_round(*client.method, *client.device, client.work(sent, client.rows_of(task, task, 4))));
-  const auto* const objective = jobs.at(0).objective->twice_taught();
-  REQUIRE(objective);
+  const auto& objective = *jobs.at(0).objective;
+  REQUIRE((objective.twice_taught() != nullptr) == (task > 0));
   const auto rows = logits.size(0);
   const auto z = logits.unsqueeze(0), x = tokens[0].unsqueeze(0), y = labels.unsqueeze(0);
   const auto w = at::full({1, rows}, 1.0 / static_cast<double>(rows), at::kFloat);
   const std::vector<std::shared_ptr<const tensor_map>> sides{nullptr};
   loss_input in{.logits = z, .features = x, .labels = y, .row_weight = w, .sides = sides};
   in.teacher_features = tokens[1].unsqueeze(0);
-  return (*objective)(in, tokens[2].unsqueeze(0));
+  return task > 0 ? (*objective.twice_taught())(in, tokens[2].unsqueeze(0)) : objective(in);
 }
 double contrast_term(const loss_output& loss) { return loss.terms.at(1).value.item<double>(); }
 
@@ -190,6 +190,21 @@ TEST_CASE("the model of the task before travels without its body", "[prompting]"
   CHECK(std::ssize(*second.extra) == std::ssize(*second.weights));
   for (const auto& [name, value] : *first.weights)
     CHECK(at::equal(second.extra->at(name), value)); // nobody has trained in between
+}
+
+TEST_CASE("task 1 of Fed-CPrompt asks the broadcast model and no second one", "[prompting]") {
+  const auto client = prompting_client("fed-cprompt");
+  const auto server = client.method->make_server();
+  for (const std::uint32_t task : {0U, 1U}) {
+    INFO("task " << task + 1);
+    const auto sent = opened(client, *server, task);
+    const auto jobs = jobs_of_kind<train_job>(
+        jobs_of_round(*client.method, *client.device, client.work(sent, client.rows_of(task, task, 4))));
+    REQUIRE(jobs.size() == 1);
+    CHECK(jobs[0].teacher == jobs[0].start);
+    CHECK(jobs[0].options.taught_features);
+    CHECK((jobs[0].side != nullptr) == (task > 0));
+  }
 }
 
 TEST_CASE("what prompts cannot be is refused", "[prompting]") {
