@@ -3,6 +3,7 @@
 #include "runtime/base/check.hpp"
 #include "runtime/base/ids.hpp"
 #include <algorithm>
+#include <memory>
 #include <utility>
 #include <vector>
 namespace mneme {
@@ -51,7 +52,9 @@ public:
         gap = at;
       }
     slots_[gap].used = false;
-    slots_[gap].value = Value{};
+    auto& left = slots_[gap].value;
+    std::destroy_at(&left); // values are large: an empty one is made in place, not moved there
+    std::construct_at(&left);
     --size_;
   }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }

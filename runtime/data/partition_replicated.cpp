@@ -1,7 +1,7 @@
 #include "runtime/base/check.hpp"
+#include "runtime/base/distinct_numbers.hpp"
 #include "runtime/data/partition_kinds.hpp"
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <numeric>
 #include <utility>
@@ -70,24 +70,13 @@ private:
 };
 
 /// `size` of the numbers 0 .. n - 1, all different, ascending. Floyd's algorithm (Bentley and Floyd
-/// 1987) over a hash set of our own: time and memory follow `size`, whatever n is.
+/// 1987): time and memory follow `size`, whatever n is.
 std::vector<row_position> subset(std::size_t size, std::size_t n, rng_stream& stream) {
-  const std::size_t slots = std::bit_ceil(2 * size + 1);
-  std::vector<row_position> set(slots, no_client);
-  const auto insert = [&](row_position value) {
-    std::size_t slot = (value * std::size_t{0x9E3779B97F4A7C15}) >> 32 & (slots - 1);
-    for (; set[slot] != no_client; slot = (slot + 1) & (slots - 1))
-      if (set[slot] == value)
-        return false;
-    set[slot] = value;
-    return true;
-  };
+  distinct_numbers positions(size);
   for (std::size_t last = n - size; last < n; ++last)
-    if (!insert(static_cast<row_position>(stream.below(last + 1))))
-      insert(static_cast<row_position>(last));
-  std::erase(set, no_client);
-  std::sort(set.begin(), set.end());
-  return set;
+    if (!positions.insert(static_cast<row_position>(stream.below(last + 1))))
+      positions.insert(static_cast<row_position>(last));
+  return std::move(positions).ascending();
 }
 
 /// Every client has rows_per_client rows of the task, drawn at each call.

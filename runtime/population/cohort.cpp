@@ -1,6 +1,6 @@
 #include "runtime/population/cohort.hpp"
+#include "runtime/base/distinct_numbers.hpp"
 #include <algorithm>
-#include <unordered_set>
 namespace mneme {
 namespace {
 
@@ -9,11 +9,11 @@ constexpr std::int64_t listed_max = 4096; // below, listing all clients is cheap
 std::vector<client_id> by_rejection(rng_stream& stream, std::int64_t clients, std::int64_t size,
                                     const std::function<bool(client_id)>& available) {
   std::vector<client_id> drawn;
-  std::unordered_set<std::uint32_t> members;
+  distinct_numbers members(static_cast<std::size_t>(size));
   const auto attempts = 8 * size + 64;
   for (std::int64_t i = 0; i < attempts && std::ssize(drawn) < size; ++i) {
     const client_id client{static_cast<std::uint32_t>(stream.below(static_cast<std::uint64_t>(clients)))};
-    if (available(client) && members.insert(client.value).second)
+    if (available(client) && members.insert(client.value))
       drawn.push_back(client);
   }
   return drawn;

@@ -60,4 +60,24 @@ at::Tensor take_mean(at::Tensor& sum, double weight) {
   return mean;
 }
 
+/// As operations on tensors of two types a server step of a small net cost 25,000 instructions.
+at::Tensor take_moved(at::Tensor& sum, const at::Tensor& base, double scale) {
+  MNEME_CHECK(sum.scalar_type() == at::kDouble && base.scalar_type() == at::kFloat && base.numel() == sum.numel(),
+              sum.sizes(), base.sizes());
+  auto moved = at::empty_like(sum, sum.options().dtype(at::kFloat));
+  if (!sum.is_cpu()) {
+    moved.copy_(sum.mul_(scale).add_(base.view_as(sum)));
+    sum.zero_();
+    return moved;
+  }
+  const auto start = base.contiguous();
+  const auto* const from = start.const_data_ptr<float>();
+  auto* const change = sum.mutable_data_ptr<double>();
+  auto* const to = moved.mutable_data_ptr<float>();
+  for (std::int64_t i = 0; i < sum.numel(); ++i)
+    to[i] = static_cast<float>(change[i] * scale + double{from[i]});
+  std::fill_n(change, sum.numel(), 0.0);
+  return moved;
+}
+
 } // namespace mneme

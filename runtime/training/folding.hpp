@@ -21,4 +21,7 @@ void fold_uploads(at::Tensor& sum, std::span<const weighted_upload> uploads);
 /// sum / weight as float32 [P]; the sum becomes zeros. @pre weight is not 0
 [[nodiscard]] at::Tensor take_mean(at::Tensor& sum, double weight);
 
+/// base + scale * sum as float32 [P], added in float64; the sum becomes zeros. @param base [P] float32, beside the sum
+[[nodiscard]] at::Tensor take_moved(at::Tensor& sum, const at::Tensor& base, double scale);
+
 } // namespace mneme

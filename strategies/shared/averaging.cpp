@@ -100,10 +100,8 @@ at::Tensor weighted_change::take(const at::Tensor& base, double scale) {
   MNEME_CHECK(!empty());
   fold_waiting();
   fold_starts();
-  auto moved = sum_.mul_(scale).add_(base).to(at::kFloat);
-  sum_.zero_();
   empty_ = true;
-  return moved;
+  return take_moved(sum_, base, scale);
 }
 
 // -- which tensors travel ---------------------------------------------------------------------------------------------

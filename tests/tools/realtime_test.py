@@ -69,8 +69,34 @@ class Comparison(unittest.TestCase):
 
     def test_the_table_has_a_line_for_each_client(self):
         lines = compare.table(compare.compared(self.MEASURED, self.SAID), self.MEASURED, self.SAID).splitlines()
-        self.assertEqual(lines[2], "| 2 | 9.00 s | 9.00 s | +0.0 % | 22.5 % | 45.0 % | 1 of 2 | 0.75 s |")
+        self.assertEqual(lines[2], "| 2 | 9.00 s | 9.00 s | +0.0 % | 22.5 % | 45.0 % | 1 of 2 "
+                                   "| 1 of 2 | 0 of 0 | 3 of 4 | 0.75 s |")
         self.assertEqual(lines[-2:], ["| 0 | 2 | 3.00 s | 4.50 s | +50.0 % |", "| 1 | 2 | 3.50 s | 2.00 s | -42.9 % |"])
+
+
+    def test_pairs_are_settled_where_the_real_federation_repeats_their_order(self):
+        """Clients 0 and 1 change places in one of ten rounds, 2 and 3 in two; 4 and 5 meet three times only."""
+        real = {number: [1, 0, 2, 3] for number in range(10)}
+        real[7], real[8], real[9] = [0, 1, 2, 3], [1, 0, 3, 2], [1, 0, 3, 2]
+        for number in range(3):
+            real[number] = real[number] + [4, 5]
+        said = {number: [1, 0, 2, 3, 5, 4] for number in range(10)}
+        # Settled: 0 with 1, and the four pairs of one of {0, 1} with one of {2, 3}, in ten rounds each; the others:
+        # 2 with 3 in ten rounds, and nine pairs with 4 or 5 in three, of which those of 4 with 5 are said wrongly.
+        self.assertEqual(compare.pairs(real, said), (50, 49, 10 + 27, 8 + 24))
+        self.assertEqual(compare.pairs(real, {}), (0, 0, 0, 0))
+
+    def test_the_order_that_the_real_federation_had_most_often_is_counted(self):
+        third = {"round": 3, "opened_s": 9.0, "closed_s": 12.0, "server_s": 0.0}
+        measured = {"rounds": [*self.MEASURED["rounds"], third],
+                    "answers": [*self.MEASURED["answers"], answer(0, 3, 9.0, 12.0), answer(1, 3, 9.0, 10.0)]}
+        self.assertEqual(compare.compared(measured, self.SAID)["most_frequent_order"], 2)
+
+    def test_answers_in_sequence_are_counted_over_rounds(self):
+        real = [answer(client, place, 0.0, place + 1.0) for place, client in enumerate((2, 0, 1, 2, 0))]
+        said = [answer(client, place, 0.0, place + 1.0) for place, client in enumerate((0, 2, 1, 0, 2, 0))]
+        self.assertEqual(compare.in_sequence(real, said), 4)  # 2, 1, 2, 0 or 0, 1, 2, 0
+        self.assertEqual(compare.in_sequence(real, []), 0)
 
 
 class Calibration(unittest.TestCase):

@@ -5,10 +5,14 @@ DIR holds measured.json (server.py) and mneme/events.csv (`mneme run --trace`). 
 to DIR/table.md, numbers to DIR/errors.json.
 """
 import csv
+import itertools
 import json
 import os
 import statistics
 import sys
+
+# Of the rounds in which both clients of a pair answer: the share in one order, and how many there are at least.
+SETTLED_SHARE, SETTLED_ROUNDS = 0.9, 4
 
 
 def predicted(folder):
@@ -54,6 +58,39 @@ def orders(answers):
     return found
 
 
+def pairs(real_orders, said_orders):
+    """(settled, equal among them, not settled, equal among them): pairs of clients that answered in one round of both.
+
+    Settled is a pair whose order the real federation itself repeats; of any other no prediction can be right.
+    """
+    met = {}
+    for number, order in real_orders.items():
+        said = said_orders.get(number, [])
+        for pair in itertools.combinations(sorted(set(order) & set(said)), 2):
+            met.setdefault(pair, []).append([there.index(pair[0]) < there.index(pair[1]) for there in (order, said)])
+    counts = [0, 0, 0, 0]
+    for times in met.values():
+        first = sum(real for real, _ in times)
+        settled = len(times) >= SETTLED_ROUNDS and max(first, len(times) - first) >= SETTLED_SHARE * len(times)
+        place = 0 if settled else 2
+        counts[place] += len(times)
+        counts[place + 1] += sum(real == virtual for real, virtual in times)
+    return tuple(counts)
+
+
+def in_sequence(answers, said_answers):
+    """How many answers of the run both have in one sequence (their longest common subsequence), whatever the round."""
+    real, virtual = ([answer["client"] for answer in sorted(of, key=lambda answer: answer["answered_s"])]
+                     for of in (answers, said_answers))
+    before = [0] * (len(virtual) + 1)
+    for client in real:
+        line = [0]
+        for place, said in enumerate(virtual):
+            line.append(before[place] + 1 if said == client else max(before[place + 1], line[place]))
+        before = line
+    return before[-1]
+
+
 def compared(measured, said):
     real, virtual = lengths(measured["rounds"]), lengths(said["rounds"])
     both = min(len(real), len(virtual))
@@ -64,21 +101,31 @@ def compared(measured, said):
     per_answer = [error(said_times[key], times[key]) for key in shared]
     real_orders, said_orders = orders(measured["answers"]), orders(said["answers"])
     same = [number for number in real_orders if real_orders[number] == said_orders.get(number)]
+    settled, settled_equal, others, others_equal = pairs(real_orders, said_orders)
+    sequences = [tuple(order) for order in real_orders.values()]
     return {"rounds": both, "measured_s": sum(real), "predicted_s": sum(virtual),
             "run_error": error(sum(virtual), sum(real)),
             "round_error_median": statistics.median(abs(value) for value in per_round),
             "round_errors": per_round,
             "answer_error_median": statistics.median(abs(value) for value in per_answer),
             "equal_orders": len(same), "orders": len(real_orders),
+            "most_frequent_order": max(map(sequences.count, sequences)),
+            "settled_pairs": settled, "settled_pairs_equal": settled_equal, "other_pairs": others,
+            "other_pairs_equal": others_equal, "answers": len(measured["answers"]),
+            "answers_in_sequence": in_sequence(measured["answers"], said["answers"]),
             "server_s": sum(round["server_s"] for round in measured["rounds"][:both])}
 
 
 def table(errors, measured, said):
-    lines = ["| rounds | measured | predicted | whole run | median round | median answer | equal orders | server's own "
-             "time |", "|---|---|---|---|---|---|---|---|",
+    lines = ["| rounds | measured | predicted | whole run | median round | median answer | equal orders "
+             "| most frequent order | equal settled pairs | answers in sequence | server's own time |",
+             "|---" * 11 + "|",
              f"| {errors['rounds']} | {errors['measured_s']:.2f} s | {errors['predicted_s']:.2f} s "
              f"| {100 * errors['run_error']:+.1f} % | {100 * errors['round_error_median']:.1f} % "
              f"| {100 * errors['answer_error_median']:.1f} % | {errors['equal_orders']} of {errors['orders']} "
+             f"| {errors['most_frequent_order']} of {errors['orders']} "
+             f"| {errors['settled_pairs_equal']} of {errors['settled_pairs']} "
+             f"| {errors['answers_in_sequence']} of {errors['answers']} "
              f"| {errors['server_s']:.2f} s |", "", "| client | answers | measured mean | predicted mean | error |",
              "|---|---|---|---|---|"]
     times, said_times = nth_answers(measured["answers"]), nth_answers(said["answers"])

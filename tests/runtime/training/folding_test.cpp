@@ -16,6 +16,14 @@ TEST_CASE("uploads are folded in float64, and the sum begins anew", "[folding]")
   CHECK(at::equal(sum, at::zeros({2}, at::kDouble)));
 }
 
+TEST_CASE("a step from a base is rounded once, from float64, and the sum begins anew", "[folding]") {
+  auto sum = at::tensor({3.0, -16777216.0, 1.0 / 3.0}, at::kDouble);
+  const auto base = at::tensor({1.0F, 16777217.0F * 2, 0.7F});
+  const auto as_tensors = sum.mul(0.1).add(base).to(at::kFloat);
+  CHECK(same_bits(take_moved(sum, base, 0.1), as_tensors));
+  CHECK(at::equal(sum, at::zeros({3}, at::kDouble)));
+}
+
 TEST_CASE("the threads of a grid together fold uploads as one loop does", "[folding]") {
   for (const std::int64_t size : {1, 4, 7, 1000, 1003})
     for (const std::int64_t offset : {0, 1}) { // what begins between quads is read one by one

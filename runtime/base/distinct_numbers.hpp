@@ -1,0 +1,35 @@
+/// distinct_numbers: a set of at most so many numbers, without a node per number.
+#pragma once
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <utility>
+#include <vector>
+namespace mneme {
+
+/// A hash table whose time and memory follow how many numbers it has room for. 2^32 - 1 is none of them.
+class distinct_numbers {
+public:
+  explicit distinct_numbers(std::size_t size_max) : slots_(std::bit_ceil(2 * size_max + 1), empty) {}
+  /// False: it was in the set. @pre fewer than `size_max` are, or it is
+  bool insert(std::uint32_t number) {
+    std::size_t at = (number * std::size_t{0x9E3779B97F4A7C15}) >> 32 & (slots_.size() - 1);
+    for (; slots_[at] != empty; at = (at + 1) & (slots_.size() - 1))
+      if (slots_[at] == number)
+        return false;
+    slots_[at] = number;
+    return true;
+  }
+  [[nodiscard]] std::vector<std::uint32_t> ascending() && {
+    std::erase(slots_, empty);
+    std::sort(slots_.begin(), slots_.end());
+    return std::move(slots_);
+  }
+
+private:
+  static constexpr std::uint32_t empty = 0xFFFFFFFF;
+
+  std::vector<std::uint32_t> slots_; // a power of two of them
+};
+
+} // namespace mneme

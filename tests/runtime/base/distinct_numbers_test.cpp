@@ -1,0 +1,18 @@
+#include "runtime/base/distinct_numbers.hpp"
+#include <catch2/catch_test_macros.hpp>
+#include <set>
+using namespace mneme;
+
+TEST_CASE("numbers are put in once each, and come out ascending") {
+  for (const std::uint32_t step : {1U, 4096U, 0x10000U, 0x01000001U}) { // the same low bits, or the same high ones
+    distinct_numbers numbers(100);
+    std::set<std::uint32_t> expected;
+    for (std::uint32_t i = 0; i < 250; ++i) {
+      const auto number = (i * 37 % 100) * step;
+      CHECK(numbers.insert(number) == expected.insert(number).second);
+    }
+    CHECK(std::move(numbers).ascending() == std::vector<std::uint32_t>(expected.begin(), expected.end()));
+  }
+}
+
+TEST_CASE("a set of no numbers is empty") { CHECK(distinct_numbers(0).ascending().empty()); }
