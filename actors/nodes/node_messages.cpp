@@ -49,7 +49,7 @@ const named_facts& program_facts() {
                       {"LibTorch", TORCH_VERSION},
                       {"instruction set of LibTorch", at::get_cpu_capability()},
                       {"instruction set of mneme's kernels", kernels_name()},
-                      {"variables that choose kernels", kernel_variables()}};
+                      {"setting of variables that choose kernels", kernel_variables()}};
     for (auto& library : library_versions())
       named.push_back(std::move(library));
     return named;

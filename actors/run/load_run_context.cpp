@@ -15,6 +15,7 @@
 #include "runtime/storage/parameters.hpp"
 #include "runtime/training/executor.hpp"
 #include <algorithm>
+#include <cctype>
 namespace mneme {
 namespace {
 
@@ -147,6 +148,10 @@ std::vector<class_range> classes_of_tasks(const task_stream& tasks) {
 }
 
 expected<model_ref> read_module(const scenario& settings, const task_stream& tasks, const std::string& device) {
+  if (settings.model.native_code && settings.worker.arithmetic == arithmetic_kind::portable)
+    return failed(settings.where("model.native_code"),
+                  "model.native_code = true: compiled modules bring kernels of their "
+                  "own; expected false with worker.arithmetic = \"portable\"");
   const auto net = load_module(settings.model.module, {.input = tasks.train->shape(),
                                                        .classes = outputs_of(settings, tasks),
                                                        .scores = settings.model.module_scores,
@@ -184,6 +189,35 @@ diagnostics untrained_parts(const scenario& settings, const model& net) {
   return text.empty() ? diagnostics{} : diagnostics{{settings.where("model.module"), text}};
 }
 
+/// Where the user gave the first key that the reason for a net that cannot be built names; none of them: model.name.
+std::string place_of_reason(const scenario& settings, const std::string& reason) {
+  auto first = std::string::npos;
+  std::string place = settings.where("model.name");
+  for (const auto& [key, given_at] : settings.key_places) {
+    const auto at = reason.find(key);
+    if (!key.starts_with("model.") && !key.starts_with("strategy."))
+      continue;
+    const auto behind = at == std::string::npos ? at : at + key.size();
+    const bool is_whole = behind < reason.size() ? reason[behind] != '_' && !std::islower(reason[behind]) : true;
+    if (at < first && is_whole) {
+      first = at;
+      place = given_at;
+    }
+  }
+  return place;
+}
+
+/// A net is refused where its weights alone do not fit: the server's, and a client's with their gradients if it trains.
+diagnostics too_large_net(const scenario& settings, const model& net, const memory_room& room) {
+  const auto copies = settings.strategy.method->needs().frozen_net ? 1.0 : 3.0;
+  const auto bytes = 4.0 * copies * static_cast<double>(net.size());
+  if (bytes <= static_cast<double>(room.bytes))
+    return {};
+  return {{settings.where("model.name"),
+           fmt::format("a net of {} weights takes about {}, of which {} are {}; expected a smaller one", net.size(),
+                       bytes_text(bytes), bytes_text(static_cast<double>(room.bytes)), room.source)}};
+}
+
 expected<model_ref> build_model(const scenario& settings, const task_stream& tasks, const std::string& device) {
   if (!settings.model.module.empty() && settings.strategy.method->needs().head == head_kind::proxies)
     return failed(settings.where("model.module"), "a module has a linear or a cosine head, and \"" +
@@ -209,8 +243,10 @@ expected<model_ref> build_model(const scenario& settings, const task_stream& tas
   kind.use_tasks(classes_of_tasks(tasks));
   kind.use_tokens(tasks.tokens);
   auto net = kind.build(tasks.train->shape(), outputs_of(settings, tasks));
-  if (!net) // a net of texts names the text that is wrong
-    return failed(settings.where(net.error().starts_with("model.layers") ? "model.layers" : "model.name"), net.error());
+  if (!net)
+    return failed(place_of_reason(settings, net.error()), net.error());
+  if (auto wrong = too_large_net(settings, **net, available_memory()); !wrong.empty())
+    return tl::unexpected(std::move(wrong));
   return *net;
 }
 
@@ -282,7 +318,8 @@ expected<method_setup> setup_of(const scenario& settings, const task_stream& tas
                      .scale = tasks.train->scale,
                      .shift = tasks.train->shift,
                      .clients = settings.clients.count,
-                     .seed = static_cast<std::uint64_t>(settings.seed)};
+                     .seed = static_cast<std::uint64_t>(settings.seed),
+                     .memory = available_memory()};
   setup.task_classes = classes_of_tasks(tasks);
   for (const auto& task : tasks.tasks)
     setup.public_rows += std::ssize(task.open);

@@ -29,13 +29,18 @@ std::vector<memory_part> memory_of_clients(const scenario& s) {
   const auto stated = async ? s.rounds.concurrency : s.rounds.cohort;
   const auto at_work = static_cast<double>(stated > 0 ? std::min(stated, s.clients.count) : s.clients.count);
   const auto rows = s.partition.kind == partition_kind::sampled ? s.partition.rows_per_client : rows_of_client;
+  const bool rows_weigh =
+      s.partition.kind == partition_kind::sampled && bytes_per_row * static_cast<double>(rows) > at_work_bytes;
   double each = idle_bytes + (async ? 1.0 / 8.0 : 0.0);
   if (deals_rows(s.partition.kind))
     each += bytes_per_task * static_cast<double>(s.tasks.count);
   if (changes_by_itself(s))
     each += changing_bytes;
   return {{"clients", "clients.count", count * each},
-          {"clients at work", async ? "rounds.concurrency" : "rounds.cohort",
+          {"clients at work",
+           rows_weigh ? "partition.rows_per_client"
+           : async    ? "rounds.concurrency"
+                      : "rounds.cohort",
            at_work * (at_work_bytes + bytes_per_row * static_cast<double>(rows))}};
 }
 
@@ -66,7 +71,9 @@ diagnostics too_many_clients(const scenario& settings, const memory_room& room) 
                        settings.clients.count, async ? "rounds.concurrency" : "rounds.cohort",
                        async ? settings.rounds.concurrency : settings.rounds.cohort,
                        bytes_text(static_cast<double>(room.bytes)), room.source, each,
-                       most->name == "clients" ? "clients" : "clients at work at a time")}};
+                       most->name == "clients"                    ? "clients"
+                       : most->key == "partition.rows_per_client" ? "rows of each, partition.rows_per_client"
+                                                                  : "clients at work at a time")}};
 }
 
 } // namespace mneme

@@ -27,6 +27,20 @@ node_offer offer_of(const scenario& settings) {
   return content;
 }
 
+/// Own rows that nodes can neither be sent nor find.
+diagnostics data_that_stay_here(const scenario& settings) {
+  const auto& data = settings.data;
+  if (data.name == "folder" && data.folder.empty())
+    return {{settings.where("data.root"), "data.root: nodes look for pictures below folders of their own; expected "
+                                          "data.folder, the name of a folder below an entry of $MNEME_DATA here and "
+                                          "there"}};
+  std::error_code failed;
+  if (data.name == "arrays" && (data.file.extension() == ".npy" || std::filesystem::is_directory(data.file, failed)))
+    return {{settings.where("data.file"), "data.file: nodes are sent one file, and these arrays are several; expected "
+                                          ".npz or .safetensors"}};
+  return {};
+}
+
 } // namespace
 
 connection_limits limits_of(virtual_duration silence) {
@@ -37,6 +51,8 @@ connection_limits limits_of(virtual_duration silence) {
 
 expected<std::shared_ptr<node_pool>> greeted_nodes(const scenario& settings, const std::vector<node_address>& addresses,
                                                    const tls_files& tls) {
+  if (auto wrong = data_that_stay_here(settings); !wrong.empty())
+    return tl::unexpected(std::move(wrong));
   node_pool_settings pool_settings{.addresses = addresses, .limits = limits_of(settings.worker.node_silence)};
   if (tls.any()) {
     auto identity = tls_identity::load(tls);

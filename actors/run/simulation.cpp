@@ -42,16 +42,15 @@ std::chrono::milliseconds patience_of(const scenario& settings, double loaded_in
 expected<void> check_arithmetic(const scenario& settings) {
   const bool asks_portable = settings.worker.arithmetic == arithmetic_kind::portable;
   if (asks_portable && !is_portable())
-    return failed("worker.arithmetic", "this process computes with the machine's arithmetic; start it with "
-                                       "MNEME_ARITHMETIC=portable, ATEN_CPU_CAPABILITY=avx2 and "
-                                       "GLIBC_TUNABLES=glibc.cpu.hwcaps=-FMA,-FMA4 in its environment, as mneme run "
-                                       "does by itself");
+    return failed(settings.where("worker.arithmetic"),
+                  "this process computes with the machine's arithmetic; start it with "
+                  "MNEME_ARITHMETIC=portable, ATEN_CPU_CAPABILITY=avx2 and "
+                  "GLIBC_TUNABLES=glibc.cpu.hwcaps=-FMA,-FMA4 in its environment, "
+                  "as mneme run does by itself");
   if (!asks_portable && is_portable())
-    return failed("worker.arithmetic", "this process computes with portable arithmetic (MNEME_ARITHMETIC=portable in "
-                                       "its environment), and the scenario asks for \"machine\"");
-  if (asks_portable && settings.model.native_code)
-    return failed("model.native_code", "compiled modules bring kernels of their own; they cannot be run with "
-                                       "worker.arithmetic = \"portable\"");
+    return failed(settings.where("worker.arithmetic"),
+                  "this process computes with portable arithmetic (MNEME_ARITHMETIC=portable in its environment), and "
+                  "worker.arithmetic = \"machine\"");
   return {};
 }
 
@@ -94,7 +93,8 @@ expected<ready_world> ready_context(const scenario& settings, const run_options&
   if (auto ended = ended_traces(context); !ended.empty())
     return tl::unexpected{std::move(ended)};
   if (is_portable() && context.device != "cpu")
-    return failed("worker.device", "expected \"cpu\" with worker.arithmetic = \"portable\"; a GPU's bits are its own");
+    return failed(settings.where("worker.device"), "worker.device: expected \"cpu\" with worker.arithmetic = "
+                                                   "\"portable\"; a GPU's bits are its own");
   const auto layout = layout_of(context, threads_of(options));
   context.workers = layout.workers;
   context.hosts = layout.hosts;
@@ -107,7 +107,8 @@ expected<ready_world> ready_context(const scenario& settings, const run_options&
   context.stored_results_max = options.stored_results_max;
   if (nodes) {
     if (settings.worker.verify_share > 0.0 && context.device != "cpu")
-      return failed("worker.verify_share", "expected 0 on " + context.device + ", where bits depend on the batch");
+      return failed(settings.where("worker.verify_share"),
+                    "worker.verify_share: expected 0 on " + context.device + ", where bits depend on the batch");
     spread_over_nodes(context, *nodes, options.renamed_nodes != nullptr);
     if (auto ready = nodes->await_ready(world_facts(context), patience_of(settings, loading.seconds())); !ready)
       return tl::unexpected{ready.error()};

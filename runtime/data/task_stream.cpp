@@ -118,9 +118,11 @@ diagnostics empty_tasks(const scenario& from, const task_stream& stream) {
     for (const bool train : {true, false})
       if ((train ? stream.tasks[t].train : stream.tasks[t].test).empty()) {
         const std::string split = train ? "train" : "test";
-        problems.push_back({from.where("data." + split + "_rows"), "task " + std::to_string(t + 1) + " has no " +
-                                                                       split + " rows; expected some: raise data." +
-                                                                       split + "_rows or set it to 0 (all)"});
+        const bool limited = (train ? from.data.train_rows : from.data.test_rows) > 0;
+        const bool made_up = from.data.name == "synthetic" && !limited;
+        problems.push_back({from.where(made_up ? "data.rows" : "data." + split + "_rows"),
+                            "task " + std::to_string(t + 1) + " has no " + split + " rows; expected some: raise data." +
+                                (made_up ? "rows" : split + "_rows or set it to 0 (all)")});
       }
   return problems;
 }

@@ -1,10 +1,12 @@
 /// strategy: a method. Its client half is a coroutine, its server half a fold and a step. No CAF here.
 #pragma once
+#include "runtime/base/available_memory.hpp"
 #include "runtime/method/client_context.hpp"
 #include "runtime/method/method_needs.hpp"
 #include "runtime/method/proxy_half.hpp"
 #include "runtime/settings/scenario.hpp"
 #include <functional>
+#include <limits>
 namespace mneme {
 
 /// A module from outside, as a net without a head, and the weights that its file has.
@@ -37,6 +39,8 @@ struct method_setup {
   std::int64_t public_rows = 0;            ///< Rows of the run that no client holds (partition.public_share).
   std::int64_t clients = 0;
   std::uint64_t seed = 0;
+  /// What all that the method keeps has to fit into; more than there can be, where nobody says.
+  memory_room memory{.bytes = std::numeric_limits<std::int64_t>::max()};
   std::map<std::string, tensor_map> files{};      ///< What method_needs::tensor_files asked for, by key.
   std::map<std::string, loaded_module> modules{}; ///< What method_needs::module_files asked for, by key.
   std::map<std::string, std::string> texts{};     ///< What method_needs::text_files asked for, by key.

@@ -166,9 +166,10 @@ diagnostics mfcl::check(const method_setup& setup) const {
       by_class = by_class && !entry.whole;
     }
   if (setup.net->classes() > 0 && (parts != 2 || !by_class))
-    wrong.push_back({"model.head", fmt::format("the head of '{}' is no single linear layer, whose old rows clients are "
-                                               "held to; expected a linear head without hidden layers",
-                                               setup.net->identity())});
+    wrong.push_back({"model.head_hidden", fmt::format("the head of '{}' is no single linear layer, whose old rows "
+                                                      "clients are held to; expected a linear head, without "
+                                                      "model.head_hidden",
+                                                      setup.net->identity())});
   return wrong;
 }
 

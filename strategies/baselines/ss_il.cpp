@@ -11,6 +11,7 @@
 #include "strategies/baselines/rehearsal.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
+#include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 namespace mneme::ss_il_method {
@@ -107,7 +108,7 @@ task<client_result> ss_il::client_round(client_context& ctx, const broadcast& in
   if (!now.exemplars.empty()) {
     const auto batch = job.options.batch_rows == 0 ? job.samples.size() : job.options.batch_rows;
     job.replay.samples = view_of(ctx.samples(), now.exemplars);
-    job.options.replay_rows = with_.replayed > 0 ? with_.replayed : (batch + 3) / 4;
+    job.options.replay_rows = with_.replayed > 0 ? with_.replayed : std::max<std::int64_t>((batch + 3) / 4, 1);
   }
   if (with_.divides_rate)
     job.options.learning_rate /= static_cast<double>(now.classes.task + 1);

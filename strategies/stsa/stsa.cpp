@@ -23,6 +23,7 @@
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/zeros.h>
 #include <algorithm>
+#include <fmt/format.h>
 namespace mneme::stsa_method {
 namespace {
 
@@ -405,6 +406,17 @@ diagnostics stsa::check(const method_setup& setup) const {
                            std::to_string(width) + ", projection width], as the net has " + std::to_string(width) +
                            " features"});
   }
+  // The server has a triangle of the sum of Gram matrices, and a whole one to solve with, in float64.
+  constexpr double bytes_of_entry = 4.0 + 8.0, gibibyte = 1 << 30;
+  const auto statistics = static_cast<double>(with_.width > 0 ? with_.width : width);
+  const auto bytes = bytes_of_entry * statistics * statistics;
+  if (const auto& room = setup.memory; bytes > static_cast<double>(room.bytes))
+    wrong.push_back(
+        {"strategy.projection_width",
+         fmt::format("strategy.projection_width = {}: matrices of {} x {} numbers take about {:.0f} GiB, of "
+                     "which {:.1f} GiB are {}; expected a smaller one",
+                     with_.width, statistics, statistics, bytes / gibibyte, static_cast<double>(room.bytes) / gibibyte,
+                     room.source)});
   if (setup.transition == task_transition::staggered)
     wrong.push_back({"tasks.transition",
                      "tasks.transition = \"staggered\": stsa asks each client for its statistics of a task once, when "

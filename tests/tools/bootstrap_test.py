@@ -122,6 +122,9 @@ class Bootstrap(unittest.TestCase):
         done = self.run_script(os.path.join(ROOT, "tools", "bootstrap"), "--from", self.folder)
         self.assertEqual(done.returncode, 1)
         self.assertIn("no SHA256SUMS there; tools/bootstrap --download writes such a folder", done.stderr)
+        done = self.run_script(os.path.join(ROOT, "tools", "bootstrap"), "--python", "--from", folder)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("no wheels of Python's packages there; tools/bootstrap --download DIR --python", done.stderr)
         done = self.run_script(os.path.join(ROOT, "tools", "bootstrap"), "--download")
         self.assertEqual((done.returncode, done.stderr), (2, "bootstrap: --download needs a folder\n"))
 

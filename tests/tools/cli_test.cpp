@@ -181,6 +181,7 @@ TEST_CASE("bad usage is one clear error with exit code 2", "[cli]") {
           "--markdown prints one table; expected mneme list --markdown strategies, models or datasets");
   refused("help fedvag", "unknown topic 'fedvag'; did you mean 'fedavg'?");
   refused("help rounds.cohrt", "unknown topic 'rounds.cohrt'; did you mean 'rounds.cohort'?");
+  refused("help memry", "unknown topic 'memry'; did you mean 'memory'?");
   refused("help qqqqqqqqqq", "unknown topic 'qqqqqqqqqq'; expected a command, a section, a strategy, a model or a key, "
                              "as mneme help and mneme list show them");
   refused("a.toml", "unknown command 'a.toml'; did you mean mneme run a.toml?");
@@ -359,6 +360,11 @@ TEST_CASE("help names every key of every section, model and strategy", "[cli]") 
   CHECK(contains(mneme_in(here.path(), "help").out, "\n  validate"));
   CHECK(contains(mneme_in(here.path(), "help cohort").out, "  rounds.cohort = 10\n"));
   CHECK(contains(mneme_in(here.path(), "help resume").out, "RUN_DIR"));
+  const auto memory = mneme_in(here.path(), "help strategy.memory").out; // of methods: each meaning once
+  CHECK(contains(memory, "  strategy.memory = 2000\n"));
+  CHECK(contains(memory, "      A key of strategy glfc, lga.\n"));
+  CHECK(contains(mneme_in(here.path(), "help depth").out, "      A key of model vit.\n"));
+  CHECK(contains(mneme_in(here.path(), "help layers").out, "  model.layers = 2\n"));
 }
 
 TEST_CASE("list names what there is, and scenarios with their titles", "[cli]") {

@@ -20,7 +20,7 @@ from key_tables import KeyTables  # noqa: E402
 from mutations import mutated  # noqa: E402
 from reader_cases import CASES  # noqa: E402
 from node_streams import DamagedMessage, MessageReader, framed  # noqa: E402
-from scenario_draws import drawn_scenario  # noqa: E402
+from scenario_draws import NEVER_DRAWN, WITH_FILES, drawn_scenario, drawn_value  # noqa: E402
 from started_programs import StartedPrograms  # noqa: E402
 from ways_to_run import Way  # noqa: E402
 
@@ -139,6 +139,19 @@ class Fuzz(unittest.TestCase):
         shiny = {setting[2] for seed in range(60) for setting in drawn_scenario(tables, seed).settings
                  if setting[1] == "shiny"}
         self.assertEqual(shiny, {"2", "3", "4"})
+
+    def test_every_method_source_and_key_is_drawn(self):
+        tables, draw = KeyTables(PROGRAM), random.Random(1)
+        drawn = [dict(((section + "." + key), value) for section, key, value in drawn_scenario(tables, seed).settings)
+                 for seed in range(400)]
+        self.assertEqual({scenario["strategy.name"].strip('"') for scenario in drawn}, set(tables.methods))
+        self.assertGreaterEqual({scenario["data.name"] for scenario in drawn},
+                                {'"synthetic"', '"arrays"', '"csv"', '"folder"'})
+        given = {name for scenario in drawn for name in scenario}
+        self.assertEqual(WITH_FILES - given, set())
+        by_kind = {key.full_name for key in tables.all() if key.full_name not in WITH_FILES | NEVER_DRAWN}
+        self.assertEqual({key.full_name for key in tables.all() if key.full_name in by_kind
+                          and all(drawn_value(key, draw) is None for _ in range(20))}, set())
 
     def test_draws_and_damage_follow_from_their_seeds(self):
         tables = KeyTables(PROGRAM)

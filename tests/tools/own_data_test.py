@@ -160,7 +160,12 @@ class OwnData(unittest.TestCase):
         done = mneme("run", nameless, "--quiet", "--out",
                      self.path("refused"), "--nodes", node.address)
         self.assertEqual(done.returncode, 2, done.stderr)
-        self.assertIn("data.folder", done.stderr)
+        self.assertRegex(done.stderr, r"\.toml:\d+:8: error: data.root: nodes look .* expected data.folder, the name")
+        write_npy(self.path("beside"), Pictures().arrays())
+        several = self.scenario('name = "arrays"\nfile = "beside/train_x.npy"')
+        done = mneme("run", several, "--quiet", "--out", self.path("refused"), "--nodes", node.address)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertRegex(done.stderr, r"\.toml:\d+:8: error: data.file: nodes are sent one file, .* expected \.npz or")
 
     def test_doctor_tells_what_would_be_read(self):
         pictures = Pictures(domains=("photo", "sketch"))

@@ -39,6 +39,12 @@ BEYOND_A_SCHEMA = (
 ).split("; ")
 
 
+def names_within(schema):
+    """Of all properties, at any depth."""
+    parts = schema.items() if isinstance(schema, dict) else enumerate(schema) if isinstance(schema, list) else []
+    return {name for key, part in parts for name in (set(part) if key == "properties" else set()) | names_within(part)}
+
+
 def is_type(value, name):
     return isinstance(value, TYPES[name]) and (name == "boolean" or not isinstance(value, bool))
 
@@ -136,6 +142,19 @@ class SchemaTest(unittest.TestCase):
         self.assertGreater(rejected, 50)
         self.assertEqual(accepted - set(BEYOND_A_SCHEMA), set(), "a finding that depends on more than one value is "
                                                                  "listed in BEYOND_A_SCHEMA")
+
+    def test_what_the_sources_call_a_key_is_one(self):
+        """A finding is placed at the key that it names, and a key that there is not has no place."""
+        sections = {name: keys for name, keys in self.schema["properties"].items() if name != "extends"}
+        keys = {f"{name}.{key}" for name, section in sections.items() for key in names_within(section)}
+        pattern = rf'\{{"((?:{"|".join(sections)})\.[a-z_0-9]+)"'  # {"model.name", ..}, as diagnostics are written
+        named = set()
+        for part in ("actors", "runtime", "strategies"):
+            for path in glob.glob(os.path.join(ROOT, part, "**", "*.[ch]pp"), recursive=True):
+                with open(path, encoding="utf-8") as file:
+                    named |= set(re.findall(pattern, file.read()))
+        self.assertGreater(len(named), 50)
+        self.assertEqual(named - keys - {"data.pkl", "model.safetensors"}, set())
 
     def test_it_accepts_what_another_file_completes(self):
         for text in ["[strategy]\nmu = 0.1", "[model]\nhidden = [3]", 'extends = ["a.toml", "b.toml"]',

@@ -66,6 +66,49 @@ void print_overview(const std::vector<section>& sections) {
   std::printf("\nmneme help SECTION, STRATEGY, MODEL or KEY explains them; mneme list shows what there is.\n");
 }
 
+/// Keys of methods or models that have this name, "length" or "strategy.length": each once for all that share it.
+template <class Entries>
+bool print_own_keys_named(const Entries& entries, const std::string& name, const char* kind,
+                          const std::string& section) {
+  std::vector<std::pair<key, std::string>> printed; // and whose it is
+  for (const auto& entry : entries) {
+    const auto item = entry.make();
+    key_table own;
+    item->keys(own);
+    for (const auto& key : own.all()) {
+      if (key.name != name && section + "." + key.name != name)
+        continue;
+      const auto same = std::find_if(printed.begin(), printed.end(), [&](const auto& other) {
+        return other.first.default_text == key.default_text && other.first.meaning == key.meaning &&
+               expected_text(other.first) == expected_text(key);
+      });
+      if (same == printed.end())
+        printed.emplace_back(key, entry.name);
+      else
+        same->second += ", " + entry.name;
+    }
+  }
+  for (const auto& [key, owners] : printed) {
+    print_key(key, section + ".");
+    std::printf("      A key of %s %s.\n", kind, owners.c_str());
+  }
+  return !printed.empty();
+}
+
+/// Adds the keys of methods or models to what can be meant.
+template <class Entries>
+void add_own_keys(const Entries& entries, const std::string& section, std::vector<std::string>& known) {
+  for (const auto& entry : entries) {
+    const auto item = entry.make();
+    key_table own;
+    item->keys(own);
+    for (const auto& key : own.all()) {
+      known.push_back(key.name);
+      known.push_back(section + "." + key.name);
+    }
+  }
+}
+
 /// "cohort" or "rounds.cohort".
 bool print_keys_named(const std::vector<section>& sections, const std::string& name) {
   bool found = false;
@@ -98,7 +141,10 @@ int explain(const std::string& topic, const std::vector<std::string>& commands) 
   }
   const bool method = print_entry_named(strategies(), topic, "strategy", "strategy");
   const bool net = print_entry_named(models(), topic, "model", "model");
-  if (method || net || print_keys_named(sections, topic))
+  const bool key = print_keys_named(sections, topic);
+  const bool methods_key = print_own_keys_named(strategies(), topic, "strategy", "strategy");
+  const bool models_key = print_own_keys_named(models(), topic, "model", "model");
+  if (method || net || key || methods_key || models_key)
     return exit_done;
   for (const auto& entry : strategies())
     known.push_back(entry.name);
@@ -110,6 +156,8 @@ int explain(const std::string& topic, const std::vector<std::string>& commands) 
       if (!section.name.empty())
         known.push_back(section.name + "." + key.name);
     }
+  add_own_keys(strategies(), "strategy", known);
+  add_own_keys(models(), "model", known);
   const auto meant = nearest(topic, known);
   return bad_input("unknown topic '" + topic + "'; " +
                    (meant.empty() ? "expected a command, a section, a strategy, a model or a key, as mneme help and "

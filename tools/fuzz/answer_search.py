@@ -3,18 +3,15 @@ goes on without them to the digest of the undisturbed run, or ends with a reason
 import json
 import os
 import random
-import re
 import shutil
-import subprocess
-import time
 
 from changed_answers import FORM_CHANGES, NUMBER_CHANGES, changed, damaged
 from disturbed_runs import ROOT, DisturbedRuns
 from node_streams import ChangedMessages, Link
+from started_nodes import StartedNode
 from wave_reports import REPORT, decoded, encoded
 
 NODES = 2  # each of which gives a wrong answer
-NODE_LIMIT_S = 20
 SCENARIOS = {"fedavg": [], "fedasync": [], "stsa": [], "er": [], "fil-ver": []}
 SETTINGS = ["checkpoint.force=true", "worker.node_silence=\"5 s\"", "worker.node_answer=\"1 s\"", "rounds.per_task=2"]
 
@@ -70,7 +67,7 @@ class AnswerSearch(DisturbedRuns):
         super().__init__(program, folder)
         self.counts = {"runs": 0, "wrong answers": 0, "nodes refused": 0, "went on": 0, "resumed": 0, "refused": 0,
                        "found": 0}
-        self.nodes = [_Node(program, folder, number) for number in range(NODES)]
+        self.nodes = [StartedNode(program, folder, number) for number in range(NODES)]
         self.reports = {}  # of each node in an undisturbed run, by scenario
         for name in self.scenarios:
             self._undisturbed(name)
@@ -133,37 +130,6 @@ class AnswerSearch(DisturbedRuns):
         for number, node in enumerate(self.nodes):
             if fault := node.fault:
                 self.nodes[number].end()
-                self.nodes[number] = _Node(self.program, self.folder, number)
+                self.nodes[number] = StartedNode(self.program, self.folder, number)
                 return fault
         return None
-
-
-class _Node:
-    def __init__(self, program, folder, number):
-        self.log, self.runs, self.fault = os.path.join(folder, f"node{number}.log"), 0, None
-        with open(self.log, "wb") as out:
-            self.process = subprocess.Popen([program, "node", "--listen", "127.0.0.1:0", "--threads", "1"], stdout=out,
-                                            stderr=subprocess.STDOUT)
-        self.port = int(self._said(r"listening on \S*:(\d+)", 1)[0])
-
-    def await_next_run(self):
-        """Its run is over: it waits for another."""
-        self.runs += 1
-        try:
-            self._said("waits for the next run", self.runs)
-        except TimeoutError as why:
-            self.fault = str(why)
-
-    def _said(self, pattern, count):
-        until = time.monotonic() + NODE_LIMIT_S
-        while time.monotonic() < until and self.process.poll() is None:
-            with open(self.log, "rb") as file:
-                text = file.read().decode("utf-8", "replace")
-            if len(found := re.findall(pattern, text)) >= count:
-                return found
-            time.sleep(0.01)
-        raise TimeoutError(f"the node (code {self.process.poll()}) never said '{pattern}' for the {count}. time")
-
-    def end(self):
-        self.process.kill()
-        self.process.wait()

@@ -51,6 +51,11 @@ def write_npy(folder, arrays):
 
 
 def write_safetensors(path, arrays):
+    with open(path, "wb") as file:
+        file.write(safetensors_bytes(arrays))
+
+
+def safetensors_bytes(arrays):
     header, contents = {}, b""
     for name, array in arrays.items():
         if isinstance(array, Texts):
@@ -61,8 +66,7 @@ def write_safetensors(path, arrays):
                         "data_offsets": [len(contents), len(contents) + len(content)]}
         contents += content
     text = json.dumps(header).encode()
-    with open(path, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text + contents)
+    return struct.pack("<Q", len(text)) + text + contents
 
 
 def png(height, width, planes):

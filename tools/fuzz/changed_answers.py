@@ -51,7 +51,7 @@ def other_id(report, draw):
             part = draw.randrange(3)
             report[name][at]["id"][part] = (report[name][at]["id"][part] + draw.choice([-1, 1, 1000])) % 2**32
         else:
-            report[name][at]["id"] = (report[name][at]["id"] + draw.choice([-1, 1, 1000])) % 2**64
+            report[name][at]["id"] = (report[name][at]["id"] + draw.choice([-1000, 1000, 2**40])) % 2**64
 
 
 def other_job(report, draw):
@@ -159,6 +159,13 @@ def other_numbers(report, draw):
         tensor["data"] = bytes(data)
 
 
+def other_round(report, draw):
+    """A result is said to be that of the round before or behind, which the node may have been given too."""
+    if report["finished"]:
+        done = draw.choice(report["finished"])
+        done["id"] = (done["id"] + draw.choice([-1, 1])) % 2**64
+
+
 def swapped_results(report, draw):
     if len(report["finished"]) > 1:
         a, b = draw.sample(report["finished"], 2)
@@ -209,7 +216,7 @@ def _forge(tensor, draw, value_of):
 
 FORM_CHANGES = [emptied, emptied, without_one, told_twice, other_end, other_shard, other_figures, other_id, other_job,
                 other_batches, other_weight, other_type, other_sizes, other_name, no_upload, other_counts, failing]
-NUMBER_CHANGES = [other_numbers, swapped_results, other_losses]
+NUMBER_CHANGES = [other_numbers, other_round, swapped_results, other_losses]
 
 
 def changed(message, change, draw):

@@ -1,5 +1,6 @@
 """The keys of a scenario as the program itself tells them: `mneme help` is printed from the table that reads a
 scenario, so a new key is known here the day it is added."""
+import functools
 import re
 import subprocess
 from dataclasses import dataclass, field
@@ -73,12 +74,14 @@ class KeyTables:
         self.sections[""] = _keys_in("", self._help().split("\nSections:\n")[0])
         methods, models = self._listed("strategies"), self._listed("models")
         self.methods = {name: self._keys("strategy", name) for name in methods}
+        self.presets = {name: re.findall(r'^preset = "([^"]+)":', self._help(name), re.MULTILINE) for name in methods}
         self.models = {name: self._keys("model", name) for name in models}
 
     def all(self):
         return [key for keys in (*self.sections.values(), *self.methods.values(), *self.models.values())
                 for key in keys]
 
+    @functools.lru_cache(maxsize=None)
     def _help(self, topic=None):
         words = [self._program, "help"] + ([topic] if topic else [])
         return subprocess.run(words, capture_output=True, text=True, check=True, timeout=60).stdout

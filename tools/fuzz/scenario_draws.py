@@ -1,9 +1,16 @@
 """Random scenarios over the whole key table, small enough to run in a second.
 
 A scenario is a list of settings, (section, key, value as TOML), written one to a line; what the program refuses by its
-line is dropped by line, so that most of what is drawn runs."""
+line is dropped by line, so that most of what is drawn runs. What its paths name stands in a folder beside it."""
+import os
 import random
 import re
+
+from drawn_files import (array_files, availability_file, capacity_file, csv_files, drawn_profiles, link_file,
+                         partition_file, picture_files)
+from drawn_nets import IMAGES, SIDES, TEXTS, drawn_layers, drawn_net, settings_of_net
+
+SMOKE = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "scenarios", "smoke")
 
 # What decides how long a run takes is drawn here; all other keys by their kind.
 SMALL = {
@@ -25,14 +32,28 @@ SMALL = {
     "strategy.generator_batch": [4, 12], "strategy.generator_width": [2, 4], "strategy.noise_width": [3, 8],
     "strategy.student_steps": [0, 2], "strategy.embedding_width": [0, 5], "strategy.critic_width": [3],
     "strategy.latent": [3], "strategy.images": [1, 4], "strategy.sampling_steps": [1, 2],
+    "strategy.doublings": [1, 2], "strategy.candidates": [1, 2], "strategy.beams": [1, 2],
     "strategy.encoder_passes": [1], "strategy.component_passes": [1], "strategy.denoiser_passes": [1],
     "model.filters": ["[3, 4]"], "model.embedding": [5], "model.classifier": ["[]", "[6]"],
     "model.hidden": ["[]", "[3]", "[17, 5]"], "model.width": [4, 8, 12], "model.depth": [1, 2],
-    "model.heads": [1, 2, 4], "model.patch": [2, 4], "model.image": [0, 8],
+    "model.heads": [1, 2, 4], "model.patch": [2, 4],
+    "strategy.length": [2, 4], "strategy.general_length": [2, 4], "strategy.blocks": ["[0]", "[1]", "[0, 1]", "[]"],
+    "strategy.general_blocks": ["[0]", "[1]", "[]"], "strategy.components": [1, 1, 2, 3], "strategy.rank": [1, 2],
+    "strategy.tuning_epochs": [0, 1, 2], "strategy.student_batch": [1, 6], "strategy.code_width": [3, 8],
+    "strategy.replay_rows": [1, 5], "strategy.pool_max": [0, 6], "strategy.adjustment_width": [1, 5],
+    "strategy.head_width": [1, 4], "strategy.adjustment_hidden": ["[]", "[6]", "[4, 5]"],
+    "strategy.buffer": [1, 6, 40], "strategy.stage2_epochs": [0, 1], "strategy.warmup_epochs": [0, 1],
+    "strategy.feature_layer": ['""'], "model.image": [0, 8, 16], "model.groups": [1, 2, 8], "model.adapter": [0, 0, 3],
+    "model.vocabulary": [0, 20, 25], "model.positions": [0, 40], "model.mlp": [0, 5], "model.embedding": [5],
+    "model.head_hidden": ["[]", "[4]"], "training.batch": [0, 1, 4, 10], "data.side": [0, 8, 9],
+    "data.channels": [0, 1, 3], "training.milestones": ["[1]", "[1, 2]"], "evaluation.targets": ["[1.0, 50]"],
+    "worker.verify_share": [0], "worker.arithmetic": ['"machine"', '"portable"'],
+    "devices.trace_period": ['"0 s"', '"2 h"', '"1 s"'],
     "worker.count": [0], "worker.shards": [0], "worker.models_max": [0], "worker.ahead_max": ['"1 GiB"'],
     "worker.device": ['"cpu"'],
 }
-FIXED = {"data": {"name", "root", "shape", "tokens"}, "strategy": {"name", "preset"},
+FIXED = {"data": {"name", "root", "shape", "tokens", "label_column", "split_column", "domain_column", "folder"},
+         "strategy": {"name", "preset"},
          "model": {"name", "weights", "seed_weights"}, "checkpoint": {"every", "force", "keep"}}
 # What a scenario must give lest its defaults take long.
 GIVEN = {"seed", "tasks.count", "clients.count", "rounds.per_task", "data.rows", "data.classes",
@@ -44,13 +65,32 @@ GIVEN = {"seed", "tasks.count", "clients.count", "rounds.per_task", "data.rows",
          "strategy.critic_width", "strategy.latent", "strategy.images", "strategy.sampling_steps",
          "strategy.encoder_passes", "strategy.component_passes", "strategy.denoiser_passes", "model.filters",
          "model.embedding", "model.classifier", "model.hidden", "model.width",
-         "model.depth", "model.heads", "model.patch", "partition.rows_per_client"}
-NEVER_DROPPED = {"strategy.name", "data.name"}
+         "model.depth", "model.heads", "training.batch", "strategy.adjustment_hidden",
+         "strategy.blocks", "strategy.general_blocks", "strategy.components", "model.patch",
+         "partition.rows_per_client"}
+NEVER_DROPPED = {"strategy.name", "data.name", "data.file", "data.root", "data.label_column", "model.width",
+                 "model.depth", "strategy.components"}
 DURATIONS = ["0 s", "1 ns", "1 ms", "20 ms", "1 s", "5 s", "2 min", "1 h"]
-IMAGES = {"cnn", "lenet", "resnet18", "resnet32", "resnet50", "resnet152", "resnet8", "vee", "ebr", "vit"}
-TEXTS = {"bert", "lstm"}
-# Nets that would take a whole test's time.
-TOO_SLOW = {"resnet18", "resnet32", "resnet50", "resnet152"}
+MADE_UP = {"data.rows", "data.classes", "data.shape", "data.tokens"}  # keys of data.name = "synthetic"
+LARGE = 20
+# What a preset makes long unless the scenario says it.
+PRESET_LIMITS = {"training.epochs": "1", "training.batch": "8", "rounds.per_task": "2", "rounds.cohort": "2"}
+PARTS = {"strategy.condition": '"sd77x768"', "strategy.condition_shape": "[12, 16]",
+         **{f"strategy.{key}": f'"{os.path.join(SMOKE, "parts", name)}"' for key, name in
+            {"caption_encoder": "caption_encoder.pt", "caption_decoder": "caption_decoder.pt",
+             "caption_words": "caption_words.json", "text_encoder": "text_states.pt",
+             "text_tokens": "text_tokens.json", "text_merges": "text_merges.txt", "denoiser": "denoiser.pt",
+             "picture_decoder": "decoder.pt"}.items()}}
+
+
+# Keys that a kind of value does not tell: drawn with the files that they name, and those that no draw gives.
+WITH_FILES = {"data.name", "data.root", "data.shape", "data.tokens", "data.file", "data.label_column",
+              "data.split_column", "data.domain_column", "partition.file", "devices.availability_file",
+              "devices.profiles", "devices.capacity_file", "devices.link_file", "model.name", "model.module",
+              "model.weights", "model.layers", "strategy.name", "strategy.preset", "strategy.feature_cache",
+              "strategy.generator_cache", *PARTS}
+NEVER_DRAWN = {"title", "data.folder", "model.seed_weights", "model.backbone", "strategy.label_embeddings",
+               "strategy.projection_file", "checkpoint.every", "checkpoint.force", "checkpoint.keep"}
 
 
 def drawn_value(key, draw):
@@ -88,8 +128,11 @@ def _drawn_number(key, draw):
 
 
 class DrawnScenario:
-    def __init__(self, settings):
+    """@param files: what its paths name, by path relative to the scenario"""
+
+    def __init__(self, settings, files=None):
         self.settings = settings  # [(section, key, value)]
+        self.files = files or {}
 
     def text(self):
         return "\n".join(self._lines()) + "\n"
@@ -104,7 +147,7 @@ class DrawnScenario:
         return lines
 
     def without(self, dropped):
-        return DrawnScenario([setting for setting in self.settings if setting not in dropped])
+        return DrawnScenario([setting for setting in self.settings if setting not in dropped], self.files)
 
     def without_refused(self, errors):
         """Without the lines that the program's errors name; None where they name none that may be dropped."""
@@ -128,30 +171,127 @@ class DrawnScenario:
                 if ".".join(setting[:2]) not in NEVER_DROPPED and are_chosen(*setting)}
 
 
+class _Draws:
+    """Of one seed: settings by their full names, the kind of rows, files beside the scenario."""
+
+    def __init__(self, tables, seed):
+        self.tables, self.draw, self.folder = tables, random.Random(seed), f"beside-{seed}"
+        self.settings, self.files = {}, {}
+
+    def made(self):
+        draw = self.draw
+        self.method = draw.choice(sorted(self.tables.methods))
+        self.model = drawn_net(self.method, self.tables.models, draw)
+        self.settings |= {"strategy.name": f'"{self.method}"', "model.name": f'"{self.model}"'}
+        self._draw_rows()
+        self.settings |= settings_of_net(self.method, self.model, draw)
+        self._draw_keys(draw.choice([0.05, 0.2, 0.5]))
+        self._draw_preset()
+        if self.model == "layers":
+            self.settings["model.layers"] = drawn_layers(self.kind, draw)
+        self._draw_tables()
+        self._draw_paths()
+        settings = [(*(name.split(".", 1) if "." in name else ("", name)), value)
+                    for name, value in self.settings.items()]
+        return DrawnScenario(settings, self.files)
+
+    def _draw_rows(self):
+        draw = self.draw
+        image = self.model in IMAGES or self.method == "osi-fl" or (self.model not in TEXTS and draw.random() < 0.3)
+        self.kind = "images" if image else "tokens" if self.model in TEXTS else "numbers"
+        side, channels = SIDES.get(self.model) or draw.choice([8, 12]), draw.choice([1, 3])
+        shape = [channels, side, side] if image else [draw.choice([1, 4, 33])]
+        with_domains = draw.random() < 0.4
+        source = draw.choice(["synthetic"] * 5 + ["arrays", "own", "real"])
+        if source == "real" and not (image and channels == 1 and side == 28 and os.environ.get("MNEME_DATA")):
+            source = "synthetic"
+        if source == "own":
+            source = {"images": "folder", "numbers": "csv", "tokens": "arrays"}[self.kind]
+        self.settings["data.name"] = f'"{source}"'
+        if source == "synthetic":
+            self.settings["data.shape"] = str(shape)
+            if self.kind == "tokens":
+                self.settings["data.tokens"] = "20"
+        elif source == "arrays":
+            file, self.files = array_files(draw, self.folder, self.kind, shape, 20, with_domains)
+            self.settings["data.file"] = f'"{file}"'
+        elif source in ("csv", "folder"):
+            given, self.files = (csv_files(draw, self.folder, shape[0], with_domains) if source == "csv" else
+                                 picture_files(draw, self.folder, channels, side, with_domains))
+            self.settings |= {f"data.{name}": value for name, value in given.items()}
+        else:
+            self.settings["data.name"] = draw.choice(['"mnist"', '"fashion-mnist"', '"digits"'])
+            self.settings |= {"data.train_rows": "200", "data.test_rows": "60"}
+        self.with_domains = with_domains or self.settings["data.name"] == '"digits"'
+        if self.with_domains and draw.random() < 0.7:
+            self.settings |= {"tasks.kind": '"domain-incremental"', "tasks.transform": '"domains"', "tasks.count": "2"}
+
+    def _draw_keys(self, share):
+        """`share`: of the keys that are given."""
+        made_up = self.settings["data.name"] == '"synthetic"'
+        tried = [key for section in self.tables.sections.values() for key in section]
+        own = self.tables.methods[self.method] + self.tables.models[self.model]
+        for key in tried + own:
+            if key.name in FIXED.get(key.section, set()) or key.full_name in self.settings:
+                continue
+            given = key.full_name in GIVEN or (key in own and takes_long(key))
+            if key.full_name in MADE_UP and not made_up:
+                given = False
+                if self.draw.random() < 0.95:
+                    continue
+            if given or self.draw.random() < share:
+                value = drawn_value(key, self.draw)
+                if value is not None:
+                    self.settings[key.full_name] = value
+
+    def _draw_preset(self):
+        presets = self.tables.presets.get(self.method)
+        if presets and self.draw.random() < 0.15:
+            self.settings["strategy.preset"] = f'"{self.draw.choice(presets)}"'
+            for name, value in PRESET_LIMITS.items():
+                self.settings.setdefault(name, value)
+
+    def _draw_tables(self):
+        draw, clients = self.draw, int(self.settings.get("clients.count", 20))
+        if draw.random() < 0.1:
+            rows = int(self.settings.get("data.rows", 24))
+            self._file("partition.file", "partition.csv",
+                       partition_file(draw, clients, rows, int(self.settings.get("tasks.count", 1))))
+            self.settings["partition.kind"] = '"file"'
+        if draw.random() < 0.1:
+            self._file("devices.availability_file", "availability.csv", availability_file(draw, clients))
+            self.settings["devices.availability"] = '"file"'
+        if draw.random() < 0.07:
+            self._file("devices.link_file", "links.csv", link_file(draw, clients))
+        profiles = 0
+        if draw.random() < 0.1:
+            self.settings["devices.profiles"], profiles = drawn_profiles(draw)
+        if draw.random() < 0.07:
+            self._file("devices.capacity_file", "capacity.csv", capacity_file(draw, clients, profiles))
+        if draw.random() < 0.07:
+            values = [draw.choice(["5", "0.5", "900"]) for _ in range(clients + draw.choice([0, 0, 0, 1]))]
+            self.settings["devices.rows_per_second"] = "[" + ", ".join(values) + "]"
+
+    def _draw_paths(self):
+        own = {key.full_name for key in self.tables.methods[self.method]}
+        for name in ("strategy.feature_cache", "strategy.generator_cache"):
+            if name in own and self.draw.random() < 0.5:
+                self.settings[name] = f'"{self.folder}/cache"'
+        if self.kind == "images" and self.draw.random() < 0.02:
+            self.settings["model.module"] = f'"{os.path.join(SMOKE, "tiny.pt")}"'
+        if self.method == "osi-fl" and self.draw.random() < 0.2:
+            self.settings |= PARTS
+
+    def _file(self, key, name, text):
+        self.files[f"{self.folder}/{name}"] = text.encode()
+        self.settings[key] = f'"{self.folder}/{name}"'
+
+
+def takes_long(key):
+    """Its default is a number so large that a run would take long."""
+    return key.kind == "integer" and float(key.default) >= LARGE
+
+
 def drawn_scenario(tables, seed):
     """The scenario of a seed. A method's or a model's own keys are drawn with it."""
-    draw = random.Random(seed)
-    method = draw.choice(sorted(tables.methods))
-    model = draw.choice(sorted(set(tables.models) - TOO_SLOW))
-    if method in ("fil-ver", "central-rehearsal"):
-        model = draw.choice(["vee", "ebr"])
-    if method in ("lander", "target", "mfcl"):
-        model = "resnet8"
-    image = model in IMAGES or (model not in TEXTS and draw.random() < 0.3)
-    side = {"lenet": 28, "vee": 16, "ebr": 16}.get(model) or draw.choice([8, 12])
-    channels = draw.choice([1, 3])
-    shape = f"[{channels}, {side}, {side}]" if image else f"[{draw.choice([1, 4, 33])}]"
-    settings = [("strategy", "name", f'"{method}"'), ("model", "name", f'"{model}"'),
-                ("data", "name", '"synthetic"'), ("data", "shape", shape)]
-    if model in TEXTS:
-        settings.append(("data", "tokens", "20"))
-    share = draw.choice([0.05, 0.2, 0.5])  # of the keys that are given
-    tried = [key for section in tables.sections.values() for key in section]
-    for key in tried + tables.methods[method] + tables.models[model]:
-        if key.name in FIXED.get(key.section, set()):
-            continue
-        if key.full_name in GIVEN or draw.random() < share:
-            value = drawn_value(key, draw)
-            if value is not None:
-                settings.append((key.section, key.name, value))
-    return DrawnScenario(settings)
+    return _Draws(tables, seed).made()

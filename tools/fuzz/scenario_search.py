@@ -1,46 +1,70 @@
 """Runs drawn scenarios in several ways each; a scenario that fails is shrunk and written beside its seed."""
 import os
+import shutil
 import time
 
-from scenario_draws import GIVEN, DrawnScenario, drawn_scenario
+from scenario_draws import GIVEN, drawn_scenario
+from started_nodes import StartedNode
 from started_programs import ADDRESSES_BYTES, StartedPrograms
 from ways_to_run import LIMIT_S, difference, drawn_ways
 
-REPAIRS_MAX = 12
+REPAIRS_MAX = 16
+NODES = 2
 SHRINKS_MAX, SHRINKING_MAX_S = 60, 300  # runs of the failing ways
 KEPT = GIVEN | {"strategy.name", "data.name", "data.shape", "model.name"}
 
 
 def kind_of(fault):
     """What must stay the same while a scenario is shrunk."""
-    for kind in ("did not end", "ended with code", "differs from", "validate"):
+    for kind in ("did not end", "a node ended", "ended with code", "takes what a run refuses", "differs from",
+                 "validate"):
         if kind in fault:
             return kind
     return fault
+
+
+def may_have_nodes(scenario):
+    """Nodes read no folder of this disk, are sent single files, and have the machine's arithmetic."""
+    several = any(key == "file" and value.endswith('.npy"') for _, key, value in scenario.settings)
+    return not several and not ({("data", "name", '"folder"'), ("worker", "arithmetic", '"portable"')} &
+                                set(scenario.settings))
 
 
 class ScenarioSearch:
     def __init__(self, program, tables, folder):
         self.tables, self.folder = tables, folder
         self.programs = StartedPrograms(program, folder, LIMIT_S, ADDRESSES_BYTES)
-        self.counts = {"drawn": 0, "refused": 0, "done": 0, "failed alike": 0, "found": 0}
+        self.counts = {"drawn": 0, "refused": 0, "done": 0, "failed alike": 0, "found": 0, "killed": 0, "with nodes": 0}
+        self.nodes = []
         os.makedirs(folder, exist_ok=True)
 
     def try_seed(self, seed):
         """None, or what was found in the scenario of this seed."""
         self.counts["drawn"] += 1
         scenario, fault = self._accepted(drawn_scenario(self.tables, seed), seed)
-        ways = drawn_ways(seed)
+        if not self.nodes:
+            self.nodes += [StartedNode(self.programs.program, self.folder, number) for number in range(NODES)]
+        ways = drawn_ways(seed, self.nodes)
         if scenario and not fault:
             fault = self._fault_of(scenario, ways, seed)
         if scenario is None and not fault:
             self.counts["refused"] += 1
-        if not fault:
-            return None
-        self.counts["found"] += 1
-        return self._report(seed, scenario, ways, fault)
+        report = None
+        if fault:
+            self.counts["found"] += 1
+            report = self._report(seed, scenario, ways, fault)
+        else:
+            shutil.rmtree(os.path.join(self.folder, f"beside-{seed}"), ignore_errors=True)
+        shutil.rmtree(os.path.join(self.folder, f"{seed}.run"), ignore_errors=True)
+        return report
 
     def _write(self, scenario, seed):
+        for name, content in scenario.files.items():
+            path = os.path.join(self.folder, name)
+            if not os.path.exists(path):
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                with open(path, "wb") as file:
+                    file.write(content)
         path = os.path.join(self.folder, f"{seed}.toml")
         with open(path, "w", encoding="utf-8") as file:
             file.write(scenario.text())
@@ -64,20 +88,43 @@ class ScenarioSearch:
     def _fault_of(self, scenario, ways, seed, counting=True):
         path, first = self._write(scenario, seed), None
         for way in ways:
+            if way.nodes and not may_have_nodes(scenario):
+                continue
             ended = way.run(self.programs, path, os.path.join(self.folder, f"{seed}.run"),
                             first.seconds if first else 1.0)
             if fault := ended.fault():
                 return f"{way}: {fault}"
+            if way.nodes and (fault := self._fault_of_nodes()):
+                return f"{way}: {fault}"
             if first is None:
                 first = ended
+                if first.code == 2:
+                    return f"{way}: validate takes what a run refuses: {ended.errors[-500:]}"
                 continue
             if differing := difference(first, ended):
                 values = "; ".join(f"{name}: {first.facts.get(name)} and {ended.facts.get(name)}"
                                    for name in differing[:4])
                 return f"{way} differs from {ways[0]}: {values}"
         if counting:
-            self.counts["done" if first.code == 0 else "failed alike" if first.code == 1 else "refused"] += 1
+            self.counts["done" if first.code == 0 else "failed alike"] += 1
+            self.counts["killed"] += sum(way.kills > 0 for way in ways)
+            self.counts["with nodes"] += sum(bool(way.nodes) for way in ways if may_have_nodes(scenario))
+            if first.code != 0:
+                self._note_failure(seed, first.errors)
         return None
+
+    def _fault_of_nodes(self):
+        """A node that has ended, with its last words; another takes its place."""
+        for number, node in enumerate(self.nodes):
+            if node.has_ended():
+                self.nodes[number] = StartedNode(self.programs.program, self.folder, number)
+                return f"a node ended with code {node.process.returncode}: {node.last_words()}"
+        return None
+
+    def _note_failure(self, seed, errors):
+        """What a run that validation takes says at its end: to be read, as it might have been refused before."""
+        with open(os.path.join(self.folder, "failures.txt"), "a", encoding="utf-8") as file:
+            file.write(f"seed {seed}: {errors[-600:].strip()}\n")
 
     def _report(self, seed, scenario, ways, fault):
         small = self._shrunk(scenario, ways, seed, kind_of(fault))
@@ -94,7 +141,7 @@ class ScenarioSearch:
             for at in range(0, len(scenario.settings), step):
                 dropped = [setting for setting in scenario.settings[at:at + step]
                            if ".".join(setting[:2]).lstrip(".") not in KEPT]
-                tried = DrawnScenario([s for s in scenario.settings if s not in dropped])
+                tried = scenario.without(dropped)
                 tries += 1
                 if dropped and self._still_fails(tried, ways, seed, kind):
                     smaller = tried
@@ -118,3 +165,5 @@ class ScenarioSearch:
 
     def close(self):
         self.programs.close()
+        for node in self.nodes:
+            node.end()

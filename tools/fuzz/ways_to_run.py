@@ -56,13 +56,15 @@ def _finished(folder, outcome):
 
 
 class Way:
-    """A number of threads, settings of [worker] and of memory that change no result, and how often a run is killed."""
+    """A number of threads, settings of [worker] and of memory that change no result, how often a run is killed, and the
+    nodes that compute for it: a list that may be filled later."""
 
-    def __init__(self, threads, settings=(), kills=0, seed=0):
-        self.threads, self.settings, self.kills, self.seed = threads, list(settings), kills, seed
+    def __init__(self, threads, settings=(), kills=0, seed=0, nodes=()):
+        self.threads, self.settings, self.kills, self.seed, self.nodes = threads, list(settings), kills, seed, nodes
 
     def __str__(self):
         text = f"--threads {self.threads}" + "".join(f" --set {setting}" for setting in self.settings)
+        text += " with two nodes" if self.nodes else ""
         return text + (f", killed {self.kills} times (seed {self.seed})" if self.kills else "")
 
     def run(self, programs, scenario, folder, undisturbed_s=1.0):
@@ -70,6 +72,8 @@ class Way:
         shutil.rmtree(folder, ignore_errors=True)
         sets = [word for setting in self.settings for word in ("--set", setting)]
         words = ["run", scenario, "--quiet", "--out", folder, "--threads", str(self.threads), *sets]
+        if self.nodes:
+            words += ["--nodes", ",".join(node.address for node in self.nodes)]
         if self.kills:
             return self._run_with_kills(programs, words, folder, undisturbed_s)
         return _finished(folder, programs.run(words))
@@ -87,13 +91,19 @@ class Way:
         return _finished(folder, programs.run(words))
 
 
-def drawn_ways(seed):
-    """Ways that a scenario's results may not depend on; the first is the plain one."""
+def drawn_ways(seed, nodes=()):
+    """Ways that a scenario's results may not depend on; the first is the plain one. Every third seed is killed, every
+    fourth has nodes."""
     draw = random.Random(seed)
     wide = [f"worker.shards={draw.choice([1, 2, 3, 7])}", f"worker.models_max={draw.choice([1, 2, 3, 7])}"]
     tight = ['worker.ahead_max="1 B"', 'clients.memory_limit="1 B"', f"worker.count={draw.choice([1, 2, 4])}"]
-    return [Way(1), Way(draw.choice([2, 3, 4]), wide), Way(draw.choice([1, 2]), tight),
-            Way(draw.choice([1, 2]), draw.choice([[], wide]), kills=draw.choice([1, 2, 3]), seed=seed)]
+    ways = [Way(1), Way(draw.choice([2, 3, 4]), draw.choice([wide, tight, wide + tight]))]
+    if seed % 3 == 0:
+        ways.append(Way(draw.choice([1, 2]), draw.choice([[], wide]), kills=draw.choice([1, 2, 3]), seed=seed))
+    if seed % 4 == 0:
+        patient = ['worker.node_silence="1 min"', 'worker.node_answer="2 min"']  # else a slow machine loses its nodes
+        ways.append(Way(1, draw.choice([[], wide]) + patient, nodes=nodes))
+    return ways
 
 
 def difference(first, other):

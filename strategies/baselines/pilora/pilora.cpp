@@ -127,6 +127,16 @@ diagnostics pilora::check(const method_setup& setup) const {
     wrong.push_back({"strategy.keep_share", "strategy.keep_share > 0: pilora's server steps by rules of its own; "
                                             "expected 0"});
   append(wrong, repeated_classes(setup, "low-rank part is"));
+  const char* const kept = ": parts and centres of earlier tasks stay as they are, and who is still at such a task has "
+                           "none to learn; expected ";
+  if (setup.transition == task_transition::staggered)
+    wrong.push_back({"tasks.transition", fmt::format("tasks.transition = \"staggered\"{}\"round\"", kept)});
+  if (setup.staying_share > 0.0)
+    wrong.push_back({"tasks.staying_share", fmt::format("tasks.staying_share > 0{}0", kept)});
+  if (setup.training.learning_rate <= 0.0)
+    wrong.push_back({"training.learning_rate",
+                     "training.learning_rate = 0: strategy.low_rank_rate follows its schedule, "
+                     "in parts of it; expected a number > 0"});
   auto blocks = with_.parts.blocks;
   std::sort(blocks.begin(), blocks.end());
   if (const auto twice = std::adjacent_find(blocks.begin(), blocks.end()); twice != blocks.end())

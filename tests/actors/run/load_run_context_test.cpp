@@ -1,4 +1,5 @@
 // Bad input that only the data or the model can show is found before a run writes anything.
+#include "runtime/base/available_memory.hpp"
 #include "tests/support/run.hpp"
 #include <catch2/catch_test_macros.hpp>
 using namespace mneme;
@@ -38,6 +39,13 @@ TEST_CASE("a model that cannot take the images is refused at its name") {
   CHECK(said.starts_with("test.toml:10:8: error: "));
 }
 
+TEST_CASE("a net whose weights do not fit into memory is refused at its name, before one is drawn") {
+  if (available_memory().bytes >> 30 > 200)
+    SKIP("all of it would fit");
+  CHECK(refused(few_rows + "[model]\nname = \"mlp\"\nhidden = [65536, 65536, 65536, 65536, 65536, 65536]\n")
+            .starts_with("test.toml:10:8: error: a net of 21476147210 weights takes about 240 GiB, of which "));
+}
+
 TEST_CASE("nets that read tokens and nets that read images are refused each other's rows") {
   const std::string text = "[data]\nname = \"synthetic\"\nrows = 30\nshape = [4]\ntokens = 9\n[tasks]\nkind = "
                            "\"single\"\n[strategy]\nname = \"fedavg\"\n";
@@ -50,8 +58,27 @@ TEST_CASE("nets that read tokens and nets that read images are refused each othe
         "data of tokens or another net\n");
   CHECK(
       refused(text + "[model]\nname = \"lstm\"\nvocabulary = 8\n") ==
-      "test.toml:11:8: error: lstm knows 8 tokens, the data set has 9; model.vocabulary must not be less, 0 takes the "
+      "test.toml:12:14: error: lstm knows 8 tokens, the data set has 9; model.vocabulary must not be less, 0 takes the "
       "data set's\n");
+}
+
+TEST_CASE("what keeps a net from being built is refused at the first key that the reason names and the file has") {
+  const std::string images = "[data]\nname = \"synthetic\"\nrows = 30\nshape = [1, 9, 9]\n[tasks]\nkind = \"single\"\n"
+                             "[strategy]\nname = \"fed-codap\"\n[model]\nweights = \"as-drawn\"\n";
+  CHECK(
+      refused(images + "depth = 6\npatch = 4\n")
+          .starts_with("test.toml:12:9: error: vit cannot cut images of 9 x 9 pixels into patches of 4; model.patch "));
+  CHECK(refused(images + "patch = 3\nhead_hidden = [4]\n") ==
+        "test.toml:12:15: error: a vit with prompts ends with one linear layer; expected no model.head_hidden\n");
+  CHECK(refused(images + "patch = 4\nimage = 9\n").starts_with("test.toml:11:9: error: vit cannot cut"));
+}
+
+TEST_CASE("a task without made-up rows is refused at the number of rows, or at the limit that leaves none") {
+  const std::string two = "[data]\nname = \"synthetic\"\nrows = 2\n[tasks]\ncount = 2\n[strategy]\nname = \"fedavg\"\n";
+  CHECK(refused(two).starts_with("test.toml:3:8: error: task 2 has no train rows; expected some: raise data.rows\n"));
+  CHECK(refused("[data]\nname = \"synthetic\"\ntrain_rows = 2\nrows = 900\n[strategy]\nname = \"fedavg\"\n")
+            .starts_with(
+                "test.toml:3:14: error: task 2 has no train rows; expected some: raise data.train_rows or set "));
 }
 
 TEST_CASE("a partition that the rows do not allow is refused") {

@@ -70,3 +70,10 @@ TEST_CASE("a node takes a module that computes, and refuses one that does not") 
   CHECK_THAT(answer_to(zip_of(entries_with(code_with({.lines = "    x = torch.sum(x)\n"})))),
              ContainsSubstring("forward failed on rows of shape [16, 1, 6, 6]"));
 }
+
+TEST_CASE("a node that takes no compiled code takes a run that would allow it and has no module") {
+  const node_files files;
+  node_session session(1, "peer");
+  session.offer = {.name = "offered", .scenario = std::string("model.native_code = true\n") + scenario_with_module};
+  CHECK(session.load(files, false));
+}

@@ -116,4 +116,14 @@ TEST_CASE("clients that memory cannot hold are refused with keys, estimate and w
   REQUIRE(busy.size() == 1);
   CHECK(busy[0].text.find("with rounds.concurrency = 50000000: too large") != std::string::npos);
   CHECK(busy[0].text.ends_with("Expected fewer clients at work at a time"));
+  settings.clients.count = 20;
+  settings.rounds.cohort = 10;
+  settings.partition.kind = partition_kind::sampled;
+  settings.partition.rows_per_client = std::int64_t{1} << 40;
+  settings.key_places["partition.rows_per_client"] = "a.toml:7:19";
+  const auto long_lists =
+      too_many_clients(settings, {.bytes = std::int64_t{8} << 30, .source = "free on this machine"});
+  REQUIRE(long_lists.size() == 1);
+  CHECK(long_lists[0].where == "a.toml:7:19");
+  CHECK(long_lists[0].text.ends_with("Expected fewer rows of each, partition.rows_per_client"));
 }

@@ -276,4 +276,11 @@ TEST_CASE("what PILoRA cannot be is refused", "[pilora]") {
         }).starts_with("model.name: "));
   CHECK(complaint([](method_setup& setup) { setup.task_classes = {{0, 4}, {0, 4}}; }).starts_with("tasks.kind: "));
   CHECK(complaint([](method_setup& setup) { setup.keep_share = 0.5; }).starts_with("strategy.keep_share: "));
+  CHECK(complaint([](method_setup& setup) {
+          setup.transition = task_transition::staggered;
+        }).starts_with("tasks.transition: tasks.transition = \"staggered\": parts and centres of earlier tasks"));
+  CHECK(complaint([](method_setup& setup) { setup.staying_share = 0.5; }).starts_with("tasks.staying_share: "));
+  CHECK(complaint([](method_setup& setup) { // low-rank parts learn at a rate in parts of it
+          setup.training.learning_rate = 0.0;
+        }).starts_with("training.learning_rate: "));
 }

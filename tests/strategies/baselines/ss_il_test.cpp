@@ -71,3 +71,15 @@ TEST_CASE("exemplars join every step, a quarter of a batch, and the rate falls w
   CHECK_THAT(third.options.learning_rate, WithinAbs(0.1 / 3.0, 1e-15));
   CHECK(third.options.taught == class_range{0, 4});
 }
+
+TEST_CASE("a client without rows of its own replays by batches of one row and more, whatever a batch is", "[ss-il]") {
+  rehearsing_client client("ss-il", {2, 2}, {{"memory", "12"}});
+  client.setup.training.batch = 0; // all of a client's rows
+  client.method->prepare(client.setup);
+  const auto work = client.work(client.sent(1, false), client.rows_of(0, 0, 4)); // rows of the first task alone
+  const auto jobs = jobs_of_kind<train_job>(jobs_of_round(*client.method, *client.device, work));
+  REQUIRE(jobs.size() == 1);
+  CHECK(jobs[0].samples.size() == 0);
+  CHECK(jobs[0].replay.samples.size() == 8);
+  CHECK(jobs[0].options.replay_rows == 1);
+}

@@ -238,13 +238,17 @@ TEST_CASE("what cannot be run is refused in words", "[stsa]") {
     give_keys(*method, {{"adaptation", "none"}});
     give_keys(*method, keys);
     std::string text;
-    for (const auto& diagnostic :
-         method->check({.net = model_named("identity", {1, 1, features}, classes), .files = std::move(files)}))
+    for (const auto& diagnostic : method->check({.net = model_named("identity", {1, 1, features}, classes),
+                                  .memory = {.bytes = std::int64_t{24} << 30, .source = "free on this machine"},
+                                  .files = std::move(files)}))
       text += diagnostic.where + ": " + diagnostic.text + "\n";
     return text;
   };
   CHECK(said({{"secure_sum", "true"}, {"estimator", "estimated"}}).starts_with("strategy.secure_sum: "));
   CHECK(said({{"noise_on", "both"}}).starts_with("strategy.noise_on: "));
+  CHECK(said({{"projection_width", "100000"}}) ==
+        "strategy.projection_width: strategy.projection_width = 100000: matrices of 100000 x 100000 numbers take about "
+        "112 GiB, of which 24.0 GiB are free on this machine; expected a smaller one\n");
   const auto file_with = [](const char* name, at::Tensor value) {
     std::map<std::string, tensor_map> files;
     files["projection_file"].put(name, std::move(value));
