@@ -156,6 +156,7 @@ void use_portable_operators() {
     register_convolutions();
     register_functions();
     register_decompositions();
+    at::globalContext().setUserEnabledMkldnn(false); // oneDNN's kernels are made for the processor, those of GELU too
     at::globalContext().setSDPUseFlash(false); // attention by products and a softmax, which are operators of their own
     register_refusals();
     return true;
