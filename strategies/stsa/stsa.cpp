@@ -14,6 +14,7 @@
 #include "runtime/storage/parameters.hpp"
 #include "runtime/training/ridge.hpp"
 #include "strategies/shared/averaging.hpp"
+#include "strategies/stsa/adapting_method.hpp"
 #include "strategies/stsa/dummy_clients.hpp"
 #include "strategies/stsa/random_features.hpp"
 #include "strategies/stsa/statistics_sums.hpp"
@@ -33,13 +34,12 @@ constexpr std::int64_t width_max = 100'000; // of a projection
 
 enum draws : std::uint32_t { projection_draw = first_method_purpose, dummy_draw, noise_draw, mask_draw };
 enum class adaptation_kind : std::uint8_t { federated, none };
-enum class adapter_kind : std::uint8_t { none, pilora, fed_cprompt };
 enum class estimator_kind : std::uint8_t { exact, estimated };
 enum class noise_place : std::uint8_t { none, sums, counts, both };
 
 struct options {
   adaptation_kind adaptation = adaptation_kind::federated;
-  adapter_kind adapter = adapter_kind::none;
+  adapter_choice adapter{};
   std::int64_t adaptation_rounds = 100;
   std::int64_t width = 5000; // M, that of the file if there is one; 0: H = X
   std::filesystem::path projection_file{};
@@ -61,17 +61,6 @@ struct options {
     return noise_on == noise_place::counts || noise_on == noise_place::both;
   }
 };
-
-/// The method that adapts the net in task 1, by its defaults; null: FedAvg does.
-std::shared_ptr<strategy> adapting_method(adapter_kind kind) {
-  if (kind == adapter_kind::none)
-    return nullptr;
-  const std::string name = kind == adapter_kind::pilora ? "pilora" : "fed-cprompt";
-  for (const auto& entry : strategies())
-    if (entry.name == name)
-      return entry.make();
-  throw std::logic_error("no method is called " + name);
-}
 
 /// Settings that both halves share.
 struct run_settings {
@@ -375,6 +364,9 @@ method_needs stsa::needs() const {
 
 diagnostics stsa::check_adaptation(const method_setup& setup) const {
   const auto adapter = adapting_method(with_.adapter);
+  if (with_.adapter.rate > 0.0 && with_.adapter.kind != adapter_kind::pilora)
+    return {{"strategy.adapter_rate", "strategy.adapter_rate without adapter = \"pilora\": there is no low-rank part; "
+                                      "expected 0, or training.learning_rate"}};
   if (with_.adaptation == adaptation_kind::none) {
     if (!adapter)
       return {};
@@ -450,10 +442,14 @@ void stsa::keys(key_table& table) {
                {{"federated", adaptation_kind::federated}, {"none", adaptation_kind::none}},
                "Whether task 1 first trains the net by FedAvg, or it is taken as it is given.");
   table.choice(
-      "adapter", with_.adapter,
+      "adapter", with_.adapter.kind,
       {{"none", adapter_kind::none}, {"pilora", adapter_kind::pilora}, {"fed-cprompt", adapter_kind::fed_cprompt}},
       "federated: the method, by its own defaults, whose task 1 adapts a frozen vit in place of FedAvg of the "
       "whole net: its low-rank parts or prompts stay, its centres or head are thrown away (Table 3).");
+  table.added_later();
+  table.number(
+      "adapter_rate", with_.adapter.rate, {.low = 0.0},
+      "adapter = \"pilora\": learning rate of the low-rank part, its own strategy.low_rank_rate; 0: its default.");
   table.added_later();
   table.integer("adaptation_rounds", with_.adaptation_rounds, {.low = 1, .high = 1'000'000},
                 "federated: rounds of training in task 1, before its statistics.");

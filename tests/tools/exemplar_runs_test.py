@@ -1,8 +1,10 @@
 """Methods that rehearse exemplars or generated images, or learn prompts or low-rank parts: neither two nodes nor a kill
 changes what a run comes to, and what cannot be is refused."""
+import json
 import os
 import signal
 import sys
+import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -14,25 +16,41 @@ METHODS = ("icarl", "bic", "ss-il", "podnet", "afc", "dde", "geodl", "dytox", "t
            "fed-cprompt", "pilora", "stsa-pilora", "stsa-cprompt")
 
 
+SETTINGS = words(["checkpoint.every=1", "checkpoint.force=true"])  # no part of a digest
+
+
 class ExemplarRuns(NodesCase):
+    undisturbed = {}  # runs in one process, by method: both tests compare with them
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.folder.cleanup)
+
+    def expected(self, name):
+        """The folder of an undisturbed run."""
+        if name not in self.undisturbed:
+            out = os.path.join(self.folder.name, name)
+            done = mneme("run", f"scenarios/smoke/{name}.toml", *SETTINGS, "--threads", "1", "--out", out, "--quiet")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.undisturbed[name] = out
+        return self.undisturbed[name]
+
     def test_two_nodes_give_the_digest_of_one_process(self):
         nodes = [self.node("--threads", threads) for threads in ("1", "2")]
         addresses = ",".join(node.address for node in nodes)
         for name in METHODS:
             scenario = f"scenarios/smoke/{name}.toml"
-            alone = self.summary(scenario, "--threads", "2")
             found = self.summary(scenario, "--threads", "1", "--nodes", addresses)
-            self.assertEqual(found["run_digest"], alone["run_digest"], name)
+            with open(os.path.join(self.expected(name), "summary.json"), encoding="utf-8") as file:
+                self.assertEqual(found["run_digest"], json.load(file)["run_digest"], name)
             self.assertGreater(min(node["client_rounds"] for node in found["nodes"]), 0, name)
 
     def test_a_run_that_is_killed_after_a_checkpoint_goes_on_to_the_same_end(self):
-        settings = words(["checkpoint.every=1", "checkpoint.force=true"])
         for name in METHODS:
             with self.subTest(name):
-                scenario, expected, killed = f"scenarios/smoke/{name}.toml", self.out(), self.out()
-                done = mneme("run", scenario, *settings, "--threads", "1", "--out", expected, "--quiet")
-                self.assertEqual(done.returncode, 0, done.stderr)
-                process = start("run", scenario, *settings, "--threads", "2", "--out", killed)
+                killed = self.out()
+                process = start("run", f"scenarios/smoke/{name}.toml", *SETTINGS, "--threads", "2", "--out", killed)
                 while process.poll() is None and len(checkpoints(killed)) < 2:
                     time.sleep(0.005)
                 process.kill()
@@ -41,7 +59,7 @@ class ExemplarRuns(NodesCase):
                 self.assertFalse(is_done(killed))
                 done = mneme("resume", killed, "--threads", "3", "--quiet")
                 self.assertEqual(done.returncode, 0, done.stderr)
-                check_equal(self, killed, expected)
+                check_equal(self, killed, self.expected(name))
 
     def test_what_cannot_be_is_refused_before_the_run(self):
         for name, setting, expected in (

@@ -33,7 +33,7 @@ def data_name(path):
 
 
 # Made-up rows in the shape of data sets, for scenarios of the papers: those are many, and the data large or absent.
-SYNTHETIC = {"cifar100": ([3, 32, 32], 100), "tiny-imagenet": ([3, 64, 64], 200), "imagenet-r": ([3, 224, 224], 200),
+SYNTHETIC = {"cifar100": ([3, 32, 32], 100), "tiny-imagenet": ([3, 64, 64], 200), "imagenet-r": ([3, 48, 48], 200),
              "mini-imagenet": ([3, 84, 84], 100), "imagenet-subset": ([3, 16, 16], 1000),
              "emnist-balanced": ([1, 28, 28], 47), "mnist": ([1, 28, 28], 10), "shakespeare": ([80], 80)}
 TOKENS = {"shakespeare": 80}
@@ -46,7 +46,7 @@ AT_ONCE = 30  # scenarios that one process checks: it takes 0.2 s to start
 
 def rows_made_up(shape, classes):
     """Enough to share out, and few where images are large: those take seconds to make up."""
-    return classes * {16: 2, 28: 40, 32: 40, 64: 10, 80: 40, 84: 2, 224: 1}[shape[-1]]
+    return classes * {16: 2, 28: 40, 32: 40, 48: 1, 64: 10, 80: 40, 84: 2}[shape[-1]]
 
 
 def reads_data(name):

@@ -166,6 +166,17 @@ TEST_CASE("in task 1 an adapting method's own uploads travel, and behind it stat
   }
 }
 
+TEST_CASE("STSA says the rate of PILoRA's low-rank part", "[stsa][pilora]") {
+  const auto first_part = [](const std::string& rate) {
+    const auto with = stsa_by({{"adapter", "pilora"}, {"adapter_rate", rate}});
+    return adapted_run(with, with.setup()).uploads[0]->at("lora.0.query.up");
+  };
+  const auto by_default = first_part("0");
+  CHECK(at::equal(first_part("1e-5"), by_default)); // PILoRA's own
+  // One step in the same direction: B, which starts at zero, is as large as the rate.
+  CHECK(relative(first_part("1e-4"), 10.0 * by_default) < 0.1);
+}
+
 TEST_CASE("what cannot adapt a net before statistics is refused", "[stsa][pilora]") {
   const auto linear = model_named("linear", {1, 1, features}, classes);
   for (const std::string adapter : {"pilora", "fed-cprompt"}) {
@@ -174,4 +185,6 @@ TEST_CASE("what cannot adapt a net before statistics is refused", "[stsa][pilora
     CHECK(complaint_of_stsa({{"adapter", adapter}}, linear).starts_with("model.name: "));
     CHECK(complaint_of_stsa({{"adapter", adapter}, {"adaptation", "none"}}).starts_with("strategy.adapter: "));
   }
+  CHECK(
+      complaint_of_stsa({{"adapter", "fed-cprompt"}, {"adapter_rate", "0.1"}}).starts_with("strategy.adapter_rate: "));
 }
