@@ -150,8 +150,8 @@ std::vector<class_range> classes_of_tasks(const task_stream& tasks) {
 expected<model_ref> read_module(const scenario& settings, const task_stream& tasks, const std::string& device) {
   if (settings.model.native_code && settings.worker.arithmetic == arithmetic_kind::portable)
     return failed(settings.where("model.native_code"),
-                  "model.native_code = true: compiled modules bring kernels of their "
-                  "own; expected false with worker.arithmetic = \"portable\"");
+                  "model.native_code = true: compiled modules bring kernels of their own; expected false with "
+                  "worker.arithmetic = \"portable\"");
   const auto net = load_module(settings.model.module, {.input = tasks.train->shape(),
                                                        .classes = outputs_of(settings, tasks),
                                                        .scores = settings.model.module_scores,

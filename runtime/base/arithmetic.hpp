@@ -5,7 +5,7 @@ namespace mneme {
 /// The variable that decides, for a process and all that it starts, and its value for portable arithmetic.
 inline constexpr const char *arithmetic_variable = "MNEME_ARITHMETIC", *portable_word = "portable";
 
-/// One order and one choice of instructions, AVX2 with FMA, for all that reaches a result. What the environment said
+/// One order of operations, that of AVX2 with FMA, for all that reaches a result. What the environment said
 /// when this was first asked.
 [[nodiscard]] bool is_portable();
 

@@ -58,6 +58,10 @@ double diffusion_schedule::at(std::int64_t time) const {
   return time < 0 ? 1.0 : signal[static_cast<std::size_t>(time)];
 }
 
+diffusion_schedule linear_schedule(std::int64_t steps, double first, double last) {
+  return of_betas(evenly(steps, first, last));
+}
+
 diffusion_schedule scaled_linear_schedule(std::int64_t steps, double first, double last) {
   auto betas = evenly(steps, std::sqrt(first), std::sqrt(last));
   for (auto& beta : betas)

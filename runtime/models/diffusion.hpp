@@ -15,6 +15,8 @@ struct diffusion_schedule {
   [[nodiscard]] double at(std::int64_t time) const;
 };
 
+/// Betas evenly from `first` to `last` (Ho et al. 2020, section 4: 1,000 steps from 1e-4 to 0.02).
+[[nodiscard]] diffusion_schedule linear_schedule(std::int64_t steps, double first, double last);
 /// Square roots of betas evenly between those of `first` and `last` (Rombach et al. 2022, latent diffusion: 1,000 steps
 /// from 0.00085 to 0.012).
 [[nodiscard]] diffusion_schedule scaled_linear_schedule(std::int64_t steps, double first, double last);

@@ -36,9 +36,15 @@ row_losses distilled_rows(const at::Tensor& student, const at::Tensor& teacher, 
   case distillation_form::kl_scaled:
     return softened_rows(student, teacher, t, t * t, true);
   case distillation_form::kl_elements:
+    return softened_rows(student, teacher, t, t * t / static_cast<double>(student.size(1)), true);
+  case distillation_form::kl_lucir:
+    return softened_rows(student, teacher, t, t * t / 4.0, true);
+  case distillation_form::sigmoid:
     break;
   }
-  return softened_rows(student, teacher, t, t * t / static_cast<double>(student.size(1)), true);
+  auto rows = sigmoid_rows(student, at::sigmoid(teacher));
+  const double share = static_cast<double>(student.size(1)) / static_cast<double>(rule.class_count);
+  return {.values = rows.values * share, .gradient = rows.gradient * share};
 }
 
 // -- a step -----------------------------------------------------------------------------------------------------------

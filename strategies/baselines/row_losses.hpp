@@ -1,4 +1,4 @@
-/// row_losses: the losses that class-incremental methods are the sums of, row by row: cross-entropies, and three forms
+/// row_losses: the losses that class-incremental methods are the sums of, row by row: cross-entropies, and five forms
 /// of distillation that look alike.
 #pragma once
 #include "runtime/method/training.hpp"
@@ -22,11 +22,14 @@ enum class distillation_form : std::uint8_t {
   cross_entropy, ///< -sum_c p_c log softmax(z / T)_c (PyCIL's iCaRL and BiC; BiC's own program).
   kl_scaled,     ///< T^2 KL(p || softmax(z / T)) (SS-IL, block by block).
   kl_elements,   ///< T^2 / O KL(...): a mean over elements (DyTox).
+  kl_lucir,      ///< T^2 / 4 KL(...) (LUCIR's own baseline, whose T is 2).
+  sigmoid,       ///< Binary cross-entropies against sigmoid(q), summed and divided by the classes seen (iCaRL).
 };
 
 struct distillation_rule {
   distillation_form form = distillation_form::cross_entropy;
   double temperature = 2.0;
+  std::int64_t class_count = 0; ///< C: distillation_form::sigmoid.
 };
 /// @param student, teacher [B, O]
 [[nodiscard]] row_losses distilled_rows(const at::Tensor& student, const at::Tensor& teacher,

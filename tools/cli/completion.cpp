@@ -2,6 +2,7 @@
 #include "runtime/models/model.hpp"
 #include "runtime/scenario/sections.hpp"
 #include "tools/cli/messages.hpp"
+#include "tools/cli/own_keys.hpp"
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -21,12 +22,7 @@ std::vector<std::string> every_key() {
   for (const auto& group : sections_of(defaults))
     add(group.name, group.keys);
   const auto add_own = [&](const std::string& section, const auto& entries) {
-    for (const auto& entry : entries) {
-      const auto item = entry.make(); // the table is bound to its members
-      key_table own;
-      item->keys(own);
-      add(section, own);
-    }
+    for_own_keys(entries, [&](const auto&, const key_table& own) { add(section, own); });
   };
   add_own("model", models());
   add_own("strategy", strategies());

@@ -2,6 +2,7 @@
 #include "runtime/models/model.hpp"
 #include "runtime/scenario/sections.hpp"
 #include "tools/cli/messages.hpp"
+#include "tools/cli/own_keys.hpp"
 namespace mneme {
 namespace {
 
@@ -71,10 +72,7 @@ template <class Entries>
 bool print_own_keys_named(const Entries& entries, const std::string& name, const char* kind,
                           const std::string& section) {
   std::vector<std::pair<key, std::string>> printed; // and whose it is
-  for (const auto& entry : entries) {
-    const auto item = entry.make();
-    key_table own;
-    item->keys(own);
+  for_own_keys(entries, [&](const auto& entry, const key_table& own) {
     for (const auto& key : own.all()) {
       if (key.name != name && section + "." + key.name != name)
         continue;
@@ -87,7 +85,7 @@ bool print_own_keys_named(const Entries& entries, const std::string& name, const
       else
         same->second += ", " + entry.name;
     }
-  }
+  });
   for (const auto& [key, owners] : printed) {
     print_key(key, section + ".");
     std::printf("      A key of %s %s.\n", kind, owners.c_str());
@@ -98,15 +96,12 @@ bool print_own_keys_named(const Entries& entries, const std::string& name, const
 /// Adds the keys of methods or models to what can be meant.
 template <class Entries>
 void add_own_keys(const Entries& entries, const std::string& section, std::vector<std::string>& known) {
-  for (const auto& entry : entries) {
-    const auto item = entry.make();
-    key_table own;
-    item->keys(own);
+  for_own_keys(entries, [&](const auto&, const key_table& own) {
     for (const auto& key : own.all()) {
       known.push_back(key.name);
       known.push_back(section + "." + key.name);
     }
-  }
+  });
 }
 
 /// "cohort" or "rounds.cohort".

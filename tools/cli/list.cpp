@@ -5,6 +5,7 @@
 #include "runtime/scenario/read.hpp"
 #include "runtime/scenario/sections.hpp"
 #include "tools/cli/messages.hpp"
+#include "tools/cli/own_keys.hpp"
 #include <algorithm>
 namespace mneme {
 namespace {
@@ -17,15 +18,12 @@ struct listed {
 template <class Entries>
 std::vector<listed> with_keys(const Entries& entries) {
   std::vector<listed> rows;
-  for (const auto& entry : entries) {
-    const auto item = entry.make(); // the table is bound to its members
-    key_table own;
-    item->keys(own);
+  for_own_keys(entries, [&](const auto& entry, const key_table& own) {
     std::string text;
     for (const auto& key : own.all())
       text += (text.empty() ? "`" : ", `") + key.name + " = " + key.default_text + "`";
     rows.push_back({entry.name, entry.summary, text});
-  }
+  });
   return rows;
 }
 

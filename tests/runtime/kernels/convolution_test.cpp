@@ -1,5 +1,5 @@
-#include "runtime/base/rng.hpp"
 #include "runtime/kernels/convolution.hpp"
+#include "tests/support/drawn_floats.hpp"
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
@@ -11,14 +11,6 @@ using kernels::conv_shape;
 namespace {
 
 kernels::scratch memory; // as a tape holds it
-
-std::vector<float> drawn(std::int64_t n, std::uint64_t seed) {
-  rng_stream draw({.seed = seed, .purpose = first_method_purpose});
-  std::vector<float> values(static_cast<std::size_t>(n));
-  for (auto& value : values)
-    value = static_cast<float>(draw.uniform(-1.0, 1.0));
-  return values;
-}
 
 std::int64_t in_floats(const conv_shape& shape) { return shape.rows * shape.height * shape.width * shape.channels; }
 std::int64_t out_floats(const conv_shape& shape) {
@@ -62,8 +54,8 @@ void check_near(const conv_shape& shape, const char* text, const std::vector<flo
 std::vector<double> in_double(const std::vector<float>& values) { return {values.begin(), values.end()}; }
 
 void check_forward(const conv_shape& shape, bool relu, bool biased) {
-  const auto x = drawn(in_floats(shape), 1), w = drawn(shape.terms() * shape.filters, 2),
-             bias = drawn(shape.filters, 3);
+  const auto x = test::drawn_floats(in_floats(shape), 1), w = test::drawn_floats(shape.terms() * shape.filters, 2),
+             bias = test::drawn_floats(shape.filters, 3);
   std::vector<float> y(static_cast<std::size_t>(out_floats(shape)), 7.0F);
   kernels::convolve(shape, x.data(), w.data(), biased ? bias.data() : nullptr, relu, y.data(), memory);
   std::vector<double> expected(y.size());
@@ -80,8 +72,8 @@ void check_forward(const conv_shape& shape, bool relu, bool biased) {
 }
 
 void check_back(const conv_shape& shape, bool add) {
-  const auto dy = drawn(out_floats(shape), 1), w = drawn(shape.terms() * shape.filters, 2);
-  auto dx = drawn(in_floats(shape), 3);
+  const auto dy = test::drawn_floats(out_floats(shape), 1), w = test::drawn_floats(shape.terms() * shape.filters, 2);
+  auto dx = test::drawn_floats(in_floats(shape), 3);
   auto expected = add ? in_double(dx) : std::vector<double>(dx.size());
   for_each_product(shape, [&](std::int64_t from, std::int64_t tap, std::int64_t to) {
     for (std::int64_t f = 0; f < shape.filters; ++f)
@@ -93,8 +85,8 @@ void check_back(const conv_shape& shape, bool add) {
 }
 
 void check_correlation(const conv_shape& shape, bool add) {
-  const auto x = drawn(in_floats(shape), 1), dy = drawn(out_floats(shape), 2);
-  auto dw = drawn(shape.terms() * shape.filters, 3);
+  const auto x = test::drawn_floats(in_floats(shape), 1), dy = test::drawn_floats(out_floats(shape), 2);
+  auto dw = test::drawn_floats(shape.terms() * shape.filters, 3);
   auto expected = add ? in_double(dw) : std::vector<double>(dw.size());
   const float scale = add ? -0.5F : 1.0F;
   for_each_product(shape, [&](std::int64_t from, std::int64_t tap, std::int64_t to) {
@@ -181,8 +173,8 @@ TEST_CASE("the bits of an image's results do not depend on the other images", "[
                           .padding = 1};
     auto shape = many;
     shape.rows = 1;
-    const auto x = drawn(in_floats(many), 1), w = drawn(many.terms() * many.filters, 2);
-    const auto dy = drawn(out_floats(many), 3);
+    const auto x = test::drawn_floats(in_floats(many), 1), w = test::drawn_floats(many.terms() * many.filters, 2);
+    const auto dy = test::drawn_floats(out_floats(many), 3);
     std::vector<float> y(static_cast<std::size_t>(out_floats(many))), dx(static_cast<std::size_t>(in_floats(many)));
     kernels::convolve(many, x.data(), w.data(), nullptr, false, y.data(), memory);
     kernels::convolve_back(many, dy.data(), w.data(), dx.data(), false, memory);
@@ -203,9 +195,9 @@ TEST_CASE("a NaN reaches every result that reads it, and no other image, ReLU or
     for (const bool relu : {false, true}) {
       const conv_shape shape{
           .rows = 2, .height = 6, .width = 6, .channels = channels, .filters = channels, .kernel = 3};
-      auto x = drawn(in_floats(shape), 1);
+      auto x = test::drawn_floats(in_floats(shape), 1);
       x[0] = NAN;
-      const auto w = drawn(shape.terms() * shape.filters, 2);
+      const auto w = test::drawn_floats(shape.terms() * shape.filters, 2);
       std::vector<float> y(static_cast<std::size_t>(out_floats(shape)));
       kernels::convolve(shape, x.data(), w.data(), nullptr, relu, y.data(), memory);
       const auto nan = [](float value) { return std::isnan(value); };

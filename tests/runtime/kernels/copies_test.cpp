@@ -11,6 +11,7 @@
 #include "runtime/kernels/products.hpp"
 #include "runtime/kernels/sigmoid.hpp"
 #include "runtime/kernels/token_rows.hpp"
+#include "tests/support/drawn_floats.hpp"
 #include <bit>
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
@@ -50,14 +51,6 @@ private:
   std::uint64_t hash_ = 0xcbf29ce484222325U;
 };
 
-numbers drawn(std::int64_t n, std::uint64_t seed, double reach = 2.0) {
-  rng_stream draw({.seed = seed, .purpose = first_method_purpose});
-  numbers values(static_cast<std::size_t>(n));
-  for (auto& value : values)
-    value = static_cast<float>(draw.uniform(-reach, reach));
-  return values;
-}
-
 /// With zeros of both signs, numbers below the normal ones, large ones, infinities and NaN in between.
 numbers odd(std::int64_t n, std::uint64_t seed) {
   constexpr float special[] = {0.0F,
@@ -70,7 +63,7 @@ numbers odd(std::int64_t n, std::uint64_t seed) {
                                88.0F,
                                -std::numeric_limits<float>::infinity(),
                                std::numeric_limits<float>::quiet_NaN()};
-  auto values = drawn(n, seed, 6.0);
+  auto values = test::drawn_floats(n, seed, 6.0);
   for (std::size_t i = seed % 5, next = 0; i < values.size(); i += 7)
     values[i] = special[next++ % std::size(special)];
   return values;
@@ -108,12 +101,13 @@ void elements(std::ostream& out) {
     each([&](numbers& x) {
       kernels::sgd(x.data(), b.data(), nullptr, p, {.learning_rate = 0.1F, .weight_decay = 0.01F});
     });
-    auto v = drawn(n, 4), m = drawn(n, 5), w = drawn(n, 6);
+    auto v = test::drawn_floats(n, 4), m = test::drawn_floats(n, 5), w = test::drawn_floats(n, 6);
     kernels::sgd(w.data(), b.data(), v.data(), p, {.learning_rate = 0.1F, .momentum = 0.9F, .weight_decay = 0.01F});
     bits.add(w), bits.add(v);
     for (auto& square : v)
       square = std::abs(square);
-    kernels::adam(w.data(), drawn(n, 7).data(), m.data(), v.data(), p, {.decay = 0.01F, .step_size = 0.1F});
+    kernels::adam(w.data(), test::drawn_floats(n, 7).data(), m.data(), v.data(), p,
+                  {.decay = 0.01F, .step_size = 0.1F});
     bits.add(w), bits.add(m), bits.add(v);
     std::vector<double> totals(3);
     kernels::add_squares(totals[0], m.data(), p);
@@ -151,8 +145,9 @@ void rows(std::ostream& out) {
       bits_of_results bits;
       const std::int64_t n = count * columns;
       const auto width = static_cast<std::size_t>(columns);
-      const auto x = drawn(n, 1), y = drawn(n, 2), weight = drawn(columns, 3), bias = drawn(columns, 4);
-      auto d = drawn(n, 5), sums = drawn(columns, 6);
+      const auto x = test::drawn_floats(n, 1), y = test::drawn_floats(n, 2), weight = test::drawn_floats(columns, 3),
+                 bias = test::drawn_floats(columns, 4);
+      auto d = test::drawn_floats(n, 5), sums = test::drawn_floats(columns, 6);
       std::vector<double> first(width), second(width);
       kernels::sum_rows({.in = x.data(),
                          .rows = count,
@@ -177,7 +172,7 @@ void rows(std::ostream& out) {
         kernels::scale_gradients(in, weight.data(), bias.data(), sums.data(), dx.data());
         bits.add(dx);
       }
-      auto pooled = drawn(columns, 7);
+      auto pooled = test::drawn_floats(columns, 7);
       kernels::mean_pool(1, count, columns, x.data(), pooled.data());
       bits.add(pooled);
 
@@ -208,8 +203,8 @@ void products(std::ostream& out) {
     for (const std::int64_t n : {1, 3, 4, 5, 8, 10, 17, 33, 64, 100, 131})
       for (const std::int64_t m : {1, 2, 3, 5, 7, 10, 26}) {
         bits_of_results bits;
-        const auto a = drawn(m * k, 1), b = drawn(n * k, 2), bias = drawn(n, 3);
-        auto c = drawn(m * n, 4);
+        const auto a = test::drawn_floats(m * k, 1), b = test::drawn_floats(n * k, 2), bias = test::drawn_floats(n, 3);
+        auto c = test::drawn_floats(m * n, 4);
         kernels::multiply(kernels::dot_product{.a = a.data(),
                                                .a_row = k,
                                                .b = b.data(),
@@ -257,9 +252,9 @@ void convolutions(std::ostream& out) {
         for (const std::int64_t stride : {1, 2}) {
           const kernels::conv_shape shape{3, 9, 7, channels, filters, kernel, stride, kernel / 2};
           const std::int64_t pixels = shape.rows * shape.out_height() * shape.out_width();
-          const auto x = drawn(shape.rows * shape.height * shape.width * channels, 1);
-          const auto w = drawn(shape.terms() * filters, 2), bias = drawn(filters, 3);
-          auto y = drawn(pixels * filters, 4), dx = x, dw = w;
+          const auto x = test::drawn_floats(shape.rows * shape.height * shape.width * channels, 1);
+          const auto w = test::drawn_floats(shape.terms() * filters, 2), bias = test::drawn_floats(filters, 3);
+          auto y = test::drawn_floats(pixels * filters, 4), dx = x, dw = w;
           bits_of_results bits;
           kernels::convolve(shape, x.data(), w.data(), bias.data(), true, y.data(), memory);
           kernels::convolve_back(shape, y.data(), w.data(), dx.data(), stride == 1, memory);

@@ -1,27 +1,15 @@
 #include "runtime/kernels/elementwise.hpp"
-#include "runtime/base/rng.hpp"
+#include "tests/support/drawn_floats.hpp"
 #include <catch2/catch_approx.hpp>
 #include <catch2/catch_test_macros.hpp>
 #include <vector>
 using namespace mneme;
 using Catch::Approx;
 
-namespace {
-
-std::vector<float> drawn(std::int64_t n, std::uint64_t seed) {
-  rng_stream draw({.seed = seed, .purpose = first_method_purpose});
-  std::vector<float> values(static_cast<std::size_t>(n));
-  for (auto& value : values)
-    value = static_cast<float>(draw.uniform(-1.0, 1.0));
-  return values;
-}
-
-} // namespace
-
 TEST_CASE("sums of products and of squares are those in double, wherever operands begin", "[kernels]") {
   for (const std::int64_t n : {0, 1, 5, 15, 16, 17, 33, 64, 3071, 3072}) {
     CAPTURE(n);
-    const auto a = drawn(n + 3, 1), b = drawn(n + 3, 2);
+    const auto a = test::drawn_floats(n + 3, 1), b = test::drawn_floats(n + 3, 2);
     double expected = 2.5, squares = 2.5;
     for (std::size_t i = 0; i < static_cast<std::size_t>(n); ++i) {
       expected += static_cast<double>(a[i]) * b[i];

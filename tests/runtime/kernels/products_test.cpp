@@ -1,21 +1,13 @@
-#include "runtime/base/rng.hpp"
 #include "runtime/kernels/products.hpp"
-#include <catch2/catch_test_macros.hpp>
+#include "tests/support/drawn_floats.hpp"
 #include <array>
+#include <catch2/catch_test_macros.hpp>
 #include <cmath>
 #include <cstring>
 #include <vector>
 using namespace mneme;
 
 namespace {
-
-std::vector<float> drawn(std::int64_t n, std::uint64_t seed) {
-  rng_stream draw({.seed = seed, .purpose = first_method_purpose});
-  std::vector<float> values(static_cast<std::size_t>(n));
-  for (auto& value : values)
-    value = static_cast<float>(draw.uniform(-1.0, 1.0));
-  return values;
-}
 
 // Around every boundary of the tiles: 1, 2, 4, 5 rows; 1, 2, 4, 8, 16, 32, 64 columns and terms.
 constexpr std::int64_t sizes[] = {1, 2, 3, 5, 6, 7, 10, 13, 16, 17, 23, 33, 63, 64, 70, 131};
@@ -27,7 +19,8 @@ TEST_CASE("a row product of any size equals the sum in double", "[kernels]") {
   for (const auto m : sizes)
     for (const auto n : sizes)
       for (const auto k : {std::int64_t{1}, std::int64_t{10}, std::int64_t{131}}) {
-        const auto a = drawn(m * k, 1), b = drawn(k * n, 2), before = drawn(m * n, 4);
+        const auto a = test::drawn_floats(m * k, 1), b = test::drawn_floats(k * n, 2),
+                   before = test::drawn_floats(m * n, 4);
         auto c = before;
         kernels::multiply(kernels::row_product{.a = a.data(),
                                                .a_row = k,
@@ -59,7 +52,7 @@ TEST_CASE("a product of dots of any size equals the sum in double", "[kernels]")
   for (const auto m : sizes)
     for (const auto n : {std::int64_t{1}, std::int64_t{3}, std::int64_t{4}, std::int64_t{10}, std::int64_t{33}})
       for (const auto k : terms) {
-        const auto a = drawn(m * k, 1), b = drawn(n * k, 2), bias = drawn(n, 3);
+        const auto a = test::drawn_floats(m * k, 1), b = test::drawn_floats(n * k, 2), bias = test::drawn_floats(n, 3);
         std::vector<float> c(static_cast<std::size_t>(m * n), 7.0F);
         kernels::multiply(kernels::dot_product{.a = a.data(),
                                                .a_row = k,
@@ -91,7 +84,8 @@ TEST_CASE("a row of a product has the same bits however many rows there are", "[
   for (const std::int64_t k : lengths)
     for (const auto& [m, n] : std::vector<std::pair<std::int64_t, std::int64_t>>{
              {23, 1}, {23, 2}, {23, 3}, {23, 4}, {23, 5}, {23, 10}, {23, 37}, {25, 5}, {25, 37}}) {
-      const auto a = drawn(m * k, 1), b = drawn(n * k, 2), bias = drawn(std::max(m, n), 3), before = drawn(m * n, 4);
+      const auto a = test::drawn_floats(m * k, 1), b = test::drawn_floats(n * k, 2),
+                 bias = test::drawn_floats(std::max(m, n), 3), before = test::drawn_floats(m * n, 4);
       const auto rows_of = [&, n = n](std::int64_t first, std::int64_t rows, bool dots) {
         std::vector<float> c(before.begin() + first * n, before.begin() + (first + rows) * n);
         if (dots)
@@ -134,7 +128,8 @@ TEST_CASE("a row product adds to what lies elsewhere with the bits of adding in 
   for (const std::int64_t n : {1, 10, 37, 100})
     for (const std::int64_t m : {3, 10}) {
       const std::int64_t k = 7;
-      const auto a = drawn(m * k, 1), b = drawn(k * n, 2), before = drawn(m * n, 4);
+      const auto a = test::drawn_floats(m * k, 1), b = test::drawn_floats(k * n, 2),
+                 before = test::drawn_floats(m * n, 4);
       auto in_place = before;
       std::vector<float> elsewhere(before.size(), 9.0F);
       kernels::row_product product{.a = a.data(),
@@ -162,7 +157,8 @@ TEST_CASE("large row products, whose operands are copied side by side, have the 
            {24, 64, 512}, {30, 200, 600}, {97, 300, 513}, {131, 192, 640}, {200, 90, 641}})
     for (const bool across : {false, true}) // a(i, p) lies row by row, or column by column
       for (const bool adds : {false, true}) {
-        const auto a = drawn(m * k, 1), b = drawn(k * (n + 3), 2), before = drawn(m * n, 4);
+        const auto a = test::drawn_floats(m * k, 1), b = test::drawn_floats(k * (n + 3), 2),
+                   before = test::drawn_floats(m * n, 4);
         std::vector<float> together(before.size(), 9.0F), alone(before.size(), 9.0F);
         const auto rows_of = [&](std::int64_t first, std::int64_t rows, std::vector<float>& to) {
           kernels::multiply(kernels::row_product{.a = a.data() + first * (across ? 1 : k),
@@ -189,7 +185,7 @@ TEST_CASE("large row products, whose operands are copied side by side, have the 
 TEST_CASE("long products of dots have the bits of single rows, however many columns wait in the cache", "[kernels]") {
   for (const auto& [m, n, k] :
        std::vector<std::array<std::int64_t, 3>>{{40, 70, 512}, {64, 33, 700}, {120, 24, 256}, {24, 9, 9000}}) {
-    const auto a = drawn(m * k, 1), b = drawn(n * k, 2), bias = drawn(n, 3);
+    const auto a = test::drawn_floats(m * k, 1), b = test::drawn_floats(n * k, 2), bias = test::drawn_floats(n, 3);
     std::vector<float> together(static_cast<std::size_t>(m * n)), alone(together.size());
     const auto rows_of = [&](std::int64_t first, std::int64_t rows, std::vector<float>& to) {
       kernels::multiply(kernels::dot_product{.a = a.data() + first * k,

@@ -23,9 +23,14 @@ at::Tensor oracle(const at::Tensor& x_0, const at::Tensor& x_t, double signal) {
 } // namespace
 
 TEST_CASE("schedules have the products of the papers' betas", "[models]") {
+  const auto linear = linear_schedule(1000, 1e-4, 0.02);
+  REQUIRE(linear.steps() == 1000);
+  CHECK_THAT(linear.at(0), WithinRel(0.9999, 1e-12));
+  CHECK_THAT(linear.at(499), WithinRel(0.07858724288177821, 1e-12));
+  CHECK_THAT(linear.at(999), WithinRel(4.0358297653756754e-05, 1e-12));
+  CHECK(linear.at(-1) == 1.0);
+
   const auto scaled = scaled_linear_schedule(1000, 0.00085, 0.012);
-  REQUIRE(scaled.steps() == 1000);
-  CHECK(scaled.at(-1) == 1.0);
   CHECK_THAT(scaled.at(499), WithinRel(0.27766965045646763, 1e-12));
   CHECK_THAT(scaled.at(999), WithinRel(0.004660098513077234, 1e-12));
 
@@ -104,7 +109,7 @@ TEST_CASE("sampling with a perfect net ends at what was noised, for any number o
 
 TEST_CASE("a step with eta 1 is a step of DDPM", "[models]") {
   // Neighbouring times: the mean of Ho et al. 2020, eq. 11, and the variance of their eq. 7.
-  const auto schedule = scaled_linear_schedule(1000, 0.00085, 0.012);
+  const auto schedule = linear_schedule(1000, 1e-4, 0.02);
   const std::int64_t time = 300;
   const double signal = schedule.at(time), before = schedule.at(time - 1), beta = 1.0 - signal / before;
   const auto x_t = drawn({4, 3}, 1).to(at::kDouble), noise = drawn({4, 3}, 2).to(at::kDouble),

@@ -1,4 +1,4 @@
-// Losses of class-incremental methods row by row: three forms of distillation, by hand and against public code.
+// Losses of class-incremental methods row by row: five forms of distillation, by hand and against public code.
 #include "strategies/baselines/row_losses.hpp"
 #include "tests/support/rehearsing_client.hpp"
 #include <catch2/matchers/catch_matchers_floating_point.hpp>
@@ -10,14 +10,15 @@ namespace {
 
 at::Tensor row(const std::vector<double>& values) { return at::tensor(values, at::kDouble).unsqueeze(0); }
 constexpr distillation_form forms[] = {distillation_form::cross_entropy, distillation_form::kl_scaled,
-                                       distillation_form::kl_elements};
+                                       distillation_form::kl_elements, distillation_form::kl_lucir,
+                                       distillation_form::sigmoid};
 
 } // namespace
 
-TEST_CASE("three forms of distillation have their values and gradients", "[distillation]") {
+TEST_CASE("five forms of distillation have their values and gradients", "[distillation]") {
   const auto z = row({1, 0, -1}), q = row({2, 0.5, 0});
   const auto at = [&](distillation_form form, double temperature) {
-    return distilled_rows(z, q, {.form = form, .temperature = temperature});
+    return distilled_rows(z, q, {.form = form, .temperature = temperature, .class_count = 6});
   };
   CHECK_THAT(at(distillation_form::cross_entropy, 2).values.item<double>(), WithinAbs(1.008521, 1e-6));
   const auto scaled = at(distillation_form::kl_scaled, 2);
@@ -27,14 +28,24 @@ TEST_CASE("three forms of distillation have their values and gradients", "[disti
   CHECK(largest_difference_of(at(distillation_form::cross_entropy, 2).gradient * 4.0, expected) < 4e-6);
   CHECK_THAT(at(distillation_form::kl_scaled, 1).values.item<double>(), WithinAbs(0.019124, 1e-6));
   CHECK_THAT(at(distillation_form::kl_elements, 1).values.item<double>(), WithinAbs(0.006375, 1e-6));
+  CHECK_THAT(at(distillation_form::kl_lucir, 2).values.item<double>() * 4.0, WithinAbs(0.024795, 4e-6));
+  const auto sigmoids = at(distillation_form::sigmoid, 1); // three of six columns
+  CHECK_THAT(sigmoids.values.item<double>(),
+             WithinAbs(at::binary_cross_entropy_with_logits(z, at::sigmoid(q)).item<double>() / 2.0, 1e-12));
 }
 
-TEST_CASE("no form sees a constant, and a teacher that agrees moves nothing", "[distillation]") {
+TEST_CASE("softmax forms do not see a constant, sigmoids do, and a teacher that agrees moves nothing",
+          "[distillation]") {
   const auto q = row({2, 0.5, 0});
   for (const auto form : forms) {
-    const distillation_rule rule{.form = form, .temperature = 2.0};
+    const distillation_rule rule{.form = form, .temperature = 2.0, .class_count = 3};
     CHECK(distilled_rows(q, q, rule).gradient.abs().max().item<double>() < 1e-15);
-    CHECK(distilled_rows(q, q + 1.0, rule).gradient.abs().max().item<double>() < 1e-15);
+    const auto moved = distilled_rows(q, q + 1.0, rule).gradient;
+    if (form != distillation_form::sigmoid)
+      CHECK(moved.abs().max().item<double>() < 1e-15);
+    else
+      CHECK(largest_difference_of(distilled_rows(row({1, 0, -1}), row({2, 1, 0}), rule).gradient,
+                                  row({-0.049913, -0.077020, -0.077020})) < 1e-6);
   }
 }
 

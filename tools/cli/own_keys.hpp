@@ -1,0 +1,17 @@
+/// own_keys: the keys that methods and models have of their own.
+#pragma once
+#include "runtime/options/keys.hpp"
+namespace mneme {
+
+/// Calls `take(entry, keys)` for each method or model; the table is bound to the members of one that lives as long.
+template <class Entries, class Take>
+void for_own_keys(const Entries& entries, const Take& take) {
+  for (const auto& entry : entries) {
+    const auto item = entry.make();
+    key_table own;
+    item->keys(own);
+    take(entry, own);
+  }
+}
+
+} // namespace mneme
