@@ -179,16 +179,16 @@ class Bench:
         return figures.programs_figures(measured, workloads)
 
     def sample(self, name, overrides=(), options=()):
-        """A sample of ours on a workload, or on a net of NODES_NETS."""
+        """A sample of ours on a workload, or on one of NETS."""
         if name in workloads.TRAINING:
             return self.our_training(workloads.TRAINING[name], overrides=overrides, options=options)
-        scenario, own, rounds, quick_rounds = workloads.NODES_NETS[name]
+        scenario, own, rounds, quick_rounds = workloads.NETS[name]
         return figures.our_sample(*(self.summary(scenario, n, 1, (*own, *overrides), options)
                                     for n in self.choose(rounds, quick_rounds)))
 
     def nodes(self):
         """B11. The node is killed after each run: its lines are not read."""
-        measured = {name: {"alone": [], "node": []} for name in (*workloads.NODES, *workloads.NODES_NETS)}
+        measured = {name: {"alone": [], "node": []} for name in workloads.NODES}
         links = {name: {"plain": [], "TLS": []} for name in measured}
         seconds = self.choose(LOOP_SECONDS, LOOP_QUICK_SECONDS)
         for turn in range(self.repeat):

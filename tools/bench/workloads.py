@@ -116,14 +116,18 @@ PROGRAMS = ("generator", "inversion")
 PROGRAMS_WIDTHS = (1, 16, 64)
 PROGRAMS_GAIN = 5.0        # of the last width to the first, by CPU time
 
+# ResNet-18 on rows of CIFAR-100's shape, uploads of 45 MB, in batches of 20; and B10, the same in batches of 64:
+# (scenario, overrides, rounds, rounds for a quick look), rounds as (few, many).
+RESNET18 = ("data.name=synthetic", "data.shape=[3, 32, 32]", "data.classes=100", "tasks.kind=single", "tasks.count=1",
+            "partition.kind=iid", "rounds.cohort=5", "data.test_rows=100")
+NETS = {"resnet18": ("scenarios/bench/resnet18_cifar100.toml", (*RESNET18, "data.rows=1000", "training.batch=20"),
+                     (1, 7), (1, 2)),
+        "b10": ("scenarios/bench/resnet18_cifar100.toml", (*RESNET18, "data.rows=3200", "training.batch=64"),
+                (1, 4), (1, 2))}
+
 # B11: clients on a node beside the run, both with one thread, against one process.
 NODES_TITLE = "B11: one node on the loopback against one process, by the wall clock"
-NODES = ("b1", "b2")
-# A net whose uploads are 45 MB: (scenario, overrides, rounds, rounds for a quick look), rounds as (few, many).
-NODES_NETS = {"resnet18": ("scenarios/bench/resnet18_cifar100.toml",
-                           ("data.name=synthetic", "data.shape=[3, 32, 32]", "data.classes=100", "data.rows=1000",
-                            "tasks.kind=single", "tasks.count=1", "partition.kind=iid", "rounds.cohort=5",
-                            "data.test_rows=100", "training.batch=20"), (1, 7), (1, 2))}
+NODES = ("b1", "b2", "resnet18")
 NODES_SHARE = 0.9          # of one process, or of what the bytes of uploads allow on the link
 LINK_BYTES = 400e6         # of tensors, per second
 
@@ -136,7 +140,7 @@ OBSERVER_MICROSECONDS = 200.0  # of CPU
 
 # B13: the same runs in portable arithmetic, and in the machine's where libraries are told that it has AVX2 at most.
 PORTABLE_TITLE = "B13: portable arithmetic to the machine's"
-PORTABLE = ("b1", "b2", "b2c", "resnet18")
+PORTABLE = ("b1", "b2", "b2c", "resnet18", "b10")
 PORTABLE_SHARE, PORTABLE_SHARE_OF_AVX2 = 0.6, 0.9
 AVX2 = {"MNEME_KERNELS": "avx2", "ATEN_CPU_CAPABILITY": "avx2", "MKL_ENABLE_INSTRUCTIONS": "AVX2",
         "ONEDNN_MAX_CPU_ISA": "AVX2"}
