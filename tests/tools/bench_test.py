@@ -338,6 +338,15 @@ class RunInPython(CannedPrograms):
         self.assertEqual(done.returncode, 1)
         self.assertIn("lenet: two digests of one net: False, True", done.stderr)
 
+    def test_rows_of_ones_own_are_written_and_read(self):
+        self.program("reader", "import sys\nsys.exit(not sys.argv[2].endswith('pictures'))\n")
+        reader = os.path.join(self.folder, "reader")
+        words = [sys.executable, os.path.join(BENCH, "own_rows"), "--quick", "--repeat", "1", "--program", reader]
+        done = subprocess.run([*words, "pictures"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"pictures: 600 rows read in \d+\.\d+ s wall, .* MiB at the peak\n")
+        self.assertEqual(subprocess.run([*words, "table"], capture_output=True, text=True).returncode, 1)
+
 
 if __name__ == "__main__":
     run_tests()
