@@ -153,6 +153,10 @@ def partition_keys(partition, data, scenario, overrides):
     if owners.dim() != 1 or owners.dtype.is_floating_point:
         raise ScenarioError([("partition", f"{owners.dtype} of {owners.dim()} axes; expected whole numbers [rows]: the "
                                            "client of each training row, below 0 nobody's")])
+    if data is not None and len(owners) != len(data.arrays["train_y"]):
+        rows = len(data.arrays["train_y"])
+        raise ScenarioError([("partition", f"{len(owners)} clients of {rows} training rows; expected the client of "
+                                           "each, below 0 where a row is nobody's")])
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     table.writerow(["client", "row"])
