@@ -305,14 +305,14 @@ class Run(CannedPrograms):
 class RunInPython(CannedPrograms):
     """tools/bench/python, with a program that stands for Python, too."""
 
-    def run_bench(self, *arguments, digest="'d' * 32"):
+    def run_bench(self, *arguments, digest="'d' * 32", bench="python", python=None):
         package = os.path.join(self.folder, "mneme", "bin")
         os.makedirs(package, exist_ok=True)
         text = MNEME.replace("DIGEST", digest).replace("WATCH", "0.0")
-        self.program("python", text.replace("sys.argv[1:]", "sys.argv[3:]"))
+        self.program("python", python or text.replace("sys.argv[1:]", "sys.argv[3:]"))
         self.program(os.path.join(package, "mneme"), text)
         environment = {**os.environ, "MNEME_PACKAGE": self.folder, "MNEME_PYTHON": os.path.join(self.folder, "python")}
-        return subprocess.run([sys.executable, os.path.join(BENCH, "python"), *arguments], capture_output=True,
+        return subprocess.run([sys.executable, os.path.join(BENCH, bench), *arguments], capture_output=True,
                               text=True, env=environment)
 
     def test_rates_and_ratio_are_told(self):
@@ -325,6 +325,27 @@ class RunInPython(CannedPrograms):
         done = self.run_bench("b2", digest="str('-m' in sys.argv)")
         self.assertEqual(done.returncode, 1)
         self.assertIn("b2: two digests of one method: False, True", done.stderr)
+
+    def test_traced_nets_are_compared_with_the_zoos(self):
+        nets = {name: {"layers": ["flatten", "linear classes"], "weights": "w.safetensors"}
+                for name in ("lenet", "resnet18", "vit")}
+        done = self.run_bench("lenet", "vit", "--quick", "--repeat", "1", bench="traced_nets",
+                              python=f"import json\nprint(json.dumps({nets!r}))\n")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("lenet: the zoo's 1,000.0, traced 1,000.0 client-rounds per second of CPU: 1.000", done.stdout)
+        done = self.run_bench("lenet", "--quick", bench="traced_nets", digest="str('model.name=layers' in sys.argv)",
+                              python=f"import json\nprint(json.dumps({nets!r}))\n")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("lenet: two digests of one net: False, True", done.stderr)
+
+    def test_rows_of_ones_own_are_written_and_read(self):
+        self.program("reader", "import sys\nsys.exit(not sys.argv[2].endswith('pictures'))\n")
+        reader = os.path.join(self.folder, "reader")
+        words = [sys.executable, os.path.join(BENCH, "own_rows"), "--quick", "--repeat", "1", "--program", reader]
+        done = subprocess.run([*words, "pictures"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"pictures: 600 rows read in \d+\.\d+ s wall, .* MiB at the peak\n")
+        self.assertEqual(subprocess.run([*words, "table"], capture_output=True, text=True).returncode, 1)
 
 
 if __name__ == "__main__":

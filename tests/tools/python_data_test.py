@@ -107,6 +107,9 @@ class Described(unittest.TestCase):
         self.assertEqual(listed.digest, called.digest)
         numpy_rows = mneme.Data(IMAGES.numpy(), LABELS.tolist(), IMAGES.numpy(), LABELS.numpy())
         self.assertEqual(mneme.run(scenario, data=numpy_rows, partition=owners, out="numpy").digest, listed.digest)
+        for wrong in (owners[:39], torch.cat([owners, owners])):
+            with self.assertRaisesRegex(mneme.ScenarioError, f"{len(wrong)} clients of 40 training rows"):
+                mneme.run(scenario, data=data, partition=wrong, out="never")
         with self.assertRaises(mneme.ScenarioError):
             mneme.run(scenario, data=mneme.Data(IMAGES, LABELS + 10**6, IMAGES, LABELS), out="never")
 

@@ -19,7 +19,7 @@ from program import ROOT  # noqa: E402
 from python_package import scenario  # noqa: E402
 
 FILE = os.path.join(ROOT, "tests", "tools", "python_methods.py")
-ALL = [methods.FedAvg, methods.Scaffold, methods.Replay, methods.SquaredError]
+ALL = [methods.FedAvg, methods.FedProx, methods.Scaffold, methods.Icarl, methods.SquaredError]
 
 
 def program(*words):
@@ -74,15 +74,16 @@ class Nodes(Scratch):
     def test_two_nodes_give_the_digest_of_one_process(self):
         nodes = [self.node("--threads", "1", "--python-code", FILE) for _ in range(2)]
         addresses = [node.address for node in nodes]
-        for name in ("py-fedavg", "py-scaffold", "py-replay", "py-squared-error"):
+        for name in ("py-fedavg", "py-fedprox", "py-scaffold", "py-icarl", "py-squared-error"):
             chosen = scenario(name)
             alone = mneme.run(chosen, methods=ALL, out=self.path(name))
             apart = mneme.run(chosen, methods=ALL, out=self.path(name + "-nodes"), nodes=addresses)
             self.assertEqual(apart.digest, alone.digest, name)
             done = [node["client_rounds"] for node in apart.summary["nodes"]]
             self.assertTrue(all(done), done)
-        native = mneme.run(scenario("fedavg"), out=self.path("native"), nodes=addresses)
-        self.assertEqual(native.digest, mneme.load(self.path("py-fedavg")).digest)
+        for name in ("fedavg", "fedprox"):
+            native = mneme.run(scenario(name), out=self.path(name), nodes=addresses)
+            self.assertEqual(native.digest, mneme.load(self.path("py-" + name)).digest)
 
     def test_a_node_that_is_killed_changes_nothing(self):
         first, second = (self.node("--threads", "1", "--python-code", FILE) for _ in range(2))
