@@ -60,7 +60,7 @@ private:
         {"embedding", {"embedding WIDTH", &self::embedding}},
         {"lstm", {"lstm WIDTH", &self::lstm}},
         {"patch-embedding", {"patch-embedding PATCH WIDTH", &self::patch_embedding}},
-        {"attention", {"attention HEADS", &self::attention}},
+        {"attention", {"attention HEADS [first-token]", &self::attention}},
         {"first-token", {"first-token", &self::one_token}},
         {"last-token", {"last-token", &self::one_token}},
     };
@@ -310,6 +310,7 @@ private:
     kind_ = arriving::tokens;
   }
   void attention(const layer_text& layer) {
+    const bool first_alone = words_->flag("first-token");
     const auto heads = words_->integer("number of heads", 1, 1024);
     if (!end_words() || !reads(layer, arriving::tokens))
       return;
@@ -317,8 +318,10 @@ private:
     if (in.channels % heads != 0)
       return refuse(layer, fmt::format("{} numbers of a token do not divide into {} heads", in.channels, heads));
     net_.add_tokens_linear(layer.name + ".qkv", {.out = 3 * in.channels, .drawn = network::initial::uniform});
-    net_.add_attention(heads, in.pixels());
+    net_.add_attention(heads, first_alone ? 1 : in.pixels());
     net_.add_tokens_linear(layer.name + ".proj", {.out = in.channels, .drawn = network::initial::uniform});
+    if (first_alone)
+      kind_ = arriving::numbers;
   }
   void one_token(const layer_text& layer) {
     if (!end_words() || !reads(layer, arriving::tokens))

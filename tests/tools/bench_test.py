@@ -305,14 +305,14 @@ class Run(CannedPrograms):
 class RunInPython(CannedPrograms):
     """tools/bench/python, with a program that stands for Python, too."""
 
-    def run_bench(self, *arguments, digest="'d' * 32"):
+    def run_bench(self, *arguments, digest="'d' * 32", bench="python", python=None):
         package = os.path.join(self.folder, "mneme", "bin")
         os.makedirs(package, exist_ok=True)
         text = MNEME.replace("DIGEST", digest).replace("WATCH", "0.0")
-        self.program("python", text.replace("sys.argv[1:]", "sys.argv[3:]"))
+        self.program("python", python or text.replace("sys.argv[1:]", "sys.argv[3:]"))
         self.program(os.path.join(package, "mneme"), text)
         environment = {**os.environ, "MNEME_PACKAGE": self.folder, "MNEME_PYTHON": os.path.join(self.folder, "python")}
-        return subprocess.run([sys.executable, os.path.join(BENCH, "python"), *arguments], capture_output=True,
+        return subprocess.run([sys.executable, os.path.join(BENCH, bench), *arguments], capture_output=True,
                               text=True, env=environment)
 
     def test_rates_and_ratio_are_told(self):
@@ -325,6 +325,18 @@ class RunInPython(CannedPrograms):
         done = self.run_bench("b2", digest="str('-m' in sys.argv)")
         self.assertEqual(done.returncode, 1)
         self.assertIn("b2: two digests of one method: False, True", done.stderr)
+
+    def test_traced_nets_are_compared_with_the_zoos(self):
+        nets = {name: {"layers": ["flatten", "linear classes"], "weights": "w.safetensors"}
+                for name in ("lenet", "resnet18", "vit")}
+        done = self.run_bench("lenet", "vit", "--quick", "--repeat", "1", bench="traced_nets",
+                              python=f"import json\nprint(json.dumps({nets!r}))\n")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("lenet: the zoo's 1,000.0, traced 1,000.0 client-rounds per second of CPU: 1.000", done.stdout)
+        done = self.run_bench("lenet", "--quick", bench="traced_nets", digest="str('model.name=layers' in sys.argv)",
+                              python=f"import json\nprint(json.dumps({nets!r}))\n")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("lenet: two digests of one net: False, True", done.stderr)
 
 
 if __name__ == "__main__":

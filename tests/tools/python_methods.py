@@ -98,6 +98,50 @@ class Replay(mneme.Method):
         return mneme.Upload(trained.weights, rows=trained.rows, memory=memory)
 
 
+class Icarl(mneme.Method):
+    """Replay as in iCaRL (Rebuffi et al. 2017): exemplars by herding (Algorithm 4), distillation from the model that
+    the task began with (eq. 2, with a softmax)."""
+    name = "py-icarl"
+    kept = mneme.key(3, low=1, help="Exemplars of each class.")
+    weight = mneme.key(1.0, low=0.0, help="Weight of distillation.")
+
+    def client_round(self, ctx, broadcast):
+        place, known = ctx.place, ctx.memory.get("rows", torch.empty(0, dtype=torch.int64))
+        options = {"replay": known, "replay_rows": 8} if len(known) else {}
+        if place.task > 0:
+            options.update(loss=mneme.cross_entropy() + mneme.distillation(self.weight), teacher=broadcast["teacher"],
+                           taught=range(place.current.start))
+        trained = yield ctx.train(start=broadcast.weights, **options)
+        memory = None
+        if place.round_of_task + 1 == place.rounds_of_task and len(ctx.rows):
+            shown = yield ctx.extract(weights=trained.weights)
+            chosen = ctx.rows.numbers[self.herded(shown.features, shown.labels)]
+            memory = {"rows": torch.cat([known, chosen])}
+        return mneme.Upload(trained.weights, rows=trained.rows, memory=memory)
+
+    def herded(self, features, labels):
+        """Places of the rows whose mean stays nearest to that of their class."""
+        chosen = []
+        for label in labels.unique().tolist():
+            places = (labels == label).nonzero().flatten().tolist()
+            unit = torch.nn.functional.normalize(features[places], dim=1)
+            left, total = list(range(len(places))), torch.zeros_like(unit[0])
+            for count in range(1, min(self.kept, len(places)) + 1):
+                gaps = [float((unit.mean(0) - (total + unit[at]) / count).norm()) for at in left]
+                at = left.pop(gaps.index(min(gaps)))
+                total = total + unit[at]
+                chosen.append(places[at])
+        return torch.tensor(chosen, dtype=torch.int64)
+
+    class Server(mneme.AveragingServer):
+        teacher = None
+
+        def open_round(self):
+            if self.place.round_of_task == 0:
+                self.teacher = self.weights.clone()
+            return {"teacher": self.teacher}
+
+
 class OwnServer(mneme.Method):
     """FedAvg with uniform weights, all of whose server half is Python's."""
     name = "py-own-server"
@@ -120,6 +164,17 @@ class OwnServer(mneme.Method):
 
         image = torch.zeros(1, 1, 1, 64, dtype=torch.uint8)
         label = torch.zeros(1, dtype=torch.int64)
+
+
+class Sum(mneme.Method):
+    """FedProx with a teacher besides."""
+    name = "py-sum"
+    weight = mneme.key(0.5, low=0.0, help="Weight of distillation.")
+
+    def client_round(self, ctx, broadcast):
+        loss = mneme.proximal(0.01) + mneme.distillation(self.weight, temperature=3.0)
+        trained = yield ctx.train(start=broadcast.weights, loss=loss, teacher=broadcast.weights)
+        return mneme.Upload(trained.weights, rows=trained.rows)
 
 
 class SquaredError(mneme.Method):

@@ -18,8 +18,8 @@ import torch  # noqa: E402
 from mneme._code import methods_of  # noqa: E402
 from python_package import scenario  # noqa: E402
 
-ALL = [methods.FedAvgM, methods.FedAvg, methods.FedProx, methods.Scaffold, methods.Replay, methods.OwnServer,
-       methods.SquaredError]
+ALL = [methods.FedAvgM, methods.FedAvg, methods.FedProx, methods.Scaffold, methods.Replay, methods.Icarl,
+       methods.OwnServer, methods.Sum, methods.SquaredError]
 
 
 class Runs(unittest.TestCase):
@@ -43,7 +43,7 @@ class Runs(unittest.TestCase):
 class EqualBits(Runs):
     def compare(self, built_in, written, **sections):
         native = self.run_of(scenario(built_in, **sections))
-        for threads, width in ((1, 1), (2, 0), (4, 3)):
+        for threads, width in ((1, 1), (1, 0), (2, 1), (2, 0), (4, 1), (4, 0), (4, 3)):
             again = self.run_of(scenario(written, worker={"models_max": width}, **sections), threads=threads)
             self.assertEqual(again.digest, native.digest, (written, threads, width))
             self.assert_equal_models(again, native)
@@ -85,6 +85,24 @@ class EqualBits(Runs):
         for name, tensor in uniform.model().items():
             torch.testing.assert_close(own.model()[name], tensor, rtol=1e-4, atol=1e-5)
 
+    def test_icarl_remembers_by_herding_and_is_taught(self):
+        one, many = (self.run_of(scenario("py-icarl", worker={"models_max": width}), threads=threads)
+                     for width, threads in ((1, 1), (0, 3)))
+        self.assertEqual(one.digest, many.digest)
+        terms = [record["training_loss_terms"] for record in one.records]
+        self.assertEqual([sorted(part) for part in terms],
+                         [["cross_entropy"]] * 3 + [["cross_entropy", "distillation"]] * 3)
+        self.assertGreater(terms[-1]["distillation"], 0.0)
+        self.assertGreater(one.matrix[1][0], self.run_of(scenario("py-fedavg")).matrix[1][0])
+
+    def test_a_sum_of_losses_has_the_gradients_of_its_parts(self):
+        native, summed = self.run_of(scenario("fedprox")), self.run_of(scenario("py-sum", strategy={"weight": 0.0}))
+        self.assert_equal_models(summed, native)  # a teacher of weight 0 changes nothing
+        taught = self.run_of(scenario("py-sum", strategy={"weight": 0.5}))
+        self.assertEqual(sorted(taught.records[-1]["training_loss_terms"]),
+                         ["cross_entropy", "distillation", "proximal"])
+        self.assertNotEqual(taught.digest, summed.digest)
+
     def test_a_loss_in_python_has_the_same_bits_for_any_width(self):
         one, many = (self.run_of(scenario("py-squared-error", worker={"models_max": n})) for n in (1, 5))
         self.assertEqual(one.digest, many.digest)
@@ -101,20 +119,23 @@ def look(record):
     if len(seen) == 2:
         print("evaluated", flush=True)
 chosen = scenario(sys.argv[2], rounds={"per_task": 60})
-mneme.run(chosen, methods=[methods.FedAvg, methods.FedAvgM], out=sys.argv[1], on_evaluation=look)
+written = [methods.FedAvg, methods.FedProx, methods.FedAvgM, methods.Icarl]
+mneme.run(chosen, methods=written, out=sys.argv[1], on_evaluation=look)
 """
+
+BUILT_IN = {"py-fedavg": "fedavg", "py-fedprox": "fedprox"}
 
 
 class GoingOn(Runs):
     def test_a_killed_run_goes_on_to_the_same_digest(self):
-        for name in ("py-fedavg", "my-fedavgm"):
+        for name in ("py-fedavg", "py-fedprox", "my-fedavgm", "py-icarl"):
             folder = os.path.join(self.scratch.name, "killed-" + name)
             process = subprocess.Popen([sys.executable, "-c", KILLED, folder, name], stdout=subprocess.PIPE, text=True)
             process.stdout.readline()
             process.send_signal(signal.SIGKILL)
             process.wait()
             process.stdout.close()
-            whole = self.run_of(scenario("fedavg" if name == "py-fedavg" else name, rounds={"per_task": 60}))
+            whole = self.run_of(scenario(BUILT_IN.get(name, name), rounds={"per_task": 60}))
             resumed = mneme.resume(folder, methods=ALL)
             self.assertEqual((resumed.status, resumed.digest), ("done", whole.digest))
             self.assert_equal_models(resumed, whole)
@@ -269,6 +290,18 @@ def rows_nobody_has(self, ctx, broadcast):
     return mneme.Upload(trained.weights)
 
 
+def no_teacher(self, ctx, broadcast):
+    yield ctx.train(loss=mneme.cross_entropy() + mneme.distillation())
+
+
+def idle_teacher(self, ctx, broadcast):
+    yield ctx.train(teacher=broadcast.weights)
+
+
+def taught_elsewhere(self, ctx, broadcast):
+    yield ctx.train(loss=mneme.distillation(), teacher=broadcast.weights, taught=range(1, 3))
+
+
 BROKEN = [(raises, "python_methods_test.py:{line}.*ZeroDivisionError: division by zero"),
           (nonsense, "python_methods_test.py:{line}.*yielded 3; expected a job"),
           (no_upload, "returned tensor.*expected mneme.Upload"),
@@ -277,6 +310,9 @@ BROKEN = [(raises, "python_methods_test.py:{line}.*ZeroDivisionError: division b
           (wrong_type, "Upload: weights is Double"),
           (impure, "run twice .* asks for other jobs"),
           (impure_at_the_end, "run twice .* ends with another upload"),
+          (no_teacher, "python_methods_test.py:{line}.*compares the net with a teacher, and there is none"),
+          (idle_teacher, "teacher is given, and the loss compares nothing with it"),
+          (taught_elsewhere, r"taught = range\(1, 3\); expected the first ones of the loss's classes, range\(0, 5\)"),
           (writes, "wrote into broadcast.weights"),
           (sets_itself, "self.rounds cannot be set in a round"),
           (not_a_number, "python_methods_test.py.*Upload: weights has 1210 values of 1210 that are not finite"),

@@ -65,6 +65,71 @@ class HandWritten(nn.Module):
         return self.head(self.norm(x)[:, 0])
 
 
+class Tutorial(nn.Module):
+    """The net of PyTorch's tutorial, with functions of many kinds."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.conv2, self.pool = nn.Conv2d(3, 6, 5), nn.Conv2d(6, 16, 5), nn.MaxPool2d(2, 2)
+        self.fc1, self.fc2, self.unread = nn.Linear(16 * 5 * 5, 84), nn.Linear(84, CLASSES), nn.Linear(2, 2)
+
+    def forward(self, x):
+        x = self.pool(nn.functional.relu(self.conv1(x)))
+        x = self.pool(nn.functional.leaky_relu(self.conv2(x), 0.2)).view(-1, 16 * 5 * 5)
+        return self.fc2(nn.functional.gelu(nn.functional.dropout(self.fc1(x), 0.0, self.training)))
+
+
+class Encoder(nn.Module):
+    """A vision transformer of torch's own layers."""
+
+    def __init__(self, norm_first, dropout=0.0):
+        super().__init__()
+        self.patches = nn.Conv2d(3, 16, 4, 4)
+        self.token, self.places = nn.Parameter(torch.randn(1, 1, 16)), nn.Parameter(torch.randn(1, 17, 16))
+        layer = nn.TransformerEncoderLayer(16, 2, 32, dropout=dropout, activation="gelu" if norm_first else "relu",
+                                           batch_first=True, norm_first=norm_first)
+        self.encoder = nn.TransformerEncoder(layer, 2, nn.LayerNorm(16) if norm_first else None,
+                                             enable_nested_tensor=False)
+        self.head = nn.Linear(16, CLASSES)
+
+    def forward(self, x):
+        x = self.patches(x).flatten(2).transpose(1, 2)
+        x = torch.cat([self.token.expand(x.shape[0], -1, -1), x], 1) + self.places
+        return self.head(self.encoder(x)[:, 0])
+
+
+class Calls(nn.Module):
+    """A net that calls `function` between two layers."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.a, self.b, self.head = nn.Linear(8, 8), nn.Linear(8, 8), nn.Linear(8, CLASSES)
+        self.function = function
+
+    def forward(self, x):
+        return self.head(self.function(self, self.a(x)))
+
+
+def tied():
+    module = Calls(lambda self, x: self.b(x))
+    module.b.weight = module.a.weight
+    return module
+
+
+REFUSED = [
+    (lambda: Calls(lambda self, x: self.a(x)), "'a' is called twice"),
+    (tied, "'a.weight' and 'b.weight' are one parameter"),
+    (lambda: Calls(lambda self, x: x if x.sum() > 0 else -x), "torch.fx cannot trace it"),
+    (lambda: Calls(lambda self, x: nn.functional.gelu(x, approximate="tanh")), "approximate = 'tanh'"),
+    (lambda: Calls(lambda self, x: torch.softmax(x, 1)), "calls softmax, which is none"),
+    (lambda: Calls(lambda self, x: x.mean(1)), "a mean over 1"),
+    (lambda: Calls(lambda self, x: torch.flatten(x, 1, 2)), "axes 1 to 2 are flattened"),
+    (lambda: nn.Sequential(nn.Linear(8, CLASSES, bias=False)), "no Linear with a bias"),
+    (lambda: nn.Sequential(nn.Conv2d(3, 4, 4, padding="same"), nn.Flatten(), nn.Linear(4, 4)), "an odd kernel"),
+    (lambda: Encoder(True, dropout=0.1), "no dropout"),
+]
+
+
 class Looks(mneme.Method):
     """One client's net, looked at from outside: logits, gradient and weights after ten steps."""
     name = "py-looks"
@@ -133,7 +198,7 @@ def gradients(module, x, labels):
     module.train()
     module.zero_grad()
     nn.functional.cross_entropy(module(x), labels).backward()
-    return {name: parameter.grad.clone() for name, parameter in module.named_parameters()}
+    return {name: parameter.grad.clone() for name, parameter in module.named_parameters() if parameter.grad is not None}
 
 
 def slack_of_kinks(module, x, labels):
@@ -247,7 +312,40 @@ class AgainstTorch(unittest.TestCase):
 
     def test_a_vision_transformer_by_hand(self):
         net = self.agree(HandWritten(16, 4, 16, CLASSES), 3, 16)
-        self.assertIn("attention: attention 2", net.layers)
+        self.assertIn("attention: attention 2 first-token", net.layers)
+
+    def test_the_net_of_the_tutorial(self):
+        net = self.agree(Tutorial(), 3, 32)
+        self.assertEqual(net.layers[-4:], ["flatten", "fc1: linear 84", "gelu", "fc2: linear classes"])
+
+    def test_an_encoder_of_torch(self):
+        for norm_first in (True, False):
+            net = self.agree(Encoder(norm_first), 3, 16)
+            block = net.layers.index("] shortcut [")
+            self.assertRegex(net.layers[block - 1], "encoder.layers.1.self_attn: attention 2 first-token")
+            self.assertEqual(net.layers[block + 1:block + 3], ["first-token", "]"])
+
+    def test_what_would_be_another_net_is_refused(self):
+        for make, why in REFUSED:
+            with self.subTest(why), self.assertRaisesRegex(mneme.ScenarioError, why):
+                mneme.net(make(), strict=True)
+
+    def test_parameters_that_torch_would_leave_alone_are_named(self):
+        module = LeNet(CLASSES)
+        module.conv1.weight.requires_grad_(False)
+        with self.assertWarnsRegex(mneme.MnemeWarning, "'conv1.weight' with requires_grad = False"):
+            mneme.net(module)
+
+    def test_a_module_that_is_scripted_stays_as_it_is(self):
+        module = nn.Sequential(nn.Linear(8, CLASSES), nn.Softmax(1))
+        with self.assertWarnsRegex(mneme.MnemeWarning, "unfused"):
+            mneme.net(module)
+        self.assertTrue(module.training)
+        unreadable = "torch.jit.script cannot"
+        with self.assertWarns(mneme.MnemeWarning), self.assertRaisesRegex(mneme.ScenarioError, unreadable):
+            mneme.net(Calls(lambda self, x: eval("x")[:, :8].cumsum(1)))
+        with self.assertRaisesRegex(TypeError, "expected a torch.nn.Module"):
+            mneme.net("resnet18")
 
     def test_what_only_looks_like_a_layer_is_refused(self):
         module = HandWritten(16, 4, 16, CLASSES)

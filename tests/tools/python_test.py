@@ -1,5 +1,6 @@
 """The Python package: runs are those of the program, to the last bit; what is wrong is said in the program's words."""
 import concurrent.futures
+import inspect
 import json
 import math
 import multiprocessing
@@ -141,6 +142,22 @@ class Sweeping(Package):
         self.assertFalse(os.path.exists(self.path("never")))
 
 
+def untyped(owner, name):
+    """Parameters and results without a type, of a function or of all public ones of a class."""
+    found = inspect.unwrap(owner)
+    if inspect.isclass(found):
+        members = [(f"{name}.{part}", value) for part, value in vars(found).items()
+                   if not part.startswith("_") or part in ("__init__", "__call__")]
+        return [wrong for part, value in members for wrong in untyped(
+            getattr(value, "fget", None) or getattr(value, "__func__", value), part)]
+    if not inspect.isfunction(found):
+        return []
+    signature = inspect.signature(found)
+    lacking = [parameter for parameter in list(signature.parameters.values())
+               if parameter.annotation is parameter.empty and parameter.name not in ("self", "cls")]
+    return [f"{name}: {part}" for part in lacking] + [name] * (signature.return_annotation is signature.empty)
+
+
 class Names(unittest.TestCase):
     def test_every_public_name_is_explained_and_typed(self):
         stub = os.path.join(ROOT, "tools", "python", "mneme", "_engine.pyi")
@@ -150,8 +167,11 @@ class Names(unittest.TestCase):
             found = getattr(mneme, name)
             if not isinstance(found, str):
                 self.assertTrue(found.__doc__, name)
+            self.assertEqual(untyped(found, name), [])
             if getattr(found, "__module__", "") == "mneme._engine":
                 self.assertRegex(text, rf"(class|def) {name}\b")
+        for name in ("TensorBoard", "MLflow", "Wandb"):
+            self.assertEqual(untyped(getattr(mneme.loggers, name), name), [])
         self.assertTrue(os.path.exists(os.path.join(PACKAGE, "mneme", "py.typed")))
         json.dumps(mneme.schema())
 

@@ -22,6 +22,14 @@ def our_sample(few, many):
             "upload_bytes": many["upload_bytes"] / many["client_rounds"], "run_digest": many["run_digest"]}
 
 
+def pairs_text(pairs, first, second):
+    """Of samples taken in turns: both medians and the ratio of the second to the first, by their names."""
+    rates = [statistics.median(pair[i]["cpu_rate"] for pair in pairs) for i in (0, 1)]
+    ratios = sorted(pair[1]["cpu_rate"] / pair[0]["cpu_rate"] for pair in pairs)
+    return (f"{first} {rates[0]:,.1f}, {second} {rates[1]:,.1f} client-rounds per second of CPU: "
+            f"{statistics.median(ratios):.3f} (from {ratios[0]:.3f} to {ratios[-1]:.3f})")
+
+
 def observers_sample(looking, alone):
     """What a look costs: rounds with observers less rounds without. Each: summaries of a short and a long run."""
     looks = looking[1]["looks"] - looking[0]["looks"]

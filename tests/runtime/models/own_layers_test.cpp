@@ -119,6 +119,36 @@ TEST_CASE("tokens, patches and rows of numbers have their layers", "[layers]") {
   CHECK(listed("linear 5, batch-norm, relu, linear classes", {1, 1, 9}, 3)->size() == 50 + 10 + 18 + 10);
 }
 
+TEST_CASE("a last block that computes the first token alone has the results of one that computes all", "[layers]") {
+  at::set_num_threads(1);
+  const std::string begin = "patch-embedding 4 12, residual [, n1: layer-norm, a: attention 3",
+                    rest = "residual [, n2: layer-norm, f: linear 24, gelu, g: linear 12, ], n: layer-norm, ",
+                    head = "head: linear classes";
+  const auto all = listed(begin + ", ], " + rest + "first-token, " + head, {3, 8, 8}, 3);
+  const auto first = listed(begin + " first-token, ] shortcut [, first-token, ], " + rest + head, {3, 8, 8}, 3);
+  REQUIRE(all->size() == first->size());
+  for (std::size_t i = 0; i < all->layout().size(); ++i) {
+    CHECK(all->layout()[i].name == first->layout()[i].name);
+    CHECK(all->layout()[i].offset == first->layout()[i].offset);
+  }
+  const auto weights = initial_weights(*all, 5).repeat({2, 1});
+  const auto inputs = at::randn({2, 4, 192}), d_logits = at::randn({2, 4, 3});
+  const std::vector<rng_key> streams{{.seed = 9, .client = {0}}, {.seed = 9, .client = {1}}};
+  const training_mode training{.streams = streams};
+  std::vector<at::Tensor> logits, gradients;
+  for (const auto& net : {all, first}) {
+    tape kept;
+    logits.push_back(net->forward(weights, inputs, {0, 3}, &kept, &training).logits.clone());
+    gradients.push_back(at::zeros_like(weights));
+    net->backward(weights, kept, {0, 3}, d_logits.clone(), {}, {}, {gradients.back()});
+  }
+  CHECK(at::allclose(logits[0], logits[1], 1e-5, 1e-6));
+  CHECK(at::allclose(gradients[0], gradients[1], 1e-4, 1e-5));
+  CHECK(gradients[0].abs().sum().item<float>() > 0.0F);
+  CHECK_THAT(refusal("patch-embedding 4 12, attention 3 first-token, attention 3, linear classes"),
+             ContainsSubstring("rows of 12 numbers arrive; expected tokens"));
+}
+
 TEST_CASE("what is wrong with a list of layers is said with its place and what arrives there", "[layers]") {
   const auto head = std::string(", linear classes");
   CHECK_THAT(refusal("conv 32 3x3, flaten" + head),

@@ -1,4 +1,5 @@
 #include "tools/python/engine/job_requests.hpp"
+#include "tools/python/engine/native_losses.hpp"
 #include "tools/python/engine/python_loss.hpp"
 #include <ATen/core/Tensor.h>
 #include <nanobind/stl/map.h>
@@ -7,27 +8,6 @@ namespace mneme {
 namespace {
 
 using nb::literals::operator""_a;
-
-/// Cross-entropy, to the gradient of which every step adds the job's side "correction" [P] (SCAFFOLD, eq. 3).
-class corrected_loss final : public loss {
-public:
-  std::string identity() const override { return "corrected cross-entropy"; }
-  loss_output operator()(const loss_input& in) const override { return (*plain_)(in); }
-  const char* main_term() const override { return plain_->main_term(); }
-  bool regularises() const override { return true; }
-  void regularise(const at::Tensor& weights, const at::Tensor& /*start*/, std::int64_t offset, const tensor_map* side,
-                  at::Tensor& gradients) const override {
-    if (!side || !side->find("correction"))
-      throw std::invalid_argument("mneme.corrected() reads side={'correction': tensor [P]}, which the job has not");
-    const auto& correction = side->at("correction");
-    if (correction.numel() < offset + weights.numel() || correction.scalar_type() != at::kFloat)
-      throw std::invalid_argument("side['correction'] is not float32 of as many numbers as the net has weights");
-    gradients.add_(correction.to(weights.device()).narrow(0, offset, weights.numel()));
-  }
-
-private:
-  loss_ref plain_ = cross_entropy_objective();
-};
 
 loss_object proximal(double mu) {
   if (!(mu >= 0.0))
@@ -116,15 +96,26 @@ void bind_jobs(nb::module_& module) {
       .def(
           "pick", [](const row_set& rows, nb::object numbers) { return rows.pick(tensor_of(numbers, "numbers")); },
           "numbers"_a, "The rows of the data set with these numbers.");
-  nb::class_<loss_object>(module, "Loss", "An objective of training.").def("__repr__", [](const loss_object& loss) {
-    return "<mneme loss '" + loss.objective->identity() + "'>";
-  });
+  nb::class_<loss_object>(module, "Loss", "An objective of training; a + b is their sum.")
+      .def("__repr__", [](const loss_object& loss) { return "<mneme loss '" + loss.objective->identity() + "'>"; })
+      .def(
+          "__add__",
+          [](const loss_object& a, const loss_object& b) {
+            return loss_object{added_losses(a.objective, b.objective)};
+          },
+          "other"_a, nb::is_operator());
   const loss_object plain{cross_entropy_objective()};
   module.attr("_cross_entropy") = nb::cast(plain);
   module.def("proximal", &proximal, "mu"_a, "Cross-entropy + mu / 2 |w - start|^2 (Li et al. 2020, eq. 2).");
   module.def(
-      "corrected", [corrected = std::make_shared<const corrected_loss>()] { return loss_object{corrected}; },
+      "corrected", [] { return loss_object{corrected_objective()}; },
       "Cross-entropy; each step's gradient gains side['correction'] [P] (Karimireddy et al. 2020, eq. 3).");
+  module.def(
+      "distillation",
+      [](double weight, double temperature) { return loss_object{distilling_objective(weight, temperature)}; },
+      "weight"_a = 1.0, "temperature"_a = 2.0,
+      "weight * cross-entropy between teacher and net at a temperature, over the classes `taught` (Li and Hoiem 2018, "
+      "eqs. 2 and 3); a sum's part, as in cross_entropy() + distillation().");
   module.def("_python_loss", [](nb::object function, const std::string& name, const std::string& digest) {
     return loss_object{std::make_shared<const python_loss>(std::move(function), name, digest)};
   });

@@ -1,5 +1,6 @@
 #include "tools/python/engine/job_requests.hpp"
 #include "runtime/training/impossible_training.hpp"
+#include "tools/python/engine/native_losses.hpp"
 #include <ATen/ATen.h>
 #include <array>
 #include <fmt/format.h>
@@ -13,8 +14,7 @@ using nb::literals::operator""_a;
 /// Reads options by name, and complains about those that nobody has read.
 class option_reader {
 public:
-  option_reader(const char* job, const nb::kwargs& options)
-      : job_(job), options_(options), unread_(options.size()) {}
+  option_reader(const char* job, const nb::kwargs& options) : job_(job), options_(options), unread_(options.size()) {}
 
   /// Null: it was not given, or as None. Each is asked for once.
   [[nodiscard]] nb::object find(const char* name) {
@@ -162,6 +162,21 @@ void side_options(option_reader& options, const job_world& world, train_job& job
   options.number("replay_weight", job.options.replay_weight, 0.0);
 }
 
+/// A teacher is there if and only if the loss compares the net with it.
+void expect_teacher(const train_job& job) {
+  const auto taught = job.options.taught, classes = job.options.classes;
+  if (reads_teacher(*job.objective) != static_cast<bool>(job.teacher))
+    throw std::invalid_argument(job.teacher ? "ctx.train(): teacher is given, and the loss compares nothing with it; "
+                                              "expected loss=mneme.cross_entropy() + mneme.distillation()"
+                                            : "ctx.train(): the loss compares the net with a teacher, and there is "
+                                              "none; expected teacher=weights");
+  if (job.teacher && (taught.low != classes.low || taught.high > classes.high || taught.size() == 0))
+    throw std::invalid_argument(
+        fmt::format("ctx.train(): taught = range({}, {}); expected the first ones of the loss's "
+                    "classes, range({}, {})",
+                    taught.low, taught.high, classes.low, classes.high));
+}
+
 } // namespace
 
 job_request train_request(const job_world& world, const nb::kwargs& given) {
@@ -181,6 +196,7 @@ job_request train_request(const job_world& world, const nb::kwargs& given) {
   options.classes("classes", job.options.classes, setup.classes);
   result_option(options, job.options);
   side_options(options, world, job);
+  expect_teacher(job);
   job.stream = world.stream;
   std::int64_t stream = 0;
   options.integer("stream", stream, 0);

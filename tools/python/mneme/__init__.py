@@ -8,7 +8,7 @@
 """
 from mneme import _torch  # noqa: F401  first: it loads the LibTorch that the engine uses
 from mneme._engine import (Broadcast, ClientContext, Delivery, Loss, Outcome, Place, Random, Rows, ServerContext,
-                           Setup, Upload, corrected, proximal)
+                           Setup, Upload, corrected, distillation, proximal)
 from mneme._errors import Interrupted, MnemeWarning, RunFailed, ScenarioError
 from mneme._methods import AveragingServer, Method, Server, cross_entropy, key, loss
 from mneme._data import Data
@@ -20,6 +20,6 @@ from mneme import loggers
 
 __all__ = ["AveragingServer", "Broadcast", "ClientContext", "Data", "Delivery", "Interrupted", "Loss", "Method",
            "MnemeWarning", "Net", "Outcome", "Place", "Random", "Rows", "Run", "RunFailed", "ScenarioError",
-           "Server", "ServerContext", "Setup", "Upload", "compare", "corrected", "cross_entropy", "key", "load",
-           "loggers", "loss", "net", "proximal", "resume", "run", "runs", "schema", "sweep", "validate",
+           "Server", "ServerContext", "Setup", "Upload", "compare", "corrected", "cross_entropy", "distillation",
+           "key", "load", "loggers", "loss", "net", "proximal", "resume", "run", "runs", "schema", "sweep", "validate",
            "__version__"]

@@ -3,12 +3,17 @@ import csv
 import hashlib
 import io
 import os
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 
 from mneme import _safetensors
 from mneme._errors import ScenarioError
+from mneme._types import Path
 
+Rows = Any  # an array of numpy, a tensor of torch, or lists
+Partition = Rows | Callable[[Any, int, int], Rows]  # of (labels, clients, seed)
 FOLDER = os.path.join("runs", "data")
 
 
@@ -78,8 +83,9 @@ class Data:
     below `folder`, by their content, so that a run can be resumed.
     """
 
-    def __init__(self, train_x, train_y, test_x=None, test_y=None, *, train_domain=None, test_domain=None,
-                 class_names=None, test_share=0.0, folder=FOLDER):
+    def __init__(self, train_x: Rows, train_y: Rows, test_x: Rows = None, test_y: Rows = None, *,
+                 train_domain: Rows = None, test_domain: Rows = None, class_names: Sequence[str] | None = None,
+                 test_share: float = 0.0, folder: Path = FOLDER) -> None:
         if (test_x is None) != (test_y is None):
             raise ScenarioError([("test_y" if test_y is None else "test_x", "missing; expected both or none")])
         arrays = {"train_x": train_x, "train_y": train_y, "test_x": test_x, "test_y": test_y,
@@ -95,7 +101,8 @@ class Data:
         self.test_share, self.folder = test_share, folder
 
     @classmethod
-    def from_datasets(cls, train, test=None, *, rows="image", labels="label", **options):
+    def from_datasets(cls, train: Any, test: Any = None, *, rows: str | Sequence[str] = "image",
+                      labels: str = "label", **options: Any) -> "Data":
         """The same from two splits of Hugging Face `datasets`. rows: the column of pictures, numbers or tokens, or a
         list of columns of numbers, a table. labels: the column of classes, by number or by name."""
         names = getattr(train.features.get(labels), "names", None)
@@ -106,7 +113,7 @@ class Data:
         arrays = [part for split, label in zip(splits, labelled) for part in (rows_of(split, rows), label)]
         return cls(*arrays, class_names=names, **options)
 
-    def keys(self):
+    def keys(self) -> dict[str, Any]:
         """[data] of the scenario; writes the file if it is not there."""
         os.makedirs(self.folder, exist_ok=True)
         content = _safetensors.as_bytes(self.arrays, {"class_names": self.class_names} if self.class_names else {})

@@ -3,6 +3,10 @@ import copy
 import hashlib
 import inspect
 import sys
+from collections.abc import Callable, Generator, Mapping, Sequence
+from typing import Any, Generic, TypeVar, overload
+
+import torch
 
 from mneme import _engine, _state
 from mneme._scenarios import flattened
@@ -10,10 +14,15 @@ from mneme._scenarios import flattened
 _hosted = set()
 
 
-class key:
+Value = TypeVar("Value", bool, int, float, str, list[bool], list[int], list[float], list[str])
+Jobs = _engine.Job | tuple[_engine.Job, ...]
+
+
+class key(Generic[Value]):
     """A key of the method in [strategy], with its default, range and meaning; on an object it is the value."""
 
-    def __init__(self, default, low=None, high=None, choices=None, help=""):
+    def __init__(self, default: Value, low: float | None = None, high: float | None = None,
+                 choices: Sequence[str] | None = None, help: str = "") -> None:
         if not isinstance(default, (bool, int, float, str, list)):
             raise TypeError(f"mneme.key({default!r}): expected a bool, int, float, str or a list of one kind of them")
         if isinstance(default, list) and not default:
@@ -23,16 +32,22 @@ class key:
         self.default, self.low, self.high, self.choices, self.help = default, low, high, choices, help
         self.name = ""
 
-    def __set_name__(self, owner, name):
+    def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
 
-    def __get__(self, instance, owner=None):
+    @overload
+    def __get__(self, instance: None, owner: type) -> "key[Value]": ...
+
+    @overload
+    def __get__(self, instance: object, owner: type) -> Value: ...
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
         if instance is None:
             return self
         return instance.__dict__.get(self.name, self.default)
 
 
-def cross_entropy():
+def cross_entropy() -> _engine.Loss:
     """Softmax cross-entropy over the classes of the loss, mean over the rows of a step."""
     return _engine._cross_entropy
 
@@ -40,7 +55,7 @@ def cross_entropy():
 _python_losses = {}
 
 
-def loss(function):
+def loss(function: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> _engine.Loss:
     """An objective written in Python, which may stand as a decorator: function(logits [B, C], labels [B]) returns the
     loss of each row [B]; torch's autograd makes its gradients. Labels count from the first class of the loss.
 
@@ -94,35 +109,40 @@ class Server:
     with its keys and `setup`. ctx: in close_round(), the jobs it may yield.
     """
 
-    def __init__(self, method):
+    method: Any  # the Method's own class, whose keys are its attributes
+    place: _engine.Place
+    ctx: _engine.ServerContext
+    weights: torch.Tensor
+
+    def __init__(self, method: "Method") -> None:
         self.method = method
         self.weights = method.setup.initial.clone()
 
-    def open_round(self):
+    def open_round(self) -> Mapping[str, torch.Tensor] | None:
         """Tensors that are sent beside `self.weights`, by name, or None."""
 
-    def fold(self, upload):
+    def fold(self, upload: _engine.Delivery) -> None:
         """Takes in an upload: sums, not lists, so that memory does not grow with the cohort."""
         raise NotImplementedError("fold(self, upload) is missing; mneme.AveragingServer has one")
 
-    def close_round(self):
+    def close_round(self) -> Generator[Jobs, Any, None] | None:
         """The server's step, after a round in which something was folded. May be a generator of jobs."""
         raise NotImplementedError("close_round(self) is missing; mneme.AveragingServer has one")
 
-    def predict(self):
+    def predict(self) -> torch.Tensor:
         """The weights [P] that are evaluated and saved."""
         return self.weights
 
-    def figures(self):
+    def figures(self) -> Mapping[str, Any]:
         """The method's own figures for summary.json, by name."""
         return {}
 
-    def state(self):
+    def state(self) -> dict[str, Any]:
         """All that calls have changed, for a checkpoint: every attribute, unless a method says otherwise. Tensors,
         numbers, texts, lists, tuples and dicts."""
         return {name: value for name, value in vars(self).items() if name not in ("method", "place", "ctx", "_host")}
 
-    def restore(self, state):
+    def restore(self, state: dict[str, Any]) -> None:
         """Takes what state() has given."""
         for name, value in state.items():
             setattr(self, name, value)
@@ -147,30 +167,37 @@ class AveragingServer(Server):
     """Averages uploads, weighted as `strategy.weighting` says, in float64 and in the order of arrival; where the server
     steps as uploads come, by FedBuff or FedAsync. What is not overridden runs natively."""
 
-    velocity = 0.0  # of methods with momentum: becomes a tensor with the first step
+    velocity: Any = 0.0  # of methods with momentum: becomes a tensor with the first step
 
-    def __init__(self, method):
+    def __init__(self, method: "Method") -> None:
         self.method = method
 
-    @property
-    def weights(self):
+    @property  # type: ignore[override]
+    def weights(self) -> torch.Tensor:
         """[P] float32, read-only: assign a new tensor."""
         return self._host.weights
 
     @weights.setter
-    def weights(self, value):
+    def weights(self, value: torch.Tensor) -> None:
         self._host.weights = value
 
-    def mean(self, name="weights"):
+    @overload
+    def mean(self) -> torch.Tensor: ...
+
+    @overload
+    def mean(self, name: str) -> torch.Tensor | None: ...
+
+    def mean(self, name: str = "weights") -> Any:
         """The mean of the tensors of that name that were folded since the last step, [P] of weights; None where no
         upload had one of another name. It can be taken once."""
         return self._host.mean(name)
 
-    def fold(self, upload):
+    def fold(self, upload: _engine.Delivery) -> None:
         self._host.fold(upload)
 
-    def close_round(self):
+    def close_round(self) -> Generator[Jobs, Any, None] | None:
         self.weights = self.mean()
+        return None
 
 
 class Method:
@@ -183,35 +210,37 @@ class Method:
     source is the method's, too.
     """
 
-    name = ""
-    summary = ""
-    round_barrier = False
-    one_job = False
-    blind_clients = False
-    central_data = False
-    defaults = {}
-    presets = {}
-    parts = ()
-    Server = AveragingServer
+    setup: _engine.Setup
+    name: str = ""
+    summary: str = ""
+    round_barrier: bool = False
+    one_job: bool = False
+    blind_clients: bool = False
+    central_data: bool = False
+    defaults: Mapping[str, Any] = {}
+    presets: Mapping[str, tuple[str, Mapping[str, Any]]] = {}
+    parts: tuple[Any, ...] = ()
+    Server: type[Server] = AveragingServer
     _mended = False  # a run that was begun with another source may go on with this one
 
-    def prepare(self):
+    def prepare(self) -> None:
         """Called once, before the run; `self.setup` is there. Afterwards the object is shared and does not change."""
 
-    def check(self):
+    def check(self) -> Sequence[tuple[str, str]]:
         """What is wrong with keys and setup, as (key, text)."""
         return []
 
-    def client_round(self, ctx, broadcast):
+    def client_round(self, ctx: _engine.ClientContext,
+                     broadcast: _engine.Broadcast) -> Generator[Jobs, Any, _engine.Upload]:
         """One round of one client: a pure function that yields jobs and returns an Upload."""
         trained = yield ctx.train(start=broadcast.weights, loss=cross_entropy())
         return _engine.Upload(trained.weights, rows=trained.rows)
 
-    def unflatten(self, weights):
+    def unflatten(self, weights: torch.Tensor) -> dict[str, torch.Tensor]:
         """{name: tensor} of flat weights [P], by the names and in the shapes of PyTorch's state_dict."""
         return self.setup.unflatten(weights)
 
-    def flatten(self, tensors):
+    def flatten(self, tensors: Mapping[str, torch.Tensor]) -> torch.Tensor:
         """Flat weights [P] of {name: tensor}, as unflatten() gives them; zeros where a name is left out."""
         return self.setup.flatten(tensors)
 

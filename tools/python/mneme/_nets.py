@@ -1,43 +1,36 @@
 """mneme.net: a torch.nn.Module as a list of layers that mneme computes natively, weights included."""
+import copy
 import hashlib
+import io
 import operator
 import os
 import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 import torch
 import torch.fx
 
 from mneme import _safetensors
+from mneme._calls import call_text, flatten_text, gelu_text, mean_pool_text, pool_text, square
 from mneme._data import FOLDER, write_whole
+from mneme._encoders import encoder_of, first_token_alone, layer_norm_text
 from mneme._errors import MnemeWarning, ScenarioError
-from mneme._tokens import Tracer, Untraceable, attention_of, embedding_of, is_own_attention, is_self_attention, is_token
-
-
-def square(value, what):
-    """The number of (n, n) or n."""
-    sides = {value} if isinstance(value, int) else set(value)
-    if len(sides) != 1 or not isinstance(next(iter(sides)), int):
-        raise Untraceable(f"{what} = {value}; expected a square")
-    return sides.pop()
+from mneme._tokens import Tracer, Untraceable, attention_of, embedding_of, is_own_attention, is_self_attention
+from mneme._types import Path
 
 
 def conv_text(conv):
     if conv.groups != 1 or square(conv.dilation, "dilation") != 1 or conv.padding_mode != "zeros":
         raise Untraceable(f"{conv}: expected groups = 1, dilation = 1 and a border of zeros")
     kernel, stride = square(conv.kernel_size, "kernel"), square(conv.stride, "stride")
+    if conv.padding == "same" and kernel % 2 == 0:
+        raise Untraceable(f"{conv}: expected an odd kernel, or a border that is equal on all sides")
     padding = conv.padding if not isinstance(conv.padding, str) else {"valid": 0, "same": kernel // 2}[conv.padding]
     text = f"conv {conv.out_channels} {kernel}x{kernel}"
     text += f" stride {stride}" if stride != 1 else ""
     text += f" pad {square(padding, 'padding')}" if square(padding, "padding") else ""
     return text + ("" if conv.bias is not None else " no-bias")
-
-
-def pool_text(window, stride, padding, dilation=1, ceil_mode=False):
-    if square(dilation, "dilation") != 1 or ceil_mode:
-        raise Untraceable("a pooling layer with dilation or ceil_mode")
-    window, padding = square(window, "window"), square(padding, "padding")
-    stride = window if stride is None or stride == () else square(stride, "stride")
-    return f"max-pool {window} stride {stride}" + (f" pad {padding}" if padding else "")
 
 
 def norm_text(norm):
@@ -48,18 +41,6 @@ def norm_text(norm):
     if norm.momentum != 0.1 or not norm.track_running_stats:
         raise Untraceable(f"{norm}: expected momentum = 0.1 and running statistics")
     return "batch-norm"
-
-
-def layer_norm_text(norm):
-    if len(norm.normalized_shape) != 1 or not norm.elementwise_affine or norm.bias is None:
-        raise Untraceable(f"{norm}: expected one axis, a weight and a bias")
-    return f"layer-norm {norm.eps:g}"
-
-
-def mean_text(pool):
-    if pool.output_size not in (1, (1, 1)):
-        raise Untraceable(f"{pool}: expected an output of 1 x 1")
-    return "global-avg-pool"
 
 
 def exact(text, **expected):
@@ -74,26 +55,32 @@ def exact(text, **expected):
 
 MODULES = {
     torch.nn.Conv2d: conv_text, torch.nn.BatchNorm1d: norm_text, torch.nn.BatchNorm2d: norm_text,
-    torch.nn.GroupNorm: norm_text, torch.nn.LayerNorm: layer_norm_text, torch.nn.AdaptiveAvgPool2d: mean_text,
+    torch.nn.GroupNorm: norm_text, torch.nn.LayerNorm: layer_norm_text,
+    torch.nn.AdaptiveAvgPool2d: lambda m: mean_pool_text(m.output_size),
     torch.nn.Linear: lambda m: f"linear {m.out_features}" + ("" if m.bias is not None else " no-bias"),
-    torch.nn.MaxPool2d: lambda m: pool_text(m.kernel_size, m.stride, m.padding, m.dilation, m.ceil_mode),
+    torch.nn.MaxPool2d: lambda m: pool_text(m.kernel_size, m.stride, m.padding, m.dilation, m.ceil_mode,
+                                           m.return_indices),
     torch.nn.ReLU: exact("relu"), torch.nn.Sigmoid: exact("sigmoid"), torch.nn.Tanh: exact("tanh"),
-    torch.nn.SiLU: exact("silu"), torch.nn.GELU: exact("gelu", approximate="none"),
+    torch.nn.SiLU: exact("silu"), torch.nn.GELU: lambda m: gelu_text(m.approximate),
     torch.nn.LeakyReLU: lambda m: f"leaky-relu {m.negative_slope}",
     torch.nn.Dropout: lambda m: f"dropout {m.p}" if m.p else "", torch.nn.Identity: exact(""),
-    torch.nn.Flatten: exact("flatten", start_dim=1, end_dim=-1),
+    torch.nn.Flatten: lambda m: flatten_text(m.start_dim, m.end_dim),
 }
-FUNCTIONS = {torch.relu: "relu", torch.nn.functional.relu: "relu", torch.sigmoid: "sigmoid", torch.tanh: "tanh",
-             torch.nn.functional.silu: "silu", torch.nn.functional.gelu: "gelu"}
-METHODS = {"relu": "relu", "sigmoid": "sigmoid", "tanh": "tanh"}
 ADDITIONS = {operator.add, operator.iadd, torch.add}
+
+
+def first_line(error):
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
 
 
 class Chain:
     """The layers of a traced net, from its input on."""
 
     def __init__(self, module):
-        self.traced = torch.fx.GraphModule(module, Tracer().trace(module))
+        try:
+            self.traced = torch.fx.GraphModule(module, Tracer().trace(module))
+        except Exception as error:  # noqa: BLE001  whatever the module's own code makes of proxies
+            raise Untraceable(f"torch.fx cannot trace it: {first_line(error)}") from error
         self.modules = dict(module.named_modules())
         self.nodes = list(self.traced.graph.nodes)
         self.names = {}  # of parameters that mneme calls otherwise: {in the module: in mneme}
@@ -104,7 +91,7 @@ class Chain:
         inputs = [node for node in self.nodes if node.op == "placeholder"]
         if not isinstance(output, torch.fx.Node) or len(inputs) != 1:
             raise Untraceable("expected a net of one input and one output")
-        return self.between(inputs[0], output)
+        return first_token_alone(self.between(inputs[0], output))
 
     def between(self, first, last):
         """Texts of the layers behind `first` up to `last`."""
@@ -162,6 +149,13 @@ class Chain:
             text, names = attention_of(self.modules[inner.target], inner.target)
             self.names.update(names)
             return [text], inner.args[0]
+        encoder = encoder_of(self.modules[node.target], node.target) if node.op == "call_module" else None
+        if encoder:
+            texts, names = encoder
+            if len(node.args) > 1 or any(value is not None for value in node.kwargs.values()):
+                raise Untraceable(f"'{node.target}' reads a mask; expected tokens alone")
+            self.names.update(names)
+            return texts, reads
         text = self.text_of(node)
         return ([text] if text else []), reads
 
@@ -182,40 +176,20 @@ class Chain:
             text = MODULES[type(module)](module)
             named = any(True for _ in module.parameters())
             return f"{node.target}: {text}" if named else text
-        token = is_token(node)
-        if token in (0, -1):
-            return "first-token" if token == 0 else "last-token"
-        if node.op == "call_method" and node.target in METHODS:
-            return METHODS[node.target]
-        if node.op == "call_method" and node.target in ("flatten", "view", "reshape"):
-            return self.flattened(node)
-        if node.op == "call_function" and node.target in FUNCTIONS:
-            return FUNCTIONS[node.target]
-        if node.op == "call_function" and node.target is torch.flatten:
-            return self.flattened(node)
-        if node.op == "call_function" and node.target in (torch.nn.functional.max_pool2d, torch.max_pool2d):
-            arguments = dict(zip(("input", "kernel_size", "stride", "padding", "dilation", "ceil_mode"), node.args))
-            arguments.update(node.kwargs)
-            return pool_text(arguments["kernel_size"], arguments.get("stride"), arguments.get("padding", 0),
-                             arguments.get("dilation", 1), arguments.get("ceil_mode", False))
-        raise Untraceable(f"'{node.name}' calls {node.target}, which is none of mneme's layers")
+        return call_text(node)
 
-    @staticmethod
-    def flattened(node):
-        start = node.args[1] if len(node.args) > 1 else node.kwargs.get("start_dim", 0)
-        if node.target in ("view", "reshape"):
-            if len(node.args) == 3 and node.args[2] == -1:
-                return "flatten"
-            raise Untraceable(f"'{node.name}' changes the shape; expected one row of numbers for each image")
-        if start != 1:
-            raise Untraceable(f"'{node.name}' flattens from axis {start}; expected 1")
-        return "flatten"
+
+class HasModel(Protocol):
+    """A Run."""
+
+    def model(self) -> dict[str, torch.Tensor]: ...
 
 
 class Net:
     """What [model] says for a net of torch. `layers` are its texts; None: it is a module file, which runs unfused."""
 
-    def __init__(self, layers, tensors=None, module=b"", folder=FOLDER, names=None):
+    def __init__(self, layers: Sequence[str] | None, tensors: Mapping[str, torch.Tensor] | None = None,
+                 module: bytes = b"", folder: Path = FOLDER, names: Mapping[str, str] | None = None) -> None:
         self.layers, self.tensors, self.module, self.folder = layers, tensors, module, folder
         self.names = names or {}  # of parameters that mneme calls otherwise: {in the module: in mneme}
 
@@ -226,13 +200,13 @@ class Net:
             write_whole(path, content)
         return path
 
-    def state_dict(self, run):
+    def state_dict(self, run: HasModel) -> dict[str, torch.Tensor]:
         """The final net of a Run under the module's own names: module.load_state_dict(net.state_dict(run),
         strict=False)."""
         theirs = {ours: name for name, ours in self.names.items()}
         return {theirs.get(name, name): tensor for name, tensor in run.model().items()}
 
-    def model(self):
+    def model(self) -> dict[str, Any]:
         """[model] of a scenario, as a dict: {"model": net.model(), ...}; writes the weights."""
         if self.layers is None:
             return {"module": self._file(self.module, ".pt"), "module_scores": True}
@@ -242,34 +216,75 @@ class Net:
         return keys
 
 
-def net(module, *, weights=True, strict=False, folder=FOLDER):
+def net(module: torch.nn.Module, *, weights: bool = True, strict: bool = False, folder: Path = FOLDER) -> Net:
     """A torch.nn.Module, traced by torch.fx, as a net of mneme: {"model": mneme.net(module).model()}.
 
     Its last layer has to be a Linear: the head, with a row for each class. `weights`: the run begins with the module's.
     What is no layer of mneme becomes a TorchScript file, which runs client by client: a warning says so, or, if
     `strict`, a ScenarioError does.
     """
+    if not isinstance(module, torch.nn.Module):
+        raise TypeError(f"mneme.net({type(module).__name__}): expected a torch.nn.Module")
     try:
         chain = Chain(module)
         texts = chain.texts()
-        if not texts or ": linear " not in texts[-1]:
-            raise Untraceable("the last layer is no Linear; expected the head, a row for each class")
-    except (Untraceable, torch.fx.proxy.TraceError) as why:
+        expect_head(texts)
+        expect_own_parameters(module, texts)
+    except Untraceable as why:
         if strict:
             raise ScenarioError([("net", str(why))]) from None
         warnings.warn(f"{why}; the module runs as a TorchScript file, client by client and unfused: several times "
                       "slower for small nets", MnemeWarning, stacklevel=2)
         return Net(None, module=scripted(module), folder=folder)
-    name = texts[-1].split(":")[0]
-    texts[-1] = f"{name}: linear classes"
+    fixed = [name for name, parameter in module.named_parameters() if not parameter.requires_grad]
+    if fixed:
+        warnings.warn(f"'{fixed[0]}'{f' and {len(fixed) - 1} more' if fixed[1:] else ''} with requires_grad = False: "
+                      "mneme trains all parameters of a net, or with trainable = \"head\" in [model] the head alone",
+                      MnemeWarning, stacklevel=2)
+    texts[-1] = f"{named_layer(texts[-1])}: linear classes"
     tensors = {chain.names.get(key, key): value.detach().float().contiguous()
-               for key, value in module.state_dict().items() if not key.endswith("num_batches_tracked")}
+               for key, value in module.state_dict().items() if is_read(chain.names.get(key, key), texts)}
     return Net(texts, tensors if weights else None, folder=folder, names=chain.names)
 
 
+def named_layer(text):
+    """The name before a text, under which its parameters are; "" where it has none."""
+    return text.split(": ")[0] if ": " in text else ""
+
+
+EMBEDDED = ("cls_token", "pos_embed", "patch_embed.proj")
+
+
+def is_read(key, texts):
+    """True for a tensor of one of these layers. Others of the module are not read by its forward()."""
+    names = {named_layer(text) for text in texts}.union(EMBEDDED if texts[0].startswith("patch-embedding") else ())
+    return not key.endswith("num_batches_tracked") and any(name and f"{key}.".startswith(f"{name}.") for name in names)
+
+
+def expect_head(texts):
+    if not texts or ": linear " not in texts[-1] or texts[-1].endswith("no-bias"):
+        raise Untraceable("the last layer is no Linear with a bias; expected the head, a row for each class")
+
+
+def expect_own_parameters(module, texts):
+    """Every layer has parameters of its own: mneme knows no layer that stands in two places."""
+    names = [name for name in map(named_layer, texts) if name]
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise Untraceable(f"'{twice[0]}' is called twice; expected layers with weights of their own")
+    owners = {}
+    for name, parameter in module.named_parameters(remove_duplicate=False):
+        other = owners.setdefault(id(parameter), name)
+        if other != name:
+            raise Untraceable(f"'{other}' and '{name}' are one parameter; expected layers with weights of their own")
+
+
 def scripted(module):
-    """The module as the content of a TorchScript file."""
-    import io
+    """The module as the content of a TorchScript file; the caller's own stays as it is."""
     buffer = io.BytesIO()
-    torch.jit.save(torch.jit.script(module.eval()), buffer)
+    try:
+        torch.jit.save(torch.jit.script(copy.deepcopy(module).eval()), buffer)
+    except Exception as error:  # noqa: BLE001  torch has no class for it
+        why = f"torch.jit.script cannot read the module either: {first_line(error)}"
+        raise ScenarioError([("net", why)]) from error
     return buffer.getvalue()

@@ -6,22 +6,29 @@ import subprocess
 import tempfile
 import tomllib
 import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import torch
 
 from mneme import _engine, _progress
 from mneme._errors import Interrupted, MnemeWarning, RunFailed, ScenarioError
-from mneme._methods import host
+from mneme._data import Data, Partition, described
+from mneme._methods import Method, host
 from mneme._scenarios import opened
+from mneme._types import Keys, Path, Record, Scenario
 
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "mneme")
 _engine._set_program(PROGRAM)
 LOOKS_PER_SECOND = 20
+OnEvaluation = Callable[[Record], object]
 MENDED = "mended.jsonl"  # of a run whose method has changed on the way
 
 
 class Run:
     """What a run left behind in its folder."""
 
-    def __init__(self, folder):
+    def __init__(self, folder: Path) -> None:
         self.folder = os.path.abspath(os.fspath(folder))
         if not os.path.exists(os.path.join(self.folder, "scenario.toml")):
             raise ScenarioError([(self.folder, "no run: there is no scenario.toml; mneme.runs(FOLDER) lists runs")])
@@ -30,7 +37,7 @@ class Run:
         return os.path.join(self.folder, *names)
 
     @property
-    def summary(self):
+    def summary(self) -> dict[str, Any]:
         """summary.json as a dict; empty where the run has never ended."""
         if not os.path.exists(self._path("summary.json")):
             return {}
@@ -38,22 +45,22 @@ class Run:
             return json.load(file)
 
     @property
-    def digest(self):
+    def digest(self) -> str:
         """The run digest: equal ones are of equal runs, to the last bit of every model on the way."""
         return self.summary.get("run_digest", "")
 
     @property
-    def status(self):
+    def status(self) -> str:
         """"done", "failed" or "interrupted"; "" where the run was killed."""
         return self.summary.get("status", "")
 
     @property
-    def records(self):
+    def records(self) -> list[Record]:
         """The evaluations, a dict each, in their order."""
         return self._lines("metrics.jsonl")
 
     @property
-    def mended(self):
+    def mended(self) -> list[dict[str, Any]]:
         """[{"after_rounds", "source"}] of resume(..., mended=True): after so many rounds the method has that source.
         Empty for a run of one source."""
         return self._lines(MENDED)
@@ -65,7 +72,7 @@ class Run:
             return [json.loads(line) for line in file]
 
     @property
-    def metrics(self):
+    def metrics(self) -> Any:
         """The evaluations: a pandas DataFrame where pandas is installed, else records."""
         try:
             import pandas
@@ -74,7 +81,7 @@ class Run:
         return pandas.DataFrame.from_records(self.records)
 
     @property
-    def matrix(self):
+    def matrix(self) -> Any:
         """[T, T] accuracy in percent after task t on task s; NaN where there is none. An array where numpy is."""
         with open(self._path("accuracy_matrix.csv"), encoding="utf-8") as file:
             lines = [line.rstrip("\n").split(",")[1:] for line in file][1:]
@@ -85,17 +92,17 @@ class Run:
             return rows
         return numpy.array(rows, dtype=float)
 
-    def model(self, file="model.safetensors"):
+    def model(self, file: str = "model.safetensors") -> dict[str, torch.Tensor]:
         """The final net, torch tensors by name, as a state_dict has them."""
         from mneme._safetensors import read
         return read(self._path(file))
 
-    def scenario(self):
+    def scenario(self) -> str:
         """The resolved scenario as text: running it again gives the same digest."""
         with open(self._path("scenario.toml"), encoding="utf-8") as file:
             return file.read()
 
-    def report(self):
+    def report(self) -> "Report":
         """Tables and figures as a page, which a notebook shows."""
         return Report([self.folder])
 
@@ -108,17 +115,17 @@ class Run:
 class Report:
     """An HTML page of runs: `str()` is the page, and a notebook shows it."""
 
-    def __init__(self, folders):
+    def __init__(self, folders: Sequence[Path]) -> None:
         with tempfile.TemporaryDirectory(prefix="mneme-") as folder:
             page = os.path.join(folder, "report.html")
             called("report", *folders, "-o", page)
             with open(page, encoding="utf-8") as file:
                 self.html = file.read()
 
-    def __str__(self):
+    def __str__(self) -> str:
         return self.html
 
-    def _repr_html_(self):
+    def _repr_html_(self) -> str:
         import html
         return (f'<iframe srcdoc="{html.escape(self.html, quote=True)}" style="width: 100%; height: 40em; border: 0">'
                 "</iframe>")
@@ -195,8 +202,10 @@ def progress_for(quiet):
     return _progress.NotebookLine()
 
 
-def run(scenario, overrides={}, *, data=None, partition=None, methods=[], threads=0, out=None, on_evaluation=None,
-        trace=False, quiet=False, nodes=(), keys=()):
+def run(scenario: Scenario, overrides: Keys = {}, *, data: Data | None = None, partition: Partition | None = None,
+        methods: Sequence[type[Method]] = (), threads: int = 0, out: Path | None = None,
+        on_evaluation: OnEvaluation | None = None, trace: bool = False, quiet: bool = False,
+        nodes: str | Iterable[str] = (), keys: Iterable[Path] = ()) -> Run:
     """Runs a scenario in this process and returns its Run.
 
     scenario: a path, a dict of the same keys, or a dict with "extends"; overrides: a dict, which wins over it.
@@ -211,7 +220,6 @@ def run(scenario, overrides={}, *, data=None, partition=None, methods=[], thread
     host(methods)
     merged = dict(overrides)
     if data is not None or partition is not None:
-        from mneme._data import described
         merged.update(described(scenario, data, partition, merged))
     with opened(scenario, merged) as (file, settings, name):
         handle = _engine._RunHandle(file, False, settings, os.fspath(out) if out else "", name, threads,
@@ -224,7 +232,9 @@ def addresses(nodes):
     return nodes if isinstance(nodes, str) else ",".join(nodes)
 
 
-def resume(folder, *, methods=[], mended=False, threads=0, on_evaluation=None, quiet=False, nodes=(), keys=()):
+def resume(folder: Path | Run, *, methods: Sequence[type[Method]] = (), mended: bool = False, threads: int = 0,
+           on_evaluation: OnEvaluation | None = None, quiet: bool = False, nodes: str | Iterable[str] = (),
+           keys: Iterable[Path] = ()) -> Run:
     """Goes on with a run that was interrupted, killed or failed, and returns its Run: the digest is that of a run
     without an interruption. `methods` are the same classes, with the same source.
 
@@ -264,7 +274,8 @@ def note_source(run, methods, rounds):
             file.write(json.dumps({"after_rounds": rounds, "source": source}) + "\n")
 
 
-def validate(scenario, overrides={}, *, methods=[], data=True):
+def validate(scenario: Scenario, overrides: Keys = {}, *, methods: Sequence[type[Method]] = (),
+             data: bool = True) -> list[tuple[str, str]]:
     """Checks a scenario, and its data unless `data` is False. Returns its warnings as (where, text); throws
     ScenarioError with all that is wrong."""
     host(methods)
@@ -275,18 +286,18 @@ def validate(scenario, overrides={}, *, methods=[], data=True):
     return doubtful
 
 
-def schema(methods=[]):
+def schema(methods: Sequence[type[Method]] = ()) -> dict[str, Any]:
     """The JSON schema of scenarios, as a dict; with these methods of Python."""
     host(methods)
     return json.loads(_engine._schema())
 
 
-def load(folder):
+def load(folder: Path) -> Run:
     """The run in a folder."""
     return Run(folder)
 
 
-def runs(folder="runs"):
+def runs(folder: Path = "runs") -> list[Run]:
     """All runs below a folder, by path."""
     found = []
     for path, folders, names in os.walk(os.fspath(folder)):
@@ -297,7 +308,9 @@ def runs(folder="runs"):
     return found
 
 
-def compare(folders, *, by=(), metric=(), baseline="", where=(), columns=""):
+def compare(folders: Path | Run | Iterable[Path | Run], *, by: str | Iterable[str] = (),
+            metric: str | Iterable[str] = (), baseline: str = "", where: str | Iterable[str] = (),
+            columns: str = "") -> Any:
     """The table of `mneme compare`: means over seeds, intervals and differences. A DataFrame where pandas is installed,
     else a list of dicts."""
     import csv

@@ -2,17 +2,22 @@
 import concurrent.futures
 import itertools
 import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from mneme import _engine
 from mneme._errors import RunFailed, ScenarioError
-from mneme._methods import host
+from mneme._methods import Method, host
 from mneme._runs import Run, resume, run
 from mneme._scenarios import opened
+from mneme._types import Executor, Keys, Path, Scenario
 
 TRIES = 3  # of a point whose worker was killed
 
 
-def sweep(scenario, over=None, seeds=(), *, overrides={}, out="runs", executor=None, methods=[], threads=1):
+def sweep(scenario: Scenario, over: Mapping[str, Iterable[Any]] | None = None, seeds: Iterable[int] = (), *,
+          overrides: Keys = {}, out: Path = "runs", executor: Executor | Any = None,
+          methods: Sequence[type[Method]] = (), threads: int = 1) -> list[Run]:
     """Runs a grid and returns its Runs in the order of the grid: each combination of values in `over` ({key: values}),
     once with each seed. Points that are done are kept, and what began is gone on with, so that calling it again ends
     what was interrupted.

@@ -157,6 +157,9 @@ def embedding_of(traced, node, modules):
     if conv is None or not token:
         return None
     module, place = modules[conv.target], positions[0].target
+    for name in (token, place):
+        if not isinstance(operator.attrgetter(name)(traced), torch.nn.Parameter):
+            raise Untraceable(f"'{name}' is no parameter; expected a class token and positions that are trained")
     patch = module.kernel_size[0]
     pos = operator.attrgetter(place)(traced)
     side = math.isqrt(pos.shape[1] - 1)

@@ -9,9 +9,11 @@ Each imports its library only when it is made.
 import argparse
 import os
 import sys
+from typing import Any
 
 from mneme._errors import RunFailed, ScenarioError
 from mneme._runs import Run
+from mneme._types import Path, Record
 
 STEP = "round"
 
@@ -42,13 +44,13 @@ def keys_of(run):
 class Logger:
     """One that is called with each evaluation, and told of the run at its end."""
 
-    def __call__(self, record):
+    def __call__(self, record: Record) -> None:
         raise NotImplementedError
 
-    def finish(self, run=None):
+    def finish(self, run: Run | None = None) -> None:
         """Writes what is left: the keys and the summary, where the run is given."""
 
-    def log(self, run):
+    def log(self, run: Run) -> None:
         """All of a run that has ended."""
         for record in run.records:
             self(record)
@@ -58,16 +60,16 @@ class Logger:
 class TensorBoard(Logger):
     """Event files for TensorBoard in a folder."""
 
-    def __init__(self, folder):
+    def __init__(self, folder: Path) -> None:
         from torch.utils.tensorboard import SummaryWriter
         self.writer = SummaryWriter(os.fspath(folder))
 
-    def __call__(self, record):
+    def __call__(self, record: Record) -> None:
         for name, value in figures(record):
             self.writer.add_scalar(name, value, record[STEP])
         self.writer.flush()
 
-    def finish(self, run=None):
+    def finish(self, run: Run | None = None) -> None:
         if run is not None:
             self.writer.add_text("scenario", "    " + run.scenario().replace("\n", "\n    "))
         self.writer.close()
@@ -76,7 +78,7 @@ class TensorBoard(Logger):
 class MLflow(Logger):
     """A run in an MLflow store of files, or of a tracking server that `folder` names by its address."""
 
-    def __init__(self, folder="mlruns", experiment="mneme", name=None):
+    def __init__(self, folder: Path = "mlruns", experiment: str = "mneme", name: str | None = None) -> None:
         import mlflow
         address = folder if "://" in os.fspath(folder) else "file:" + os.path.abspath(folder)
         os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")
@@ -85,11 +87,11 @@ class MLflow(Logger):
         experiment_id = known.experiment_id if known else self.client.create_experiment(experiment)
         self.id = self.client.create_run(experiment_id, run_name=name).info.run_id
 
-    def __call__(self, record):
+    def __call__(self, record: Record) -> None:
         for name, value in figures(record):
             self.client.log_metric(self.id, name, value, step=record[STEP])
 
-    def finish(self, run=None):
+    def finish(self, run: Run | None = None) -> None:
         if run is not None:
             for name, value in keys_of(run).items():
                 self.client.log_param(self.id, name, str(value)[:500])
@@ -100,14 +102,15 @@ class MLflow(Logger):
 class Wandb(Logger):
     """A run of Weights & Biases; offline unless `mode` says otherwise."""
 
-    def __init__(self, project="mneme", name=None, mode="offline", **options):
+    def __init__(self, project: str = "mneme", name: str | None = None, mode: str = "offline",
+                 **options: Any) -> None:
         import wandb
         self.run = wandb.init(project=project, name=name, mode=mode, **options)
 
-    def __call__(self, record):
+    def __call__(self, record: Record) -> None:
         self.run.log(dict(figures(record)), step=record[STEP])
 
-    def finish(self, run=None):
+    def finish(self, run: Run | None = None) -> None:
         if run is not None:
             self.run.config.update(keys_of(run))
             self.run.summary.update({"run_digest": run.digest, **dict(figures(run.summary))})
