@@ -116,7 +116,7 @@ class KeptFiles(unittest.TestCase):
         done = mneme("run", self.scenario(), "--out", self.path("run"), "--quiet")
         self.assertEqual(done.returncode, 0, done.stderr)
         absent = self.path("absent")
-        for words in (["report", self.path("run")], ["new", "fedavg"]):
+        for words in (["report", self.path("run")], ["new", "fedavg", "mnist"]):
             with self.subTest(words[0]):
                 file = os.path.join(absent, "page")
                 done = mneme(*words, "-o", file)

@@ -9,7 +9,7 @@ from started_programs import StartedPrograms
 INTERRUPTED = 130
 ADDRESSES_BYTES = 4 << 30
 TOGETHER = 20  # damaged inputs that one process reads: in one command, where it takes several, or one after the other
-FORGED, FORGED_EVERY = "forged_memories_of_", 4  # those that differ by their method have a turn with every so many seeds
+FORGED, FORGED_EVERY = "forged_memories_of_", 4  # one for each method: they have a turn with every so many seeds
 
 
 class ReaderSearch:
