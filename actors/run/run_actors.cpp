@@ -9,24 +9,29 @@
 #include "actors/scheduler/scheduler.hpp"
 #include <caf/scoped_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
+#include <condition_variable>
+#include <mutex>
 #include <thread>
 namespace mneme {
 namespace {
 
-/// Polls for a signal, because a signal handler may not send messages.
+/// Polls for a signal, because a signal handler may not send messages. It ends at once when the run does.
 class interrupt_watch {
 public:
   interrupt_watch(const std::atomic<int>* interrupts, scheduler_actor scheduler)
-      : thread_([interrupts, scheduler](const std::stop_token& stop) {
+      : thread_([this, interrupts, scheduler](const std::stop_token& stop) {
+          std::unique_lock hold(mutex_);
           while (interrupts && !stop.stop_requested()) {
             if (interrupts->load() > 0)
               return caf::anon_send(scheduler, stop_run{});
-            std::this_thread::sleep_for(std::chrono::milliseconds(20));
+            stopped_.wait_for(hold, stop, std::chrono::milliseconds(20), [] { return false; });
           }
         }) {}
 
 private:
-  std::jthread thread_;
+  std::mutex mutex_;
+  std::condition_variable_any stopped_;
+  std::jthread thread_; // the last, which uses the others
 };
 
 std::vector<queue_length> lengths_of(const batch_queues& queues) {

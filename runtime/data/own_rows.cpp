@@ -61,8 +61,9 @@ std::vector<std::string> in_class_order(std::vector<std::string> words) {
 
 diagnostics wrong_test_share(bool has_test, const data_section& data, const std::string& where) {
   if (has_test && data.test_share > 0.0)
-    return {{where,
-             fmt::format("has a test part, and data.test_share = {} would draw another; expected 0", data.test_share)}};
+    return {{"data.test_share",
+             fmt::format("is {}, and {} has a test part: expected 0, lest another one is drawn", data.test_share,
+                         where)}};
   if (!has_test && data.test_share <= 0.0)
     return {{where, "has no test part; bring one, or set data.test_share to the share of each class that is drawn for "
                     "it, as in data.test_share = 0.2"}};

@@ -73,8 +73,9 @@ void client_work::links_changed() {
     const auto there =
         population::later_by(clock_.now(), settings_.clients->latency(owner.client, direction, owner.visit));
     if (direction == link_direction::down) { // other parties' advice may come later
-      owner.delay = std::max(there, owner.horizon) - owner.horizon;
-      clock_.expect(owner, federation_event::kind::stage_over, owner.horizon + owner.delay);
+      const auto planned = owner.planned_download_end();
+      owner.delay = std::max(there, planned) - planned;
+      clock_.expect(owner, federation_event::kind::stage_over, planned + owner.delay);
       continue;
     }
     owner.upload_arrives = there;

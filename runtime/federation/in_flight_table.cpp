@@ -19,6 +19,10 @@ virtual_time assignment_in_flight::learn(std::uint32_t stage, virtual_duration t
   return std::accumulate(stages.begin() + stage + 1, stages.end(), horizon, std::minus<>{});
 }
 
+virtual_time assignment_in_flight::planned_download_end() const noexcept {
+  return std::accumulate(stages.begin(), stages.end(), horizon, std::minus<>{});
+}
+
 c10::SmallVector<virtual_time, 4> assignment_in_flight::stage_events() const {
   c10::SmallVector<virtual_time, 4> times;
   auto at = sent_at();

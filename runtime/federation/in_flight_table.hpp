@@ -48,6 +48,8 @@ struct assignment_in_flight {
   [[nodiscard]] bool fits(std::uint32_t stage, virtual_duration takes) const noexcept;
   /// A stage's duration is known; where a round runs again, it was. Returns when its jobs are due.
   virtual_time learn(std::uint32_t stage, virtual_duration takes);
+  /// When its download would be over if nobody shared the link. What runs ahead may know stages before that.
+  [[nodiscard]] virtual_time planned_download_end() const noexcept;
   /// When its events leave the queue, from the end of its last stage back to the one that is in the queue; nothing if
   /// that is its upload's arrival. @pre all its stages are known
   [[nodiscard]] c10::SmallVector<virtual_time, 4> stage_events() const;

@@ -186,6 +186,25 @@ class Fuzz(unittest.TestCase):
         self.assertGreater(refused.peak_bytes, 1 << 20)
         self.assertEqual(programs.run(["list", "models"]).code, 0)
 
+    def test_several_commands_run_one_after_the_other_and_go_on_behind_one_that_fails(self):
+        programs = StartedPrograms(PROGRAM, self.folder, 60)
+        self.addCleanup(programs.close)
+        self.assertEqual(programs.prepare(["list", "strategies"]).code, 0)
+        absent = [["validate", os.path.join(self.folder, f"{name}.toml")] for name in "ab"]
+        done = programs.run_several([absent[0], ["list", "models"], absent[1]])
+        self.assertEqual([outcome.code for outcome in done], [2, 0, 2])
+        self.assertIn("a.toml", done[0].errors)
+        self.assertIn("b.toml", done[2].errors)
+        self.assertGreater(min(outcome.peak_bytes for outcome in done), 1 << 20)
+        self.assertEqual(programs.run(["list", "models"]).errors, done[1].errors)
+
+    def test_a_command_of_several_that_ends_by_a_signal_is_found(self):
+        killing = self.script("killing", '#!/bin/sh\n[ "$1" = dies ] && kill -SEGV $$\nexit 0\n')
+        programs = StartedPrograms(killing, self.folder, 60)
+        self.addCleanup(programs.close)
+        self.assertEqual([outcome.code for outcome in programs.run_several([["lives"], ["dies"], ["lives"]])],
+                         [0, -signal.SIGSEGV, 0])
+
     def test_a_program_that_does_not_end_is_asked_to_end(self):
         programs = StartedPrograms(self.script("sleeper", "#!/bin/sh\nexec sleep 100\n"), self.folder, 0.5)
         self.addCleanup(programs.close)
@@ -207,6 +226,15 @@ class Fuzz(unittest.TestCase):
         self.assertEqual((ended.code, ended.errors), (1, "error: no\n"))
         with open(os.path.join(self.folder, "runs"), encoding="utf-8") as file:
             self.assertEqual(file.read(), "run\n")
+
+    def test_another_result_of_a_torn_checkpoint_is_found(self):
+        case = CASES["torn_checkpoint"](os.path.join(self.folder, "torn"), PROGRAM)
+        ended = StartedPrograms(PROGRAM, self.folder, 60)
+        self.addCleanup(ended.close)
+        self.assertEqual(ended.run(case.command(case.honest[:-3])).code, 0)
+        self.assertIsNone(case.wrong_result())
+        case.digest = "another"
+        self.assertRegex(case.wrong_result(), "code 0, but digest [0-9a-f]{32} and not another")
 
     def test_the_checksum_of_a_forged_checkpoint_fits(self):
         out = os.path.join(self.folder, "run")

@@ -112,6 +112,18 @@ class KeptFiles(unittest.TestCase):
         self.assertEqual(made.returncode, 0, made.stderr)
         self.assertIn('name = "fedavg"', made.stdout)
 
+    def test_a_file_in_a_folder_that_is_missing_is_refused_by_the_folders_name(self):
+        done = mneme("run", self.scenario(), "--out", self.path("run"), "--quiet")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        absent = self.path("absent")
+        for words in (["report", self.path("run")], ["new", "fedavg", "mnist"]):
+            with self.subTest(words[0]):
+                file = os.path.join(absent, "page")
+                done = mneme(*words, "-o", file)
+                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertIn(f"cannot write '{file}', whose folder '{absent}' is not there", done.stderr)
+                self.assertNotIn(".part", done.stderr)
+
     def test_words_that_are_empty_are_refused_everywhere(self):
         scenario = self.scenario()
         for words in (["run", ""], ["run", scenario, "--out", ""], ["resume", ""], ["sweep", ""],

@@ -106,6 +106,13 @@ class OwnData(unittest.TestCase):
             self.assertEqual(len(digests), 1)
         self.refused(self.scenario('name = "csv"\nfile = "t.csv"'), "has no test part; bring one, or set")
 
+    def test_a_test_part_and_a_share_for_another_one_are_refused_at_the_key(self):
+        Pictures().write_folder(self.path("p"))
+        scenario = self.scenario('name = "folder"\nroot = "p"\ntest_share = 0.25')
+        with open(scenario, encoding="utf-8") as file:
+            line = file.read().splitlines().index("test_share = 0.25") + 1
+        self.refused(scenario, f"{scenario}:{line}:", "data.test_share is 0.25, and ", " has a test part: expected 0")
+
     def test_domains_and_tokens_are_learnt(self):
         pictures = Pictures(channels=1, domains=("photo", "sketch"))
         pictures.write_folder(self.path("p"))
@@ -185,6 +192,10 @@ class OwnData(unittest.TestCase):
         self.assertIn("there is none: a scenario needs data.test_share, which is 0.2 here", done.stdout)
         done = mneme("doctor", "scenarios/quickstart.toml", "scenarios/smoke/fedavg.toml", "--json")
         self.assertIn('"data":"synthetic","train_rows":2000', done.stdout)
+        run = self.run_of("scenarios/smoke/fedavg.toml")["out"]
+        done = mneme("doctor", run)
+        self.assertEqual(done.returncode, 2)
+        self.assertRegex(done.stderr, "error: is the folder of a run and no data set: mneme report .* mneme verify ")
         done = mneme("doctor", self.path("nothing"), self.path("t.csv"))
         self.assertEqual(done.returncode, 2)
         self.assertIn("is neither a folder of pictures nor a file of rows", done.stderr)

@@ -5,6 +5,7 @@
 #include "tools/cli/doctor.hpp"
 #include "tools/cli/messages.hpp"
 #include "tools/cli/own_data.hpp"
+#include "tools/study/stored_run.hpp"
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
@@ -98,6 +99,9 @@ expected<own_data_look> looked_at(const std::string& path) {
     const auto& data = read->value.data;
     return own_data_look{.section = data, .rows = load_data(data, static_cast<std::uint64_t>(read->value.seed))};
   }
+  if (is_run_folder(path))
+    return failed(path, "is the folder of a run and no data set: mneme report shows what it holds, mneme verify "
+                        "computes it again, and mneme doctor with its scenario.toml tells of its data");
   auto look = look_at_own_data(path);
   if (look)
     return std::move(*look);

@@ -16,10 +16,20 @@ void write_into(const fs::path& file, std::string_view content) {
   out.close();
 }
 
+/// Folders of single files are not made: a name that is misspelt would be one more.
+void expect_folder_of(const fs::path& file) {
+  std::error_code error;
+  if (const auto folder = file.parent_path(); !folder.empty() && !fs::is_directory(folder, error))
+    throw std::system_error(std::make_error_code(std::errc::no_such_file_or_directory),
+                            "cannot write '" + file.string() + "', whose folder '" + folder.string() +
+                                "' is not there");
+}
+
 } // namespace
 
 void write_output(const fs::path& file, std::string_view content) {
   std::error_code error;
+  expect_folder_of(file);
   switch (fs::status(file, error).type()) {
   case fs::file_type::fifo:
   case fs::file_type::character:

@@ -1,48 +1,137 @@
 /* Preloaded into the program with MNEME_FORK_SERVER set: once its libraries are loaded, which takes most of a short
  * run, it does not begin but reads orders from its standard input, and a copy of the process begins for each.
  *
- * An order:  a line with its number of bytes, then so many: texts that end with a zero each: seconds at most, the
- *            number of the signal for who takes longer, bytes of addresses at most (0: no limit), the file for what is
- *            said on standard output and error, how many settings of the environment follow, these (NAME=VALUE), and the words
- *            behind the program's name.
- * An answer: a line "CODE PEAK": the exit code, or minus the signal that ended it; and the most memory that it had, in
- *            KiB. Who takes longer gets the signal, and has ten seconds more; 999 where it does not end then.
+ * An order:  a line "KIND BYTES", then so many bytes: texts that end with a zero each.
+ *            `one`: seconds at most, the number of the signal for who takes longer, bytes of addresses at most (0: no
+ *            limit), the file for what is said on standard output and error, how many settings of the environment
+ *            follow, these (NAME=VALUE), and the words behind the program's name.
+ *            `several`: the same first three; then for each command the file for what it says, how many words it has,
+ *            and these. One copy runs them one after the other, and where it ends, another one goes on behind.
+ *            `here`: as `several` with one command, which this process runs itself: what the program computes once for
+ *            a process is there in all copies that begin later.
+ * An answer: a line "CODE PEAK" for each command: the exit code, or minus the signal that ended it; and the most memory
+ *            that it had, in KiB. Who takes longer gets the signal, and has ten seconds more; 999 where it does not end
+ *            then.
  * Other programs, and those that a copy starts, begin as ever. */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 typedef int (*main_function)(int, char**, char**);
 
-enum { texts_max = 256, order_bytes_max = 1 << 16, out_of_time = 999 };
+enum { texts_max = 1024, words_max = 256, order_bytes_max = 1 << 16, out_of_time = 999, seconds_to_end = 10 };
+
+struct limits {
+  double seconds;
+  int asked_by; /* the signal for who takes longer */
+  rlim_t addresses;
+};
 
 static main_function real_main;
+static int own_count;
+static char** own_words;
+static int has_computed; /* a command in this process */
 
-static void begin_copy(int count, char** words, const char* bytes_max, const char* errors) {
-  const rlim_t addresses = strtoull(bytes_max, NULL, 10);
-  const struct rlimit limit = {addresses, addresses}, no_core = {0, 0};
-  const int nothing = open("/dev/null", O_RDWR), said = open(errors, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600);
+/* -- the program's end, behind which another command begins ------------------------------------------------------- */
+
+static int runs_in_turn, code_at_end;
+static jmp_buf behind_main;
+
+static int is_single_thread(void) {
+  DIR* const tasks = opendir("/proc/self/task");
+  int count = 0;
+  while (tasks && readdir(tasks))
+    ++count;
+  if (tasks)
+    closedir(tasks);
+  return count == 3; /* with "." and ".." */
+}
+
+/* The program's last call. A copy that has other threads yet has not come to its end as it should: it ends. */
+void _Exit(int code) {
+  if (runs_in_turn && is_single_thread()) {
+    code_at_end = code;
+    longjmp(behind_main, 1);
+  }
+  for (;;)
+    syscall(SYS_exit_group, code);
+}
+
+/* A thread that waits for another one leaves it the processor, at once. */
+int sched_yield(void) {
+  const struct timespec moment = {0, 20000};
+  if (!runs_in_turn)
+    return (int)syscall(SYS_sched_yield);
+  return nanosleep(&moment, NULL);
+}
+
+static void say_into(const char* said) {
+  const int nothing = open("/dev/null", O_RDWR), file = open(said, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600);
   dup2(nothing, 0);
-  dup2(said, 1);
-  dup2(said, 2);
+  dup2(file, 1);
+  dup2(file, 2);
   close(nothing);
-  close(said);
+  close(file);
+}
+
+static int words_of(char** words, int count, char** texts) {
+  int word = 0;
+  for (int i = 0; i < own_count && word < words_max; ++i)
+    words[word++] = own_words[i];
+  for (int i = 0; i < count && word < 2 * words_max; ++i)
+    words[word++] = texts[i];
+  words[word] = NULL;
+  return word;
+}
+
+/* The exit code of a command that this process runs. */
+static int code_of(const char* said, int count, char** texts) {
+  static char* words[2 * words_max + 1];
+  const int word = words_of(words, count, texts);
+  say_into(said);
+  if (setjmp(behind_main) == 0) {
+    runs_in_turn = 1;
+    code_at_end = real_main(word, words, environ);
+  }
+  runs_in_turn = 0;
+  return code_at_end;
+}
+
+static void limit_copy(rlim_t addresses) {
+  const struct rlimit limit = {addresses, addresses}, no_core = {0, 0};
   setrlimit(RLIMIT_CORE, &no_core);
   if (addresses > 0)
     setrlimit(RLIMIT_AS, &limit);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);
-  exit(real_main(count, words, environ));
 }
+
+/* LibTorch makes its pool of threads anew in a copy, which no two threads may do at a time. */
+static void make_pool_anew(void) {
+  void (*const set_threads)(int) = (void (*)(int))dlsym(RTLD_DEFAULT, "_ZN2at15set_num_threadsEi");
+  if (set_threads && has_computed)
+    set_threads(1);
+}
+
+static struct limits limits_in(char** texts) {
+  const struct limits asked = {strtod(texts[0], NULL), atoi(texts[1]), strtoull(texts[2], NULL, 10)};
+  return asked;
+}
+
+/* -- one command, one copy ---------------------------------------------------------------------------------------- */
 
 static int has_ended_within(double seconds) {
   sigset_t ended;
@@ -53,14 +142,11 @@ static int has_ended_within(double seconds) {
 }
 
 /* Waits so many seconds; then asks the copy to end. */
-static void wait_and_answer(pid_t copy, double seconds, int asked_by) {
-  sigset_t ended;
-  sigemptyset(&ended);
-  sigaddset(&ended, SIGCHLD);
-  int status = 0, in_time = has_ended_within(seconds);
+static void wait_and_answer(pid_t copy, struct limits asked) {
+  int status = 0, in_time = has_ended_within(asked.seconds);
   if (!in_time) {
-    kill(copy, asked_by);
-    in_time = has_ended_within(10.0);
+    kill(copy, asked.asked_by);
+    in_time = has_ended_within(seconds_to_end);
   }
   if (!in_time)
     kill(copy, SIGKILL);
@@ -68,46 +154,189 @@ static void wait_and_answer(pid_t copy, double seconds, int asked_by) {
   if (wait4(copy, &status, 0, &used) < 0)
     _exit(1);
   if (!in_time) /* its end is told, too */
-    sigwaitinfo(&ended, NULL);
+    has_ended_within(seconds_to_end);
   const int code = !in_time ? out_of_time : WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
   printf("%d %ld\n", code, used.ru_maxrss);
   fflush(stdout);
 }
 
-static int serve(int own_count, char** own_words, char** at_first) {
+static int serve_one(int count, char** texts) {
+  const int settings = count > 4 ? atoi(texts[4]) : -1;
+  if (settings < 0 || 5 + settings > count)
+    return 0;
+  const struct limits asked = limits_in(texts);
+  const pid_t copy = fork();
+  if (copy < 0)
+    return 0;
+  if (copy == 0) {
+    static char* words[2 * words_max + 1];
+    for (int i = 0; i < settings; ++i)
+      putenv(texts[5 + i]);
+    const int word = words_of(words, count - 5 - settings, texts + 5 + settings);
+    say_into(texts[3]);
+    make_pool_anew();
+    limit_copy(asked.addresses);
+    exit(real_main(word, words, environ));
+  }
+  wait_and_answer(copy, asked);
+  return 1;
+}
+
+/* -- several commands in a copy ----------------------------------------------------------------------------------- */
+
+static long peak_kib(void) {
+  char line[256];
+  long kib = 0;
+  FILE* const status = fopen("/proc/self/status", "r");
+  while (status && fgets(line, sizeof line, status))
+    if (sscanf(line, "VmHWM: %ld", &kib) == 1)
+      break;
+  if (status)
+    fclose(status);
+  return kib;
+}
+
+static void forget_peak(void) {
+  const int file = open("/proc/self/clear_refs", O_WRONLY);
+  if (file < 0 || write(file, "5", 1) != 1)
+    _exit(1);
+  close(file);
+}
+
+/* The text behind a command's words. */
+static char** behind(char** command) { return command + 2 + atoi(command[1]); }
+
+static void run_all(char** command, char** end, int answers) {
+  for (; command < end; command = behind(command)) {
+    forget_peak();
+    const int code = code_of(command[0], atoi(command[1]), command + 2);
+    dprintf(answers, "%d %ld\n", code, peak_kib());
+  }
+  syscall(SYS_exit_group, 0);
+}
+
+/* A line of a copy within so many seconds: 1, its end: 0, neither: -1. */
+static int line_of(int answers, char* line, size_t bytes, double seconds) {
+  struct pollfd waits = {.fd = answers, .events = POLLIN};
+  const int ready = poll(&waits, 1, (int)(seconds * 1e3));
+  if (ready <= 0)
+    return -1;
+  const ssize_t count = read(answers, line, bytes - 1); /* it writes the next one behind its next command */
+  line[count > 0 ? count : 0] = 0;
+  return count > 0;
+}
+
+/* How many of its commands a copy has answered for, the one that it ended in included. */
+static int answers_of(pid_t copy, int answers, int commands, struct limits asked) {
+  static char lines[4096];
+  int answered = 0;
+  while (answered < commands) {
+    int is_late = 0, got = line_of(answers, lines, sizeof lines, asked.seconds);
+    if (got < 0) {
+      is_late = 1;
+      kill(copy, asked.asked_by);
+      got = line_of(answers, lines, sizeof lines, seconds_to_end);
+    }
+    if (got > 0) { /* maybe several lines */
+      for (const char* at = lines; *at; ++at)
+        answered += *at == '\n';
+      fputs(lines, stdout);
+      if (is_late)
+        break;
+      continue;
+    }
+    if (got < 0)
+      kill(copy, SIGKILL);
+    struct rusage used;
+    int status = 0;
+    if (wait4(copy, &status, 0, &used) < 0)
+      _exit(1);
+    const int code = got < 0 ? out_of_time : WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+    printf("%d %ld\n", code, used.ru_maxrss);
+    has_ended_within(seconds_to_end);
+    return answered + 1;
+  }
+  kill(copy, SIGKILL); /* it has nothing left to do, or was asked to end */
+  if (wait4(copy, NULL, 0, NULL) < 0)
+    _exit(1);
+  has_ended_within(seconds_to_end);
+  return answered;
+}
+
+static int serve_several(int count, char** texts) {
+  char **command = texts + 3, **const end = texts + count;
+  int commands = 0;
+  for (char** at = command; at < end; at = behind(at), ++commands)
+    if (end - at < 2 || atoi(at[1]) < 0 || end - at < 2 + atoi(at[1]))
+      return 0;
+  const struct limits asked = limits_in(texts);
+  while (commands > 0) {
+    int ends[2];
+    if (pipe(ends) < 0)
+      return 0;
+    const pid_t copy = fork();
+    if (copy < 0)
+      return 0;
+    if (copy == 0) {
+      close(ends[0]);
+      make_pool_anew();
+      limit_copy(asked.addresses);
+      run_all(command, end, ends[1]);
+    }
+    close(ends[1]);
+    const int answered = answers_of(copy, ends[0], commands, asked);
+    close(ends[0]);
+    commands -= answered;
+    for (int i = 0; i < answered; ++i)
+      command = behind(command);
+  }
+  fflush(stdout);
+  return 1;
+}
+
+static int serve_here(int count, char** texts) {
+  if (count < 5 || 5 + atoi(texts[4]) != count)
+    return 0;
+  int before[3];
+  for (int number = 0; number < 3; ++number)
+    before[number] = dup(number);
+  const int code = code_of(texts[3], atoi(texts[4]), texts + 5);
+  has_computed = 1;
+  for (int number = 0; number < 3; ++number) {
+    dup2(before[number], number);
+    close(before[number]);
+  }
+  printf("%d %ld\n", code, peak_kib());
+  fflush(stdout);
+  return 1;
+}
+
+/* -- orders ------------------------------------------------------------------------------------------------------- */
+
+static int serve(int count, char** words, char** at_first) {
   (void)at_first;
   static char order[order_bytes_max];
-  char line[32];
+  static char* texts[texts_max];
+  char line[32], kind[16];
+  own_count = count;
+  own_words = words;
   sigset_t ended;
   sigemptyset(&ended);
   sigaddset(&ended, SIGCHLD);
   sigprocmask(SIG_BLOCK, &ended, NULL);
   unsetenv("MNEME_FORK_SERVER");
   while (fgets(line, sizeof line, stdin)) {
-    const size_t bytes = strtoul(line, NULL, 10);
-    if (bytes == 0 || bytes > sizeof order || fread(order, 1, bytes, stdin) != bytes || order[bytes - 1] != 0)
+    size_t bytes = 0;
+    if (sscanf(line, "%15s %zu", kind, &bytes) != 2 || bytes == 0 || bytes > sizeof order ||
+        fread(order, 1, bytes, stdin) != bytes || order[bytes - 1] != 0)
       return 1;
-    char *texts[texts_max], *words[2 * texts_max];
-    int count = 0, word = 0;
-    for (char* at = order; at < order + bytes && count < texts_max; at += strlen(at) + 1)
-      texts[count++] = at;
-    const int settings = count > 4 ? atoi(texts[4]) : -1;
-    if (settings < 0 || 5 + settings > count)
+    int text = 0;
+    for (char* at = order; at < order + bytes && text < texts_max; at += strlen(at) + 1)
+      texts[text++] = at;
+    if (text < 3 || !(strcmp(kind, "one") == 0       ? serve_one(text, texts)
+                      : strcmp(kind, "several") == 0 ? serve_several(text, texts)
+                                                     : serve_here(text, texts)))
       return 1;
-    for (int i = 0; i < own_count && word < texts_max; ++i)
-      words[word++] = own_words[i];
-    for (int i = 5 + settings; i < count; ++i)
-      words[word++] = texts[i];
-    words[word] = NULL;
-    const pid_t copy = fork();
-    if (copy < 0)
-      return 1;
-    if (copy == 0) {
-      for (int i = 0; i < settings; ++i)
-        putenv(texts[5 + i]);
-      begin_copy(word, words, texts[2], texts[3]);
-    }
-    wait_and_answer(copy, strtod(texts[0], NULL), atoi(texts[1]));
   }
   return 0;
 }

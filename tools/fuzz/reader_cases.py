@@ -1,4 +1,5 @@
 """For each reader of the program: an honest input, and the command that reads it."""
+import copy
 import gzip
 import io
 import json
@@ -41,6 +42,7 @@ def _scenario(data=MADE, model="", partition='kind = "iid"', devices=""):
 
 class ReaderCase:
     """`honest`: the bytes that are damaged, written to `target`; `words` then reads them."""
+    limit_s = 60
 
     def __init__(self, folder, program, target, honest, words):
         self.folder, self.program = folder, program
@@ -61,9 +63,18 @@ class ReaderCase:
         return self.words
 
     @property
+    def runs(self):
+        """The command goes on with a run."""
+        return self.words[0] == "resume"
+
+    @property
     def takes_several(self):
         """The command reads as many inputs as its words name."""
         return self.words[0] == "validate"
+
+    def wrong_result(self):
+        """What is wrong with what a command has left that ended with code 0."""
+        return None
 
     def is_answered(self, said, inputs):
         """What was said of so many inputs has a reason for this one, or calls it good."""
@@ -266,34 +277,74 @@ def forged_module_code_case(folder, program):
 
 class _RunFolderCase(ReaderCase):
     """A file of a run that was interrupted; every command reads a fresh copy of its folder."""
+    limit_s = 5  # damage to a number of rounds makes a long run of a short one, which ends when it is asked to
 
     def __init__(self, folder, program, named=None, mend=None, smoke=None, method="fed-ewc", more=()):
-        self._kept, self._mend = os.path.join(folder, "kept"), mend or (lambda data: data)
-        shutil.rmtree(self._kept, ignore_errors=True)
+        self._mend = mend or (lambda data: data)
+        self.is_forged = mend is not None
+        kept = os.path.join(folder, "kept")
+        shutil.rmtree(kept, ignore_errors=True)
         os.makedirs(folder, exist_ok=True)
         scenario = os.path.join(SMOKE, f"{smoke}.toml") if smoke else os.path.join(folder, "s.toml")
         if smoke is None:
             with open(scenario, "w", encoding="utf-8") as file:
                 file.write(_scenario().replace("fedavg", method).replace('"single"', '"class-incremental"\ncount = 3'))
-        rounds = [] if smoke else ["--set", "rounds.per_task=3", *[word for key in more for word in ("--set", key)]]
-        subprocess.run([program, "run", scenario, "--quiet", "--trace", "--out", self._kept, "--threads", "1", "--set",
-                        "checkpoint.force=true", *rounds], check=True, capture_output=True)
+        subprocess.run([program, "run", scenario, "--quiet", "--trace", "--out", kept, "--threads", "1", "--set",
+                        "checkpoint.force=true", *[word for key in more for word in ("--set", key)]],
+                       check=True, capture_output=True)
+        self.digest = _digest_in(kept)
         for name in ("summary.json", "model.safetensors"):
-            os.remove(os.path.join(self._kept, name))
-        folder_of_checkpoints = os.path.join(self._kept, "checkpoint")
-        checkpoints = sorted(name for name in os.listdir(folder_of_checkpoints) if name.endswith(".checkpoint"))
+            os.remove(os.path.join(kept, name))
+        checkpoints = sorted(name for name in os.listdir(os.path.join(kept, "checkpoint"))
+                             if name.endswith(".checkpoint"))
         for name in checkpoints[1:]:  # the oldest has a round left to compute
-            os.remove(os.path.join(folder_of_checkpoints, name))
+            os.remove(os.path.join(kept, "checkpoint", name))
+        self._kept = _files_below(kept)
         named = os.path.join("checkpoint", named or checkpoints[0])
-        with open(os.path.join(self._kept, named), "rb") as file:
-            honest = file.read()
-        super().__init__(folder, program, os.path.join("run", named), honest,
+        super().__init__(folder, program, os.path.join("run", named), self._kept[named],
                          ["resume", os.path.join(folder, "run"), "--quiet", "--threads", "1"])
 
+    def beside(self, folder):
+        """The same run in another folder."""
+        other = copy.copy(self)
+        other.folder = folder
+        other.target = os.path.join(folder, os.path.relpath(self.target, self.folder))
+        other.words = ["resume", os.path.join(folder, "run"), *self.words[2:]]
+        return other
+
     def command(self, damaged):
-        shutil.rmtree(os.path.join(self.folder, "run"), ignore_errors=True)
-        shutil.copytree(self._kept, os.path.join(self.folder, "run"))
+        run = os.path.join(self.folder, "run")
+        shutil.rmtree(run, ignore_errors=True)
+        os.makedirs(os.path.join(run, "checkpoint"))
+        for name, content in self._kept.items():
+            with open(os.path.join(run, name), "wb") as file:
+                file.write(content)
         return super().command(self._mend(damaged))
+
+    def wrong_result(self):
+        """What is wrong with a run that ended with code 0, or None; who makes a checksum anew may change results."""
+        digest = _digest_in(os.path.join(self.folder, "run"))
+        if digest is None:
+            return "code 0, but no summary"
+        return None if self.is_forged or digest == self.digest else f"code 0, but digest {digest} and not {self.digest}"
+
+
+def _digest_in(folder):
+    try:
+        with open(os.path.join(folder, "summary.json"), encoding="utf-8") as file:
+            return json.load(file)["run_digest"]
+    except OSError:
+        return None
+
+
+def _files_below(folder):
+    """Contents by path; folders lie one deep."""
+    files = {}
+    for path, _, names in os.walk(folder):
+        for name in names:
+            with open(os.path.join(path, name), "rb") as file:
+                files[os.path.relpath(os.path.join(path, name), folder)] = file.read()
+    return files
 
 
 def run_json_case(folder, program):
@@ -316,23 +367,38 @@ def _forged_tiny_case(method, *more):
 
 forged_memories_of_tiny_er_case = _forged_tiny_case("er")
 forged_memories_of_tiny_scaffold_case = _forged_tiny_case("scaffold")
-forged_memories_of_tiny_stsa_case = _forged_tiny_case("stsa", "strategy.projection_width=8")
+forged_memories_of_tiny_stsa_case = _forged_tiny_case("stsa", "strategy.projection_width=8",
+                                                          "strategy.adaptation_rounds=1")
 forged_memories_of_tiny_fed_il_plus_case = _forged_tiny_case("fed-il-plus")
 forged_memories_of_tiny_moon_case = _forged_tiny_case("moon", "model.name=mlp", "model.hidden=[4, 3]")
 forged_memories_of_tiny_buffered_case = _forged_tiny_case("fedavg", "rounds.mode=async", "rounds.buffer=2",
                                                           "rounds.concurrency=2", "clients.count=4")
 
 
-def _forged_smoke_case(smoke):
-    """What a method remembers on clients and on the server, and a proxy, in forged checkpoints."""
-    return lambda folder, program: _RunFolderCase(folder, program, mend=with_checksum, smoke=smoke)
+def _forged_smoke_case(smoke, *more):
+    """What a method remembers on clients and on the server, and a proxy, in forged checkpoints of small runs."""
+    sizes = ("data.rows=60", *more)
+    return lambda folder, program: _RunFolderCase(folder, program, mend=with_checksum, smoke=smoke, more=sizes)
 
 
-forged_memories_of_fil_ver_case = _forged_smoke_case("fil-ver")
-forged_memories_of_lga_case = _forged_smoke_case("lga")
-forged_memories_of_fedhaf_case = _forged_smoke_case("fedhaf")
-forged_memories_of_stsa_case = _forged_smoke_case("stsa_estimated")
-forged_memories_of_osi_fl_case = _forged_smoke_case("osi-fl")
+SHORT = ("tasks.count=2", "clients.count=3", "rounds.cohort=2")
+forged_memories_of_fil_ver_case = _forged_smoke_case(
+    "fil-ver", "tasks.count=2", "clients.count=4", 'enrolment.table=["AA", "AO"]', "rounds.per_task=2",
+    "model.hidden=[4]", "model.embedding=3", "model.classifier=[4]", "strategy.pool_size=10",
+    "strategy.server_batch=4", "strategy.server_steps=2", "strategy.vee_epochs=1")
+forged_memories_of_lga_case = _forged_smoke_case(
+    "lga", *SHORT, "data.classes=6", "enrolment.initial=2", "rounds.per_task=2", "training.epochs=1",
+    "strategy.memory=6", "strategy.reconstruction_steps=2", "strategy.images_per_gradient=1")
+forged_memories_of_fedhaf_case = _forged_smoke_case(
+    "fedhaf", *SHORT, "data.classes=4", "model.hidden=[6]", "strategy.adjustment_hidden=[4]",
+    "strategy.adjustment_width=3", "strategy.head_width=3")
+forged_memories_of_stsa_case = _forged_smoke_case(
+    "stsa_estimated", *SHORT, "strategy.adaptation_rounds=1", "strategy.projection_width=8", "strategy.dummies=2",
+    "model.hidden=[4]")
+forged_memories_of_osi_fl_case = _forged_smoke_case(
+    "osi-fl", "training.epochs=1", "strategy.images=2", "strategy.sampling_steps=2", "strategy.encoder_passes=1",
+    "strategy.denoiser_passes=1", "strategy.component_passes=1", "strategy.generator_batch=8",
+    "strategy.components=4")
 
 CASES = {name[:-len("_case")]: made for name, made in list(globals().items())
          if name.endswith("_case") and not name.startswith("_")}

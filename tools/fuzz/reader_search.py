@@ -3,14 +3,13 @@ import os
 import random
 
 from mutations import mutated
-from reader_cases import CASES
+from reader_cases import CASES, ReaderCase
 from started_programs import StartedPrograms
 
-LIMIT_S = 60
 INTERRUPTED = 130
 ADDRESSES_BYTES = 4 << 30
-TOGETHER = 20  # damaged inputs that one process reads, where its command takes several
-SELDOM, SELDOM_EVERY = "forged_memories_of_", 20  # readers that take seconds have a turn with every so many seeds
+TOGETHER = 20  # damaged inputs that one process reads: in one command, where it takes several, or one after the other
+FORGED, FORGED_EVERY = "forged_memories_of_", 4  # one for each method: they have a turn with every so many seeds
 
 
 class ReaderSearch:
@@ -18,30 +17,37 @@ class ReaderSearch:
 
     def __init__(self, program, folder, only=None, limited=True, before=""):
         self.folder, self.all_readers = folder, only is None
-        self.programs = StartedPrograms(program, folder, LIMIT_S, ADDRESSES_BYTES if limited else 0, before)
+        self.programs = StartedPrograms(program, folder, ReaderCase.limit_s, ADDRESSES_BYTES if limited else 0, before)
         self.program, self.cases = program, {}  # those that have had a turn: places for so many damaged inputs
         self.counts = {name: 0 for name in CASES if only is None or name in only}
         self.readers = list(self.counts)
-        self.counts["found"] = 0
+        self.counts |= {"long runs": 0, "found": 0}
         self.honest_peaks, self.peaks = {}, {}  # bytes, by reader
 
     def _places(self, name):
         if name not in self.cases:
             made = CASES[name]
             places = [made(os.path.join(self.folder, name, "0"), self.program)]
+            folders = [os.path.join(self.folder, name, str(at)) for at in range(1, TOGETHER)]
             if places[0].takes_several:
-                places += [made(os.path.join(self.folder, name, str(at)), self.program) for at in range(1, TOGETHER)]
-            outcome = self._read(places, [place.honest for place in places])
-            if outcome.code != 0:
-                raise SystemExit(f"the honest input of {name} is refused: {outcome.errors}")
+                places += [made(folder, self.program) for folder in folders]
+            elif places[0].runs:
+                places += [places[0].beside(folder) for folder in folders]
+                self.programs.prepare(places[0].command(places[0].honest))
+            outcomes = self._read(places, [place.honest for place in places])
+            for outcome in outcomes:
+                if outcome.code != 0:
+                    raise SystemExit(f"the honest input of {name} is refused: {outcome.errors}")
             self.cases[name] = places
-            self.honest_peaks[name] = self.peaks[name] = outcome.peak_bytes
+            self.honest_peaks[name] = self.peaks[name] = max(outcome.peak_bytes for outcome in outcomes)
         return self.cases[name]
 
     def _read(self, places, inputs):
-        """One process reads an input at each place."""
+        """An input at each place is read: the outcome of the command that reads all, or one for each."""
         words = [place.command(damaged) for place, damaged in zip(places, inputs)]
-        return self.programs.run(words[0] + [word for more in words[1:] for word in more[1:]])
+        if places[0].runs:
+            return self.programs.run_several(words, places[0].limit_s)
+        return [self.programs.run(words[0] + [word for more in words[1:] for word in more[1:]])]
 
     def summary(self):
         """The most memory that a damaged input took, as a share of what the honest one takes."""
@@ -58,7 +64,7 @@ class ReaderSearch:
         return "\n".join(reports) or None
 
     def _has_a_turn(self, name, seed):
-        return not (self.all_readers and name.startswith(SELDOM) and seed % SELDOM_EVERY)
+        return not (self.all_readers and name.startswith(FORGED) and seed % FORGED_EVERY)
 
     def _try(self, name, seeds):
         places = self._places(name)
@@ -81,18 +87,27 @@ class ReaderSearch:
         return [f"{name}, seed {seeds[0]}: {fault}\n  the bytes are in {kept}"]
 
     def _fault_of(self, name, places, inputs):
-        ended = self._read(places, inputs)
+        outcomes = self._read(places, inputs)
+        if len(outcomes) == 1:
+            return self._fault_in(name, outcomes[0], places[:len(inputs)])
+        faults = [self._fault_in(name, outcome, [place]) for outcome, place in zip(outcomes, places)]
+        return next(filter(None, faults), None)
+
+    def _fault_in(self, name, ended, places):
+        """What is wrong with the end of a command that read the inputs at these places."""
         before, self.peaks[name] = self.peaks[name], max(self.peaks[name], ended.peak_bytes)
         if ended.code is None:
-            return f"it did not end within {LIMIT_S} s"
-        if ended.code == INTERRUPTED and places[0].words[0] == "resume":
-            return None  # damage to a number of rounds makes a long run of a short one; it ends when it is asked to
+            return f"it did not end within {places[0].limit_s} s"
+        if ended.code == INTERRUPTED and places[0].runs:
+            self.counts["long runs"] += 1
+            return None
         if ended.code not in (0, 1, 2):
             return f"it ended with code {ended.code}: {ended.errors[-600:]}"
-        if ended.code != 0:
-            silent = [place for place, _ in zip(places, inputs) if not place.is_answered(ended.errors, len(inputs))]
-            if silent:
-                return f"it ended with code {ended.code} and gave no reason: {ended.errors[-300:]}"
+        if ended.code == 0:
+            if wrong := next(filter(None, (place.wrong_result() for place in places)), None):
+                return wrong
+        elif [place for place in places if not place.is_answered(ended.errors, len(places))]:
+            return f"it ended with code {ended.code} and gave no reason: {ended.errors[-300:]}"
         if ended.peak_bytes > max(2 * self.honest_peaks[name], before):
             return f"it took {ended.peak_bytes >> 20} MiB, and the honest input {self.honest_peaks[name] >> 20} MiB"
         return None

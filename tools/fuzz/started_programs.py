@@ -52,9 +52,33 @@ class StartedPrograms:
         began = time.monotonic()
         way = self._by_server if self.library else self._alone
         code, peak = way(words, list(settings), limit_s or self.limit_s, ended_by)
-        with open(self.errors, "rb") as file:
+        return self._outcome(code, peak, self.errors, time.monotonic() - began)
+
+    @staticmethod
+    def _outcome(code, peak, said_in, seconds):
+        with open(said_in, "rb") as file:
             said = file.read().decode("utf-8", "replace")
-        return Outcome(None if code == OUT_OF_TIME else code, said, peak, time.monotonic() - began)
+        return Outcome(None if code == OUT_OF_TIME else code, said, peak, seconds)
+
+    def run_several(self, commands, limit_s=None):
+        """The outcomes of commands, each given by its words: a copy of the process runs one after the other, and where
+        it ends in one of them, another copy goes on behind it."""
+        if not self.library:
+            return [self.run(words, limit_s=limit_s) for words in commands]
+        began = time.monotonic()
+        files = [f"{self.errors}-{at}" for at in range(len(commands))]
+        texts = [text for file, words in zip(files, commands) for text in (file, str(len(words)), *words)]
+        self._order("several", [str(limit_s or self.limit_s), str(int(signal.SIGTERM)), str(self.addresses), *texts])
+        answers = [self._answer() for _ in commands]
+        seconds = (time.monotonic() - began) / len(commands)
+        return [self._outcome(code, peak, file, seconds) for (code, peak), file in zip(answers, files)]
+
+    def prepare(self, words):
+        """Runs these in the process that copies are made of: what the program computes once is there in all of them."""
+        if not self.library:
+            return self.run(words)
+        self._order("here", ["0", "0", "0", self.errors, str(len(words)), *words])
+        return self._outcome(*self._answer(), self.errors, 0.0)
 
     def close(self):
         if self.server:
@@ -64,15 +88,21 @@ class StartedPrograms:
             self.server = None
 
     def _by_server(self, words, settings, limit_s, ended_by):
+        self._order("one", [str(limit_s), str(int(ended_by)), str(self.addresses), self.errors, str(len(settings)),
+                            *settings, *words])
+        return self._answer()
+
+    def _order(self, kind, texts):
         if self.server is None:
             environment = {**self.environment, "LD_PRELOAD": self.preloaded, "MNEME_FORK_SERVER": "1"}
             self.server = subprocess.Popen([self.program], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                            env=environment, preexec_fn=self._keep_to_cores)
-        texts = [str(limit_s), str(int(ended_by)), str(self.addresses), self.errors, str(len(settings)), *settings,
-                 *words]
         order = b"".join(os.fsencode(text) + b"\0" for text in texts)
-        self.server.stdin.write(f"{len(order)}\n".encode() + order)
+        self.server.stdin.write(f"{kind} {len(order)}\n".encode() + order)
         self.server.stdin.flush()
+
+    def _answer(self):
+        """The code and the bytes of memory of a command."""
         answer = self.server.stdout.readline().split()
         if len(answer) != 2:
             raise RuntimeError(f"{self.program} does not start copies of itself: {answer}")

@@ -68,6 +68,19 @@ TEST_CASE("a link that is wider than all others changes nothing but that no uplo
   CHECK(shared.summary.virtual_seconds == alone.summary.virtual_seconds);
 }
 
+TEST_CASE("who still downloads when others compute uploads as late as with a link of its own") {
+  // The first to have its download begins the computing of all, so the stages of the others are known before theirs.
+  const overrides own{{"rounds.per_task", "1"},
+                      {"devices.downlink_mbit", "[0.000256, 0.000064, 0.000032]"},
+                      {"devices.uplink_mbit", "[0.000128, 128000.0, 0.000064]"}};
+  auto shared = own;
+  shared.emplace_back("devices.server_downlink_mbit", "1e6");
+  const auto alone = run_toml(three_clients, {.over = own, .trace = true});
+  const auto together = run_toml(three_clients, {.over = shared, .trace = true});
+  CHECK(together.events == alone.events);
+  CHECK(together.summary.run_digest == alone.summary.run_digest);
+}
+
 TEST_CASE("a run whose clients share links goes on to the same end from any event") {
   const overrides shared{{"devices.server_uplink_mbit", "0.000096"},
                          {"devices.server_downlink_mbit", "0.000300"},

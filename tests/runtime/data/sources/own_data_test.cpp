@@ -268,7 +268,7 @@ TEST_CASE("what is wrong with arrays is named by array and row, all at once", "[
   CHECK_THAT(said_of_arrays(archive_with({{"test_x.npy", ""}, {"test_y.npy", ""}}, numbers)),
              ContainsSubstring("has no test part; bring one, or set data.test_share"));
   CHECK_THAT(said_of_arrays(zip_of(numbers), {.test_share = 0.5}),
-             ContainsSubstring("has a test part, and data.test_share = 0.5 would draw another"));
+             ContainsSubstring("has a test part: expected 0, lest another one is drawn"));
   CHECK_THAT(said(load_data({.name = "arrays"}, 1)), ContainsSubstring("data.file: error: names no file"));
 }
 
