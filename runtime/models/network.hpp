@@ -119,6 +119,7 @@ public:
   [[nodiscard]] std::string identity() const override { return identity_; }
   [[nodiscard]] std::int64_t working_set(std::int64_t rows) const override;
   [[nodiscard]] bool mixes_rows() const noexcept override { return mixes_rows_; }
+  [[nodiscard]] bool depends_on_row_count() const noexcept override { return depends_on_row_count_; }
   [[nodiscard]] const std::vector<dense_layer>* dense_layers() const noexcept override {
     return dense_.empty() ? nullptr : &dense_;
   }
@@ -200,7 +201,7 @@ private:
   std::vector<map> maps_;
   std::vector<dense_layer> dense_; // where there is nothing else
   std::uint64_t drawing_layers_ = 0;
-  bool mixes_rows_ = false, frozen_ = false, in_head_ = false, passes_rows_alone_ = true;
+  bool mixes_rows_ = false, frozen_ = false, in_head_ = false, passes_rows_alone_ = true, depends_on_row_count_ = false;
   std::int64_t feature_width_ = 0, classes_ = 0;
 };
 

@@ -15,6 +15,7 @@ public:
   };
   explicit tokens_linear_layer(const shape& sizes) : shape_(sizes) {}
   [[nodiscard]] std::int64_t width(class_range) const override { return shape_.tokens * shape_.out; }
+  [[nodiscard]] bool depends_on_row_count() const override { return true; }
   void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
   [[nodiscard]] bool owns_gradient() const override { return shape_.after == activation::relu; }
   [[nodiscard]] bool adds() const override { return true; }

@@ -33,15 +33,14 @@ struct inference_pass {
 /// Where and with what a pass runs.
 using row_span = std::span<const std::int64_t>;
 
-/// Calls `use` with every block of `rows`, in order; what it is given lasts for the call.
-void run_blocks(const inference_pass& pass, row_span rows, image_store& images,
+/// Calls `use` with every block of `block_rows` of `rows`, in order; what it is given lasts for the call.
+void run_blocks(const inference_pass& pass, row_span rows, std::int64_t block_rows, image_store& images,
                 const std::function<void(const block&)>& use) {
   const auto device = images.device();
   const auto weights = pass.weights->at(flat_weights).to(device).unsqueeze(0); // [1, P]
   const auto [channels, height, width] = pass.samples.source->shape();
   tape kept; // lets blocks share their memory
   kept.for_backward = false;
-  const auto block_rows = block_rows_of(pass.net);
   for (std::int64_t first = 0; first < std::ssize(rows); first += block_rows) {
     if (pass.watch && pass.watch->is_over())
       throw std::runtime_error(interrupted_text);
@@ -60,13 +59,19 @@ void run_blocks(const inference_pass& pass, row_span rows, image_store& images,
   }
 }
 
+/// Rows of a block of what is remembered: which rows are missing depends on who has asked before, so a net whose bits
+/// depend on the number of rows computes them one by one.
+std::int64_t remembered_block_rows(const model& net, const at::Device& device) {
+  return device.is_cpu() && net.depends_on_row_count() ? 1 : block_rows_of(net);
+}
+
 /// Features of a frozen net: those not known yet are computed and remembered, then all are shown.
 void show_remembered(const inference_pass& pass, image_store& images, feature_store& store,
                      const std::function<void(const block&)>& use) {
   const row_span rows(*pass.samples.rows);
   auto& table = store.of(pass.samples.source, pass.net, pass.weights);
   const auto missing = table.missing(rows);
-  run_blocks(pass, missing, images, [&](const block& outputs) {
+  run_blocks(pass, missing, remembered_block_rows(pass.net, images.device()), images, [&](const block& outputs) {
     table.put(
         row_span(missing).subspan(static_cast<std::size_t>(outputs.first), static_cast<std::size_t>(outputs.rows)),
         outputs.features);
@@ -89,7 +94,7 @@ void for_each_block(const inference_pass& pass, image_store& images, feature_sto
   if (remembered)
     show_remembered(pass, images, *store, use);
   else
-    run_blocks(pass, *pass.samples.rows, images, use);
+    run_blocks(pass, *pass.samples.rows, block_rows_of(pass.net), images, use);
 }
 
 std::int64_t label_of(const sample_view& samples, std::int64_t i) {

@@ -15,6 +15,7 @@
 // without new rows has no neighbours: DCE is cross-entropy there. h is the mean of the features of a client's rows
 // under its own model, to which the program's running mean over steps tends; the server takes the mean over clients.
 #include "strategies/baselines/rehearsal.hpp"
+#include "strategies/shared/linear_head.hpp"
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 namespace mneme::dde_method {
@@ -135,11 +136,8 @@ public:
   }
   diagnostics check(const method_setup& setup) const override {
     auto wrong = rehearsing_method::check(setup);
-    const auto& layout = setup.net->layout();
-    if (std::any_of(layout.begin(), layout.end(), [](const parameter& part) { return part.head && part.whole; }))
-      wrong.push_back({"model.head_hidden",
-                       "model.head_hidden: the drift of features is taken out of the last layer of "
-                       "the head alone; expected []"});
+    for (auto& finding : without_linear_head(*setup.net, "the drift of features is taken out of the head"))
+      wrong.push_back(std::move(finding));
     return wrong;
   }
   void prepare(const method_setup& setup) override {

@@ -158,18 +158,8 @@ diagnostics mfcl::check(const method_setup& setup) const {
   auto wrong = averaging_method::check(setup);
   for (auto& finding : wrong_with_generation(setup))
     wrong.push_back(std::move(finding));
-  std::int64_t parts = 0;
-  bool by_class = true;
-  for (const auto& entry : setup.net->layout())
-    if (entry.head) {
-      ++parts;
-      by_class = by_class && !entry.whole;
-    }
-  if (setup.net->classes() > 0 && (parts != 2 || !by_class))
-    wrong.push_back({"model.head_hidden", fmt::format("the head of '{}' is no single linear layer, whose old rows "
-                                                      "clients are held to; expected a linear head, without "
-                                                      "model.head_hidden",
-                                                      setup.net->identity())});
+  for (auto& finding : without_linear_head(*setup.net, "clients are held to old rows of the head"))
+    wrong.push_back(std::move(finding));
   return wrong;
 }
 

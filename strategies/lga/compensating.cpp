@@ -1,5 +1,6 @@
 #include "strategies/lga/compensating.hpp"
 #include "strategies/shared/exemplar_memory.hpp"
+#include "strategies/shared/linear_head.hpp"
 #include <ATen/ATen.h>
 #include <algorithm>
 #include <fmt/format.h>
@@ -382,11 +383,13 @@ diagnostics compensating_method::check(const method_setup& setup) const {
   if (setup.trainable != trainable_part::all)
     wrong.push_back(
         {"model.trainable", "model.trainable: the method trains and compares whole nets; expected \"all\""});
-  if (const auto& parts = setup.net->layout();
-      std::any_of(parts.begin(), parts.end(), [](const parameter& part) { return part.head && part.whole; }))
-    wrong.push_back({"model.head_hidden",
-                     "model.head_hidden: the proxy scores features of the net by the last layer of its head alone; "
-                     "expected []"});
+  else if (!travelling_weights(setup.net, setup.trainable).whole())
+    wrong.push_back({"model.name", fmt::format("model.name: parts of '{}' stay as they are, and the method trains and "
+                                               "compares whole nets; expected one that learns as a whole, without "
+                                               "model.adapter",
+                                               setup.net->identity())});
+  for (auto& finding : without_linear_head(*setup.net, "the proxy scores features by the head"))
+    wrong.push_back(std::move(finding));
   if (with.memory_rows < setup.classes)
     wrong.push_back({"strategy.memory", fmt::format("strategy.memory = {}: fewer exemplars than the run has classes "
                                                     "leave none of some; expected at least {}",

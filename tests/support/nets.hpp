@@ -24,7 +24,7 @@ inline std::vector<std::string> listed_texts(const std::string& text) {
   }
   return texts;
 }
-/// Words, numbers and lists of texts by key, as a scenario's [model] gives them.
+/// Words, numbers and lists of them by key, as a scenario's [model] gives them.
 using model_keys = std::vector<std::pair<std::string, std::string>>;
 inline std::unique_ptr<model_kind> kind_with(const std::string& name, const model_keys& chosen) {
   auto kind = kind_of(name);
@@ -38,7 +38,11 @@ inline std::unique_ptr<model_kind> kind_with(const std::string& name, const mode
       found->chosen(value);
     else if (auto* const texts = std::get_if<std::vector<std::string>*>(&found->target))
       **texts = listed_texts(value);
-    else
+    else if (auto* const numbers = std::get_if<std::vector<std::int64_t>*>(&found->target)) {
+      (*numbers)->clear();
+      for (const auto& text : listed_texts(value))
+        (*numbers)->push_back(std::stoll(text));
+    } else
       *std::get<std::int64_t*>(found->target) = std::stoll(value);
   }
   return kind;

@@ -25,6 +25,18 @@ struct frozen_net {
   }
 };
 
+/// Rows of four of 20 tokens.
+std::shared_ptr<const dataset> drawn_texts(std::int64_t rows) {
+  auto texts = std::make_shared<dataset>();
+  texts->images = at::empty({rows, 1, 1, 4}, at::kInt);
+  rng_stream draw({.seed = 7, .purpose = first_method_purpose});
+  for (std::int64_t i = 0; i < texts->images.numel(); ++i)
+    texts->images.mutable_data_ptr<std::int32_t>()[i] = static_cast<std::int32_t>(draw.below(20));
+  texts->labels.resize(static_cast<std::size_t>(rows));
+  texts->transforms.resize(1);
+  return texts;
+}
+
 } // namespace
 
 TEST_CASE("features of a frozen net are computed once and then remembered", "[features]") {
@@ -42,6 +54,29 @@ TEST_CASE("features of a frozen net are computed once and then remembered", "[fe
   const auto equal_weights = weights_only(frozen.weights->at(flat_weights).clone());
   CHECK(&store.of(frozen.source, *frozen.net, equal_weights) == &table);
   CHECK(&store.of(frozen.source, *frozen.net, weights_only(initial_weights(*frozen.net, 4))) != &table);
+}
+
+TEST_CASE("features that are remembered have the same bits whoever asks first, though products depend on rows",
+          "[features]") {
+  auto kind = kind_with("bert", {{"width", "8"}, {"heads", "1"}, {"depth", "2"}});
+  kind->use_tokens(20);
+  const auto net = kind->build({1, 1, 4}, 6).value();
+  CHECK(net->depends_on_row_count());
+  CHECK_FALSE(mlp_of({5}, 12, 4)->depends_on_row_count());
+  const auto source = drawn_texts(200);
+  const auto weights = weights_only(initial_weights(*net, 1));
+  image_store images(at::Device("cpu"));
+  const auto features = [&](feature_store& store, std::int64_t first, std::int64_t count) {
+    return run_inference(
+               extract_job{
+                   .net = net, .weights = weights, .samples = rows_from(source, first, count), .frozen = true},
+               images, &store)
+        .features;
+  };
+  feature_store at_once, by_parts;
+  for (const auto& [first, count] : std::vector<std::pair<std::int64_t, std::int64_t>>{{150, 1}, {20, 3}, {0, 77}})
+    static_cast<void>(features(by_parts, first, count));
+  CHECK(same_bits(features(at_once, 0, 200), features(by_parts, 0, 200)));
 }
 
 TEST_CASE("features are kept in a folder between runs, and a damaged file is computed anew", "[features]") {

@@ -357,5 +357,5 @@ TEST_CASE("MFCL refuses nets without batch norms and heads with hidden layers", 
   net->add_mean_pool();
   net->add_head("fc", classes, {.hidden = {3}});
   setup.net = net;
-  CHECK_THAT(findings_of()["model.head_hidden"], ContainsSubstring("expected a linear head"));
+  CHECK_THAT(findings_of()["model.head_hidden"], ContainsSubstring("as one linear layer upon all features"));
 }

@@ -253,6 +253,16 @@ TEST_CASE("a head of several layers is refused: the proxy would score what it is
     }
 }
 
+TEST_CASE("a net parts of which stay as they are is refused: clients would wait for the others' weights") {
+  auto kind = kind_with("vit", {{"width", "8"}, {"heads", "2"}, {"depth", "2"}, {"patch", "4"}, {"adapter", "3"}});
+  auto setup = setup_of_run(kind->build({1, 8, 8}, classes).value(), 64, 2);
+  setup.task_classes = {{0, 2}, {2, 4}};
+  const auto findings = strategy_named("glfc")->check(setup);
+  CHECK(std::any_of(findings.begin(), findings.end(), [](const auto& wrong) {
+    return wrong.where == "model.name" && wrong.text.find("without model.adapter") != std::string::npos;
+  }));
+}
+
 TEST_CASE("decays that were made for other rounds are warned of") {
   for (const std::int64_t rounds : {5, 10}) {
     auto method = strategy_named("lga");
