@@ -32,6 +32,7 @@
 #include "strategies/baselines/mfcl_generator.hpp"
 #include "strategies/baselines/mfcl_loss.hpp"
 #include "strategies/shared/image_generator.hpp"
+#include "strategies/shared/linear_head.hpp"
 #include <ATen/ops/zeros.h>
 #include <algorithm>
 #include <cmath>
