@@ -45,8 +45,8 @@ public:
 
   /// True if, on a CPU and in evaluation mode, a row's bits depend neither on the other rows nor on their number.
   [[nodiscard]] virtual bool passes_rows_alone() const { return false; }
-  /// True if, on a CPU and in evaluation mode, products of LibTorch compute the layer, whose bits of a row may depend on
-  /// how many rows there are.
+  /// True if, on a CPU and in evaluation mode, products of LibTorch compute the layer: bits of a row may depend on how
+  /// many rows there are.
   [[nodiscard]] virtual bool depends_on_row_count() const { return false; }
 
   /// in [K, B, width before] -> out [K, B, width]. `kept` is the layer's own until backward.

@@ -10,9 +10,9 @@
 #include <span>
 namespace mneme {
 
-/// Thread-safe. A row's features do not depend on the rows beside it, nor on who asked for it first (nets whose bits
-/// depend on the number of rows compute what is remembered row by row), so what is remembered equals what would be computed. With a folder, features of earlier runs are read from it and save() leaves them there: a sweep over what
-/// is made of features runs the net once.
+/// Thread-safe. A row's features depend neither on the rows beside it nor on who asked first: nets whose bits depend on
+/// the number of rows compute what is remembered row by row. With a folder, features of earlier runs are read from it
+/// and save() leaves them there: a sweep over what is made of features runs the net once.
 class feature_store {
 public:
   /// @param folder "": features live in memory only

@@ -71,7 +71,7 @@ TEST_CASE("a link that is wider than all others changes nothing but that no uplo
 TEST_CASE("who still downloads when others compute uploads as late as with a link of its own") {
   // The first to have its download begins the computing of all, so the stages of the others are known before theirs.
   const overrides own{{"rounds.per_task", "1"},
-                      {"devices.downlink_mbit", "[0.000256, 0.000064, 0.000032]"},
+                      {"devices.downlink_mbit", "[0.000256, 0.000064, 0.000034]"},
                       {"devices.uplink_mbit", "[0.000128, 128000.0, 0.000064]"}};
   auto shared = own;
   shared.emplace_back("devices.server_downlink_mbit", "1e6");

@@ -34,6 +34,8 @@ std::shared_ptr<const dataset> drawn_texts(std::int64_t rows) {
     texts->images.mutable_data_ptr<std::int32_t>()[i] = static_cast<std::int32_t>(draw.below(20));
   texts->labels.resize(static_cast<std::size_t>(rows));
   texts->transforms.resize(1);
+  texts->scale = {1.0F};
+  texts->shift = {0.0F};
   return texts;
 }
 

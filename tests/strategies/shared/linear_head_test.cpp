@@ -26,6 +26,9 @@ TEST_CASE("hidden layers of a head, classifiers of embeddings and heads of token
   const model_keys small{{"filters", "3, 4"}, {"hidden", "3"}, {"embedding", "5"}, {"classifier", "6"}};
   CHECK_FALSE(blamed_of("ebr", small, {1, 16, 16}).empty());
   CHECK_FALSE(blamed_of("vee", small, {1, 16, 16}).empty());
-  CHECK(blamed_of("convit", {{"width", "8"}, {"heads", "2"}, {"depth", "2"}, {"patch", "4"}}, {1, 8, 8}) ==
-        "model.name");
+  auto convit = kind_with("convit", {{"width", "8"}, {"heads", "2"}, {"depth", "2"}, {"patch", "4"}});
+  convit->use_tasks({{0, 2}, {2, 4}}); // a token and a head each
+  const auto findings = without_linear_head(*convit->build({1, 8, 8}, 4).value(), "it is read");
+  REQUIRE(findings.size() == 1);
+  CHECK(findings.front().where == "model.name");
 }
