@@ -28,14 +28,12 @@ struct frozen_net {
 /// Rows of four of 20 tokens.
 std::shared_ptr<const dataset> drawn_texts(std::int64_t rows) {
   auto texts = std::make_shared<dataset>();
-  texts->images = at::empty({rows, 1, 1, 4}, at::kInt);
+  texts->vectors = at::empty({rows, 4});
   rng_stream draw({.seed = 7, .purpose = first_method_purpose});
-  for (std::int64_t i = 0; i < texts->images.numel(); ++i)
-    texts->images.mutable_data_ptr<std::int32_t>()[i] = static_cast<std::int32_t>(draw.below(20));
+  for (std::int64_t i = 0; i < texts->vectors.numel(); ++i)
+    texts->vectors.mutable_data_ptr<float>()[i] = static_cast<float>(draw.below(20));
   texts->labels.resize(static_cast<std::size_t>(rows));
   texts->transforms.resize(1);
-  texts->scale = {1.0F};
-  texts->shift = {0.0F};
   return texts;
 }
 
