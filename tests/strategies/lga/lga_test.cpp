@@ -1,5 +1,6 @@
 // GLFC and LGA without actors: what clients notice, remember and send, and what the methods refuse.
 #include "runtime/data/data_sources.hpp"
+#include "strategies/lga/compensating.hpp"
 #include "strategies/lga/prototype_proxy.hpp"
 #include "strategies/shared/exemplar_selection.hpp"
 #include "tests/support/data.hpp"

@@ -1,4 +1,5 @@
 #include "tools/python/engine/native_losses.hpp"
+#include "runtime/base/tensor_map.hpp"
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <stdexcept>
