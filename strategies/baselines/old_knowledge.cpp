@@ -22,7 +22,6 @@ public:
         identity_("lwf " + std::to_string(old_) + " " + digits(with.weight) + " " + digits(with.temperature)) {}
   std::string identity() const override { return identity_; }
 
-  /// Model by model, so that the bits of one do not depend on the others.
   loss_output operator()(const loss_input& in) const override {
     // CE over the classes of the task (eq. 1).
     const auto fresh = in.logits.size(2) - old_;
@@ -34,18 +33,7 @@ public:
     loss_output out{.values = own.values.clone(), .d_logits = at::empty(in.logits.sizes(), in.logits.options())};
     out.d_logits.narrow(2, old_, fresh).copy_(own.d_logits);
 
-    // KD over the old ones (eq. 2), at temperature T (eq. 3).
-    for (std::int64_t k = 0; k < in.logits.size(0); ++k) {
-      const auto z = in.logits.select(0, k).narrow(1, 0, old_) / with_.temperature; // [B, O]
-      const auto taught = at::softmax(in.teacher.select(0, k) / with_.temperature, 1);
-      const auto log_p = at::log_softmax(z, 1);
-      const auto rows = in.row_weight.select(0, k).unsqueeze(1); // [B, 1]
-      const auto padded = rows == 0;
-      out.d_logits.select(0, k)
-          .narrow(1, 0, old_)
-          .copy_(((log_p.exp() - taught) * (rows * (with_.weight / with_.temperature))).masked_fill_(padded, 0));
-      out.values.select(0, k).sub_((taught * log_p * rows).masked_fill_(padded, 0).sum(at::kDouble) * with_.weight);
-    }
+    distil(in, with_, out); // over the old ones (eq. 2), at temperature T (eq. 3)
     out.terms = {{"cross_entropy", own.values}, {"distillation", out.values - own.values}};
     return out;
   }
@@ -58,6 +46,20 @@ private:
 };
 
 } // namespace
+
+void distil(const loss_input& in, const distillation_options& with, loss_output& out) {
+  for (std::int64_t k = 0; k < in.logits.size(0); ++k) {
+    const auto taught = at::softmax(in.teacher.select(0, k) / with.temperature, 1); // [B, T]
+    const auto old = taught.size(1);
+    const auto log_p = at::log_softmax(in.logits.select(0, k).narrow(1, 0, old) / with.temperature, 1);
+    const auto rows = in.row_weight.select(0, k).unsqueeze(1); // [B, 1]
+    const auto padded = rows == 0;
+    out.d_logits.select(0, k)
+        .narrow(1, 0, old)
+        .copy_(((log_p.exp() - taught) * (rows * (with.weight / with.temperature))).masked_fill_(padded, 0));
+    out.values.select(0, k).sub_((taught * log_p * rows).masked_fill_(padded, 0).sum(at::kDouble) * with.weight);
+  }
+}
 
 loss_ref distillation_objective(std::int64_t old_classes, const distillation_options& with) {
   return std::make_shared<lwf_loss>(old_classes, with);

@@ -8,42 +8,19 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import python_package  # noqa: E402
 
+sys.path.insert(0, os.path.join(python_package.ROOT, "tools", "bench"))
+
 python_package.enter()
 
 import mneme  # noqa: E402
 import torch  # noqa: E402
 from torch import nn  # noqa: E402
+from torch_nets import Attention, LeNet  # noqa: E402
 
 STEPS, RATE, CLASSES = 10, 0.01, 4
 TOLERANCE = 1e-5
 SEEDS = range(2)
 torch.set_num_threads(1)  # of nets that are compared: small ones
-
-
-class LeNet(nn.Module):
-    def __init__(self, classes):
-        super().__init__()
-        self.conv1, self.conv2 = nn.Conv2d(1, 6, 5, padding=2), nn.Conv2d(6, 16, 5)
-        self.fc1, self.fc2, self.fc3 = nn.Linear(400, 120), nn.Linear(120, 84), nn.Linear(84, classes)
-
-    def forward(self, x):
-        x = nn.functional.max_pool2d(torch.relu(self.conv1(x)), 2)
-        x = nn.functional.max_pool2d(torch.relu(self.conv2(x)), 2)
-        return self.fc3(torch.relu(self.fc2(torch.relu(self.fc1(torch.flatten(x, 1))))))
-
-
-class Attention(nn.Module):
-    """Self-attention as many write it by hand."""
-
-    def __init__(self, width, heads):
-        super().__init__()
-        self.num_heads = heads
-        self.qkv, self.proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
-
-    def forward(self, x):
-        n, t, w = x.shape
-        q, k, v = self.qkv(x).reshape(n, t, 3, self.num_heads, w // self.num_heads).permute(2, 0, 3, 1, 4)
-        return self.proj(nn.functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(n, t, w))
 
 
 class HandWritten(nn.Module):

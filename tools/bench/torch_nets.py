@@ -14,18 +14,20 @@ from torchvision.models import resnet18
 class LeNet(nn.Module):
     """Images of 1 x 28 x 28."""
 
-    def __init__(self):
+    def __init__(self, classes=10):
         super().__init__()
         self.conv1, self.conv2 = nn.Conv2d(1, 6, 5, padding=2), nn.Conv2d(6, 16, 5)
-        self.fc1, self.fc2, self.fc3 = nn.Linear(400, 120), nn.Linear(120, 84), nn.Linear(84, 10)
+        self.fc1, self.fc2, self.fc3 = nn.Linear(400, 120), nn.Linear(120, 84), nn.Linear(84, classes)
 
     def forward(self, x):
         x = nn.functional.max_pool2d(torch.relu(self.conv1(x)), 2)
         x = nn.functional.max_pool2d(torch.relu(self.conv2(x)), 2)
-        return self.fc3(torch.relu(self.fc2(torch.relu(self.fc1(x.view(-1, 400))))))
+        return self.fc3(torch.relu(self.fc2(torch.relu(self.fc1(torch.flatten(x, 1))))))
 
 
 class Attention(nn.Module):
+    """Self-attention as many write it by hand."""
+
     def __init__(self, width, heads):
         super().__init__()
         self.num_heads = heads

@@ -56,34 +56,48 @@ TEST_CASE("features of a frozen net are computed once and then remembered", "[fe
   CHECK(&store.of(frozen.source, *frozen.net, weights_only(initial_weights(*frozen.net, 4))) != &table);
 }
 
-TEST_CASE("features that are remembered have the same bits whoever asks first, though products depend on rows",
-          "[features]") {
-  auto kind = kind_with("bert", {{"width", "8"}, {"heads", "1"}, {"depth", "2"}});
-  kind->use_tokens(20);
-  const auto net = kind->build({1, 1, 4}, 6).value();
-  CHECK(net->depends_on_row_count());
-  CHECK_FALSE(mlp_of({5}, 12, 4)->depends_on_row_count());
-  const auto source = drawn_texts(200);
-  const auto weights = weights_only(initial_weights(*net, 1));
-  image_store images(at::Device("cpu"));
-  const auto features = [&](feature_store& store, std::int64_t first, std::int64_t count) {
-    return run_inference(
-               extract_job{.net = net,
-                           .weights = weights,
-                           .samples = rows_from(source, first, count),
-                           .logits = false,
-                           .frozen = true},
-               images, &store)
-        .features;
+TEST_CASE("features that are remembered have the same bits whoever asks first", "[features]") {
+  const auto texts_into = [](const std::string& name, const model_keys& keys) {
+    auto kind = kind_with(name, keys);
+    kind->use_tokens(20);
+    return kind->build({1, 1, 4}, 6).value();
   };
-  feature_store at_once;
-  const auto whole = features(at_once, 0, 200);
-  for (const std::int64_t part : {1, 2, 3, 5, 7, 13, 30, 77}) {
-    CAPTURE(part);
-    feature_store by_parts;
-    for (std::int64_t first = 0; first + part <= 200; first += part + 1) // the rows between come last
-      static_cast<void>(features(by_parts, first, part));
-    CHECK(same_bits(features(by_parts, 0, 200), whole));
+  const auto texts = drawn_texts(200);
+  const std::shared_ptr<const dataset> images = drawn_data(200, {3, 8, 8}, 6), rows = drawn_data(200, {1, 1, 12}, 6);
+  const model_keys vit{{"width", "8"}, {"heads", "2"}, {"depth", "2"}, {"patch", "4"}};
+  struct net_case {
+    model_ref net;
+    std::shared_ptr<const dataset> source;
+    bool depends; // on the number of rows
+  };
+  for (const auto& [net, source, depends] :
+       {net_case{texts_into("bert", {{"width", "8"}, {"heads", "1"}, {"depth", "2"}}), texts, true},
+        net_case{net_of("vit", {3, 8, 8}, 6, vit), images, true},
+        net_case{texts_into("lstm", {{"embedding", "4"}, {"hidden", "5"}}), texts, false},
+        net_case{net_of("resnet8", {3, 8, 8}, 6), images, false},
+        net_case{net_of("cnn", {3, 8, 8}, 6), images, false},
+        net_case{mlp_of({5}, 12, 6), rows, false}}) {
+    CAPTURE(net->identity());
+    CHECK(net->depends_on_row_count() == depends);
+    const auto weights = weights_only(initial_weights(*net, 1));
+    image_store on_host(at::Device("cpu"));
+    const auto features = [&](feature_store& store, std::int64_t first, std::int64_t count) {
+      const extract_job job{.net = net,
+                            .weights = weights,
+                            .samples = rows_from(source, first, count),
+                            .logits = false,
+                            .frozen = true};
+      return run_inference(job, on_host, &store).features;
+    };
+    feature_store at_once;
+    const auto whole = features(at_once, 0, 200);
+    for (const std::int64_t part : {1, 2, 3, 5, 7, 13, 30, 77}) {
+      CAPTURE(part);
+      feature_store by_parts;
+      for (std::int64_t first = 0; first + part <= 200; first += part + 1) // the rows between come last
+        static_cast<void>(features(by_parts, first, part));
+      CHECK(same_bits(features(by_parts, 0, 200), whole));
+    }
   }
 }
 

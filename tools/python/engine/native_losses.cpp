@@ -1,12 +1,11 @@
 #include "tools/python/engine/native_losses.hpp"
 #include "runtime/base/tensor_map.hpp"
+#include "strategies/baselines/old_knowledge.hpp"
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <stdexcept>
 namespace mneme {
 namespace {
-
-// Axes: K models, B rows of a step, C classes of the loss, T of them that the teacher shows.
 
 class corrected_loss final : public loss {
 public:
@@ -30,30 +29,20 @@ private:
 
 class distilling_loss final : public loss {
 public:
-  distilling_loss(double weight, double temperature)
-      : weight_(weight), temperature_(temperature), identity_(fmt::format("distillation {} {}", weight, temperature)) {}
+  explicit distilling_loss(const distillation_options& with)
+      : with_(with), identity_(fmt::format("distillation {} {}", with.weight, with.temperature)) {}
   std::string identity() const override { return identity_; }
   const char* main_term() const override { return "distillation"; }
 
-  /// Model by model, so that the bits of one do not depend on the others.
   loss_output operator()(const loss_input& in) const override {
     loss_output out{.values = at::zeros({in.logits.size(0)}, in.logits.options().dtype(at::kDouble)),
                     .d_logits = at::zeros(in.logits.sizes(), in.logits.options())};
-    for (std::int64_t k = 0; k < in.logits.size(0); ++k) {
-      const auto taught = at::softmax(in.teacher.select(0, k) / temperature_, 1); // [B, T]
-      const auto log_p = at::log_softmax(in.logits.select(0, k).narrow(1, 0, taught.size(1)) / temperature_, 1);
-      const auto rows = in.row_weight.select(0, k).unsqueeze(1); // [B, 1]
-      const auto padded = rows == 0;
-      out.d_logits.select(0, k)
-          .narrow(1, 0, taught.size(1))
-          .copy_(((log_p.exp() - taught) * (rows * (weight_ / temperature_))).masked_fill_(padded, 0));
-      out.values.select(0, k).sub_((taught * log_p * rows).masked_fill_(padded, 0).sum(at::kDouble) * weight_);
-    }
+    distil(in, with_, out);
     return out;
   }
 
 private:
-  double weight_, temperature_;
+  distillation_options with_;
   std::string identity_;
 };
 
@@ -114,7 +103,7 @@ loss_ref corrected_objective() {
 loss_ref distilling_objective(double weight, double temperature) {
   if (!(weight >= 0.0) || !(temperature > 0.0))
     throw std::invalid_argument("mneme.distillation(weight, temperature): expected weight >= 0 and temperature > 0");
-  return std::make_shared<const distilling_loss>(weight, temperature);
+  return std::make_shared<const distilling_loss>(distillation_options{.weight = weight, .temperature = temperature});
 }
 
 loss_ref added_losses(const loss_ref& first, const loss_ref& second) {
