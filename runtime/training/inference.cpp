@@ -59,22 +59,24 @@ void run_blocks(const inference_pass& pass, row_span rows, std::int64_t block_ro
   }
 }
 
-/// Rows of a block of what is remembered: which rows are missing depends on who has asked before, so a net whose bits
-/// depend on the number of rows computes them one by one.
-std::int64_t remembered_block_rows(const model& net, const at::Device& device) {
-  return device.is_cpu() && net.depends_on_row_count() ? 1 : block_rows_of(net);
-}
-
-/// Features of a frozen net: those not known yet are computed and remembered, then all are shown.
+/// Features of a frozen net: those not known yet are computed and remembered, then all are shown. Which rows are missing
+/// depends on who has asked before, so a row's bits must not depend on how many are missing. On a CPU a net whose bits
+/// depend on the number of rows computes them one by one. On a device every block is full: its kernels are chosen by
+/// shape, and within one shape a row's sums do not depend on its place.
 void show_remembered(const inference_pass& pass, image_store& images, feature_store& store,
                      const std::function<void(const block&)>& use) {
   const row_span rows(*pass.samples.rows);
   auto& table = store.of(pass.samples.source, pass.net, pass.weights);
-  const auto missing = table.missing(rows);
-  run_blocks(pass, missing, remembered_block_rows(pass.net, images.device()), images, [&](const block& outputs) {
-    table.put(
-        row_span(missing).subspan(static_cast<std::size_t>(outputs.first), static_cast<std::size_t>(outputs.rows)),
-        outputs.features);
+  auto missing = table.missing(rows);
+  const auto wanted = std::ssize(missing);
+  const bool one_by_one = images.device().is_cpu() && pass.net.depends_on_row_count();
+  const auto block_rows = one_by_one ? 1 : block_rows_of(pass.net);
+  if (!images.device().is_cpu() && wanted > 0) // what fills the last block is computed and not remembered
+    missing.resize(static_cast<std::size_t>((wanted + block_rows - 1) / block_rows * block_rows), missing.back());
+  run_blocks(pass, missing, block_rows, images, [&](const block& outputs) {
+    const auto count = std::min(outputs.rows, wanted - outputs.first);
+    table.put(row_span(missing).subspan(static_cast<std::size_t>(outputs.first), static_cast<std::size_t>(count)),
+              outputs.features.narrow(0, 0, count));
   });
   for (std::int64_t first = 0; first < std::ssize(rows); first += tuning::block_rows_max) {
     const auto count = std::min(tuning::block_rows_max, std::ssize(rows) - first);

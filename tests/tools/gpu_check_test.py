@@ -15,11 +15,13 @@ from program import ROOT, run_tests  # noqa: E402
 
 NVIDIA_SMI = "echo 'GPU 0: NVIDIA Canned (UUID: GPU-1)'"
 BUILD = 'echo "$@" >>"$CALLS"; echo "building $*"; [ "$BROKEN" != build ]'
-CTEST = """
-echo ctest "$@" >>"$CALLS"
-if [ "$BROKEN" = tests ]; then seq 1 30; echo '50% tests passed, 1 tests failed out of 2'; exit 8; fi
-if [ "$BROKEN" = skips ]; then echo '1/2 Test #1: training ...***Skipped 0.1 sec'; fi
-echo '100% tests passed, 0 tests failed out of 2'
+TESTS = """
+echo "$(basename "$0")" "$@" >>"$CALLS"
+case $BROKEN in
+  tests) seq 1 30; echo 'test cases: 2 | 1 passed | 1 failed'; exit 42 ;;
+  skips) echo 'test cases: 2 | 1 passed | 1 skipped' ;;
+  *) echo 'All tests passed (34 assertions in 2 test cases)' ;;
+esac
 """
 BENCH = """
 import json, os, sys
@@ -33,13 +35,20 @@ with open(sys.argv[sys.argv.index("--json") + 1], "w") as file:
     json.dump(report, file)
 """
 MNEME = """
-import json, os, sys
+import json, os, sys, time
 with open(os.environ["CALLS"], "a") as file:
     print("mneme", *sys.argv[1:], file=file)
-out = sys.argv[sys.argv.index("--out") + 1]
+broken = os.environ.get("BROKEN")
+resumed = sys.argv[1] == "resume"
+out = sys.argv[2] if resumed else sys.argv[sys.argv.index("--out") + 1]
 threads = sys.argv[sys.argv.index("--threads") + 1]
-os.mkdir(out)
-digest = threads * 32 if os.environ.get("BROKEN") == "digest" else "d" * 32
+os.makedirs(out, exist_ok=resumed)
+if "checkpoint.every=1" in sys.argv:
+    os.mkdir(os.path.join(out, "checkpoint"))
+    with open(os.path.join(out, "checkpoint", "run.json"), "w") as file:
+        file.write("{}")
+    time.sleep(60)  # until it is killed
+digest = threads * 32 if broken == "digest" else "e" * 32 if broken == "resume" and resumed else "d" * 32
 with open(os.path.join(out, "summary.json"), "w") as file:
     json.dump({"client_rounds": 40, "wall_seconds": 2.0, "run_digest": digest}, file)
 """
@@ -52,12 +61,16 @@ class GpuCheck(unittest.TestCase):
         self.tree = os.path.join(folder.name, "tree")
         self.programs = os.path.join(folder.name, "programs")
         self.calls = os.path.join(folder.name, "calls")
-        for made in ("tools/bench", "build/cuda"):
+        for made in ("tools/bench", "build/cuda/tests", "scenarios/smoke"):
             os.makedirs(os.path.join(self.tree, made))
         os.mkdir(self.programs)
         shutil.copy(os.path.join(ROOT, "tools", "gpu_check"), os.path.join(self.tree, "tools"))
         self.stand_in(self.programs, "nvidia-smi", NVIDIA_SMI)
-        self.stand_in(self.programs, "ctest", CTEST)
+        for program in ("test_training", "test_run"):
+            self.stand_in(self.tree, f"build/cuda/tests/{program}", TESTS)
+        for name in ("fedavg", "lga"):
+            with open(os.path.join(self.tree, "scenarios", "smoke", f"{name}.toml"), "w", encoding="utf-8"):
+                pass
         self.stand_in(self.tree, "tools/build", BUILD)
         self.stand_in(self.tree, "tools/bench/run", BENCH, sys.executable)
         self.stand_in(self.tree, "build/cuda/mneme", MNEME, sys.executable)
@@ -85,23 +98,36 @@ class GpuCheck(unittest.TestCase):
         lines = done.stdout.splitlines()
         self.assertEqual(lines[0], "GPU 0: NVIDIA Canned (UUID: GPU-1)")
         self.assertRegex(done.stdout, r"(?m)^build +passed +\d+\.\d   built in: \d+ s$")
-        self.assertRegex(done.stdout, r"(?m)^tests +passed +\d+\.\d   passed: 2 of 2$")
+        self.assertRegex(done.stdout, r"(?m)^tests +passed +\d+\.\d   passed: 4 cases$")
+        self.assertRegex(done.stdout, r"(?m)^scenarios +passed +\d+\.\d   one digest each: 2 scenarios with one thread and ")
+        self.assertIn("killed and resumed: 2 of them, to the same digest", done.stdout)
         self.assertRegex(done.stdout, r"(?m)^bench +passed +\d+\.\d   b1, mneme on cuda:0: 1,234 client-rounds a sec")
         self.assertIn("b1, to the loop: 12.35 x", done.stdout)
         self.assertRegex(done.stdout, r"(?m)^resnet18 +passed +\d+\.\d   on the device: 10,000 images a second$")
         self.assertIn("digest with one thread and with four: equal: dddddddd", done.stdout)
         with open(report, encoding="utf-8") as file:
             told = json.load(file)
-        self.assertEqual([step["name"] for step in told["steps"]], ["build", "tests", "bench", "resnet18"])
-        self.assertEqual(told["steps"][3]["figures"][0]["value"], 40 * 500 / 2.0)
-        self.assertEqual(told["steps"][3]["figures"][1]["value"], 40 * 100 / 2.0)
+        self.assertEqual([step["name"] for step in told["steps"]], ["build", "tests", "scenarios", "bench", "resnet18"])
+        self.assertEqual(told["steps"][4]["figures"][0]["value"], 40 * 500 / 2.0)
+        self.assertEqual(told["steps"][4]["figures"][1]["value"], 40 * 100 / 2.0)
 
         calls = self.called()
-        self.assertEqual(calls[:3], ["cuda mneme bench_loops", "cuda test_training test_run",
-                                     "ctest --test-dir build/cuda -L gpu --output-on-failure --no-tests=error"])
-        self.assertTrue(calls[3].startswith("bench b1 b2c --device cuda:0 --programs build/cuda "), calls[3])
-        devices = [[word for word in call.split() if word.startswith("worker.device")] for call in calls[4:]]
+        self.assertEqual(calls[:5], ["cuda mneme bench_loops", "cuda test_training", "test_training [gpu]",
+                                     "cuda test_run", "test_run [gpu]"])
+        runs = calls[5:13]
+        for name in ("fedavg", "lga"):
+            self.assertEqual([call.split()[1:5] for call in runs if f"/{name}." in call],
+                             [["run", f"scenarios/smoke/{name}.toml", "--threads", "1"],
+                              ["resume", f"build/gpu_check/scenarios/{name}.killed", "--threads", "1"],
+                              ["run", f"scenarios/smoke/{name}.toml", "--threads", "1"],
+                              ["run", f"scenarios/smoke/{name}.toml", "--threads", "3"]])
+        self.assertTrue(calls[13].startswith("bench b1 b2c --device cuda:0 --programs build/cuda "), calls[13])
+        devices = [[word for word in call.split() if word.startswith("worker.device")] for call in calls[14:]]
         self.assertEqual(devices, [['worker.device="cuda:0"'], ['worker.device="cuda:0"'], ['worker.device="cpu"']])
+
+    def test_programs_that_are_there_are_taken_as_they_are(self):
+        self.assertEqual(self.check("tests", "--built").returncode, 0)
+        self.assertEqual(self.called(), ["test_training [gpu]", "test_run [gpu]"])
 
     def test_a_step_alone_is_run_by_its_name(self):
         self.assertEqual(self.check("build").returncode, 0)
@@ -110,19 +136,30 @@ class GpuCheck(unittest.TestCase):
     def test_a_failing_step_is_named_and_the_others_are_run(self):
         done = self.check("tests", "bench", broken="tests")
         self.assertEqual(done.returncode, 1)
-        self.assertIn("tests failed: ctest ended with 8; the end of build/gpu_check/tests.log:\n12\n13\n", done.stdout)
-        self.assertRegex(done.stdout, r"(?m)^tests +FAILED .* ctest ended with 8$")
+        self.assertIn("tests failed: build/cuda/tests/test_training ended with 42; the end of "
+                      "build/gpu_check/tests.log:\n12\n13\n", done.stdout)
+        self.assertRegex(done.stdout, r"(?m)^tests +FAILED .* build/cuda/tests/test_training ended with 42$")
         self.assertRegex(done.stdout, r"(?m)^bench +passed")
 
     def test_tests_that_were_skipped_beside_a_device_have_failed(self):
         done = self.check("tests", broken="skips")
         self.assertEqual(done.returncode, 1)
-        self.assertIn("1 of 2 tests were skipped, though there is a device", done.stdout)
+        self.assertIn("2 tests were skipped, though there is a device", done.stdout)
 
     def test_a_digest_that_depends_on_threads_has_failed(self):
         done = self.check("resnet18", broken="digest")
         self.assertEqual(done.returncode, 1)
         self.assertIn(f"one thread gave the digest {'1' * 32}, four gave {'4' * 32}", done.stdout)
+
+    def test_scenarios_with_several_digests_are_named(self):
+        done = self.check("scenarios", broken="digest")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("scenarios failed: 2 of 2 scenarios failed or have several digests", done.stdout)
+        self.assertIn("scenarios/smoke/lga.toml: 1 threads 11111111, 3 threads 33333333, killed and resumed 11111111",
+                      done.stdout)
+        done = self.check("scenarios", broken="resume")
+        self.assertIn("scenarios/smoke/fedavg.toml: 1 threads dddddddd, 3 threads dddddddd, killed and resumed eeeeeeee",
+                      done.stdout)
 
     def test_what_outlasts_its_step_is_ended_and_named(self):
         loader = importlib.machinery.SourceFileLoader("gpu_check", os.path.join(self.tree, "tools", "gpu_check"))
@@ -150,7 +187,7 @@ class GpuCheck(unittest.TestCase):
     def test_a_name_of_no_step_is_bad_usage(self):
         done = self.check("resnet")
         self.assertEqual(done.returncode, 2)
-        self.assertIn("no step is called 'resnet'; there are build, tests, bench, resnet18", done.stderr)
+        self.assertIn("no step is called 'resnet'; there are build, tests, scenarios, bench, resnet18", done.stderr)
 
     def test_programs_that_hold_tests_for_devices_are_built(self):
         found = set()

@@ -1,5 +1,8 @@
 #include "runtime/training/feature_store.hpp"
 #include "runtime/training/inference.hpp"
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+
+#include "tests/support/device_cases.hpp"
 #include "tests/support/learning.hpp"
 #include "tests/support/scratch.hpp"
 #include <fstream>
@@ -37,6 +40,53 @@ std::shared_ptr<const dataset> drawn_texts(std::int64_t rows) {
   return texts;
 }
 
+struct net_case {
+  model_ref net;
+  std::shared_ptr<const dataset> source;
+  bool depends; // on the number of rows, on a CPU
+};
+
+/// Nets of every kind of layer, with 200 rows each.
+std::vector<net_case> nets_of_all_layers() {
+  const auto texts_into = [](const std::string& name, const model_keys& keys) {
+    auto kind = kind_with(name, keys);
+    kind->use_tokens(20);
+    return kind->build({1, 1, 4}, 6).value();
+  };
+  const auto texts = drawn_texts(200);
+  const std::shared_ptr<const dataset> images = drawn_data(200, {3, 8, 8}, 6), rows = drawn_data(200, {1, 1, 12}, 6);
+  const model_keys vit{{"width", "8"}, {"heads", "2"}, {"depth", "2"}, {"patch", "4"}};
+  return {{texts_into("bert", {{"width", "8"}, {"heads", "1"}, {"depth", "2"}}), texts, true},
+          {net_of("vit", {3, 8, 8}, 6, vit), images, true},
+          {texts_into("lstm", {{"embedding", "4"}, {"hidden", "5"}}), texts, false},
+          {net_of("resnet8", {3, 8, 8}, 6), images, false},
+          {net_of("cnn", {3, 8, 8}, 6), images, false},
+          {mlp_of({5}, 12, 6), rows, false}};
+}
+
+/// What is remembered has the same bits however it was asked for: at once, or in parts.
+void check_parts(const net_case& tried, const at::Device& device) {
+  const auto weights = weights_only(initial_weights(*tried.net, 1));
+  image_store images(device);
+  const auto features = [&](feature_store& store, std::int64_t first, std::int64_t count) {
+    const extract_job job{.net = tried.net,
+                          .weights = weights,
+                          .samples = rows_from(tried.source, first, count),
+                          .logits = false,
+                          .frozen = true};
+    return run_inference(job, images, &store).features.cpu();
+  };
+  feature_store at_once;
+  const auto whole = features(at_once, 0, 200);
+  for (const std::int64_t part : {1, 2, 3, 5, 7, 13, 30, 77}) {
+    CAPTURE(tried.net->identity(), part);
+    feature_store by_parts;
+    for (std::int64_t first = 0; first + part <= 200; first += part + 1) // the rows between come last
+      static_cast<void>(features(by_parts, first, part));
+    CHECK(same_bits(features(by_parts, 0, 200), whole));
+  }
+}
+
 } // namespace
 
 TEST_CASE("features of a frozen net are computed once and then remembered", "[features]") {
@@ -57,48 +107,16 @@ TEST_CASE("features of a frozen net are computed once and then remembered", "[fe
 }
 
 TEST_CASE("features that are remembered have the same bits whoever asks first", "[features]") {
-  const auto texts_into = [](const std::string& name, const model_keys& keys) {
-    auto kind = kind_with(name, keys);
-    kind->use_tokens(20);
-    return kind->build({1, 1, 4}, 6).value();
-  };
-  const auto texts = drawn_texts(200);
-  const std::shared_ptr<const dataset> images = drawn_data(200, {3, 8, 8}, 6), rows = drawn_data(200, {1, 1, 12}, 6);
-  const model_keys vit{{"width", "8"}, {"heads", "2"}, {"depth", "2"}, {"patch", "4"}};
-  struct net_case {
-    model_ref net;
-    std::shared_ptr<const dataset> source;
-    bool depends; // on the number of rows
-  };
-  for (const auto& [net, source, depends] :
-       {net_case{texts_into("bert", {{"width", "8"}, {"heads", "1"}, {"depth", "2"}}), texts, true},
-        net_case{net_of("vit", {3, 8, 8}, 6, vit), images, true},
-        net_case{texts_into("lstm", {{"embedding", "4"}, {"hidden", "5"}}), texts, false},
-        net_case{net_of("resnet8", {3, 8, 8}, 6), images, false},
-        net_case{net_of("cnn", {3, 8, 8}, 6), images, false},
-        net_case{mlp_of({5}, 12, 6), rows, false}}) {
-    CAPTURE(net->identity());
-    CHECK(net->depends_on_row_count() == depends);
-    const auto weights = weights_only(initial_weights(*net, 1));
-    image_store on_host(at::Device("cpu"));
-    const auto features = [&](feature_store& store, std::int64_t first, std::int64_t count) {
-      const extract_job job{.net = net,
-                            .weights = weights,
-                            .samples = rows_from(source, first, count),
-                            .logits = false,
-                            .frozen = true};
-      return run_inference(job, on_host, &store).features;
-    };
-    feature_store at_once;
-    const auto whole = features(at_once, 0, 200);
-    for (const std::int64_t part : {1, 2, 3, 5, 7, 13, 30, 77}) {
-      CAPTURE(part);
-      feature_store by_parts;
-      for (std::int64_t first = 0; first + part <= 200; first += part + 1) // the rows between come last
-        static_cast<void>(features(by_parts, first, part));
-      CHECK(same_bits(features(by_parts, 0, 200), whole));
-    }
+  for (const auto& tried : nets_of_all_layers()) {
+    CHECK(tried.net->depends_on_row_count() == tried.depends);
+    check_parts(tried, at::kCPU);
   }
+}
+
+TEST_CASE("features that are remembered on a device have the same bits whoever asks first", "[gpu]") {
+  MNEME_NEEDS_DEVICE(device);
+  for (const auto& tried : nets_of_all_layers())
+    check_parts(tried, device);
 }
 
 TEST_CASE("features are kept in a folder between runs, and a damaged file is computed anew", "[features]") {
