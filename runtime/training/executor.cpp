@@ -145,7 +145,7 @@ tl::expected<std::string, std::string> resolve_device(const std::string& device)
   if (devices > 0) // LibTorch warns where cuBLAS may choose its own memory, on which its order of sums depends
     ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
   if (device == "auto")
-    return devices > 0 ? "cuda:0" : "cpu";
+    return *kernels::cuda::stand_in_name ? kernels::cuda::stand_in_name : devices > 0 ? "cuda:0" : "cpu";
   if (device == "cpu")
     return device;
   const std::string prefix = "cuda:";
