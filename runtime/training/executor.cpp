@@ -41,13 +41,15 @@ public:
     kernels.setAllowTF32CuDNN(false);
     kernels.setDeterministicCuDNN(true);
     kernels.setBenchmarkCuDNN(false);
-    kernels.setDeterministicAlgorithms(true, /*warn_only=*/true);
+    kernels.setDeterministicAlgorithms(true, /*warn_only=*/false);
     kernels.setDeterministicFillUninitializedMemory(false); // which nobody reads
   }
 
   outcomes run(std::span<const job> batch, slice_watch* watch) override {
     MNEME_CHECK(!batch.empty());
     compute_on_one_thread();
+    if (images_.device().is_cuda())
+      kernels::cuda::make_current(images_.device());
     images_.forget_unused();
     for (const auto& queued : batch)
       MNEME_CHECK(queued.request.index() == batch[0].request.index(), work_name(queued.request),

@@ -159,6 +159,8 @@ at::Tensor copied(const at::Tensor& from, const at::Tensor& to, bool /*non_block
 
 const at::Tensor& resized(const at::Tensor& value, c10::SymIntArrayRef sizes, std::optional<at::MemoryFormat>) {
   const auto shape = C10_AS_INTARRAYREF_SLOW(sizes);
+  if (value.sizes() == shape) // a view keeps its strides
+    return value;
   auto* const impl = value.unsafeGetTensorImpl();
   const auto bytes = static_cast<std::size_t>(c10::multiply_integers(shape)) * value.element_size();
   auto* const storage = value.storage().unsafeGetStorageImpl();

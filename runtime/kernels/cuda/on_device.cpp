@@ -1,9 +1,12 @@
 #include "runtime/kernels/cuda/on_device.hpp"
 #include "runtime/kernels/cuda/launches.hpp"
 #include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 namespace mneme::kernels::cuda {
+
+void make_current(const c10::Device& device) { C10_CUDA_CHECK(c10::cuda::SetDevice(device.index(), /*force=*/true)); }
 
 template <class Launch>
 void start_on_cuda(const c10::Device& device, const Launch& parameters) {

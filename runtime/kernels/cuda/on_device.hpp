@@ -16,6 +16,13 @@ template <class Launch>
 inline void (*stand_in)(const Launch&) = nullptr;
 inline const char* stand_in_name = "";
 
+/// Makes the device the calling thread's, which cuBLAS warns of where nothing else has done so.
+#if defined(MNEME_CUDA_LINKED)
+void make_current(const c10::Device& device);
+#else
+inline void make_current(const c10::Device&) {}
+#endif
+
 /// start_on() where `device` is one of CUDA's.
 template <class Launch>
 void start_on_cuda(const c10::Device& device, const Launch& launch);
