@@ -262,7 +262,7 @@ def forward(self, x):
 )",
                            .parameters = {{"weight", spread_numbers({36, 5})}}};
   const stand_in_device here;
-  const auto on_host = loaded(traced), there = loaded(traced, {.device = at::Device(stand_in_device::name)});
+  const auto on_host = loaded(traced), there = loaded(traced, {.device = stand_in_device::name});
   const auto rows = spread_numbers({1, 3, 1, 6, 6});
   const job_guards guards;
   const auto outputs = [&](const std::shared_ptr<const module_net>& net, const at::Device& device) {
