@@ -7,16 +7,16 @@
 //     later:   cur (CE over the new classes + l bound) + pre (KD over the old ones + |map - map of the teacher|^2 / E)
 //     cur = 0.2 (1 + 1 / a) / b,  pre = 0.4 a b,  a = log2(C_seen / 2 + 1),  b = sqrt(C_old / C_seen).
 // The map is a linear layer of the features, which is kept as further rows of the head. Own and replayed rows pass
-// apart, each normalised by statistics of its own. A task ends with the model before the round whose clients began with
-// the least losses.
+// apart, each normalised by statistics of its own. A task ends with its last average.
 //
 // The generator's steps, the student's and the clients' agree with the public code's own classes (docs/fidelity.md).
 // Preset "official" adds what a run of it has besides. What is ours, or a key: without real text embeddings
 // (label_embeddings) anchors are random vectors of one mean part and one of each class, with the moments of the
 // released table; rows of the head for classes to come decay with the others unless new_rows = "drawn"; the pool is
-// sent with every round, as bytes; classes are in the run's order. Faults of the public code: the pool is cut by the
-// names of its files (pool_max, in "official" alone), and the last average of a task can never be its model
-// (task_model).
+// sent with every round, as bytes; classes are in the run's order. Two faults of the public code are in "official"
+// alone: the pool is cut by the names of its files (pool_max), and a task ends with the model before the round whose
+// clients began with the least losses (task_model), never with its last average. There all clients take part in each of
+// a hundred rounds; with few rounds, or other clients in each, that is often a model which has hardly learnt the task.
 #include "strategies/lander/anchored_loss.hpp"
 #include "strategies/lander/image_dreams.hpp"
 #include "strategies/shared/averaging.hpp"
@@ -42,13 +42,18 @@ struct options {
   double rate_floor = 0.0;
   replay_pass replay_by = replay_pass::separate;
   bool replay_jitter = false, replay_short_last = false, draws_rows = false;
-  task_model ends_with = task_model::best_round;
+  task_model ends_with = task_model::last_round;
   std::int64_t pool_max = 0;
   std::filesystem::path label_embeddings{};
   dream_settings dreams{};
 };
 
-constexpr const char* first_loss_name = "first_loss";
+/// Steps that cover so many rows. @param batch 0: all rows are one
+std::int64_t steps_of_epoch(std::int64_t rows, std::int64_t batch) {
+  return batch > 0 ? (rows + batch - 1) / batch : std::min<std::int64_t>(rows, 1);
+}
+
+constexpr const char* first_losses_name = "first_losses"; // [2]: of the first epoch's steps, their sum and number
 
 /// What both halves share.
 struct run_settings {
@@ -82,22 +87,22 @@ public:
   }
   void fold(const delivery& in) override {
     if (keeps_best() && in.rows > 0) {
-      first_losses_ += in.upload->at(first_loss_name).item<double>();
-      heard_ = true;
+      const auto& told = in.upload->at(first_losses_name);
+      first_losses_ += told[0].item<double>();
+      first_steps_ += told[1].item<double>();
     }
     averaging_server::fold(in);
   }
   task<void> close_round(server_context&, const round_place& place) override {
-    if (heard_ && first_losses_ < least_losses_) {
-      least_losses_ = first_losses_;
+    if (first_steps_ > 0.0 && first_losses_ / first_steps_ < least_loss_) {
+      least_loss_ = first_losses_ / first_steps_;
       best_ = weights();
     }
-    first_losses_ = 0.0;
-    heard_ = false;
+    first_losses_ = first_steps_ = 0.0;
     average();
     if (keeps_best() && place.round_of_task + 1 == place.rounds_of_task && best_.defined()) {
       go_on_from(std::exchange(best_, {}));
-      least_losses_ = std::numeric_limits<double>::infinity();
+      least_loss_ = std::numeric_limits<double>::infinity();
     }
     co_return;
   }
@@ -106,7 +111,7 @@ public:
   }
   void persist(archive& state) override {
     averaging_server::persist(state);
-    state(pool_)(objective_)(statistics_)(first_losses_)(least_losses_)(heard_).frozen(best_);
+    state(pool_)(objective_)(statistics_)(first_losses_)(first_steps_)(least_loss_).frozen(best_);
   }
 
 private:
@@ -163,12 +168,11 @@ private:
   }
 
   std::shared_ptr<const run_settings> run_;
-  tensors_ref pool_{};                                            // teacher, images, labels; null in task 1
-  double objective_ = 0.0, statistics_ = 0.0;                     // the best round's, of the last task
-  double first_losses_ = 0.0;                                     // of the open round's uploads
-  double least_losses_ = std::numeric_limits<double>::infinity(); // of the task
-  bool heard_ = false;                                            // the open round has an upload
-  at::Tensor best_{};                                             // [P] what the round of the least losses began with
+  tensors_ref pool_{};                                          // teacher, images, labels; null in task 1
+  double objective_ = 0.0, statistics_ = 0.0;                   // the best round's, of the last task
+  double first_losses_ = 0.0, first_steps_ = 0.0;               // of the open round's uploads
+  double least_loss_ = std::numeric_limits<double>::infinity(); // of the task: a round's mean over its steps
+  at::Tensor best_{};                                           // [P] what the round of the least loss began with
 };
 
 // -- client half ------------------------------------------------------------------------------------------------------
@@ -182,7 +186,7 @@ public:
              .toml = "[training]\nepochs = 2\nbatch = 128\nlearning_rate = 0.04\nmomentum = 0.9\nweight_decay = 5e-4\n"
                      "schedule = \"cosine\"\naugment = \"crop-flip-jitter\"\n[rounds]\nper_task = 100\n"
                      "[strategy]\nweighting = \"uniform\"\nrate_floor = 1e-3\nreplay_short_last = true\n"
-                     "new_rows = \"drawn\"\npool_max = 10000\n"}};
+                     "new_rows = \"drawn\"\ntask_model = \"best-round\"\npool_max = 10000\n"}};
   }
   method_needs needs() const override {
     method_needs needed{.further_outputs = with_.embedding,
@@ -231,7 +235,9 @@ task<client_result> lander::client_round(client_context& ctx, const broadcast& i
   auto upload = trained.weights;
   if (with_.ends_with == task_model::best_round) {
     auto told = std::make_shared<tensor_map>(*upload);
-    told->put(first_loss_name, at::full({1}, trained.first_loss, at::kFloat));
+    const auto steps = steps_of_epoch(ctx.samples().size(), setup().training.batch);
+    told->put(first_losses_name,
+              at::tensor({static_cast<float>(trained.first_loss), static_cast<float>(steps)}, at::kFloat));
     upload = told;
   }
   co_return client_result{.upload = upload, .memory = nullptr, .rows = trained.rows_seen};
@@ -337,8 +343,8 @@ void lander::keys(key_table& table) {
                "Rows of the head for a task's classes: as the run began with them, or drawn when the task begins.");
   table.choice("task_model", with_.ends_with,
                {{"last-round", task_model::last_round}, {"best-round", task_model::best_round}},
-               "What a task ends with: its last average, or the model before the round whose clients' losses in the "
-               "first epoch sum least.");
+               "What a task ends with: its last average, or the model before the round whose clients lose least in the "
+               "first epoch, a mean over their steps.");
   table.integer("pool_max", with_.pool_max, {.low = 0}, "Images that are kept, the first by file name; 0: all.");
   dream_keys(table, with_.dreams);
 }

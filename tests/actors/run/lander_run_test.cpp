@@ -28,7 +28,8 @@ scenario_text dreaming_scenario() {
                         {"strategy.generator_batch", 6},
                         {"strategy.generator_width", 3},
                         {"strategy.noise_width", 4},
-                        {"strategy.student_steps", 1}});
+                        {"strategy.student_steps", 1},
+                        {"strategy.task_model", "best-round"}});
 }
 
 } // namespace

@@ -259,7 +259,7 @@ TEST_CASE("a client's later round replays the pool, and rows of the head for the
                       {"generator_width", "3"},
                       {"noise_width", "4"},
                       {"student_steps", "1"},
-                      {"task_model", "last-round"}});
+                      {"task_model", "best-round"}});
   const auto device = make_executor("cpu");
   auto source = std::make_shared<dataset>();
   const auto pixels = at::arange(48 * 3 * side * side, at::kLong).mul(37) % 251;
@@ -284,7 +284,7 @@ TEST_CASE("a client's later round replays the pool, and rows of the head for the
   at::Tensor last = setup.initial->at(flat_weights);
   for (std::uint32_t task = 0; task < 2; ++task) {
     const auto current = setup.task_classes[task];
-    const round_place place{.task = {task}, .rounds_of_task = 1, .opened = {0, current.high}, .current = current};
+    const round_place place{.task = {task}, .rounds_of_task = 2, .opened = {0, current.high}, .current = current};
     job_desk desk;
     server_context ctx(desk, nullptr, &made);
     run_step(server->open_task(ctx, place), desk, *device);
@@ -307,6 +307,9 @@ TEST_CASE("a client's later round replays the pool, and rows of the head for the
           const bool moved = !at::equal(as_in_files(last, entry)[row], as_in_files(next, entry)[row]);
           CHECK(moved == (row < place.opened.high || row >= classes)); // no decay here: rows to come wait
         }
+    const auto& first_epoch = result.upload->at("first_losses");
+    CHECK(first_epoch[0].item<float>() > 0.0F);
+    CHECK(first_epoch[1].item<float>() == (task == 0 ? 2.0F : 4.0F)); // 16 rows, 32 rows
     server->fold({.upload = result.upload, .rows = result.rows});
     run_step(server->close_round(ctx, place), desk, *device);
     last = server->predict().weights->at(flat_weights).clone();
@@ -359,11 +362,14 @@ struct small_server {
     server_context ctx(desk);
     run_step(server->open_task(ctx, place_of(task, 0, 1)), desk, *device);
   }
-  void round(const round_place& place, float value, std::vector<float> first_losses) {
-    for (const auto loss : first_losses) {
+  struct first_epoch {
+    float losses = 0.0F, steps = 1.0F;
+  };
+  void round(const round_place& place, float value, const std::vector<first_epoch>& clients) {
+    for (const auto& client : clients) {
       auto upload = std::make_shared<tensor_map>();
       upload->put(flat_weights, at::full({net->size()}, value));
-      upload->put("first_loss", at::full({1}, loss));
+      upload->put("first_losses", floats({client.losses, client.steps}));
       server->fold({.upload = upload, .rows = 4});
     }
     job_desk desk;
@@ -374,24 +380,37 @@ struct small_server {
 
 } // namespace
 
-TEST_CASE("a task ends with the model before the round whose clients began with the least losses") {
-  small_server run;
+TEST_CASE("a task ends with its last average, or with the model before the round whose clients lost least at first") {
+  const key_values best{{"task_model", "best-round"}};
+  small_server run(best);
   run.open(0);
   const auto before = run.model();
-  run.round(small_server::place_of(0, 0, 3), 1.0F, {2.0F, 1.0F});
+  run.round(small_server::place_of(0, 0, 3), 1.0F, {{2.0F}, {1.0F}});
   CHECK((run.model() == 1.0F).all().item<bool>()); // within the task the average goes on
-  run.round(small_server::place_of(0, 1, 3), 2.0F, {0.5F, 0.5F});
-  run.round(small_server::place_of(0, 2, 3), 3.0F, {1.0F, 0.5F});
+  run.round(small_server::place_of(0, 1, 3), 2.0F, {{0.5F}, {0.5F}});
+  run.round(small_server::place_of(0, 2, 3), 3.0F, {{1.0F}, {0.5F}});
   CHECK((run.model() == 1.0F).all().item<bool>()); // what the second round began with
 
-  small_server once; // a single round: its average can never be the task's model
+  small_server once(best); // a single round: its average can never be the task's model
   once.open(0);
-  once.round(small_server::place_of(0, 0, 1), 1.0F, {2.0F});
+  once.round(small_server::place_of(0, 0, 1), 1.0F, {{2.0F}});
   CHECK(at::equal(once.model(), before));
-  small_server last(key_values{{"task_model", "last-round"}});
+  small_server last;
   last.open(0);
-  last.round(small_server::place_of(0, 0, 1), 1.0F, {2.0F});
-  CHECK((last.model() == 1.0F).all().item<bool>());
+  last.round(small_server::place_of(0, 0, 2), 1.0F, {{0.5F}});
+  last.round(small_server::place_of(0, 1, 2), 2.0F, {{2.0F}});
+  CHECK((last.model() == 2.0F).all().item<bool>());
+}
+
+// Where cohorts differ a sum of losses is least where clients have few rows, whatever they lose.
+TEST_CASE("a round's first losses are a mean over its clients' steps") {
+  small_server run(key_values{{"task_model", "best-round"}});
+  run.open(0);
+  const auto before = run.model();
+  run.round(small_server::place_of(0, 0, 2), 1.0F, {{2.0F, 1.0F}}); // a client of one batch
+  run.round(small_server::place_of(0, 1, 2), 2.0F, {{3.0F, 4.0F}, {5.0F, 6.0F}});
+  CHECK((run.model() == 1.0F).all().item<bool>()); // 0.8 a step, not 2
+  CHECK_FALSE(at::equal(run.model(), before));
 }
 
 TEST_CASE("rows of a task's classes may be drawn when it begins, and the pool be cut by name") {
