@@ -2,20 +2,30 @@
 // for Continual Federated Learning", ICLR), beside its public code (github.com/daiqing98/FedCIL, commit c439de0). Every
 // client trains an AC-GAN whose critic is also the classifier, and replays what a generator of the task before makes.
 // The server averages generators and critics and goes on training them on class-balanced rows of all clients'
-// generators
-// ("model consolidation"); clients are held to agree on what the server's generator makes ("consistency enforcement").
-// Adam's moments are kept in each client's memory, and the server's with it. A step agrees with the public code's own
-// classes (docs/fidelity.md). That code computes the three terms of consistency and multiplies each by 0; it replays
-// the client's own generator as it was at the end of its last task, draws labels of fakes from the client's classes so
-// far, compares all classes of the run, puts labels in the place of noise, and pools what the server goes on training
-// on: preset "as-published".
+// generators ("model consolidation"); clients are held to agree on what the server's generator makes ("consistency
+// enforcement"). Adam's moments are kept in each client's memory, and the server's with it. Steps of clients and
+// server, on features and on images, agree with the public code's own classes (docs/fidelity.md).
 //
-// Ours: it is the GAN of features behind a frozen backbone, so that it can be compared with FedHAF; the paper's makes
-// images, with normalisations in the generator whose running statistics the public code never averages. A client's real
-// rows are drawn with replacement (there: shuffled, short batches dropped). The evaluated critic is the server's
-// (there: each client's own on its own classes, after the last task alone). With pooled consolidation, or own replay,
-// uploads say which classes a client has and had, and hold its last generator: the public code's server reads them from
-// the clients.
+// By default the terms of consistency count, as the paper says. Preset "official" is a run of the public code on grey
+// images; fed_cil_options.cpp has its line beside each value. There
+// - the terms of consistency, which run from the server's rows to the others, are computed and multiplied by 0;
+// - a client replays its own generator as it was at the end of its last task, in place of the server's;
+// - labels of fakes are drawn from the client's classes so far, in place of the real rows', and lie in place of the
+//   first numbers of a code, in place of behind it; the generator's step has one batch, old classes among it;
+// - cross-entropy compares all classes of the run, in place of those of the tasks so far;
+// - the server goes on training on a pool of what each generator makes, of which labels are drawn;
+// - both nets begin at N(0, 0.02^2), and a client's batches are those of a shuffle.
+// Preset "as-published" has the first five of these on features, with a scenario's own counts.
+//
+// What "official" leaves out: its clients' split, which is a file of its own, and their number, five; EMNIST's longer
+// codes (latent = 126); the deeper nets of CIFAR-10. The evaluated critic is the server's (there: each client's own on
+// its own classes, after the last task alone). There the running statistics of the generator's normalisations stay with
+// each party, and the server's rows of the consistency terms are made with them, though times 0; here all rows are made
+// by statistics of their batch. There a client with fewer rows than a batch ends the run; here it draws them with
+// replacement. Pixels have the run's mean and deviation (there: those of a file that was prepared); the generator's
+// tanh spans 0 .. 255. With pooled consolidation, or own replay, uploads say which classes a client has and had, and
+// hold its last generator: the public code's server reads them from the clients. Ours: the GAN of features behind a
+// frozen backbone, which is the default, so that it can be compared with FedHAF.
 #include "runtime/base/archive.hpp"
 #include "strategies/fed_cil/feature_gan.hpp"
 #include "strategies/fed_cil/fed_cil_options.hpp"
