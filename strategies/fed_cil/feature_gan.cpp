@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <functional>
+#include <numeric>
 namespace mneme {
 namespace {
 
@@ -25,7 +26,8 @@ enum class gan_draw : std::uint64_t {
   server_any,
   own_any,
   pool,
-  old_pool
+  old_pool,
+  order
 };
 
 labels_list classes_in(const at::Tensor& mask) {
@@ -43,10 +45,10 @@ public:
 
   [[nodiscard]] std::string name() const override { return "ac-gan"; }
   [[nodiscard]] std::string identity() const override {
-    return fmt::format("{}, {} {} {} {} {} {} {} {}-{} {} {} {} {}", gan_->generator()->identity(),
+    return fmt::format("{}, {} {} {} {} {} {} {} {}-{} {} {} {} {} {}", gan_->generator()->identity(),
                        gan_->critic()->identity(), with_.steps, with_.batch, with_.rates.rate, with_.rates.beta1,
                        with_.rates.beta2, with_.rates.decay, with_.opened.low, with_.opened.high, with_.any_fakes,
-                       with_.keeps_moments, with_.consistency, gan_->shape().overwrites);
+                       with_.keeps_moments, with_.consistency, gan_->shape().overwrites, with_.shuffles);
   }
   [[nodiscard]] std::vector<declared_tensor> outcome(const program_job&) const override {
     std::vector<declared_tensor> promised;
@@ -62,9 +64,11 @@ public:
     }
     return promised;
   }
-  /// Weights, moments and gradients of both nets.
+  /// Weights, moments and gradients of both nets, and what a step of the critic keeps of its rows.
   [[nodiscard]] std::int64_t stacked_bytes(const program_job&) const override {
-    return 5 * (gan_->generator()->size() + gan_->critic()->size()) * static_cast<std::int64_t>(sizeof(float));
+    const auto weights = 5 * (gan_->generator()->size() + gan_->critic()->size());
+    return weights * static_cast<std::int64_t>(sizeof(float)) + gan_->generator()->working_set(4 * with_.batch) +
+           gan_->critic()->working_set(4 * with_.batch);
   }
   [[nodiscard]] std::vector<program_step> run(std::span<const program_call> calls) const override;
 
@@ -84,6 +88,7 @@ private:
                                          const labels_list& among) const;
   [[nodiscard]] labelled_rows real_rows(calls_span calls, std::int64_t step) const;
   [[nodiscard]] labelled_rows old_rows(calls_span calls, std::int64_t step) const;
+  [[nodiscard]] labels_list own_places(const program_call& call, std::int64_t step) const;
   [[nodiscard]] labelled_rows rows_in_turn(const program_call& call, std::int64_t step) const;
   [[nodiscard]] labelled_rows pooled_rows(const program_call& call, std::int64_t step, gan_draw kind,
                                           const at::Tensor& generators, const at::Tensor& masks) const;
@@ -123,7 +128,21 @@ labelled_rows stacked_rows(const std::vector<labelled_rows>& of_calls) {
   return {at::stack(features), at::stack(labels)};
 }
 
-/// A batch of each call's rows, drawn with replacement: some have fewer than a batch.
+/// Which of the call's rows a step has: the next of a shuffle, or, where these are fewer than a batch, drawn ones.
+labels_list gan_game::own_places(const program_call& call, std::int64_t step) const {
+  const auto rows = call.in.at(gan_tensors::features).size(0);
+  labels_list places;
+  if (!with_.shuffles || rows < with_.batch) {
+    rng_stream draw(key_of(call, step, gan_draw::rows));
+    for (std::int64_t i = 0; i < with_.batch; ++i)
+      places.push_back(static_cast<std::int64_t>(draw.below(static_cast<std::uint64_t>(rows))));
+    return places;
+  }
+  const auto number = call.in.at(gan_tensors::batches).item<std::int64_t>() + step;
+  return batch_of_shuffle(rows, with_.batch, number, key_of(call, 0, gan_draw::order));
+}
+
+/// A batch of each call's rows.
 labelled_rows gan_game::real_rows(calls_span calls, std::int64_t step) const {
   std::vector<labelled_rows> of_calls;
   for (const auto& call : calls) {
@@ -136,11 +155,7 @@ labelled_rows gan_game::real_rows(calls_span calls, std::int64_t step) const {
       continue;
     }
     const auto& rows = call.in.at(gan_tensors::features);
-    labels_list places;
-    rng_stream draw(key_of(call, step, gan_draw::rows));
-    for (std::int64_t i = 0; i < with_.batch; ++i)
-      places.push_back(static_cast<std::int64_t>(draw.below(static_cast<std::uint64_t>(rows.size(0)))));
-    const auto listed = at::tensor(places, at::kLong).to(rows.device());
+    const auto listed = at::tensor(own_places(call, step), at::kLong).to(rows.device());
     of_calls.push_back({rows.index_select(0, listed), call.in.at(gan_tensors::labels).index_select(0, listed)});
   }
   return stacked_rows(of_calls);
@@ -313,6 +328,16 @@ balanced_rows balanced(const std::vector<std::int64_t>& pool, std::int64_t rows,
     chosen.places.push_back(listed[drawn_below(listed.size())]);
   }
   return chosen;
+}
+
+std::vector<std::int64_t> batch_of_shuffle(std::int64_t rows, std::int64_t batch, std::int64_t number, rng_key stream) {
+  const auto batches = rows / batch;
+  stream.visit = static_cast<std::uint32_t>(number / batches); // a pass goes on in the client's next round
+  labels_list order(static_cast<std::size_t>(rows));
+  std::iota(order.begin(), order.end(), 0);
+  rng_stream(stream).shuffle(std::span(order));
+  const auto first = order.begin() + number % batches * batch;
+  return {first, first + batch};
 }
 
 program_ref gan_program(std::shared_ptr<const feature_gan> gan, const gan_training& with) {

@@ -2,22 +2,33 @@
 // for Continual Federated Learning", ICLR), beside its public code (github.com/daiqing98/FedCIL, commit c439de0). Every
 // client trains an AC-GAN whose critic is also the classifier, and replays what a generator of the task before makes.
 // The server averages generators and critics and goes on training them on class-balanced rows of all clients'
-// generators
-// ("model consolidation"); clients are held to agree on what the server's generator makes ("consistency enforcement").
-// Adam's moments are kept in each client's memory, and the server's with it. A step agrees with the public code's own
-// classes (docs/fidelity.md). That code computes the three terms of consistency and multiplies each by 0; it replays
-// the client's own generator as it was at the end of its last task, draws labels of fakes from the client's classes so
-// far, compares all classes of the run, puts labels in the place of noise, and pools what the server goes on training
-// on: preset "as-published".
+// generators ("model consolidation"); clients are held to agree on what the server's generator makes ("consistency
+// enforcement"). Adam's moments are kept in each client's memory, and the server's with it. Steps of clients and
+// server, on features and on images, agree with the public code's own classes (docs/fidelity.md).
 //
-// Ours: it is the GAN of features behind a frozen backbone, so that it can be compared with FedHAF; the paper's makes
-// images, with normalisations in the generator whose running statistics the public code never averages. A client's real
-// rows are drawn with replacement (there: shuffled, short batches dropped). The evaluated critic is the server's
-// (there: each client's own on its own classes, after the last task alone). With pooled consolidation, or own replay,
-// uploads say which classes a client has and had, and hold its last generator: the public code's server reads them from
-// the clients.
+// By default the terms of consistency count, as the paper says. Preset "official" is a run of the public code on grey
+// images; fed_cil_options.cpp has its line beside each value. There
+// - the terms of consistency, which run from the server's rows to the others, are computed and multiplied by 0;
+// - a client replays its own generator as it was at the end of its last task, in place of the server's;
+// - labels of fakes are drawn from the client's classes so far, in place of the real rows', and lie in place of the
+//   first numbers of a code, in place of behind it; the generator's step has one batch, old classes among it;
+// - cross-entropy compares all classes of the run, in place of those of the tasks so far;
+// - the server goes on training on a pool of what each generator makes, of which labels are drawn;
+// - both nets begin at N(0, 0.02^2), and a client's batches are those of a shuffle.
+// Preset "as-published" has the first five of these on features, with a scenario's own counts.
+//
+// What "official" leaves out: its clients' split, which is a file of its own, and their number, five; EMNIST's longer
+// codes (latent = 126); the deeper nets of CIFAR-10. The evaluated critic is the server's (there: each client's own on
+// its own classes, after the last task alone). There the running statistics of the generator's normalisations stay with
+// each party, and the server's rows of the consistency terms are made with them, though times 0; here all rows are made
+// by statistics of their batch. There a client with fewer rows than a batch ends the run; here it draws them with
+// replacement. Pixels have the run's mean and deviation (there: those of a file that was prepared); the generator's
+// tanh spans 0 .. 255. With pooled consolidation, or own replay, uploads say which classes a client has and had, and
+// hold its last generator: the public code's server reads them from the clients. Ours: the GAN of features behind a
+// frozen backbone, which is the default, so that it can be compared with FedHAF.
 #include "runtime/base/archive.hpp"
 #include "strategies/fed_cil/feature_gan.hpp"
+#include "strategies/fed_cil/fed_cil_options.hpp"
 #include "strategies/shared/averaging.hpp"
 #include "strategies/shared/split_learning.hpp"
 #include <ATen/ops/arange.h>
@@ -31,15 +42,6 @@ namespace {
 
 enum draws : std::uint32_t { net_draw = first_method_purpose + 81, game_draw };
 
-struct options {
-  gan_shape net{};
-  std::int64_t steps = 400, batch = 32, consolidation_steps = 50;
-  double learning_rate = 1e-4, decay = 1e-5, consistency = 1.0;
-  bool any_fakes = false, all_classes = false, own_replay = false, pooled = false, keeps_moments = true;
-  std::string layer{};
-  std::filesystem::path feature_cache{};
-};
-
 /// What both halves share.
 struct run_settings {
   split_net net{};
@@ -52,15 +54,18 @@ struct run_settings {
     if (with.all_classes)
       training.opened = {0, gan->shape().classes};
     training.any_fakes = with.any_fakes;
-    training.keeps_moments = with.keeps_moments;
+    training.keeps_moments = keeps();
+    training.shuffles = with.shuffles;
     training.rates.rate = with.learning_rate;
+    training.rates.beta2 = with.beta2;
     training.rates.decay = with.decay;
     return training;
   }
+  [[nodiscard]] bool keeps() const { return with.moments != moments_rule::fresh; }
   /// Moments of both nets from what was kept, or those of no steps.
   void put_moments(const tensor_map& kept, tensor_map& to) const {
     for (const char* name : {gan_tensors::generator, gan_tensors::critic})
-      if (with.keeps_moments && !kept.find(moment_names(name).front()))
+      if (keeps() && !kept.find(moment_names(name).front()))
         adam::put_unmoved(name, to.at(name), to);
     keep_moments(kept, to);
   }
@@ -68,7 +73,7 @@ struct run_settings {
   void keep_moments(const tensor_map& from, tensor_map& to) const {
     for (const char* name : {gan_tensors::generator, gan_tensors::critic})
       for (const auto& moment : moment_names(name))
-        if (const auto* const value = with.keeps_moments ? from.find(moment) : nullptr)
+        if (const auto* const value = keeps() ? from.find(moment) : nullptr)
           to.put(moment, *value);
   }
 };
@@ -184,11 +189,14 @@ void fed_cil_server::put_rows(const round_place& place, const std::vector<tensor
 
 // -- client half ------------------------------------------------------------------------------------------------------
 
-/// What a client remembers of its generators and classes.
+/// What a client remembers of its generators, classes and batches.
 struct own_history {
-  std::int64_t task = -1;                    // of `generator`
-  at::Tensor generator{}, classes{};         // as its last round left it; classes so far [C]
-  at::Tensor old_generator{}, old_classes{}; // the same at the end of the task before; undefined: there was none
+  std::int64_t task = -1;                    // of its last round
+  std::int64_t batches = 0;                  // read of its rows in this task
+  bool begins = false;                       // this is its first round of the task
+  at::Tensor classes{};                      // so far [C]
+  at::Tensor generator{};                    // as its last round left it; undefined: nothing replays it
+  at::Tensor old_generator{}, old_classes{}; // both at the end of the task before; undefined: there was none
 
   static own_history saved_in(const tensor_map& memory, std::int64_t all_classes) {
     own_history known{.classes = at::zeros({all_classes}, at::kFloat)};
@@ -196,8 +204,10 @@ struct own_history {
     if (!task)
       return known;
     known.task = task->item<std::int64_t>();
-    known.generator = memory.at("own_generator");
+    known.batches = memory.at("own_batches").item<std::int64_t>();
     known.classes = memory.at(gan_tensors::classes_so_far);
+    if (const auto* const own = memory.find("own_generator"))
+      known.generator = *own;
     if (const auto* const old = memory.find(gan_tensors::old_generator)) {
       known.old_generator = *old;
       known.old_classes = memory.at(gan_tensors::old_classes);
@@ -206,9 +216,11 @@ struct own_history {
   }
   /// In the client's first round of a task what it has becomes old.
   void begin(std::int64_t present, const at::Tensor& labels) {
-    if (task >= 0 && task < present) {
+    begins = task != present;
+    if (begins) {
       old_generator = generator;
       old_classes = classes;
+      batches = 0;
     }
     task = present;
     classes = classes.clone().index_fill_(0, labels, 1.0);
@@ -217,8 +229,10 @@ struct own_history {
     if (task < 0)
       return;
     to.put("own_task", at::full({}, task, at::kLong));
-    to.put("own_generator", generator);
+    to.put("own_batches", at::full({}, batches, at::kLong));
     to.put(gan_tensors::classes_so_far, classes);
+    if (generator.defined())
+      to.put("own_generator", generator);
     if (!old_generator.defined())
       return;
     to.put(gan_tensors::old_generator, old_generator);
@@ -228,13 +242,8 @@ struct own_history {
 
 class fed_cil final : public strategy {
 public:
-  void keys(key_table& table) override;
-  std::vector<preset> presets() const override {
-    return {{.name = "as-published",
-             .meaning = "what the public code computes: no consistency terms, its own labels, codes and replay",
-             .toml = "[strategy]\nconsistency = 0.0\nfake_labels = \"any\"\nclass_loss = \"all\"\n"
-                     "codes = \"overwritten\"\nreplay = \"own\"\nconsolidation = \"pooled\"\n"}};
-  }
+  void keys(key_table& table) override { with_.keys(table); }
+  std::vector<preset> presets() const override { return fed_cil_presets(); }
   method_needs needs() const override {
     return {.head = head_kind::none, .round_barrier = true, .feature_folder = with_.feature_cache, .frozen_net = true};
   }
@@ -254,6 +263,11 @@ private:
     auto shape = with_.net;
     shape.features = backbone_of(setup, with_.layer)->feature_width();
     shape.classes = setup.classes;
+    if (with_.of_images) {
+      shape.image = setup.shape;
+      shape.scale = setup.scale;
+      shape.shift = setup.shift;
+    }
     return std::make_shared<const feature_gan>(shape);
   }
 
@@ -266,11 +280,33 @@ void fed_cil::prepare(const method_setup& setup) {
   run->with = with_;
   run->gan = gan_of(setup);
   const auto critic = run->gan->critic();
-  const auto initial =
-      setup.initial_behind ? setup.initial_behind->at(flat_weights) : initial_weights(*critic, setup.seed);
+  const auto drawn = with_.normal_start ? normal_start : initial_weights;
+  const auto initial = setup.initial_behind ? setup.initial_behind->at(flat_weights) : drawn(*critic, setup.seed);
   run->net = split(setup, backbone_of(setup, with_.layer), critic, initial);
-  run->generator = initial_weights(*run->gan->generator(), setup.seed);
+  run->generator = drawn(*run->gan->generator(), setup.seed);
   run_ = std::move(run);
+}
+
+/// What is wrong with net and data for nets of images.
+diagnostics wrong_with_images(const method_setup& setup) {
+  diagnostics wrong;
+  const bool has_body = std::any_of(setup.net->layout().begin(), setup.net->layout().end(),
+                                    [](const parameter& entry) { return !entry.head; });
+  if (has_body)
+    wrong.push_back({"strategy.nets",
+                     fmt::format("strategy.nets = \"images\": generator and critic are of images, and features of the "
+                                 "backbone '{}' are none; expected model.name = \"identity\", or nets = \"features\"",
+                                 setup.net->identity())});
+  const auto [channels, height, width] = setup.shape;
+  if (setup.tokens > 0 || setup.scale.empty())
+    wrong.push_back({"data.name", "the generator makes images (strategy.nets), and the data are rows of tokens or "
+                                  "numbers; expected images"});
+  else if (height % 8 != 0 || width % 8 != 0)
+    wrong.push_back({"data.resize", fmt::format("three layers of the critic halve the sides of images (strategy.nets), "
+                                                "which are {} x {} here; expected sides that divide by 8, as with "
+                                                "data.resize = 32",
+                                                height, width)});
+  return wrong;
 }
 
 diagnostics fed_cil::check(const method_setup& setup) const {
@@ -280,6 +316,9 @@ diagnostics fed_cil::check(const method_setup& setup) const {
         {"strategy.latent", fmt::format("strategy.latent = {}: labels take the place of the first {} numbers "
                                         "of a code (codes = \"overwritten\"); expected {} or more",
                                         with_.net.latent, setup.classes, setup.classes)});
+  if (with_.of_images)
+    for (auto& finding : wrong_with_images(setup))
+      wrong.push_back(std::move(finding));
   return wrong;
 }
 
@@ -302,10 +341,11 @@ task<client_result> fed_cil::client_round(client_context& ctx, const broadcast& 
   history.begin(static_cast<std::int64_t>(in.place.task.value), features.current().labels.to(at::kLong).cpu());
   auto playing = ctx.run(game_of(ctx, in, features.current(), history));
   const auto played = co_await playing;
-  history.generator = played.out->at(gan_tensors::generator);
+  if (with_.own_replay)
+    history.generator = played.out->at(gan_tensors::generator);
+  history.batches += with_.steps;
+  history.save(*memory);
   run_->keep_moments(*played.out, *memory);
-  if (with_.own_replay || with_.any_fakes)
-    history.save(*memory);
   co_return client_result{
       .upload = upload_of(*played.out, features.current(), history), .memory = memory, .rows = rows};
 }
@@ -318,9 +358,11 @@ program_job fed_cil::game_of(client_context& ctx, const broadcast& in, const emb
   auto tensors = std::make_shared<tensor_map>();
   tensors->put(gan_tensors::generator, in.extra->at(gan_tensors::generator));
   tensors->put(gan_tensors::critic, in.weights->at(flat_weights));
-  run_->put_moments(ctx.memory(), *tensors);
+  const bool unmoved = history.begins && with_.moments == moments_rule::each_task;
+  run_->put_moments(unmoved ? tensor_map{} : ctx.memory(), *tensors);
   tensors->put(gan_tensors::features, rows.features);
   tensors->put(gan_tensors::labels, rows.labels.to(at::kLong));
+  tensors->put(gan_tensors::batches, at::full({}, history.batches, at::kLong));
   tensors->put(gan_tensors::classes_so_far, history.classes);
   if (with_.own_replay && history.old_generator.defined()) {
     tensors->put(gan_tensors::old_generator, history.old_generator);
@@ -354,39 +396,6 @@ tensors_ref fed_cil::upload_of(const tensor_map& played, const embedding_rows& r
     upload->put(gan_tensors::old_classes, history.old_classes);
   }
   return upload;
-}
-
-void fed_cil::keys(key_table& table) {
-  table.integer("latent", with_.net.latent, {.low = 1, .high = 65'536}, "Numbers of noise that the generator reads.");
-  table.integer("generator_width", with_.net.generator_width, {.low = 1, .high = 65'536},
-                "Width of the generator's hidden layer.");
-  table.integer("critic_width", with_.net.critic_width, {.low = 1, .high = 65'536},
-                "Width of the critic's hidden layer.");
-  table.integer("local_steps", with_.steps, {.low = 1, .high = 1'000'000},
-                "Steps of a client in a round; training.epochs, batch and rates are not read.");
-  table.integer("gan_batch", with_.batch, {.low = 1, .high = 100'000}, "Rows of a step.");
-  table.number("gan_rate", with_.learning_rate, {.low = 0.0, .open_low = true},
-               "Learning rate of Adam for both nets, with betas 0.5 and 0.99.");
-  table.number("gan_decay", with_.decay, {.low = 0.0}, "Weight decay of both nets.");
-  table.choice("moments", with_.keeps_moments, {{"kept", true}, {"new", false}},
-               "Adam's moments: kept in the client's memory, and by the server, or new in each round.");
-  table.choice("fake_labels", with_.any_fakes, {{"as-real", false}, {"any", true}},
-               "Labels of fakes: those of the rows beside them, or drawn from the client's classes so far.");
-  table.choice("class_loss", with_.all_classes, {{"seen", false}, {"all", true}},
-               "Classes that cross-entropy compares: those of the tasks so far, or all of the run.");
-  table.choice("codes", with_.net.overwrites, {{"appended", false}, {"overwritten", true}},
-               "Where a generator reads the label: behind the noise, or in place of its first numbers.");
-  table.choice("replay", with_.own_replay, {{"server", false}, {"own", true}},
-               "Which generator makes old rows: the server's of the task before, or the client's own.");
-  table.choice(
-      "consolidation", with_.pooled, {{"in-turn", false}, {"pooled", true}},
-      "Rows of the server's steps: generators and fresh classes in turn, or a pool of what each generator makes "
-      "of its client's classes, of which labels are drawn.");
-  table.integer("consolidation_steps", with_.consolidation_steps, {.low = 0, .high = 1'000'000},
-                "Steps of the server behind each average, on rows of the clients' generators.");
-  table.number("consistency", with_.consistency, {.low = 0.0},
-               "Weight of the terms that hold clients to the server's generator; 0 as the public code has it.");
-  backbone_keys(table, with_.layer, with_.feature_cache);
 }
 
 const strategy_registration line{

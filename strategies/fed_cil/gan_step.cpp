@@ -1,48 +1,8 @@
 #include "strategies/fed_cil/gan_step.hpp"
 #include "runtime/method/gradients.hpp"
 #include "runtime/models/function.hpp"
-#include "runtime/models/network.hpp"
 #include <ATen/ATen.h>
-#include <fmt/format.h>
 namespace mneme {
-
-feature_gan::feature_gan(const gan_shape& shape) : shape_(shape) {
-  const auto in = shape.code();
-  auto generator =
-      std::make_shared<network>(fmt::format("feature generator {}-{}-{}", in, shape.generator_width, shape.features),
-                                std::array<std::int64_t, 3>{1, 1, in});
-  generator->add_linear("generator.fc1", shape.generator_width, activation::relu);
-  generator->add_linear("generator.fc2", shape.features, activation::none);
-  generator->end_headless();
-  generator_ = std::move(generator);
-
-  auto critic = std::make_shared<network>(
-      fmt::format("feature critic {}-{}-{}+1", shape.features, shape.critic_width, shape.classes),
-      std::array<std::int64_t, 3>{1, 1, shape.features});
-  critic->add_linear("critic.fc1", shape.critic_width, activation::leaky);
-  critic->add_head("critic.fc2", shape.classes + 1);
-  critic_ = std::move(critic);
-}
-
-at::Tensor feature_gan::codes(const std::vector<std::int64_t>& labels, const rng_key& key) const {
-  const auto width = shape_.code(), one_hot = shape_.overwrites ? 0 : shape_.latent;
-  auto codes = at::zeros({std::ssize(labels), width}, at::kFloat);
-  auto* row = codes.mutable_data_ptr<float>();
-  rng_stream draw(key);
-  for (const auto label : labels) {
-    for (std::int64_t z = 0; z < shape_.latent; ++z)
-      row[z] = static_cast<float>(draw.normal());
-    if (shape_.overwrites)
-      std::fill_n(row, shape_.classes, 0.0F);
-    row[one_hot + label] = 1.0F;
-    row += width;
-  }
-  return codes;
-}
-
-at::Tensor feature_gan::rows(const at::Tensor& generator, const at::Tensor& codes) const {
-  return generator_->differentiable(generator, codes.unflatten(2, {1, 1, -1}), {}, {}).features;
-}
 
 namespace {
 

@@ -2,37 +2,11 @@
 /// Olah and Shlens 2017, AC-GAN; Qi et al. 2023, FedCIL).
 #pragma once
 #include "runtime/base/class_range.hpp"
-#include "runtime/models/model.hpp"
+#include "strategies/fed_cil/gan_nets.hpp"
 #include "strategies/shared/adam.hpp"
 namespace mneme {
 
-// Axes: K calls of a batch; B rows of a step; D features, C classes of the run, Z numbers of a code; G weights of a
-// generator, P of a critic.
-
-struct gan_shape {
-  std::int64_t features = 0, classes = 0;
-  std::int64_t latent = 110, generator_width = 512, critic_width = 256;
-  bool overwrites = false; ///< A label's one-hot takes the place of the first C numbers of noise; else it follows them.
-
-  [[nodiscard]] std::int64_t code() const { return overwrites ? latent : latent + classes; } ///< Z
-};
-
-/// Both nets. The critic's head has a row for each class of the run and, behind them, one that says "real".
-class feature_gan {
-public:
-  explicit feature_gan(const gan_shape& shape);
-  [[nodiscard]] const gan_shape& shape() const noexcept { return shape_; }
-  [[nodiscard]] const model_ref& generator() const noexcept { return generator_; }
-  [[nodiscard]] const model_ref& critic() const noexcept { return critic_; }
-  /// Normal numbers and one-hot labels, [B, Z]. @param labels [B]
-  [[nodiscard]] at::Tensor codes(const std::vector<std::int64_t>& labels, const rng_key& key) const;
-  /// Rows of generators: [K, B, D]. @param generator [K, G] @param codes [K, B, Z]
-  [[nodiscard]] at::Tensor rows(const at::Tensor& generator, const at::Tensor& codes) const;
-
-private:
-  gan_shape shape_;
-  model_ref generator_, critic_;
-};
+// Axes: K calls of a batch; B rows of a step; D features, C classes of the run, Z numbers of a code.
 
 /// How both are trained.
 struct gan_training {
@@ -41,7 +15,8 @@ struct gan_training {
   class_range opened{};       ///< Classes that cross-entropy compares.
   bool any_fakes = false;     ///< Labels of fakes are drawn from the classes so far; else they are the real rows'.
   bool keeps_moments = false; ///< Moments are read with the nets, and left beside them.
-  double consistency = 0.0;   ///< Weight of each of FedCIL's three consistency terms.
+  bool shuffles = false;    ///< Own rows come pass by pass, each a shuffle, the last short batch left out; else drawn.
+  double consistency = 0.0; ///< Weight of each of FedCIL's three consistency terms.
 };
 
 /// Rows that play the same part in every call: [K, B, D] and [K, B]; undefined: none.

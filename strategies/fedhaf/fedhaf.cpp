@@ -7,11 +7,24 @@
 // Without stages (Table 3) two things change in eq. 7's sum: module and head are trained at once, and KD and CE reach
 // the module in every task. The ablation changes the first alone; `stages_gradient = "joint"` is the sum.
 //
+// No public code at the time of writing: neither the paper nor its entry names any. So there is no preset "official",
+// and tests work the equations out by hand.
+//
 // The paper contradicts itself in places; each reading is a key, and presets follow two of them. What is ours:
 // - stage 2 has no label in the paper, so the module would stay as drawn in task 1: there cross-entropy through the
 //   frozen head joins it (stage2_ce);
-// - eq. 2 is a mean over dimensions, as `nn.MSELoss` is; eq. 3 compares mean lengths by class of adjusted features, and
-//   those of exemplars are taken of the model before the task;
+// - eq. 2 is a mean over dimensions, as `nn.MSELoss` is (fd_reduction); eq. 3 compares mean lengths by class of
+//   adjusted features, where dividing by numbers of classes would let it grow with the batch (fb_division), and those
+//   of exemplars are taken of the model before the task (fb_reference);
+// - eq. 5 is KL(present || before) as printed, over the old classes alone, at temperature 1;
+// - cross-entropy reads new rows among the classes of their task, as eq. 4 and the ablations say ("paper"), or
+//   exemplars too over all classes, as the text of stage 1 does ("recommended");
+// - Table 6's batch norms of 1,024 behind 512 numbers and of 128 behind 256 are as wide as what precedes them, and its
+//   residual sum has a projection from the first hidden block (shortcut); dropout is 0.2;
+// - module and head are drawn once: "Kaiming initialization at each new task" would erase them (reinit_each_task);
+// - stages have 2 epochs and 1, batches 64 rows, SGD momentum 0.9 and gradients of length 5 at most, which the paper
+//   does not say; clients weigh by their rows, exemplars included;
+// - classes of a client keep a share of their rows; "fixed buffer size B" is exemplar_rows_max;
 // - exemplars are chosen at a client's first delivery in a task: who never takes part in one keeps none of it;
 // - rows of the head for classes to come are drawn at first and wait, and travel;
 // - the last, short batch of an epoch is used; of a single row no running statistics are taken.

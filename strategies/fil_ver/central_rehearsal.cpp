@@ -9,7 +9,10 @@
 //             frozen encoder; reading "b": behind the random one, which is then no other's
 //   offline   all tasks at once
 // With a frozen encoder, naive and ebr are one and the same (multiplier 1); the paper plots them as different, so what
-// rehearses no embeddings trains encoder and classifier together unless `encoder` says otherwise.
+// rehearses no embeddings trains encoder and classifier together unless `encoder` says otherwise. No public code at the
+// time of writing. Ours: "16 times" counts vectors, and those there are repeat no further than ebr_repeat_cap; the
+// encoder of the paper's "in-task or held-out data" learns from a tenth of every task (vee_data): one that has seen a
+// single permutation is of no use for the others.
 #include "strategies/fil_ver/embedding_rehearsal.hpp"
 #include "strategies/fil_ver/ver_loss.hpp"
 #include <ATen/TensorOperators.h>

@@ -5,8 +5,23 @@
 // client keeps what the encoder makes of its rows, means and log deviations sample by sample, and trains on fresh
 // samples z = mu + sigma e (eq. 4): of its current task and, as rehearsal, of its past ones. It also sends a share of
 // them, R_T^(j), to the server, which pools what it gets (eq. 10) and trains the mean of the round on batches from its
-// pool (server-side training). The paper's Algorithm 1 trains clients on current embeddings and the server on the
-// round's only, its text on old ones too: we follow the text.
+// pool (server-side training).
+//
+// No public code at the time of writing: the paper names none. So there is no preset "official", and tests work the
+// equations out by hand. The paper has no table of settings; what it leaves open, or says twice, is read so:
+// - Algorithm 1 trains clients on current embeddings and the server on the round's only, the text on old ones too: we
+//   follow the text (client_rehearsal, pool). Its loops over [0, E] and [0, S_max] run E and S_max times, E counts
+//   epochs, and "not converged or T <= T_max" ends with the rounds of a task;
+// - beta is 1e-5, times the KL divergence summed over the embedding: the encoder sees task 1 alone, and larger values
+//   take away what later tasks need (docs/results.md);
+// - the means and deviations that travel are those of each row, not of a class; log deviations stay within -6 and 3;
+// - the encoder has 32 and 64 filters without padding, and learns from all of task 1 even where few are enrolled in it
+//   (vee_data); tests read means (embedding);
+// - the pool holds 2,400 rows of a task, as many of each label, and batches as many of every task (pool, pool_batch):
+//   one that grows draws the model to the first tasks;
+// - a row's sample is sent once, since several would reveal its mean (one_z_per_sample);
+// - the tables of enrolment are our reading of a figure that is lost: four clients, four tasks, a client's share of a
+//   task that it does not attend stays unused, and labels are classes modulo 10.
 #include "strategies/fil_ver/embedding_pool.hpp"
 #include "strategies/fil_ver/embedding_rehearsal.hpp"
 #include <ATen/TensorOperators.h>

@@ -5,11 +5,13 @@
 
 CHECKOUT is a clone of github.com/daiqing98/FedCIL at the commit below. Written is fed_cil/steps.json: steps of
 WGAN.train_a_batch and train_a_batch_all, whose critic and generator are small nets of features in place of images, and
-a batch of FedCL.get_balanced_samples. Weights, rows and whatever the code draws are formulas of names, so that the test
-in C++ has the same; all is computed in float64.
+a batch of FedCL.get_balanced_samples; fed_cil/consolidation.json: FedCL.fine_tune_generator on two users' generators;
+fed_cil/image_steps.json: steps of train_a_batch with the code's own nets of images, narrow ones. Weights, rows and
+whatever the code draws are formulas of names, so that the test in C++ has the same; all is computed in float64.
 """
 import random
 import sys
+import types
 
 import numpy
 import torch
@@ -19,6 +21,7 @@ import shim
 from shim import listed, made_values, replaced, rounded, summary, values_of
 
 FEATURES, CLASSES, CODE, GENERATOR, CRITIC, BATCH, STEPS = 6, 4, 9, 8, 7, 5, 3
+FILTERS, IMAGE_CODE, IMAGE = 3, 13, (2, 16)  # of nets of images: channels of the narrowest map; channels and side
 PAST, SO_FAR, AVAILABLE = [0, 1], [0, 1, 2], [0, 1, 2, 3]  # classes of a client in its second task, and of all clients
 
 
@@ -59,11 +62,14 @@ class FedCil(shim.Adapter):
         from FLAlgorithms.servers.serverpFedCL import FedCL
         self.gan_of, self.server_of = WGAN, FedCL
 
-    def make(self, split, initial):
-        """A client's pair. @param initial prefix of the names that its weights are made of"""
-        gan = self.gan_of(z_size=CODE, image_size=32, image_channel_size=1, c_channel_size=4, g_channel_size=4,
-                          dataset="MNIST")
-        gan.num_classes, gan.generator, gan.critic = CLASSES, Generator(), Critic()
+    def make(self, split, initial, image=None):
+        """A client's pair. @param initial prefix of the names that its weights are made of @param image its nets are
+        the code's own, of images of so many channels and pixels of a side; else they are of features"""
+        channels, side = image or (1, 32)
+        gan = self.gan_of(z_size=IMAGE_CODE if image else CODE, image_size=side, image_channel_size=channels,
+                          c_channel_size=FILTERS, g_channel_size=FILTERS, dataset="MNIST")
+        if not image:
+            gan.num_classes, gan.generator, gan.critic = CLASSES, Generator(), Critic()
         with torch.no_grad():
             for part in ("generator", "critic"):
                 for name, value in getattr(gan, part).named_parameters():
@@ -85,11 +91,11 @@ class FedCil(shim.Adapter):
 class Draws:
     """Stands for numpy's draws: labels in turn, and noise by name. What was drawn is kept for the record."""
 
-    def __init__(self, name):
-        self.name, self.count, self.labels = name, 0, []
+    def __init__(self, name, stride=2):
+        self.name, self.stride, self.count, self.labels, self.places = name, stride, 0, [], []
 
     def choice(self, among, size):
-        labels = numpy.array([among[(self.count + 2 * i) % len(among)] for i in range(size)])
+        labels = numpy.array([among[(self.count + self.stride * i) % len(among)] for i in range(size)])
         self.labels.append(labels.tolist())
         return labels
 
@@ -98,24 +104,36 @@ class Draws:
         self.count += 1
         return drawn
 
+    def place(self, places):
+        """Python's own random.choice: a row of a pool."""
+        self.places.append(places[len(self.places) % len(places)])
+        return self.places[-1]
 
-def rows(name, among):
+    def in_place(self):
+        return replaced({(numpy.random, "choice"): self.choice, (numpy.random, "normal"): self.normal,
+                         (random, "choice"): self.place})
+
+
+def rows(name, among, shape=(FEATURES,)):
     labels = torch.tensor([among[i % len(among)] for i in range(BATCH)])
-    return values_of(name, (BATCH, FEATURES)).double(), labels
+    return values_of(name, (BATCH, *shape)).double(), labels
 
 
 def summaries(adapter):
-    return {name: summary(name, value) for name, value in adapter.state().items()}
+    """Of what is learnt: running statistics, and layers that nothing reads, are left out."""
+    return {name: summary(name, value) for name, value in adapter.state().items()
+            if not name.startswith("critic.bn") and not name.endswith(("_mean", "_var", "_tracked"))}
 
 
-def played(adapter, name, replays):
+def played(adapter, name, replays, image=None):
     """Steps of a client, the replayed half of them drawn as rows by name. Moments go on from step to step."""
-    gan = adapter.make(None, "client.")
+    adapter.make(None, "client.", image)
+    shape = (image[0], image[1], image[1]) if image else (FEATURES,)
     draws, steps = Draws(name), []
-    with replaced({(numpy.random, "choice"): draws.choice, (numpy.random, "normal"): draws.normal}), shim.quiet():
+    with draws.in_place(), shim.quiet():
         for step in range(STEPS):
-            x, y = rows(f"{name}.real.{step}", SO_FAR)
-            x_, y_ = rows(f"{name}.old.{step}", PAST) if replays else (None, None)
+            x, y = rows(f"{name}.real.{step}", SO_FAR, shape)
+            x_, y_ = rows(f"{name}.old.{step}", PAST, shape) if replays else (None, None)
             losses = adapter.step({"x": x, "y": y, "x_": x_, "y_": y_, "classes_so_far": SO_FAR})
             steps.append({"critic": rounded(losses["c_loss"]), "generator": rounded(losses["g_loss"]),
                           "weights": summaries(adapter)})
@@ -128,7 +146,7 @@ def agreed(adapter):
     gan = adapter.make(None, "client.")
     draws = Draws("agreed")
     x, y = rows("agreed.real", SO_FAR)
-    with replaced({(numpy.random, "choice"): draws.choice, (numpy.random, "normal"): draws.normal}), shim.quiet():
+    with draws.in_place(), shim.quiet():
         losses = gan.train_a_batch_all(x, y, AVAILABLE, SO_FAR, server, 1)
     return {"with_real": rounded(losses["kd_loss_d"]), "with_own_and_classes": rounded(losses["kd_loss_g"]),
             "drawn_labels": draws.labels}
@@ -147,13 +165,45 @@ def balanced(adapter):
     return {"rows": listed(x), "labels": y.tolist()}
 
 
+def user_of(adapter, name, current):
+    """What fine_tune_generator asks of a user in its second task."""
+    return types.SimpleNamespace(
+        generator=adapter.make(None, f"{name}.present."), last_generator=adapter.make(None, f"{name}.last."),
+        current_labels=current, classes_past_task=PAST, gen_batch_size=BATCH, available_labels=AVAILABLE,
+        available_labels_current=current)
+
+
+def consolidated(adapter):
+    """The server's steps, of which each has a batch of a pool of the present generators' rows and one of the last's."""
+    server = adapter.server_of.__new__(adapter.server_of)
+    server.users = server.selected_users = [user_of(adapter, "first", [2, 3]), user_of(adapter, "second", [2])]
+    server.current_task = 1
+    server.generator = adapter.make(None, "server.")
+    draws, losses = Draws("consolidated", stride=1), []
+    step = server.generator.train_a_batch
+    server.generator.train_a_batch = lambda *given, **named: losses.append(step(*given, **named)) or losses[-1]
+    with draws.in_place(), shim.quiet():
+        server.fine_tune_generator(types.SimpleNamespace(md_iter=STEPS, gen_batch_size=BATCH))
+    return {"present": [[2, 3], [2]], "drawn_labels": draws.labels, "places": draws.places,
+            "steps": [{"critic": rounded(each["c_loss"]), "generator": rounded(each["g_loss"])} for each in losses],
+            "weights": summaries(adapter)}
+
+
 def steps(adapter):
-    return {"fed_cil/steps": {
-        "settings": {"features": FEATURES, "classes": CLASSES, "code": CODE, "generator": GENERATOR, "critic": CRITIC,
-                     "batch": BATCH, "rate": 1e-4, "decay": 1e-5, "betas": [0.5, 0.99]},
-        "past": PAST, "so_far": SO_FAR, "available": AVAILABLE,
-        "first_task": played(adapter, "first", False), "later_task": played(adapter, "later", True),
-        "consistency": agreed(adapter), "balanced": balanced(adapter)}}
+    rates = {"batch": BATCH, "rate": 1e-4, "decay": 1e-5, "betas": [0.5, 0.99]}
+    of_features = {"features": FEATURES, "classes": CLASSES, "code": CODE, "generator": GENERATOR, "critic": CRITIC,
+                   **rates}
+    of_images = {"image": [IMAGE[0], IMAGE[1], IMAGE[1]], "classes": 10, "code": IMAGE_CODE, "generator": FILTERS,
+                 "critic": FILTERS, **rates}
+    return {
+        "fed_cil/steps": {
+            "settings": of_features, "past": PAST, "so_far": SO_FAR, "available": AVAILABLE,
+            "first_task": played(adapter, "first", False), "later_task": played(adapter, "later", True),
+            "consistency": agreed(adapter), "balanced": balanced(adapter)},
+        "fed_cil/consolidation": {"settings": of_features, "past": PAST, **consolidated(adapter)},
+        "fed_cil/image_steps": {
+            "settings": of_images, "past": PAST, "so_far": SO_FAR,
+            "first_task": played(adapter, "first", False, IMAGE), "later_task": played(adapter, "later", True, IMAGE)}}
 
 
 if __name__ == "__main__":

@@ -69,6 +69,81 @@ TEST_CASE("a game's bits do not depend on the games beside it, nor on its slices
     }
 }
 
+TEST_CASE("a game of images has the same bits in any company") {
+  const auto gan = std::make_shared<const feature_gan>(gan_shape{.features = 2 * 8 * 16,
+                                                                 .classes = 4,
+                                                                 .latent = 5,
+                                                                 .generator_width = 2,
+                                                                 .critic_width = 2,
+                                                                 .overwrites = true,
+                                                                 .image = {2, 8, 16},
+                                                                 .scale = {0.01F, 0.02F},
+                                                                 .shift = {-1.0F, -2.0F}});
+  gan_training with{.steps = 3, .batch = 6, .opened = {0, 4}, .any_fakes = true, .shuffles = true, .consistency = 1.0};
+  std::vector<program_job> jobs;
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+    auto job = job_of(std::make_shared<const feature_gan>(small), seed, with, true);
+    auto in = std::make_shared<tensor_map>(*job.in);
+    for (const char* name : {"generator", "old_generator", "server_generator"})
+      in->put(name, initial_weights(*gan->generator(), seed + static_cast<std::uint64_t>(name[0])));
+    in->put("critic", initial_weights(*gan->critic(), seed));
+    in->put("features", drawn({20, gan->shape().features}, seed));
+    in->put("batches", at::full({}, static_cast<std::int64_t>(seed), at::kLong));
+    job.in = in;
+    job.body = gan_program(gan, with);
+    jobs.push_back(job);
+  }
+  check_program(jobs);
+}
+
+TEST_CASE("images of a generator are pixels as nets read them") {
+  const feature_gan gan({.features = 2 * 8 * 8,
+                         .classes = 2,
+                         .latent = 3,
+                         .generator_width = 2,
+                         .critic_width = 2,
+                         .image = {2, 8, 8},
+                         .scale = {0.01F, 0.02F},
+                         .shift = {-1.0F, -2.0F}});
+  auto weights = at::zeros({1, gan.generator()->size()}, at::kFloat);
+  const auto grey = gan.rows(weights, gan.codes({0, 1}, {.seed = 1}).unsqueeze(0)).view({2, 2, 64}); // tanh(0)
+  CHECK((grey.select(1, 0) - (127.5 * 0.01 - 1.0)).abs().max().item<double>() < 1e-6);
+  CHECK((grey.select(1, 1) - (127.5 * 0.02 - 2.0)).abs().max().item<double>() < 1e-6);
+}
+
+TEST_CASE("batches of a shuffle have each row once in a pass, but for a short last batch, and passes differ") {
+  const rng_key stream{.seed = 3, .purpose = first_method_purpose};
+  std::vector<std::vector<std::int64_t>> passes(2);
+  for (std::int64_t number = 0; number < 6; ++number) {
+    const auto batch = batch_of_shuffle(11, 3, number, stream);
+    CHECK(batch.size() == 3);
+    auto& pass = passes[static_cast<std::size_t>(number / 3)];
+    pass.insert(pass.end(), batch.begin(), batch.end());
+  }
+  CHECK(passes[0] != passes[1]);
+  for (auto& pass : passes) {
+    std::sort(pass.begin(), pass.end());
+    CHECK(std::adjacent_find(pass.begin(), pass.end()) == pass.end());
+    CHECK((pass.size() == 9 && pass.front() >= 0 && pass.back() <= 10));
+  }
+  CHECK(batch_of_shuffle(11, 3, 4, stream) == batch_of_shuffle(11, 3, 4, stream));
+}
+
+TEST_CASE("a start at N(0, 0.02) has matrices of this deviation, no biases, and scales of 1") {
+  const feature_gan gan({.features = 64, .classes = 4, .generator_width = 8, .critic_width = 8, .image = {1, 8, 8}});
+  const auto flat = normal_start(*gan.generator(), 1);
+  for (const auto& entry : gan.generator()->layout()) {
+    INFO(entry.name);
+    const auto values = as_in_files(flat, entry);
+    if (entry.shape.size() > 1)
+      CHECK(std::abs(values.std().item<double>() - 0.02) < 0.006); // of 72 values and more
+    else if (entry.name.find(".bn") != std::string::npos && entry.name.ends_with(".weight"))
+      CHECK((values == 1.0).all().item<bool>());
+    else if (!entry.buffer)
+      CHECK(values.abs().max().item<double>() == 0.0);
+  }
+}
+
 TEST_CASE("games go on from moments of their own, each with the steps that it has taken") {
   const auto gan = std::make_shared<const feature_gan>(small);
   gan_training with{.steps = 4, .batch = 6, .opened = {0, 4}, .keeps_moments = true};

@@ -160,6 +160,113 @@ TEST_CASE("FedCIL's clients go on with their moments, and replay their own gener
   CHECK(later.memory->at("critic.steps").item<std::int64_t>() == 4);
 }
 
+TEST_CASE("FedCIL's clients read on in a shuffle from round to round, and begin anew with a task") {
+  auto keys = quick;
+  keys.pairs.emplace_back("real_rows", "shuffled");
+  cil_client federation(keys);
+  const auto first = run_round(*federation.method, *federation.device, federation.assigned(class_task(0, 2), nullptr));
+  CHECK(federation.game(class_task(0, 2)).in->at("batches").item<std::int64_t>() == 0);
+  CHECK(federation.game(class_task(0, 2), first.memory).in->at("batches").item<std::int64_t>() == 2);
+  CHECK(federation.game(class_task(1, 2), first.memory).in->at("batches").item<std::int64_t>() == 0);
+  cil_client drawn;
+  const auto other = run_round(*drawn.method, *drawn.device, drawn.assigned(class_task(0, 2), nullptr));
+  CHECK_FALSE(at::equal(other.upload->at(flat_weights), first.upload->at(flat_weights)));
+}
+
+TEST_CASE("FedCIL's moments begin anew in each round, in each task, or never") {
+  const auto steps_before = [](const char* moments, std::uint32_t task) -> std::int64_t {
+    auto keys = quick;
+    keys.pairs.emplace_back("moments", moments);
+    cil_client federation(keys);
+    const auto first =
+        run_round(*federation.method, *federation.device, federation.assigned(class_task(0, 2), nullptr));
+    const auto game = federation.game(class_task(task, 2), first.memory);
+    const auto* const steps = game.in->find("critic.steps");
+    return steps ? steps->item<std::int64_t>() : -1;
+  };
+  CHECK(steps_before("kept", 0) == 2);
+  CHECK(steps_before("kept", 1) == 2);
+  CHECK(steps_before("each-task", 0) == 2);
+  CHECK(steps_before("each-task", 1) == 0);
+  CHECK(steps_before("new", 0) == -1);
+}
+
+TEST_CASE("FedCIL's nets begin at N(0, 0.02) where asked to") {
+  auto keys = quick;
+  keys.pairs.emplace_back("start", "normal");
+  const auto sent = cil_client(keys).sent(class_task(0, 2)), usual = cil_client().sent(class_task(0, 2));
+  for (const auto& [start, largest] : {std::pair(sent, 0.1F), std::pair(usual, 1.0F)}) {
+    CHECK(start.weights->at(flat_weights).abs().max().item<float>() < largest);
+    CHECK((start.weights->at(flat_weights) == 0.0F).any().item<bool>() == (largest < 1.0F)); // biases
+    CHECK(start.extra->at("generator").abs().max().item<float>() < largest);
+  }
+}
+
+TEST_CASE("FedCIL's beta2 is Adam's") {
+  const auto after = [](const char* beta2) {
+    auto keys = quick;
+    keys.pairs.emplace_back("gan_beta2", beta2);
+    cil_client federation(keys);
+    const auto first =
+        run_round(*federation.method, *federation.device, federation.assigned(class_task(0, 2), nullptr));
+    return first.memory->at("critic.second");
+  };
+  CHECK(after("0.5").sum().item<double>() > 10 * after("0.999").sum().item<double>()); // (1 - beta2) of the squares
+}
+
+namespace {
+
+/// What is wrong with nets of images in a run of such data.
+std::string wrong_with(const char* model, std::array<std::int64_t, 3> shape, bool has_pixels = true) {
+  auto method = strategy_named("fed-cil");
+  give_keys(*method, {{"nets", "images"}});
+  auto setup = setup_of_run(model_named(model, shape, classes), shape[0] * shape[1] * shape[2], 3);
+  setup.classes = classes;
+  setup.shape = shape;
+  if (!has_pixels)
+    setup.scale.clear();
+  const auto wrong = method->check(setup);
+  return wrong.empty() ? "" : wrong.back().where + ": " + wrong.back().text;
+}
+
+} // namespace
+
+TEST_CASE("FedCIL's nets of images refuse features, rows of numbers, and sides that do not divide by 8") {
+  CHECK(wrong_with("identity", {1, 32, 32}).empty());
+  CHECK(wrong_with("linear", {3, 16, 24}).empty());
+  CHECK(wrong_with("mlp", {1, 16, 16}).find("expected model.name = \"identity\", or nets = \"features\"") !=
+        std::string::npos);
+  CHECK(wrong_with("identity", {1, 28, 28}).find("28 x 28 here; expected sides that divide by 8") != std::string::npos);
+  CHECK(wrong_with("identity", {1, 16, 16}, false).starts_with("data.name: "));
+}
+
+TEST_CASE("FedCIL's presets have the numbers of the public code", "[fed-cil]") {
+  std::map<std::string, std::string> presets;
+  for (const auto& preset : strategy_named("fed-cil")->presets())
+    presets[preset.name] = preset.toml;
+  const auto says = [&](const std::string& preset, const std::vector<std::string>& lines) {
+    for (const auto& line : lines) {
+      CAPTURE(preset, line);
+      CHECK(("\n" + presets.at(preset)).find("\n" + line + "\n") != std::string::npos);
+    }
+  };
+  const std::vector<std::string> losses{"consistency = 0.0",    "fake_labels = \"any\"",
+                                        "class_loss = \"all\"", "codes = \"overwritten\"",
+                                        "replay = \"own\"",     "consolidation = \"pooled\""};
+  const std::vector<std::string> run{"nets = \"images\"",   "latent = 110",       "generator_width = 64",
+                                     "critic_width = 64",   "start = \"normal\"", "real_rows = \"shuffled\"",
+                                     "local_steps = 400",   "gan_batch = 32",     "consolidation_steps = 100",
+                                     "name = \"identity\"", "resize = 32",        "count = 5",
+                                     "per_task = 40"};
+  for (const std::string preset : {"official", "official-cifar10", "as-published"})
+    says(preset, losses);
+  for (const std::string preset : {"official", "official-cifar10"})
+    says(preset, run);
+  says("official", {"gan_rate = 1e-4", "gan_beta2 = 0.99", "gan_decay = 1e-5", "moments = \"kept\""});
+  says("official-cifar10", {"gan_rate = 2e-4", "gan_beta2 = 0.999", "gan_decay = 0.0", "moments = \"each-task\""});
+  CHECK(presets.at("as-published").find("nets") == std::string::npos);
+}
+
 TEST_CASE("FedCIL refuses codes that are shorter than the labels in them") {
   auto method = strategy_named("fed-cil");
   give_keys(*method, {{"latent", "3"}, {"codes", "overwritten"}});

@@ -26,18 +26,62 @@ struct official_game {
     with.rates.decay = given["decay"];
   }
   static gan_shape shape_of(const nlohmann::json& given) {
-    return {.features = given["features"],
-            .classes = given["classes"],
-            .latent = given["code"],
-            .generator_width = given["generator"],
-            .critic_width = given["critic"],
-            .overwrites = true};
+    gan_shape shape{.classes = given["classes"],
+                    .latent = given["code"],
+                    .generator_width = given["generator"],
+                    .critic_width = given["critic"],
+                    .overwrites = true};
+    if (given.contains("features")) {
+      shape.features = given["features"];
+      return shape;
+    }
+    shape.image = given["image"];
+    shape.features = shape.image[0] * shape.image[1] * shape.image[2];
+    shape.scale.assign(static_cast<std::size_t>(shape.image[0]), 2.0F / 255.0F); // pixels in -1 .. 1
+    shape.shift.assign(shape.scale.size(), -1.0F);
+    return shape;
+  }
+  /// The program's critic of images has two heads, of classes and of being real, where ours is one.
+  [[nodiscard]] bool is_joint_head(const parameter& entry) const { return gan.shape().of_images() && entry.head; }
+  static std::string kind_of(const parameter& entry) { return entry.name.substr(entry.name.rfind('.')); }
+
+  [[nodiscard]] at::Tensor values_in(const parameter& entry, const std::string& prefix) const {
+    if (!is_joint_head(entry))
+      return made_values(prefix + entry.name, entry.shape);
+    auto classes = entry.shape, real = entry.shape;
+    classes[0] -= 1;
+    real[0] = 1;
+    return at::cat({made_values(prefix + "critic.fc_aux" + kind_of(entry), classes),
+                    made_values(prefix + "critic.fc" + kind_of(entry), real)});
   }
   [[nodiscard]] at::Tensor weights(const model& net, const std::string& prefix) const {
     auto flat = at::empty({net.size()}, at::kFloat);
     for (const auto& entry : net.layout())
-      put_as_in_files(flat, entry, made_values(prefix + entry.name, entry.shape));
+      put_as_in_files(flat, entry, values_in(entry, prefix));
     return flat.unsqueeze(0);
+  }
+  /// A bias in front of a batch normalisation, which takes it away: its gradient is 0, of which rounding in float32
+  /// leaves something that Adam enlarges.
+  [[nodiscard]] bool is_taken_away(const std::string& name) const {
+    return gan.shape().of_images() && name.starts_with("generator.") && name.ends_with(".bias") &&
+           !name.starts_with("generator.bn") && name != "generator.deconv4.bias";
+  }
+  /// Both nets after a step beside the program's.
+  void compare(const std::string& where, const gan_players& players, const nlohmann::json& theirs) const {
+    for (const auto& [net, flat] :
+         {std::pair(gan.generator(), players.generator.weights()), std::pair(gan.critic(), players.critic.weights())})
+      for (const auto& entry : net->layout()) {
+        const auto ours = as_in_files(flat[0], entry);
+        const auto beside = [&](const std::string& name, const at::Tensor& values) {
+          both.weights(where + name, name, values, theirs[name], is_taken_away(name) ? 1e-3 : 1e-5);
+        };
+        if (is_joint_head(entry)) {
+          beside("critic.fc_aux" + kind_of(entry), ours.narrow(0, 0, ours.size(0) - 1));
+          beside("critic.fc" + kind_of(entry), ours.narrow(0, ours.size(0) - 1, 1));
+        } else if (!entry.buffer) {
+          beside(entry.name, ours);
+        }
+      }
   }
   [[nodiscard]] at::Tensor values(const std::string& name, at::IntArrayRef sizes) const {
     return at::tensor(formula(name, c10::multiply_integers(sizes)), at::kFloat).view(sizes);
@@ -80,10 +124,7 @@ struct official_game {
       const auto where = fmt::format("{} step {} ", task, step + 1);
       both.term(where + "critic's loss", theirs["critic"], losses.critic);
       both.term(where + "generator's loss", theirs["generator"], losses.generator);
-      for (const auto& [net, flat] :
-           {std::pair(gan.generator(), players.generator.weights()), std::pair(gan.critic(), players.critic.weights())})
-        for (const auto& entry : net->layout())
-          both.weights(where + entry.name, entry.name, as_in_files(flat[0], entry), theirs["weights"][entry.name]);
+      compare(where, players, theirs["weights"]);
     }
   }
 };
@@ -95,6 +136,51 @@ TEST_CASE("FedCIL's clients step as in the authors' program, with and without re
   official_game game(both);
   game.play("first_task", "first", false);
   game.play("later_task", "later", true);
+}
+
+TEST_CASE("FedCIL's nets of images, and steps of them, are the authors'", "[official][fed-cil]") {
+  official_steps both("fed_cil/image_steps");
+  official_game game(both);
+  game.play("first_task", "first", false);
+  game.play("later_task", "later", true);
+}
+
+TEST_CASE("FedCIL's server goes on training as in the authors' program", "[official][fed-cil]") {
+  official_steps both("fed_cil/consolidation");
+  official_game game(both);
+  gan_players server{adam(game.weights(*game.gan.generator(), "server.")),
+                     adam(game.weights(*game.gan.critic(), "server."))};
+  const auto& drawn = both["drawn_labels"];
+  const auto& places = both["places"];
+  std::size_t labels = 0, noise = 0, place = 0;
+  const auto next = [&] { return game.coded("consolidated", noise++, drawn[labels++].get<labels_list>()); };
+  const auto pooled = [&](const char* generator) { // rows of both users' generators, then those that the server takes
+    std::vector<at::Tensor> features, listed;
+    for (const std::string user : {"first.", "second."}) {
+      const auto codes = next();
+      features.push_back(game.gan.rows(game.weights(*game.gan.generator(), user + generator), codes.codes));
+      listed.push_back(codes.labels);
+    }
+    labels_list taken;
+    for (std::int64_t i = 0; i < rows; ++i)
+      taken.push_back(places[place++]);
+    const auto where = at::tensor(taken, at::kLong);
+    const labelled_rows batch{at::cat(features, 1).index_select(1, where), at::cat(listed, 1).index_select(1, where)};
+    CHECK(at::equal(batch.labels, game.labels(drawn[labels++].get<labels_list>())));
+    return batch;
+  };
+  for (std::size_t step = 0; step < both["steps"].size(); ++step) {
+    gan_draws given{.real = pooled("present.")};
+    given.old = pooled("last.");
+    given.fakes = next();
+    given.old_fakes = next();
+    given.fooling = next();
+    const auto losses = gan_step(game.gan, game.with, server, given);
+    const auto where = fmt::format("consolidation step {} ", step + 1);
+    both.term(where + "critic's loss", both["steps"][step]["critic"], losses.critic);
+    both.term(where + "generator's loss", both["steps"][step]["generator"], losses.generator);
+  }
+  game.compare("consolidation ", server, both["weights"]);
 }
 
 TEST_CASE("FedCIL's terms of consistency are the authors'", "[official][fed-cil]") {

@@ -1,0 +1,29 @@
+/// fed_cil_options: the keys of FedCIL and its presets, each value with the line of the public code that has it.
+#pragma once
+#include "runtime/method/strategy.hpp"
+#include "strategies/fed_cil/gan_nets.hpp"
+namespace mneme::fed_cil_method {
+
+/// Adam's moments in the next round.
+enum class moments_rule : std::uint8_t {
+  kept,      ///< Go on: in the client's memory, and at the server.
+  each_task, ///< The same, but clients begin anew in their first round of a task.
+  fresh,     ///< Begin anew in every round.
+};
+
+struct options {
+  gan_shape net{};
+  std::int64_t steps = 400, batch = 32, consolidation_steps = 50;
+  double learning_rate = 1e-4, decay = 1e-5, beta2 = 0.99, consistency = 1.0;
+  bool any_fakes = false, all_classes = false, own_replay = false, pooled = false;
+  bool of_images = false, normal_start = false, shuffles = false;
+  moments_rule moments = moments_rule::kept;
+  std::string layer{};
+  std::filesystem::path feature_cache{};
+
+  void keys(key_table& table);
+};
+
+[[nodiscard]] std::vector<preset> fed_cil_presets();
+
+} // namespace mneme::fed_cil_method
