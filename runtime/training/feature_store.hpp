@@ -10,9 +10,10 @@
 #include <span>
 namespace mneme {
 
-/// Thread-safe. A row's features depend neither on the rows beside it nor on who asked first: what is remembered of nets
-/// whose bits depend on the number of rows is computed row by row, and on a device in blocks of one size. With a folder, features of earlier runs are read from it
-/// and save() leaves them there: a sweep over what is made of features runs the net once.
+/// Thread-safe. A row's features depend neither on the rows beside it nor on who asked first: what is remembered of
+/// nets whose bits depend on the number of rows is computed row by row, and on a device in blocks of one size. With
+/// a folder, features of earlier runs are read from it and save() leaves them there: a sweep over what is made of
+/// features runs the net once.
 class feature_store {
 public:
   /// @param folder "": features live in memory only

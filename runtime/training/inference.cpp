@@ -59,10 +59,10 @@ void run_blocks(const inference_pass& pass, row_span rows, std::int64_t block_ro
   }
 }
 
-/// Features of a frozen net: those not known yet are computed and remembered, then all are shown. Which rows are missing
-/// depends on who has asked before, so a row's bits must not depend on how many are missing. On a CPU a net whose bits
-/// depend on the number of rows computes them one by one. On a device every block is full: its kernels are chosen by
-/// shape, and within one shape a row's sums do not depend on its place.
+/// Features of a frozen net: those not known yet are computed and remembered, then all are shown. Which rows are
+/// missing depends on who has asked before, so a row's bits must not depend on how many are missing. On a CPU a net
+/// whose bits depend on the number of rows computes them one by one. On a device every block is full: its kernels are
+/// chosen by shape, and within one shape a row's sums do not depend on its place.
 void show_remembered(const inference_pass& pass, image_store& images, feature_store& store,
                      const std::function<void(const block&)>& use) {
   const row_span rows(*pass.samples.rows);

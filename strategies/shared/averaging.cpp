@@ -12,8 +12,8 @@ namespace mneme {
 
 namespace {
 
-/// A sum of values like this one, on their device as soon as one of them is there: the host's come from a checkpoint, or
-/// are the initial weights.
+/// A sum of values like this one, on their device as soon as one of them is there: a node without a device sends
+/// others.
 void make_room(at::Tensor& sum, const at::Tensor& value) {
   if (!sum.defined())
     sum = at::zeros_like(value, value.options().dtype(at::kDouble));

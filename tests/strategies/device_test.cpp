@@ -1,5 +1,5 @@
-// What conformance asks of every method, on a device: what it computes with lies there, and what comes from a checkpoint
-// is brought there again.
+// What conformance asks of every method, on a device: what it computes with lies there, and what comes from a
+// checkpoint is brought there again.
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
 
 #include "tests/support/learning.hpp"

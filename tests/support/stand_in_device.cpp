@@ -5,10 +5,10 @@
 #include <ATen/EmptyTensor.h>
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 #include <ATen/native/CPUFallback.h>
+#include <ATen/ops/_reshape_alias_native.h>
 #include <ATen/ops/as_strided_native.h>
 #include <ATen/ops/unfold_native.h>
 #include <ATen/ops/view_native.h>
-#include <ATen/ops/_reshape_alias_native.h>
 #include <bit>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <map>
@@ -52,11 +52,11 @@ public:
   void close() const { set(PKEY_DISABLE_ACCESS); }
 
 private:
-  static constexpr std::size_t bytes_max = std::size_t{8} << 30; // of addresses, most of which have no memory behind them
+  static constexpr std::size_t bytes_max = std::size_t{8} << 30; // of addresses, which take no memory
 
   device_memory()
-      : first_(static_cast<char*>(mmap(nullptr, bytes_max, PROT_READ | PROT_WRITE,
-                                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0))),
+      : first_(static_cast<char*>(
+            mmap(nullptr, bytes_max, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0))),
         key_(pkey_alloc(0, PKEY_DISABLE_ACCESS)) {
     TORCH_CHECK(first_ != MAP_FAILED, "the stand-in device has no memory");
     if (key_ >= 0 && pkey_mprotect(first_, bytes_max, PROT_READ | PROT_WRITE, key_) != 0)
@@ -115,7 +115,8 @@ struct device_allocator final : c10::Allocator {
 struct device_guard final : c10::impl::NoOpDeviceGuardImpl<kind> {
   c10::Device exchangeDevice(c10::Device /*to*/) const override { return {kind, 0}; }
   c10::Device getDevice() const override { return {kind, 0}; }
-  c10::Stream getStream(c10::Device device) const noexcept override { return c10::Stream(c10::Stream::DEFAULT, device); }
+  c10::Stream getStream(c10::Device device) const noexcept override { return stream(device); }
+  static c10::Stream stream(c10::Device device) { return c10::Stream(c10::Stream::DEFAULT, device); }
 };
 
 /// The engine of autograd asks whether there is such a device at all.
@@ -145,10 +146,9 @@ at::Tensor empty_tensor(c10::SymIntArrayRef sizes, std::optional<at::ScalarType>
 at::Tensor empty_strided_tensor(c10::SymIntArrayRef sizes, c10::SymIntArrayRef strides,
                                 std::optional<at::ScalarType> type, std::optional<at::Layout>,
                                 std::optional<at::Device>, std::optional<bool>) {
-  return at::Tensor(at::detail::empty_strided_generic(C10_AS_INTARRAYREF_SLOW(sizes), C10_AS_INTARRAYREF_SLOW(strides),
-                                                      c10::GetAllocator(kind),
-                                                      c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
-                                                      c10::dtype_or_default(type)));
+  return at::Tensor(at::detail::empty_strided_generic(
+      C10_AS_INTARRAYREF_SLOW(sizes), C10_AS_INTARRAYREF_SLOW(strides), c10::GetAllocator(kind),
+      c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), c10::dtype_or_default(type)));
 }
 
 at::Tensor copied(const at::Tensor& from, const at::Tensor& to, bool /*non_blocking*/) {
@@ -199,8 +199,8 @@ void require_one_device(const c10::OperatorHandle& operation, const torch::jit::
       for (const c10::IValue& value : argument.toList())
         if (value.isTensor())
           look(value.toTensor());
-  TORCH_CHECK(!(on_device && on_host), "Expected all tensors to be on the same device, but found at least two devices: ",
-              name);
+  TORCH_CHECK(!(on_device && on_host),
+              "Expected all tensors to be on the same device, but found at least two devices: ", name);
 }
 
 void compute_on_host(const c10::OperatorHandle& operation, torch::jit::Stack* stack) {

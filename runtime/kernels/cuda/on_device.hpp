@@ -2,6 +2,7 @@
 #pragma once
 #include "runtime/base/check.hpp"
 #include <c10/core/Device.h>
+#include <functional>
 namespace mneme::kernels::cuda {
 
 /// A program without the kernels finds no CUDA device, and so has no tensor on one: see resolve_device().
@@ -13,7 +14,9 @@ inline constexpr bool linked = false;
 
 /// What runs a kernel on a device that is none of CUDA's, and the name of that device. Only tests have one.
 template <class Launch>
-inline void (*stand_in)(const Launch&) = nullptr;
+using kernel_runner = std::function<void(const Launch&)>;
+template <class Launch>
+inline kernel_runner<Launch> stand_in = nullptr;
 inline const char* stand_in_name = "";
 
 /// Makes the device the calling thread's, which cuBLAS warns of where nothing else has done so.
