@@ -12,6 +12,7 @@ void placement_state::take(const node_frame& in) {
     return;
   const auto why = failure_of([&] {
     auto content = reader_of(in.content);
+    content.onto(c10::Device(context_->device));
     auto kind = node_message::report;
     content(kind);
     take_report(content, in.node, in.content->size());

@@ -53,6 +53,7 @@ void uplink_state::wake_later() {
 void uplink_state::take(const node_frame& in) {
   const auto why = failure_of([&] {
     auto content = reader_of(in.content);
+    content.onto(c10::Device(context_->device));
     auto kind = node_message::start;
     content(kind);
     take(kind, content);

@@ -446,7 +446,7 @@ expected<std::shared_ptr<run_context>> load_run_context(const scenario& settings
   if (!problems.empty())
     return tl::unexpected{problems};
 
-  setup->initial = weights_only(*initial);
+  setup->initial = weights_only(initial->to(at::Device(*device))); // where what is learnt from it will lie
   setup->initial_behind = *initial_behind;
 
   auto context = std::make_shared<run_context>();

@@ -253,6 +253,7 @@ expected<starting_point> starting_point_of(const prepared_run& run) {
   if (!search->newest)
     return starting_point{.broken = std::move(search->broken)};
   past->run = search->newest->sections[run_part];
+  past->run.onto(c10::Device(run.context->device));
   note_resumed_state();
   return starting_point{.past = past, .file = search->newest->path, .broken = std::move(search->broken)};
 }

@@ -11,6 +11,8 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "checkpoints are little-endian");
 
 constexpr std::size_t axes_max = 16;
+constexpr std::int8_t on_device = 0x40; // beside the dtype of a tensor, which is smaller
+static_assert(static_cast<int>(at::ScalarType::NumOptions) < on_device);
 
 enum class exchanged_as : std::uint8_t { itself, named, name };
 
@@ -233,9 +235,11 @@ void archive::load_frozen(at::Tensor& value) {
     exchange_->keep(name, value);
 }
 
-/// dtype (-1: none), number of axes, sizes, contents on the host.
+/// dtype (-1: none; with a bit where it lies on a device), number of axes, sizes, contents on the host.
 void archive::save_tensor(const at::Tensor& value, bool frozen) {
   auto dtype = static_cast<std::int8_t>(value.defined() ? static_cast<int>(value.scalar_type()) : -1);
+  if (value.defined() && !value.is_cpu())
+    dtype = static_cast<std::int8_t>(dtype | on_device);
   visit(dtype);
   if (!value.defined())
     return;
@@ -254,7 +258,8 @@ void archive::load_tensor(at::Tensor& value) {
   value = at::Tensor();
   if (stated == -1)
     return;
-  const auto dtype = static_cast<at::ScalarType>(stated);
+  const bool lay_on_device = (stated & on_device) != 0;
+  const auto dtype = static_cast<at::ScalarType>(stated & ~on_device);
   std::vector<std::int64_t> sizes;
   visit(sizes);
   if (!known_dtype(dtype) || sizes.size() > axes_max)
@@ -265,6 +270,8 @@ void archive::load_tensor(at::Tensor& value) {
   value = new_tensor(sizes, dtype);
   prefer_huge_pages(value.data_ptr(), value.nbytes());
   raw(value.data_ptr(), *count * c10::elementSize(dtype));
+  if (lay_on_device)
+    value = value.to(device_);
 }
 
 } // namespace mneme

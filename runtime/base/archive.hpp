@@ -2,6 +2,7 @@
 #pragma once
 #include "runtime/base/ids.hpp"
 #include "runtime/base/tensor_exchange.hpp"
+#include <c10/core/Device.h>
 #include <chrono>
 #include <cstddef>
 #include <functional>
@@ -52,6 +53,12 @@ public:
   /// and reader say so at the same places. @param with outlives the archive
   archive& exchanging(tensor_exchange* with) {
     exchange_ = with;
+    return *this;
+  }
+  /// Loading: from here on tensors that lay on a device when they were saved are brought to this one, so that what is
+  /// computed with them is computed where it would have been. Without it all of them are loaded to the host.
+  archive& onto(const c10::Device& device) {
+    device_ = device;
     return *this;
   }
   /// The values of a vector as they lie in memory, which may hold millions.
@@ -171,6 +178,7 @@ private:
   std::vector<at::Tensor> frozen_; // the same of frozen tensors
   std::unordered_map<const void*, std::size_t> frozen_numbers_;
   tensor_exchange* exchange_ = nullptr;
+  c10::Device device_{c10::DeviceType::CPU}; // loading: of tensors that lay on one
 };
 
 } // namespace mneme

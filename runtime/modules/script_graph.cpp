@@ -134,6 +134,23 @@ void calm(jit::Block& block, jit::Graph& graph) {
   }
 }
 
+/// Tracing writes down the device that it was made on: tensors that forward() makes, and those that it holds as
+/// constants, go to the device of its rows.
+void move_constants(jit::Block& block, jit::Graph& graph, const at::Device& device) {
+  for (auto node = block.nodes().begin(); node != block.nodes().end(); ++node) {
+    for (auto* inner : node->blocks())
+      move_constants(*inner, graph, device);
+    const auto value = node->kind() == c10::prim::Constant ? jit::toIValue(node->output()) : std::nullopt;
+    const bool moves = value && (value->isDevice() || (value->isTensor() && value->toTensor().defined()));
+    if (!moves)
+      continue;
+    const jit::WithInsertPoint here(*node);
+    auto* const moved = graph.insertConstant(value->isDevice() ? c10::IValue(device) : value->toTensor().to(device));
+    node->output()->replaceAllUsesWith(moved);
+    node.destroyCurrent();
+  }
+}
+
 /// forward() in one piece.
 std::shared_ptr<jit::Graph> whole_graph(const jit::Module& module) {
   auto graph = module.get_method("forward").graph()->copy();
@@ -143,8 +160,10 @@ std::shared_ptr<jit::Graph> whole_graph(const jit::Module& module) {
 
 /// The graph as it runs in evaluation: branches of training are gone. This evaluates operators whose arguments are
 /// constants. @pre operator_refusals() has none
-void fold(std::shared_ptr<jit::Graph>& graph, const jit::Module& module) {
+void fold(std::shared_ptr<jit::Graph>& graph, const jit::Module& module, const at::Device& device) {
   calm(*graph->block(), *graph);
+  if (!device.is_cpu())
+    move_constants(*graph->block(), *graph, device);
   make_constants(*graph->block(), *graph, module._ivalue());
   jit::ConstantPropagation(graph);
   jit::EliminateDeadCode(graph);
@@ -187,7 +206,7 @@ script_graph::read_by_torch(std::span<const std::uint8_t> file, const at::Device
   auto whole = whole_graph(module);
   if (auto wrong = checked ? operator_refusals(*whole) : differences{}; !wrong.empty())
     return tl::unexpected(std::move(wrong));
-  fold(whole, module);
+  fold(whole, module, device);
   std::set<std::string> refusals;
   add_refusals(*whole->block(), refusals);
   if (!refusals.empty())

@@ -13,6 +13,7 @@
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <bit>
 #include <charconv>
+#include <cstdlib>
 namespace mneme {
 namespace {
 
@@ -36,15 +37,19 @@ public:
               [to = features_](const diagnostics& problems) { to->note_damage(problems); }) {
     if (device.is_cpu())
       return;
-    auto& cudnn = at::globalContext(); // float32 as it is written, and the same sums every time
-    cudnn.setAllowTF32CuDNN(false);
-    cudnn.setDeterministicCuDNN(true);
-    cudnn.setBenchmarkCuDNN(false);
+    auto& kernels = at::globalContext(); // float32 as it is written, and the same sums every time
+    kernels.setAllowTF32CuDNN(false);
+    kernels.setDeterministicCuDNN(true);
+    kernels.setBenchmarkCuDNN(false);
+    kernels.setDeterministicAlgorithms(true, /*warn_only=*/false);
+    kernels.setDeterministicFillUninitializedMemory(false); // which nobody reads
   }
 
   outcomes run(std::span<const job> batch, slice_watch* watch) override {
     MNEME_CHECK(!batch.empty());
     compute_on_one_thread();
+    if (images_.device().is_cuda())
+      kernels::cuda::make_current(images_.device());
     images_.forget_unused();
     for (const auto& queued : batch)
       MNEME_CHECK(queued.request.index() == batch[0].request.index(), work_name(queued.request),
@@ -139,8 +144,10 @@ std::int64_t chosen_width(const work& request, const std::string& device) {
 
 tl::expected<std::string, std::string> resolve_device(const std::string& device) {
   const auto devices = cuda_devices();
+  if (devices > 0) // LibTorch warns where cuBLAS may choose its own memory, on which its order of sums depends
+    ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
   if (device == "auto")
-    return devices > 0 ? "cuda:0" : "cpu";
+    return *kernels::cuda::stand_in_name ? kernels::cuda::stand_in_name : devices > 0 ? "cuda:0" : "cpu";
   if (device == "cpu")
     return device;
   const std::string prefix = "cuda:";

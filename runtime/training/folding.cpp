@@ -66,7 +66,7 @@ at::Tensor take_moved(at::Tensor& sum, const at::Tensor& base, double scale) {
               sum.sizes(), base.sizes());
   auto moved = at::empty_like(sum, sum.options().dtype(at::kFloat));
   if (!sum.is_cpu()) {
-    moved.copy_(sum.mul_(scale).add_(base.view_as(sum)));
+    moved.copy_(sum.mul_(scale).add_(base.to(sum.device()).view_as(sum)));
     sum.zero_();
     return moved;
   }

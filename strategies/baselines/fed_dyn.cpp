@@ -89,7 +89,9 @@ public:
     if (uploads == 0)
       co_return;
     const auto share = static_cast<double>(uploads) / static_cast<double>(known);
-    drift_ = drift_ - (weights() - sent_) * corrected_.to(sent_.device()) * (with_.alpha * share);
+    const auto device = weights().device();
+    const auto moved = (weights() - sent_.to(device)) * corrected_.to(device);
+    drift_ = drift_.to(device) - moved * (with_.alpha * share);
     sent_ = with_.alpha > 0.0 ? weights() - drift_ / with_.alpha : weights();
   }
   void persist(archive& state) override {
@@ -138,9 +140,9 @@ task<client_result> fed_dyn::client_round(client_context& ctx, const broadcast& 
   auto trained = co_await training;
 
   const auto& learnt = trained.weights->at(flat_weights);
-  const auto moved = (learnt - start->at(flat_weights)) * with_.alpha;
+  const auto moved = (learnt - start->at(flat_weights).to(learnt.device())) * with_.alpha;
   auto kept = std::make_shared<tensor_map>();
-  kept->put(drift_name, goes_on ? memory.at(drift_name) - moved : -moved);
+  kept->put(drift_name, goes_on ? memory.at(drift_name).to(moved.device()) - moved : -moved);
   kept->put("task", at::ones({1}, at::kLong) * static_cast<std::int64_t>(in.place.task.value));
   const travelling_weights travelling(setup().net, setup().trainable);
   co_return client_result{.upload = travelling.pick(learnt), .memory = kept, .rows = trained.rows_seen};

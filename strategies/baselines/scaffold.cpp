@@ -269,7 +269,7 @@ task<client_result> scaffold::client_round(client_context& ctx, const broadcast&
   const auto& learnt = trained.weights->at(flat_weights);
   if (travelled == 0.0) // nothing was learnt: the control variate stays
     co_return result_of(trained, before, before, in.place);
-  const auto moved = (start->at(flat_weights) - learnt) * variates_.mask(learnt);
+  const auto moved = (start->at(flat_weights).to(learnt.device()) - learnt) * variates_.mask(learnt);
   const auto after = before - server + moved.to(device) / travelled;
   co_return result_of(trained, before, after, in.place);
 }

@@ -10,12 +10,31 @@ namespace mneme {
 
 // -- sums of uploads --------------------------------------------------------------------------------------------------
 
+namespace {
+
+/// A sum of values like this one, on their device as soon as one of them is there: the host's come from a checkpoint, or
+/// are the initial weights.
+void make_room(at::Tensor& sum, const at::Tensor& value) {
+  if (!sum.defined())
+    sum = at::zeros_like(value, value.options().dtype(at::kDouble));
+  else if (sum.is_cpu() && !value.is_cpu())
+    sum = sum.to(value.device());
+}
+
+/// Adds them to the sum in their order, and forgets them.
+void fold(at::Tensor& sum, std::vector<weighted_upload>& waiting) {
+  if (!sum.is_cpu())
+    for (auto& upload : waiting)
+      upload.values = upload.values.to(sum.device());
+  fold_uploads(sum, waiting);
+  waiting.clear();
+}
+
+} // namespace
+
 void weighted_average::add(const at::Tensor& value, double weight) {
   check_upload(value, weight, sum_);
-  if (!sum_.defined())
-    sum_ = at::zeros_like(value, value.options().dtype(at::kDouble));
-  if (value.device() != sum_.device()) // it comes from a checkpoint
-    sum_ = sum_.to(value.device());
+  make_room(sum_, value);
   waiting_.push_back({.values = value, .weight = weight});
   weight_ += weight;
   if (waiting_.size() == kernels::folded_at_once_max)
@@ -24,8 +43,7 @@ void weighted_average::add(const at::Tensor& value, double weight) {
 
 void weighted_average::fold_waiting() {
   if (!waiting_.empty())
-    fold_uploads(sum_, waiting_);
-  waiting_.clear();
+    fold(sum_, waiting_);
 }
 
 at::Tensor weighted_average::take() {
@@ -54,8 +72,7 @@ constexpr std::size_t starts_held_max = 16; // old models that stay in memory un
 void weighted_change::add(const at::Tensor& value, const at::Tensor& start, double weight) {
   check_upload(value, weight, sum_);
   check_upload(start, weight, value);
-  if (!sum_.defined())
-    sum_ = at::zeros_like(value, value.options().dtype(at::kDouble));
+  make_room(sum_, value);
   empty_ = false;
   waiting_.push_back({.values = value, .weight = weight});
   const auto known = std::find_if(starts_.begin(), starts_.end(), [&](const weighted_upload& known_start) {
@@ -71,15 +88,9 @@ void weighted_change::add(const at::Tensor& value, const at::Tensor& start, doub
     fold_starts();
 }
 
-void weighted_change::fold_waiting() {
-  fold_uploads(sum_, waiting_);
-  waiting_.clear();
-}
+void weighted_change::fold_waiting() { fold(sum_, waiting_); }
 
-void weighted_change::fold_starts() {
-  fold_uploads(sum_, starts_);
-  starts_.clear();
-}
+void weighted_change::fold_starts() { fold(sum_, starts_); }
 
 /// What waits is kept apart: when it is folded, and by which starts, decides the last bits.
 void weighted_change::persist(archive& state) {

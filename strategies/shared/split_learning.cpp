@@ -34,11 +34,13 @@ split_net split(const method_setup& setup, model_ref backbone, model_ref back, c
   split_net net{.whole = setup, .learnt = setup, .backbone = std::move(backbone)};
   net.chain = std::make_shared<const chained_model>(net.backbone, back);
   net.learnt.net = std::move(back);
-  net.learnt.initial = weights_only(initial);
+  const auto& backbone_weights = setup.initial->at(flat_weights);
+  const auto behind = initial.to(backbone_weights.device());
+  net.learnt.initial = weights_only(behind);
   net.learnt.trainable = trainable_part::all;
   net.learnt.shape = {1, 1, net.features()};
   net.backbone_weights = setup.initial;
-  net.front = weights_only(at::cat({setup.initial->at(flat_weights), initial}));
+  net.front = weights_only(at::cat({backbone_weights, behind}));
   return net;
 }
 

@@ -4,16 +4,25 @@
 #include "runtime/training/executor.hpp"
 #include "runtime/training/folding.hpp"
 #include "tests/support/grids.hpp"
+#include "tests/support/stand_in_device.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
 
-#include <catch2/catch_test_macros.hpp>
+#include <optional>
 namespace mneme::test {
 
-/// Skips a test where this machine has no device.
-#define MNEME_NEEDS_DEVICE(name)                                                                                       \
-  if (!resolve_device("cuda:0"))                                                                                       \
-    SKIP("needs a CUDA device; none was found");                                                                       \
-  const at::Device name("cuda:0")
+/// The device of a test, which `worker.device = "auto"` takes while it lives: one of CUDA's, or the stand-in where this
+/// machine has none.
+class device_of_test {
+public:
+  device_of_test() {
+    if (!resolve_device("cuda:0"))
+      instead_.emplace();
+  }
+  [[nodiscard]] at::Device device() const { return at::Device(instead_ ? stand_in_device::name : "cuda:0"); }
+
+private:
+  std::optional<stand_in_device> instead_{};
+};
 
 /// Uploads of weights 11, 12, ... that begin `offset` floats after an aligned address.
 inline std::vector<weighted_upload> drawn_uploads(std::size_t count, std::int64_t size, std::int64_t offset,

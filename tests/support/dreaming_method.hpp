@@ -101,12 +101,12 @@ public:
     auto weights = stacked(
         calls, [&](const program_call& call) { return (call.slice == 0 ? call.in : call.state).at("generator"); });
     const auto net = stacked(calls, [](const program_call& call) { return call.in.at(flat_weights); }); // [K, P]
-    const auto labels = generator_.labels(images_).expand({K, images_});
+    const auto labels = generator_.labels(images_).to(net.device()).expand({K, images_});
     for (std::int64_t step = 0; step < steps_of_slice; ++step) {
       const auto codes = stacked(calls, [&](const program_call& call) {
         auto key = call.stream;
         key.index = static_cast<std::uint64_t>(1 + call.slice * steps_of_slice + step);
-        return generator_.codes(images_, key);
+        return generator_.codes(images_, key).to(call.device());
       });
       const auto moving = leaf_of(weights);
       const auto seen = net_->differentiable(net, generator_.images(moving, codes), {0, net_->classes()},
@@ -150,10 +150,10 @@ public:
 
 protected:
   [[nodiscard]] program_step run_call(const program_call& call) const override {
-    const auto codes = generator_.codes(images_, call.stream).unsqueeze(0);
+    const auto codes = generator_.codes(images_, call.stream).to(call.device()).unsqueeze(0);
     const auto images = generator_.images(call.in.at("generator").unsqueeze(0), codes)[0];
     const auto shown = as_bytes_ ? ((images + 1.0) * 127.5).round().to(at::kByte) : images;
-    return {.tensors = {{"images", shown}, {"labels", generator_.labels(images_)}}};
+    return {.tensors = {{"images", shown}, {"labels", generator_.labels(images_).to(call.device())}}};
   }
 
 private:
@@ -190,7 +190,8 @@ public:
     const auto moving = leaf_of(weights);
     const auto seen = net_->differentiable(moving, rows, {0, net_->classes()}, {});
     const auto logs = at::log_softmax(seen.logits, -1), shares = at::softmax(seen.logits, -1);
-    const auto moved = weights - at::cat(moves_) * gradients_of(-(shares * logs).sum(-1).sum(-1).sum(), {moving})[0];
+    const auto slopes = gradients_of(-(shares * logs).sum(-1).sum(-1).sum(), {moving})[0];
+    const auto moved = weights - at::cat(moves_).to(weights.device()) * slopes;
     std::vector<program_step> made;
     for (std::int64_t k = 0; k < weights.size(0); ++k)
       made.push_back({.tensors = {{flat_weights, moved[k]}},

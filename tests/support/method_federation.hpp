@@ -11,19 +11,21 @@ struct method_federation {
   static constexpr std::uint32_t clients = 3, tasks = 2;
 
   std::unique_ptr<strategy> method;
-  std::unique_ptr<executor> device = make_executor("cpu");
+  std::unique_ptr<executor> device;
   std::shared_ptr<const dataset> rows = striped_rows(40, features, classes);
   model_ref net;
   listed_rows central{rows, [this](std::uint32_t) { return rows_with_labels({0, classes_of_task}); }};
   round_place place{.opened = {0, classes_of_task}, .current = {0, classes_of_task}};
   row_store made{row_format{.scale = rows->scale, .shift = rows->shift, .classes = classes}};
 
-  /// @param keys of [strategy], on top of those that keep the method small
-  explicit method_federation(const std::string& name, const std::vector<std::pair<std::string, std::string>>& keys = {})
-      : method(strategy_named(name)), net(net_for(*method)) {
+  /// @param keys of [strategy], on top of those that keep the method small @param on where everything is computed
+  explicit method_federation(const std::string& name, const std::vector<std::pair<std::string, std::string>>& keys = {},
+                             const std::string& on = "cpu")
+      : method(strategy_named(name)), device(make_executor(on)), net(net_for(*method)) {
     give_keys(*method, small(name));
     give_keys(*method, keys);
     auto setup = setup_of_run(net, features, tasks);
+    setup.initial = weights_only(setup.initial->at(flat_weights).to(at::Device(on)));
     setup.training.batch = 4;
     setup.classes = classes;
     setup.task_classes = {{0, 2}, {2, 4}};

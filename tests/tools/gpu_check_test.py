@@ -45,7 +45,7 @@ threads = sys.argv[sys.argv.index("--threads") + 1]
 os.makedirs(out, exist_ok=resumed)
 if "checkpoint.every=1" in sys.argv:
     os.mkdir(os.path.join(out, "checkpoint"))
-    with open(os.path.join(out, "checkpoint", "run.json"), "w") as file:
+    with open(os.path.join(out, "checkpoint", "1.checkpoint"), "w") as file:
         file.write("{}")
     time.sleep(60)  # until it is killed
 digest = threads * 32 if broken == "digest" else "e" * 32 if broken == "resume" and resumed else "d" * 32

@@ -35,7 +35,8 @@ std::vector<at::Tensor> trained_on(const std::string& device, const std::vector<
 } // namespace
 
 TEST_CASE("a group trained on a device learns what it learns on the CPU, and the same bits twice", "[gpu]") {
-  MNEME_NEEDS_DEVICE(device);
+  const device_of_test chosen;
+  const auto device = chosen.device();
   const auto source = drawn_data(60, {1, 28, 28}, 5);
   for (const auto kind : {optimizer_kind::sgd, optimizer_kind::adam})
     for (const double extra : {0.0, 1.0})
@@ -48,7 +49,7 @@ TEST_CASE("a group trained on a device learns what it learns on the CPU, and the
                                          .momentum = 0.9 * extra,
                                          .weight_decay = 0.01 * extra,
                                          .clip_norm = 2.0 * extra});
-        const auto ours = trained_on("cuda:0", batch), again = trained_on("cuda:0", batch),
+        const auto ours = trained_on(device.str(), batch), again = trained_on(device.str(), batch),
                    twin = trained_on("cpu", batch);
         for (std::size_t k = 0; k < batch.size(); ++k) {
           CAPTURE(static_cast<int>(kind), extra, net->identity(), k);
@@ -61,7 +62,7 @@ TEST_CASE("a group trained on a device learns what it learns on the CPU, and the
 }
 
 TEST_CASE("a run on a device has one digest, whatever the number of threads", "[gpu]") {
-  MNEME_NEEDS_DEVICE(device);
+  const device_of_test chosen;
   const auto scenario = made_scenario({{"data.shape", raw_toml("[3, 8, 8]")},
                                        {"data.classes", 4},
                                        {"data.rows", 400},
@@ -74,7 +75,7 @@ TEST_CASE("a run on a device has one digest, whatever the number of threads", "[
                                        {"training.batch", 8},
                                        {"training.epochs", 2},
                                        {"training.augment", "crop-flip-jitter"},
-                                       {"worker.device", "cuda:0"}});
+                                       {"worker.device", "auto"}});
   const auto first = run_toml(scenario, {.threads = 1});
   CHECK(first.summary.run_digest == run_toml(scenario, {.threads = 1}).summary.run_digest);
   CHECK(first.summary.run_digest == run_toml(scenario, {.threads = 3}).summary.run_digest);

@@ -3,6 +3,7 @@
 #include "tests/support/formula.hpp"
 #include "tests/support/scratch.hpp"
 #include "tests/support/script_modules.hpp"
+#include "tests/support/stand_in_device.hpp"
 #include <ATen/ATen.h>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
@@ -249,4 +250,23 @@ def forward(self, x):
                            .parameters = {{"scale", at::full({36}, 2.0F)}}});
   const auto x = spread_numbers({1, 3, 1, 6, 6});
   CHECK(at::equal(as_model(net).forward(start_of(*net).unsqueeze(0), x, {}, nullptr).features[0], x[0].flatten(1) * 2));
+}
+
+TEST_CASE("what a module makes where it was traced, it makes on the device of its rows") {
+  // Positions are made on the host by name, as tracing writes it, and added to the rows.
+  const module_text traced{.code = R"(
+def forward(self, x):
+    flat = torch.flatten(x, 1)
+    places = torch.arange(36, dtype=torch.float32, device=torch.device("cpu"))
+    return torch.matmul(flat + places, self.weight)
+)",
+                           .parameters = {{"weight", spread_numbers({36, 5})}}};
+  const stand_in_device here;
+  const auto on_host = loaded(traced), there = loaded(traced, {.device = at::Device(stand_in_device::name)});
+  const auto rows = spread_numbers({1, 3, 1, 6, 6});
+  const job_guards guards;
+  const auto outputs = [&](const std::shared_ptr<const module_net>& net, const at::Device& device) {
+    return as_model(net).forward(start_of(*net).unsqueeze(0).to(device), rows.to(device), {}).features.cpu();
+  };
+  CHECK(difference(outputs(there, at::Device(stand_in_device::name)), outputs(on_host, at::kCPU)) < 1e-5);
 }

@@ -26,7 +26,8 @@ at::Tensor stepped(const at::Device& device, const training_options& options, st
 } // namespace
 
 TEST_CASE("an optimizer on a device takes the steps that its CPU twin takes", "[gpu]") {
-  MNEME_NEEDS_DEVICE(device);
+  const device_of_test chosen;
+  const auto device = chosen.device();
   for (const auto kind : {optimizer_kind::sgd, optimizer_kind::adam, optimizer_kind::adamw})
     for (const double extra : {0.0, 1.0})
       for (const std::int64_t size : {1, 4, 64, 101, 100'003})
@@ -46,7 +47,8 @@ TEST_CASE("an optimizer on a device takes the steps that its CPU twin takes", "[
 }
 
 TEST_CASE("cross-entropy on a device is that of the CPU", "[gpu]") {
-  MNEME_NEEDS_DEVICE(device);
+  const device_of_test chosen;
+  const auto device = chosen.device();
   for (const std::int64_t classes : {1, 10, 103}) {
     const auto logits = drawn_floats({3, 7, classes}, 4) * 20;
     auto labels = at::arange(21, at::kLong).remainder(classes).view({3, 7});
@@ -62,7 +64,8 @@ TEST_CASE("cross-entropy on a device is that of the CPU", "[gpu]") {
 }
 
 TEST_CASE("rows gathered on a device are those that the CPU gathers", "[gpu]") {
-  MNEME_NEEDS_DEVICE(device);
+  const device_of_test chosen;
+  const auto device = chosen.device();
   for (const shape3 shape : {shape3{1, 1, 1}, {1, 1, 64}, {3, 8, 8}, {3, 9, 11}, {3, 32, 32}}) {
     const auto source = std::make_shared<const dataset>(shown_data(shape));
     image_store store(device);
@@ -78,7 +81,8 @@ TEST_CASE("rows gathered on a device are those that the CPU gathers", "[gpu]") {
 }
 
 TEST_CASE("a batch does not change while the host packs the next one", "[gpu]") {
-  MNEME_NEEDS_DEVICE(device);
+  const device_of_test chosen;
+  const auto device = chosen.device();
   const auto source = std::make_shared<const dataset>(shown_data({3, 32, 32}));
   image_store store(device);
   std::vector<at::Tensor> batches, again;
@@ -94,7 +98,8 @@ TEST_CASE("a batch does not change while the host packs the next one", "[gpu]") 
 }
 
 TEST_CASE("a device keeps no copy of rows that nobody refers to", "[gpu]") {
-  MNEME_NEEDS_DEVICE(device);
+  const device_of_test chosen;
+  const auto device = chosen.device();
   image_store store(device);
   const auto gathered = [&] {
     auto source = std::make_shared<const dataset>(shown_data({3, 8, 8}));
@@ -112,7 +117,8 @@ TEST_CASE("a device keeps no copy of rows that nobody refers to", "[gpu]") {
 }
 
 TEST_CASE("uploads folded on a device make the mean that the CPU makes", "[gpu]") {
-  MNEME_NEEDS_DEVICE(device);
+  const device_of_test chosen;
+  const auto device = chosen.device();
   for (const std::int64_t size : {1, 7, 1000, 1'000'003})
     for (const std::int64_t offset : {0, 1}) {
       auto sum = at::zeros({size}, at::kDouble), on_device = sum.to(device);

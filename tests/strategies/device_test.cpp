@@ -1,0 +1,169 @@
+// What conformance asks of every method, on a device: what it computes with lies there, and what comes from a checkpoint
+// is brought there again.
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+
+#include "tests/support/learning.hpp"
+#include "tests/support/method_federation.hpp"
+#include "tests/support/stand_in_device.hpp"
+#include <catch2/catch_test_macros.hpp>
+#include <cmath>
+#include <csignal>
+#include <sys/wait.h>
+#include <unistd.h>
+using namespace mneme;
+using namespace mneme::test;
+
+namespace {
+
+/// A federation that runs task after task, and goes on from a checkpoint in the middle of each round where asked.
+class short_run {
+public:
+  short_run(method_federation& in, const std::string& device, bool resumed)
+      : in_(in), server_(in.method->make_server()), device_(device), resumed_(resumed) {}
+
+  void task(std::uint32_t number) {
+    job_desk desk;
+    server_context ctx(desk, &in_.central, &in_.made);
+    in_.place = method_federation::place_in(number, rounds_begun_);
+    in_.place.rounds_of_task = 2;
+    const auto plan = run_step(server_->open_task(ctx, in_.place), desk, *in_.device);
+    const auto rounds = plan.rounds.value_or(2);
+    for (std::int64_t i = 0; i < rounds; ++i) {
+      in_.place = method_federation::place_in(number, rounds_begun_++);
+      in_.place.round_of_task = i;
+      in_.place.rounds_of_task = rounds;
+      round(ctx, desk);
+    }
+  }
+  /// The summed loss of its model on the rows of task 0.
+  [[nodiscard]] double loss() const {
+    const std::vector<job> batch{{.request = evaluate_job{.learnt = server_->predict(),
+                                                          .samples = in_.central.of_task({0}),
+                                                          .mask = {0, method_federation::classes_of_task}}}};
+    const auto outcome = in_.device->run(batch);
+    if (const auto* const why = std::get_if<std::string>(&outcome[0]))
+      FAIL(*why);
+    return std::get<evaluate_output>(std::get<work_output>(outcome[0])).loss_sum;
+  }
+  [[nodiscard]] at::Tensor learnt() const { return server_->predict().weights->at(flat_weights).cpu(); }
+
+private:
+  void round(server_context& ctx, job_desk& desk) {
+    auto sent = server_->open_round(in_.place);
+    sent.place = in_.place;
+    for (std::uint32_t c = 0; c < method_federation::clients; ++c) {
+      if (resumed_ && c == 1)
+        resume();
+      auto result = run_round(*in_.method, *in_.device, in_.work_for(c, sent, memories_[c]));
+      if (result.memory)
+        memories_[c] = result.memory;
+      server_->fold({.assignment = {c},
+                     .from = {c},
+                     .started_from = in_.place.round,
+                     .upload = result.upload,
+                     .rows = result.rows,
+                     .start = sent.weights});
+    }
+    run_step(server_->close_round(ctx, in_.place), desk, *in_.device);
+  }
+  void resume() {
+    archive saved;
+    server_->persist(saved);
+    saved(memories_);
+    auto loaded = loading_from(saved);
+    loaded.onto(at::Device(device_));
+    server_ = in_.method->make_server();
+    server_->persist(loaded);
+    loaded(memories_);
+  }
+
+  method_federation& in_;
+  std::unique_ptr<server_half> server_;
+  std::map<std::uint32_t, memory_ref> memories_{};
+  std::string device_;
+  std::uint32_t rounds_begun_ = 0;
+  bool resumed_;
+};
+
+struct run_end {
+  at::Tensor weights{};
+  double loss = 0.0;
+};
+
+/// Keys with which a method's result on few rows follows from them up to roundings: batch norms over two rows of equal
+/// values divide by the root of an epsilon, and a Gram matrix of few rows has no inverse.
+std::vector<std::pair<std::string, std::string>> steady(const std::string& method) {
+  if (method == "stsa")
+    return {{"ridge", "1"}};
+  if (method.starts_with("split-") || method == "fedhaf" || method == "fed-lwf-2t")
+    return {{"batch_norm", "false"}};
+  return {};
+}
+
+run_end after_two_tasks(const std::string& method, const std::string& device, bool resumed = false) {
+  method_federation federated(method, steady(method), device);
+  short_run run(federated, device, resumed);
+  run.task(0);
+  run.task(1);
+  return {.weights = run.learnt(), .loss = run.loss()};
+}
+
+} // namespace
+
+TEST_CASE("a method learns on a device what it learns on the host, and goes on there from a checkpoint") {
+  const stand_in_device here;
+  for (const auto& entry : strategies())
+    DYNAMIC_SECTION(entry.name) {
+      const auto ours = after_two_tasks(entry.name, stand_in_device::name),
+                 again = after_two_tasks(entry.name, stand_in_device::name, true),
+                 twin = after_two_tasks(entry.name, "cpu");
+      CHECK(same_bits(ours.weights, again.weights));
+      CHECK(ours.loss == again.loss);
+      const auto farthest = (ours.weights - twin.weights).abs().argmax().item<std::int64_t>();
+      CAPTURE(farthest, ours.weights[farthest].item<float>(), twin.weights[farthest].item<float>());
+      // Sums in another order; Adam divides by roots of small moments.
+      CHECK(largest_difference(ours.weights, twin.weights) < 5e-3);
+      CHECK((ours.weights - twin.weights).abs().mean().item<double>() < 2e-5);
+      CHECK(std::abs(ours.loss - twin.loss) < 1e-3 * (1.0 + twin.loss));
+    }
+}
+
+TEST_CASE("the stand-in device refuses what a device of CUDA refuses") {
+  const stand_in_device here;
+  const auto ours = at::arange(6, at::kFloat).to(at::Device(stand_in_device::name));
+  CHECK_THROWS(ours + at::ones({6}));
+  CHECK((ours + at::ones({})).sum().item<float>() == 21.0F); // a number from the host
+  CHECK(ours.view({2, 3}).select(1, 2).cpu().equal(at::tensor({2.0F, 5.0F})));
+  if (!stand_in_device::has_closed_memory())
+    SKIP("this machine has no protection keys");
+  const auto reader = fork(); // NOLINT: it only reads and ends
+  if (reader == 0) {
+    std::signal(SIGSEGV, SIG_DFL);
+    _exit(ours.const_data_ptr<float>()[1] == 1.0F ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(reader, &status, 0);
+  CHECK(WIFSIGNALED(status));
+}
+
+TEST_CASE("a saved tensor that lay on a device is loaded to the host, or to where it is asked to") {
+  const stand_in_device here;
+  tensor_map both;
+  both.put("host", at::ones({2}));
+  both.put("device", at::full({3}, 7.0F).to(at::Device(stand_in_device::name)));
+  archive saved;
+  saved(both);
+  const auto loaded = [&](bool onto) {
+    tensor_map read;
+    auto bytes = loading_from(saved);
+    if (onto)
+      bytes.onto(at::Device(stand_in_device::name));
+    bytes(read).expect_end();
+    return read;
+  };
+  CHECK(loaded(false).at("device").is_cpu());
+  const auto placed = loaded(true);
+  CHECK(placed.at("host").is_cpu());
+  CHECK(placed.at("device").device().str() == stand_in_device::name);
+  CHECK(placed.at("device").cpu().equal(at::full({3}, 7.0F)));
+}
