@@ -16,7 +16,7 @@
 // sent with every round, as bytes; classes are in the run's order. Two faults of the public code are in "official"
 // alone: the pool is cut by the names of its files (pool_max), and a task ends with the model before the round whose
 // clients began with the least losses (task_model), never with its last average. There all clients take part in each of
-// a hundred rounds; with few rounds, or other clients in each, that is often a model which has hardly learnt the task.
+// a hundred rounds; where they are sampled, losses of different clients are compared, and rounds that learnt are lost.
 #include "strategies/lander/anchored_loss.hpp"
 #include "strategies/lander/image_dreams.hpp"
 #include "strategies/shared/averaging.hpp"
