@@ -7,16 +7,17 @@
 //     later:   cur (CE over the new classes + l bound) + pre (KD over the old ones + |map - map of the teacher|^2 / E)
 //     cur = 0.2 (1 + 1 / a) / b,  pre = 0.4 a b,  a = log2(C_seen / 2 + 1),  b = sqrt(C_old / C_seen).
 // The map is a linear layer of the features, which is kept as further rows of the head. Own and replayed rows pass
-// apart, each normalised by statistics of its own. A task ends with its last average.
+// apart, each normalised by statistics of its own. A task ends with the model before the round whose clients began with
+// the least loss of a step.
 //
 // The generator's steps, the student's and the clients' agree with the public code's own classes (docs/fidelity.md).
 // Preset "official" adds what a run of it has besides. What is ours, or a key: without real text embeddings
 // (label_embeddings) anchors are random vectors of one mean part and one of each class, with the moments of the
 // released table; rows of the head for classes to come decay with the others unless new_rows = "drawn"; the pool is
-// sent with every round, as bytes; classes are in the run's order. Two faults of the public code are in "official"
-// alone: the pool is cut by the names of its files (pool_max), and a task ends with the model before the round whose
-// clients began with the least losses (task_model), never with its last average. There all clients take part in each of
-// a hundred rounds; with few rounds, or other clients in each, that is often a model which has hardly learnt the task.
+// sent with every round, as bytes; classes are in the run's order. Two faults of the public code: the pool is cut by the
+// names of its files (pool_max, in "official" alone), and the last average of a task can never be its model
+// (task_model). There all clients take part in each of a hundred rounds; with few rounds, or other clients in each, the
+// round that is chosen is often one that has hardly learnt: "last-round" takes the last average.
 #include "strategies/lander/anchored_loss.hpp"
 #include "strategies/lander/image_dreams.hpp"
 #include "strategies/shared/averaging.hpp"
@@ -42,7 +43,7 @@ struct options {
   double rate_floor = 0.0;
   replay_pass replay_by = replay_pass::separate;
   bool replay_jitter = false, replay_short_last = false, draws_rows = false;
-  task_model ends_with = task_model::last_round;
+  task_model ends_with = task_model::best_round;
   std::int64_t pool_max = 0;
   std::filesystem::path label_embeddings{};
   dream_settings dreams{};
@@ -186,7 +187,7 @@ public:
              .toml = "[training]\nepochs = 2\nbatch = 128\nlearning_rate = 0.04\nmomentum = 0.9\nweight_decay = 5e-4\n"
                      "schedule = \"cosine\"\naugment = \"crop-flip-jitter\"\n[rounds]\nper_task = 100\n"
                      "[strategy]\nweighting = \"uniform\"\nrate_floor = 1e-3\nreplay_short_last = true\n"
-                     "new_rows = \"drawn\"\ntask_model = \"best-round\"\npool_max = 10000\n"}};
+                     "new_rows = \"drawn\"\npool_max = 10000\n"}};
   }
   method_needs needs() const override {
     method_needs needed{.further_outputs = with_.embedding,

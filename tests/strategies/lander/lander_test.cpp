@@ -395,7 +395,7 @@ TEST_CASE("a task ends with its last average, or with the model before the round
   once.open(0);
   once.round(small_server::place_of(0, 0, 1), 1.0F, {{2.0F}});
   CHECK(at::equal(once.model(), before));
-  small_server last;
+  small_server last(key_values{{"task_model", "last-round"}});
   last.open(0);
   last.round(small_server::place_of(0, 0, 2), 1.0F, {{0.5F}});
   last.round(small_server::place_of(0, 1, 2), 2.0F, {{2.0F}});
