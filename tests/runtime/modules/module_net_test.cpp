@@ -266,7 +266,7 @@ def forward(self, x):
   const auto rows = spread_numbers({1, 3, 1, 6, 6});
   const job_guards guards;
   const auto outputs = [&](const std::shared_ptr<const module_net>& net, const at::Device& device) {
-    return as_model(net).forward(start_of(*net).unsqueeze(0).to(device), rows.to(device), {}).features.cpu();
+    return as_model(net).forward(start_of(*net).unsqueeze(0).to(device), rows.to(device), {}, nullptr).features.cpu();
   };
   CHECK(difference(outputs(there, at::Device(stand_in_device::name)), outputs(on_host, at::kCPU)) < 1e-5);
 }
