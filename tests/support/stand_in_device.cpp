@@ -1,4 +1,5 @@
 #include "tests/support/stand_in_device.hpp"
+#include "runtime/base/one_thread.hpp"
 #include "runtime/kernels/cuda/launches.hpp"
 #include "runtime/kernels/cuda/on_device.hpp"
 #include "tests/support/grids.hpp"
@@ -77,6 +78,7 @@ private:
 class computing {
 public:
   computing() {
+    compute_on_one_thread(); // LibTorch's other threads have no key
     if (depth++ == 0)
       device_memory::only().open();
   }

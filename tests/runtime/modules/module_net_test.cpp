@@ -257,7 +257,7 @@ TEST_CASE("what a module makes where it was traced, it makes on the device of it
   const module_text traced{.code = R"(
 def forward(self, x):
     flat = torch.flatten(x, 1)
-    places = torch.arange(36, dtype=torch.float32, device=torch.device("cpu"))
+    places = torch.arange(36, dtype=6, device=torch.device("cpu"))
     return torch.matmul(flat + places, self.weight)
 )",
                            .parameters = {{"weight", spread_numbers({36, 5})}}};
