@@ -14,8 +14,8 @@
 // Preset "official" adds what a run of it has besides. What is ours, or a key: without real text embeddings
 // (label_embeddings) anchors are random vectors of one mean part and one of each class, with the moments of the
 // released table; rows of the head for classes to come decay with the others unless new_rows = "drawn"; the pool is
-// sent with every round, as bytes; classes are in the run's order. Two faults of the public code: the pool is cut by the
-// names of its files (pool_max, in "official" alone), and the last average of a task can never be its model
+// sent with every round, as bytes; classes are in the run's order. Two faults of the public code: the pool is cut by
+// the names of its files (pool_max, in "official" alone), and the last average of a task can never be its model
 // (task_model). There all clients take part in each of a hundred rounds; with few rounds, or other clients in each, the
 // round that is chosen is often one that has hardly learnt: "last-round" takes the last average.
 #include "strategies/lander/anchored_loss.hpp"

@@ -179,6 +179,29 @@ at::Tensor copied_and_resized(const at::Tensor& from, const at::Tensor& to) {
   return copied(from, to, false);
 }
 
+/// Convolutions have names of their own on devices that LibTorch does not know.
+at::Tensor convolved(const at::Tensor& in, const at::Tensor& filters, const std::optional<at::Tensor>& bias,
+                     at::IntArrayRef stride, at::IntArrayRef padding, at::IntArrayRef dilation, bool transposed,
+                     at::IntArrayRef output_padding, std::int64_t groups) {
+  const computing now;
+  const auto shift = bias && bias->defined() ? std::optional(bias->cpu()) : std::nullopt;
+  return at::convolution(in.cpu(), filters.cpu(), shift, stride, padding, dilation, transposed, output_padding, groups)
+      .to(in.device());
+}
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_slopes(const at::Tensor& d_out, const at::Tensor& in,
+                                                                  const at::Tensor& filters, at::IntArrayRef stride,
+                                                                  at::IntArrayRef padding, at::IntArrayRef dilation,
+                                                                  bool transposed, at::IntArrayRef output_padding,
+                                                                  std::int64_t groups, std::array<bool, 3> mask) {
+  const computing now;
+  const std::array<std::int64_t, 1> biases{transposed ? filters.size(1) * groups : filters.size(0)};
+  const auto [a, b, c] = at::convolution_backward(d_out.cpu(), in.cpu(), filters.cpu(), at::IntArrayRef(biases), stride,
+                                                  padding, dilation, transposed, output_padding, groups, mask);
+  const auto there = [&](const at::Tensor& value) { return value.defined() ? value.to(in.device()) : value; };
+  return {there(a), there(b), there(c)};
+}
+
 /// CUDA takes numbers and indices from the host, and nothing else.
 void require_one_device(const c10::OperatorHandle& operation, const torch::jit::Stack& stack) {
   const auto& name = operation.schema().name();
@@ -224,6 +247,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("view", TORCH_FN(at::native::view));
   library.impl("_reshape_alias", TORCH_FN(at::native::_reshape_alias));
   library.impl("unfold", TORCH_FN(at::native::unfold));
+  library.impl("convolution_overrideable", TORCH_FN(convolved));
+  library.impl("convolution_backward_overrideable", TORCH_FN(convolution_slopes));
 }
 
 template <class... Launches>
