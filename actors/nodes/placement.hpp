@@ -10,6 +10,7 @@
 #include "actors/protocol/run_context.hpp"
 #include "runtime/federation/shard_journal.hpp"
 #include "runtime/transport/polling.hpp"
+#include <caf/typed_event_based_actor.hpp>
 #include <deque>
 namespace mneme {
 
