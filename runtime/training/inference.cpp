@@ -68,13 +68,13 @@ void show_remembered(const inference_pass& pass, image_store& images, feature_st
   const row_span rows(*pass.samples.rows);
   auto& table = store.of(pass.samples.source, pass.net, pass.weights);
   auto missing = table.missing(rows);
-  const auto wanted = std::ssize(missing);
+  const auto missing_rows = std::ssize(missing);
   const bool one_by_one = images.device().is_cpu() && pass.net.depends_on_row_count();
   const auto block_rows = one_by_one ? 1 : block_rows_of(pass.net);
-  if (!images.device().is_cpu() && wanted > 0) // what fills the last block is computed and not remembered
-    missing.resize(static_cast<std::size_t>((wanted + block_rows - 1) / block_rows * block_rows), missing.back());
+  if (!images.device().is_cpu() && missing_rows > 0) // what fills the last block is computed and not remembered
+    missing.resize(static_cast<std::size_t>((missing_rows + block_rows - 1) / block_rows * block_rows), missing.back());
   run_blocks(pass, missing, block_rows, images, [&](const block& outputs) {
-    const auto count = std::min(outputs.rows, wanted - outputs.first);
+    const auto count = std::min(outputs.rows, missing_rows - outputs.first);
     table.put(row_span(missing).subspan(static_cast<std::size_t>(outputs.first), static_cast<std::size_t>(count)),
               outputs.features.narrow(0, 0, count));
   });

@@ -18,6 +18,7 @@
 // the names of its files (pool_max, in "official" alone), and the last average of a task can never be its model
 // (task_model). There all clients take part in each of a hundred rounds; with few rounds, or other clients in each, the
 // round that is chosen is often one that has hardly learnt: "last-round" takes the last average.
+#include "runtime/training/step_plan.hpp"
 #include "strategies/lander/anchored_loss.hpp"
 #include "strategies/lander/image_dreams.hpp"
 #include "strategies/shared/averaging.hpp"
@@ -48,11 +49,6 @@ struct options {
   std::filesystem::path label_embeddings{};
   dream_settings dreams{};
 };
-
-/// Steps that cover so many rows. @param batch 0: all rows are one
-std::int64_t steps_of_epoch(std::int64_t rows, std::int64_t batch) {
-  return batch > 0 ? (rows + batch - 1) / batch : std::min<std::int64_t>(rows, 1);
-}
 
 constexpr const char* first_losses_name = "first_losses"; // [2]: of the first epoch's steps, their sum and number
 
@@ -236,7 +232,7 @@ task<client_result> lander::client_round(client_context& ctx, const broadcast& i
   auto upload = trained.weights;
   if (with_.ends_with == task_model::best_round) {
     auto told = std::make_shared<tensor_map>(*upload);
-    const auto steps = steps_of_epoch(ctx.samples().size(), setup().training.batch);
+    const auto steps = step_plan{.rows = ctx.samples().size(), .batch_rows = setup().training.batch}.steps();
     told->put(first_losses_name,
               at::tensor({static_cast<float>(trained.first_loss), static_cast<float>(steps)}, at::kFloat));
     upload = told;

@@ -7,16 +7,21 @@
 #include "tests/support/stand_in_device.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
 
+#include <catch2/catch_test_macros.hpp>
+#include <cstdlib>
 #include <optional>
 namespace mneme::test {
 
 /// The device of a test, which `worker.device = "auto"` takes while it lives: one of CUDA's, or the stand-in where this
-/// machine has none.
+/// machine has none. MNEME_DEVICE_REQUIRED, which tools/gpu_check sets, makes that a failure.
 class device_of_test {
 public:
   device_of_test() {
-    if (!resolve_device("cuda:0"))
-      instead_.emplace();
+    if (const auto cuda = resolve_device("cuda:0"); cuda)
+      return;
+    else if (std::getenv("MNEME_DEVICE_REQUIRED"))
+      FAIL(cuda.error());
+    instead_.emplace();
   }
   [[nodiscard]] at::Device device() const { return at::Device(instead_ ? stand_in_device::name : "cuda:0"); }
 

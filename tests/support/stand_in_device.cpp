@@ -32,7 +32,7 @@ public:
     return memory;
   }
   void* take(std::size_t bytes) {
-    const auto size = std::bit_ceil(std::max<std::size_t>(bytes, 64));
+    const auto size = size_of_block(bytes);
     const std::scoped_lock lock(guard_);
     auto& free = free_[size];
     if (!free.empty()) {
@@ -46,7 +46,7 @@ public:
   }
   void give_back(void* address, std::size_t bytes) {
     const std::scoped_lock lock(guard_);
-    free_[std::bit_ceil(std::max<std::size_t>(bytes, 64))].push_back(address);
+    free_[size_of_block(bytes)].push_back(address);
   }
   [[nodiscard]] bool is_closed() const { return key_ >= 0; }
   void open() const { set(0); }
@@ -63,6 +63,8 @@ private:
     if (key_ >= 0 && pkey_mprotect(first_, bytes_max, PROT_READ | PROT_WRITE, key_) != 0)
       key_ = -1;
   }
+  /// Blocks come in few sizes, so that what is given back serves again.
+  static std::size_t size_of_block(std::size_t bytes) { return std::bit_ceil(std::max<std::size_t>(bytes, 64)); }
   void set(unsigned rights) const {
     if (key_ >= 0)
       pkey_set(key_, rights);

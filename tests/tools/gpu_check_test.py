@@ -16,7 +16,7 @@ from program import ROOT, run_tests  # noqa: E402
 NVIDIA_SMI = "echo 'GPU 0: NVIDIA Canned (UUID: GPU-1)'"
 BUILD = 'echo "$@" >>"$CALLS"; echo "building $*"; [ "$BROKEN" != build ]'
 TESTS = """
-echo "$(basename "$0")" "$@" >>"$CALLS"
+echo "$(basename "$0")" "$@" "required: $MNEME_DEVICE_REQUIRED" >>"$CALLS"
 case $BROKEN in
   tests) seq 1 30; echo 'test cases: 2 | 1 passed | 1 failed'; exit 42 ;;
   skips) echo 'test cases: 2 | 1 passed | 1 skipped' ;;
@@ -112,8 +112,9 @@ class GpuCheck(unittest.TestCase):
         self.assertEqual(told["steps"][4]["figures"][1]["value"], 40 * 100 / 2.0)
 
         calls = self.called()
-        self.assertEqual(calls[:5], ["cuda mneme bench_loops", "cuda test_training", "test_training [gpu]",
-                                     "cuda test_run", "test_run [gpu]"])
+        self.assertEqual(calls[:5], ["cuda mneme bench_loops", "cuda test_training",
+                                     "test_training [gpu] required: 1", "cuda test_run",
+                                     "test_run [gpu] required: 1"])
         runs = calls[5:13]
         for name in ("fedavg", "lga"):
             self.assertEqual([call.split()[1:5] for call in runs if f"/{name}." in call],
@@ -127,7 +128,7 @@ class GpuCheck(unittest.TestCase):
 
     def test_programs_that_are_there_are_taken_as_they_are(self):
         self.assertEqual(self.check("tests", "--built").returncode, 0)
-        self.assertEqual(self.called(), ["test_training [gpu]", "test_run [gpu]"])
+        self.assertEqual(self.called(), ["test_training [gpu] required: 1", "test_run [gpu] required: 1"])
 
     def test_a_step_alone_is_run_by_its_name(self):
         self.assertEqual(self.check("build").returncode, 0)
