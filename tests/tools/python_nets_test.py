@@ -1,5 +1,6 @@
 """Nets of torch through torch.fx: what mneme computes for them against PyTorch, step by step."""
 import contextlib
+import copy
 import os
 import sys
 import tempfile
@@ -123,9 +124,9 @@ class Looks(mneme.Method):
         return mneme.Upload(trained.weights, rows=trained.rows)
 
 
-def distance(a, b):
-    """The largest difference, in units of the largest number of b."""
-    return float((a.double() - b.double()).abs().max()) / max(float(b.abs().max()), 1e-3)
+def distance(a, b, slack=0.0):
+    """The largest difference beyond a slack, in units of the largest number of b."""
+    return float(((a.double() - b.double()).abs() - slack).max()) / max(float(b.abs().max()), 1e-3)
 
 
 class Kinks:
@@ -216,8 +217,10 @@ class AgainstTorch(unittest.TestCase):
         os.chdir(scratch.name)
         torch.manual_seed(0)
 
-    def near(self, ours, theirs, name, tolerance=TOLERANCE):
-        self.assertLess(distance(ours, theirs), tolerance, name)
+    def near(self, ours, exact, theirs, name, slack=0.0):
+        """Ours lies as near to what PyTorch computes in float64 as PyTorch's float32 does, whose bits depend on the
+        processor; in a deep net that is 1e-5 of the largest number."""
+        self.assertLess(distance(ours, exact, slack), max(TOLERANCE, 2 * distance(theirs, exact, slack)), name)
 
     def agree(self, module, channels, side, rows=12, kinks=False):
         """Logits, gradients and ten steps. kinks: a net of so many ReLUs that in some places rounding decides on which
@@ -232,21 +235,23 @@ class AgainstTorch(unittest.TestCase):
         run = mneme.run(scenario, methods=[Looks], data=mneme.Data(images, labels, images, labels))
         seen, theirs = Looks.seen, {ours: name for name, ours in net.names.items()}
         self.assertTrue(seen["same"])
+        exact = copy.deepcopy(module).double()
         with torch.no_grad():
-            self.near(seen["logits"], module.eval()(x), "logits")
-        known = gradients(module, x, labels)
+            self.near(seen["logits"], exact.eval()(x.double()), module.eval()(x), "logits")
+        known, theirs32 = gradients(exact, x.double(), labels), gradients(module, x, labels)
         self.near_places, slack = slack_of_kinks(module, x, labels) if kinks else (0, {})
         module.load_state_dict(before)
         for name, ours in seen["gradient"].items():
             if name not in seen["buffers"]:
-                gradient = known[theirs.get(name, name)]
-                off = (ours - gradient).abs() - 1.01 * slack.get(name, 0.0)
-                self.assertLess(float(off.max()) / max(float(gradient.abs().max()), 1e-3), TOLERANCE,
-                                f"gradient of {name}, {self.near_places} places")
+                other = theirs.get(name, name)
+                self.near(ours, known[other], theirs32[other], f"gradient of {name}, {self.near_places} places",
+                          1.01 * slack.get(name, 0.0))
         if not kinks:
             state = after_steps(module, before, x, labels)
+            exact_state = after_steps(exact, before, x.double(), labels)
             for name, ours in seen["weights"].items():
-                self.near(ours, state[theirs.get(name, name)], f"{name} after {STEPS} steps")
+                other = theirs.get(name, name)
+                self.near(ours, exact_state[other], state[other], f"{name} after {STEPS} steps")
         module.load_state_dict(net.state_dict(run), strict=False)
         return net
 
