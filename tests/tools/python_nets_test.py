@@ -280,7 +280,7 @@ class AgainstTorch(unittest.TestCase):
             for part in module.modules():
                 if hasattr(part, "relu"):
                     part.relu = nn.SiLU()
-            self.agree(module, 3, 64)
+            self.agree(module, 3, 32)
 
     def test_a_vision_transformer_of_torchvision(self):
         try:
