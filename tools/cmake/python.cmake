@@ -1,6 +1,9 @@
-# The Python package: its extension (nanobind) and the program, side by side in BUILD/package/mneme; tools/package wheel
-# makes a wheel of it. Everything is compiled as code that a shared library may hold, so a build folder has it or not.
-set(MNEME_PYTHON_EXECUTABLE "python3" CACHE FILEPATH "The Python that the extension is for, with nanobind and torch")
+# The Python package: its extension (nanobind) and the program, side by side in BUILD/package/mneme, and what a wheel holds of
+# both (pyproject.toml). Everything is compiled as code that a shared library may hold, so a build folder has it or not.
+if(SKBUILD) # pip's own environment may build the wheel
+  set(MNEME_PYTHON_EXECUTABLE ${Python_EXECUTABLE} CACHE FILEPATH "" FORCE)
+endif()
+set(MNEME_PYTHON_EXECUTABLE "python3" CACHE FILEPATH "The Python that the extension is for, with nanobind")
 
 # python_says(RESULT CODE): what Python prints for a line of code.
 function(python_says result code)
@@ -44,12 +47,10 @@ target_include_directories(mneme_python SYSTEM PRIVATE ${EXPECTED_INCLUDE})
 # the one that `import torch` has loaded.
 set(exported ${CMAKE_CURRENT_LIST_DIR}/python.map)
 target_link_options(mneme_python PRIVATE -Wl,--version-script=${exported})
+set(engine_paths "$ORIGIN/lib;$ORIGIN/../torch/lib;$ORIGIN/../nvidia/cu13/lib")
 set_target_properties(mneme_python PROPERTIES OUTPUT_NAME _engine LIBRARY_OUTPUT_DIRECTORY ${package}
-                      LINK_DEPENDS ${exported} BUILD_RPATH "$ORIGIN/lib;$ORIGIN/../torch/lib;$ORIGIN/../nvidia/cu13/lib")
+                      LINK_DEPENDS ${exported} BUILD_RPATH "${engine_paths}" INSTALL_RPATH "${engine_paths}")
 target_link_options(mneme_python PRIVATE -Wl,--disable-new-dtags)
-
-# The program finds libraries relative to itself in a wheel (tools/python/wheel.py), and here where they are.
-target_link_options(mneme PRIVATE -Wl,--disable-new-dtags)
 
 file(GLOB_RECURSE package_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/python/mneme/*)
 list(FILTER package_files EXCLUDE REGEX "__pycache__")
@@ -60,3 +61,16 @@ add_custom_target(python_package ALL
   COMMENT "The package in ${package}")
 file(WRITE ${package}/_version.py "version = \"${PROJECT_VERSION}\"\n")
 add_dependencies(python_package mneme_python mneme)
+
+# A wheel: the package, the program, and what both need of the system's libraries. LibTorch is torch's own, below the same
+# site-packages.
+set(in_wheel COMPONENT python EXCLUDE_FROM_ALL)
+install(TARGETS mneme_python RUNTIME_DEPENDENCY_SET wheel_needs LIBRARY DESTINATION mneme ${in_wheel})
+install(FILES ${package}/_version.py DESTINATION mneme ${in_wheel})
+install(PROGRAMS $<TARGET_FILE:mneme> DESTINATION mneme/bin ${in_wheel})
+install(CODE "set(program \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/mneme/bin/mneme\")
+set(stripper \"${CMAKE_STRIP}\")" COMPONENT python EXCLUDE_FROM_ALL)
+install(SCRIPT ${CMAKE_CURRENT_LIST_DIR}/program_of_wheel.cmake ${in_wheel})
+install(RUNTIME_DEPENDENCY_SET wheel_needs DESTINATION mneme/lib ${in_wheel}
+        POST_EXCLUDE_REGEXES ${runtime} ${TORCH_HOME}/lib /nvidia/ ${searched})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/scenarios DESTINATION mneme/share/mneme ${in_wheel})
