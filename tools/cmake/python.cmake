@@ -65,12 +65,15 @@ add_dependencies(python_package mneme_python mneme)
 # A wheel: the package, the program, and what both need of the system's libraries. LibTorch is torch's own, below the same
 # site-packages.
 set(in_wheel COMPONENT python EXCLUDE_FROM_ALL)
-install(TARGETS mneme_python RUNTIME_DEPENDENCY_SET wheel_needs LIBRARY DESTINATION mneme ${in_wheel})
+install(TARGETS mneme_python LIBRARY DESTINATION mneme ${in_wheel})
 install(FILES ${package}/_version.py DESTINATION mneme ${in_wheel})
-install(PROGRAMS $<TARGET_FILE:mneme> DESTINATION mneme/bin ${in_wheel})
-install(CODE "set(program \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/mneme/bin/mneme\")
-set(stripper \"${CMAKE_STRIP}\")" COMPONENT python EXCLUDE_FROM_ALL)
-install(SCRIPT ${CMAKE_CURRENT_LIST_DIR}/program_of_wheel.cmake ${in_wheel})
-install(RUNTIME_DEPENDENCY_SET wheel_needs DESTINATION mneme/lib ${in_wheel}
-        POST_EXCLUDE_REGEXES ${runtime} ${TORCH_HOME}/lib /nvidia/ ${searched})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/scenarios DESTINATION mneme/share/mneme ${in_wheel})
+list(REMOVE_ITEM searched DIRECTORIES)
+install(CODE "
+set(package \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/mneme\")
+set(program [==[$<TARGET_FILE:mneme>]==])
+set(engine [==[$<TARGET_FILE:mneme_python>]==])
+set(stripper [==[${CMAKE_STRIP}]==])
+set(folders [==[${searched}]==])
+set(excluded [==[${runtime};/torch/lib/;/nvidia/]==])" ${in_wheel})
+install(SCRIPT ${CMAKE_CURRENT_LIST_DIR}/wheel.cmake ${in_wheel})
