@@ -110,6 +110,15 @@ run_end after_two_tasks(const std::string& method, const std::string& device, bo
 
 } // namespace
 
+TEST_CASE("a device computes gradients, too, where the host computed some before it was there") {
+  auto on_host = at::ones({2}).requires_grad_();
+  (on_host * on_host).sum().backward();
+  const stand_in_device device;
+  auto there = at::ones({2}).to(at::Device(device.name)).requires_grad_();
+  (there * there).sum().backward();
+  CHECK(at::equal(there.grad().cpu(), on_host.grad()));
+}
+
 TEST_CASE("a method learns on a device what it learns on the host, and goes on there from a checkpoint") {
   const stand_in_device here;
   for (const auto& entry : strategies())

@@ -123,6 +123,11 @@ struct device_guard final : c10::impl::NoOpDeviceGuardImpl<kind> {
   static c10::Stream stream(c10::Device device) { return c10::Stream(c10::Stream::DEFAULT, device); }
 };
 
+/// From the start of the process: the first gradient of all, on whatever device, decides for how many devices there will be
+/// threads.
+const device_guard guard;
+const c10::impl::DeviceGuardImplRegistrar guard_registration(kind, &guard);
+
 /// The engine of autograd asks whether there is such a device at all.
 struct device_hooks final : at::PrivateUse1HooksInterface {
   bool isBuilt() const override { return true; }
@@ -265,8 +270,6 @@ void run_launches_on_host() {
 
 bool registered() {
   static device_allocator allocator;
-  static const device_guard guard;
-  static const c10::impl::DeviceGuardImplRegistrar registrar(kind, &guard);
   static device_hooks hooks;
   c10::SetAllocator(kind, &allocator);
   c10::register_privateuse1_backend("stand_in");
