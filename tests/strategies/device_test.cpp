@@ -130,10 +130,11 @@ TEST_CASE("a method learns on a device what it learns on the host, and goes on t
       CHECK(ours.loss == again.loss);
       const auto farthest = (ours.weights - twin.weights).abs().argmax().item<std::int64_t>();
       CAPTURE(farthest, ours.weights[farthest].item<float>(), twin.weights[farthest].item<float>());
-      // Sums in another order; Adam divides by roots of small moments.
+      // Sums in another order, and another one again where the compiler optimises less; Adam divides by roots of small
+      // moments.
       CHECK(largest_difference(ours.weights, twin.weights) < 5e-3);
       CHECK((ours.weights - twin.weights).abs().mean().item<double>() < 2e-5);
-      CHECK(std::abs(ours.loss - twin.loss) < 1e-3 * (1.0 + twin.loss));
+      CHECK(std::abs(ours.loss - twin.loss) < 5e-3 * (1.0 + twin.loss));
     }
 }
 

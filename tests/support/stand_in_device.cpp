@@ -123,8 +123,8 @@ struct device_guard final : c10::impl::NoOpDeviceGuardImpl<kind> {
   static c10::Stream stream(c10::Device device) { return c10::Stream(c10::Stream::DEFAULT, device); }
 };
 
-/// From the start of the process: the first gradient of all, on whatever device, decides for how many devices there will be
-/// threads.
+/// From the start of the process: the first gradient of all, on whatever device, decides how many devices there will be
+/// threads for.
 const device_guard guard;
 const c10::impl::DeviceGuardImplRegistrar guard_registration(kind, &guard);
 
