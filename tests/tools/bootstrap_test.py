@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import tomllib
 import unittest
 import zipfile
 
@@ -75,6 +76,17 @@ class Bootstrap(unittest.TestCase):
             self.assertGreater(len(wheels), 0)
             for line in wheels:
                 self.assertTrue(re.fullmatch(r"[a-z0-9-]+==[0-9.]+( +--hash=sha256:[0-9a-f]{64})+", line), line)
+
+    def test_what_makes_a_wheel_is_what_is_brought(self):
+        with open(os.path.join(ROOT, "pyproject.toml"), "rb") as file:
+            wheel = tomllib.load(file)
+        with open(os.path.join(ROOT, "tools", "wheels", "python.txt"), encoding="utf-8") as file:
+            brought = {line.split()[0] for line in file if "==" in line}
+        self.assertEqual(set(wheel["build-system"]["requires"]) - brought, set())
+        version = wheel["tool"]["scikit-build"]["metadata"]["version"]
+        with open(os.path.join(ROOT, version["input"]), encoding="utf-8") as file:
+            self.assertRegex(file.read(), version["regex"])
+        self.assertIn("torch==2.11.*", wheel["project"]["dependencies"])
 
     def test_what_was_brought_may_lie_in_a_folder_with_a_space(self):
         self.given(CAF)
