@@ -3,6 +3,7 @@
 #include "runtime/kernels/cuda/launches.hpp"
 #include "runtime/kernels/cuda/on_device.hpp"
 #include "tests/support/grids.hpp"
+#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/EmptyTensor.h>
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 #include <ATen/native/CPUFallback.h>
@@ -134,6 +135,11 @@ struct device_hooks final : at::PrivateUse1HooksInterface {
   bool isAvailable() const override { return true; }
   bool hasPrimaryContext(c10::DeviceIndex /*device*/) const override { return true; }
   c10::DeviceIndex deviceCount() const override { return 1; }
+  /// at::manual_seed seeds those of all devices.
+  const at::Generator& getDefaultGenerator(c10::DeviceIndex /*device*/) const override {
+    static const auto generator = at::detail::createCPUGenerator();
+    return generator;
+  }
 };
 
 // -- operations -------------------------------------------------------------------------------------------------------
