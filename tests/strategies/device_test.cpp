@@ -91,10 +91,13 @@ struct run_end {
 };
 
 /// Keys with which a method's result on few rows follows from them up to roundings: batch norms over two rows of equal
-/// values divide by the root of an epsilon, and a Gram matrix of few rows has no inverse.
+/// values divide by the root of an epsilon, a Gram matrix of few rows has no inverse, and each epoch of Adam multiplies
+/// what roundings change.
 std::vector<std::pair<std::string, std::string>> steady(const std::string& method) {
   if (method == "stsa")
     return {{"ridge", "1"}};
+  if (method == "central-rehearsal")
+    return {{"vee_epochs", "1"}};
   if (method.starts_with("split-") || method == "fedhaf" || method == "fed-lwf-2t")
     return {{"batch_norm", "false"}};
   return {};
@@ -130,11 +133,10 @@ TEST_CASE("a method learns on a device what it learns on the host, and goes on t
       CHECK(ours.loss == again.loss);
       const auto farthest = (ours.weights - twin.weights).abs().argmax().item<std::int64_t>();
       CAPTURE(farthest, ours.weights[farthest].item<float>(), twin.weights[farthest].item<float>());
-      // Sums in another order, and another one again where the compiler optimises less; Adam divides by roots of small
-      // moments.
+      // Sums in another order; Adam divides by roots of small moments.
       CHECK(largest_difference(ours.weights, twin.weights) < 5e-3);
       CHECK((ours.weights - twin.weights).abs().mean().item<double>() < 2e-5);
-      CHECK(std::abs(ours.loss - twin.loss) < 5e-3 * (1.0 + twin.loss));
+      CHECK(std::abs(ours.loss - twin.loss) < 1e-3 * (1.0 + twin.loss));
     }
 }
 

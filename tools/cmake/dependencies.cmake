@@ -1,11 +1,4 @@
 # Third-party libraries as imported targets; tools/bootstrap brings them and tells where they are.
-if(SKBUILD AND NOT MNEME_CAF) # pip builds without tools/build
-  execute_process(COMMAND ${PROJECT_SOURCE_DIR}/tools/bootstrap OUTPUT_VARIABLE folders COMMAND_ERROR_IS_FATAL ANY)
-  foreach(name IN ITEMS CAF TORCH CATCH2)
-    string(REGEX MATCH "MNEME_${name}=([^ \n]*)" found "${folders}")
-    set(MNEME_${name} ${CMAKE_MATCH_1} CACHE PATH "" FORCE)
-  endforeach()
-endif()
 set(MNEME_CAF "" CACHE PATH "Prefix of CAF 0.18.7")
 set(MNEME_TORCH "" CACHE PATH "Folder that holds torch/ (a site-packages), or torch's own folder")
 set(MNEME_CATCH2 "" CACHE PATH "Prefix of Catch2 3")

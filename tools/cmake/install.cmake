@@ -11,11 +11,11 @@ install(TARGETS mneme RUNTIME_DEPENDENCY_SET mneme_needs RUNTIME DESTINATION bin
 # What belongs to the C and C++ runtime is the system's, always: it has to fit the system's kernel and loader.
 set(runtime "/(ld-linux[-a-z0-9_]*|libc|libm|libdl|librt|libpthread|libutil|libresolv|libgcc_s|libstdc[+][+])[.]so")
 set(system "^(/usr)?/lib(64)?/")
-set(searched DIRECTORIES ${torch_site}/nvidia/cu13/lib ${torch_site}/nvidia/cudnn/lib ${TORCH_HOME}/lib)
+set(searched ${torch_site}/nvidia/cu13/lib ${torch_site}/nvidia/cudnn/lib ${TORCH_HOME}/lib)
 install(RUNTIME_DEPENDENCY_SET mneme_needs DESTINATION ${library_folder}
-        POST_EXCLUDE_REGEXES ${runtime} ${system} ${searched})
+        POST_EXCLUDE_REGEXES ${runtime} ${system} DIRECTORIES ${searched})
 install(RUNTIME_DEPENDENCY_SET mneme_needs DESTINATION ${library_folder} COMPONENT libraries EXCLUDE_FROM_ALL
-        POST_EXCLUDE_REGEXES ${runtime} ${searched})
+        POST_EXCLUDE_REGEXES ${runtime} DIRECTORIES ${searched})
 install(FILES ${TORCH_HOME}/lib/libtorch.so DESTINATION ${library_folder}) # which compiled modules name
 
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/scenarios DESTINATION share/mneme)

@@ -1,8 +1,5 @@
-# The Python package: its extension (nanobind) and the program, side by side in BUILD/package/mneme, and what a wheel holds of
-# both (pyproject.toml). Everything is compiled as code that a shared library may hold, so a build folder has it or not.
-if(SKBUILD) # pip's own environment may build the wheel
-  set(MNEME_PYTHON_EXECUTABLE ${Python_EXECUTABLE} CACHE FILEPATH "" FORCE)
-endif()
+# The Python package: its extension (nanobind) and the program, side by side in BUILD/package/mneme, and what a wheel
+# holds of both (pyproject.toml). Everything is compiled as code that a shared library may hold, so a build folder has it or not.
 set(MNEME_PYTHON_EXECUTABLE "python3" CACHE FILEPATH "The Python that the extension is for, with nanobind")
 
 # python_says(RESULT CODE): what Python prints for a line of code.
@@ -68,7 +65,6 @@ set(in_wheel COMPONENT python EXCLUDE_FROM_ALL)
 install(TARGETS mneme_python LIBRARY DESTINATION mneme ${in_wheel})
 install(FILES ${package}/_version.py DESTINATION mneme ${in_wheel})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/scenarios DESTINATION mneme/share/mneme ${in_wheel})
-list(REMOVE_ITEM searched DIRECTORIES)
 install(CODE "
 set(package \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/mneme\")
 set(program [==[$<TARGET_FILE:mneme>]==])

@@ -1,6 +1,6 @@
-# Run when a wheel is made (tools/cmake/python.cmake): lays `program` into `package`, where it looks for libraries relative to
-# itself alone, in the package and in torch beside it, without symbols (`stripper`); and what it and `engine` need of the
-# system's libraries but for the C and C++ runtime, each once, as a wheel has no links.
+# Run when a wheel is made (tools/cmake/python.cmake): copies `program` into `package`, without symbols (`stripper`), where
+# it looks for libraries relative to itself alone, in the package and in torch beside it; and copies what it and `engine`
+# need of the system's libraries but for the C and C++ runtime, each once, as a wheel has no links.
 set(installed ${package}/bin/mneme)
 file(MAKE_DIRECTORY ${package}/bin ${package}/lib)
 file(COPY_FILE "${program}" "${installed}")
