@@ -1,6 +1,5 @@
 """The keys of a scenario as the program itself tells them: `mneme help` is printed from the table that reads a
 scenario, so a new key is known here the day it is added."""
-import functools
 import re
 import subprocess
 from dataclasses import dataclass, field
@@ -70,6 +69,7 @@ class KeyTables:
 
     def __init__(self, program):
         self._program = program
+        self.said = {}  # what the program answered, by the words that asked: each start takes a third of a second
         self.sections = {name: self._keys(name, name) for name in self._section_names()}
         self.sections[""] = _keys_in("", self._help().split("\nSections:\n")[0])
         methods, models = self._listed("strategies"), self._listed("models")
@@ -81,10 +81,15 @@ class KeyTables:
         return [key for keys in (*self.sections.values(), *self.methods.values(), *self.models.values())
                 for key in keys]
 
-    @functools.lru_cache(maxsize=None)
-    def _help(self, topic=None):
-        words = [self._program, "help"] + ([topic] if topic else [])
-        return subprocess.run(words, capture_output=True, text=True, check=True, timeout=60).stdout
+    def _answer(self, *words):
+        asked = " ".join(words)
+        if asked not in self.said:
+            done = subprocess.run([self._program, *words], capture_output=True, text=True, check=True, timeout=60)
+            self.said[asked] = done.stdout
+        return self.said[asked]
+
+    def _help(self, *topic):
+        return self._answer("help", *topic)
 
     def _section_names(self):
         listed = self._help().split("\nSections:\n")[1]
@@ -94,5 +99,4 @@ class KeyTables:
         return _keys_in(section, self._help(topic))
 
     def _listed(self, things):
-        out = subprocess.run([self._program, "list", things], capture_output=True, text=True, check=True, timeout=60)
-        return re.findall(r"^  (\S+)  ", out.stdout, re.MULTILINE)
+        return re.findall(r"^  (\S+)  ", self._answer("list", things), re.MULTILINE)

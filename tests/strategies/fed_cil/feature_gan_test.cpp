@@ -59,7 +59,7 @@ TEST_CASE("a game's bits do not depend on the games beside it, nor on its slices
       auto shape = small;
       shape.overwrites = any;
       const auto gan = std::make_shared<const feature_gan>(shape);
-      gan_training with{.steps = 60, .batch = 6, .opened = {0, 4}, .any_fakes = any};
+      gan_training with{.steps = 15, .batch = 6, .opened = {0, 4}, .any_fakes = any};
       with.rates.rate = 1e-3;
       with.consistency = replays ? 1.0 : 0.0;
       std::vector<program_job> jobs;
