@@ -5,16 +5,8 @@
 #include <ATen/ops/relu.h>
 #include <ATen/ops/rsqrt.h>
 #include <ATen/ops/var_mean.h>
-#include <ATen/ops/where.h>
-#include <ATen/ops/zeros_like.h>
 #include <cmath>
 namespace mneme {
-namespace {
-
-constexpr double momentum = 0.1;
-
-} // namespace
-
 normalisation_layer::normalisation_layer(const shape& sizes) : shape_(sizes) {
   MNEME_CHECK(batch() || shape_.in.channels % shape_.groups == 0, shape_.in.channels, shape_.groups);
 }
@@ -78,7 +70,7 @@ void normalisation_layer::move_running(const layer_pass& pass, std::int64_t k, c
 void normalisation_layer::forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out,
                                   at::Tensor& kept) const {
   if (!in.is_cpu())
-    return composite_forward(pass, in, out);
+    return composite_forward(pass, in, out, kept);
   const auto channels = shape_.in.channels, rows = pass.rows * shape_.in.pixels() / parts(pass);
   MNEME_CHECK(!batch() || !pass.training || pass.weights.size(0) == pass.models, pass.weights.size(0), pass.models);
   reshape_buffer(kept, {pass.models, parts(pass), 2, channels}, out);
@@ -157,70 +149,6 @@ void normalisation_layer::backward(const layer_pass& pass, const backward_data& 
       deliver(gradient[shape_.bias_offset + static_cast<std::int64_t>(c)], d_bias[c]);
     }
   }
-}
-
-// -- with LibTorch's operators, all models at once --------------------------------------------------------------------
-
-/// Views in which statistics are taken over axes 2 and 4: [K, parts, pixels, groups, channels of a group].
-struct normalisation_layer::axes {
-  std::vector<std::int64_t> sizes;
-  at::Tensor x, mean, scale, weight, bias;
-  at::Tensor variance;
-};
-
-normalisation_layer::axes normalisation_layer::composite_axes(const layer_pass& pass, const at::Tensor& in) const {
-  const auto channels = shape_.in.channels, groups = batch() ? channels : shape_.groups;
-  axes shape{
-      .sizes = {pass.models, parts(pass), pass.rows * shape_.in.pixels() / parts(pass), groups, channels / groups}};
-  const auto of_channels = [&](std::int64_t offset) {
-    return parameter_view(pass, offset, groups, channels / groups).view({pass.models, 1, 1, groups, channels / groups});
-  };
-  shape.x = in.view(shape.sizes);
-  shape.weight = of_channels(shape_.weight_offset);
-  shape.bias = of_channels(shape_.bias_offset);
-  if (own_statistics(pass)) {
-    std::tie(shape.variance, shape.mean) = at::var_mean(shape.x, at::OptionalIntArrayRef({2, 4}), 0, true);
-  } else {
-    shape.mean = of_channels(shape_.mean_offset);
-    shape.variance = of_channels(shape_.variance_offset);
-  }
-  shape.scale = at::rsqrt(shape.variance + shape_.epsilon);
-  return shape;
-}
-
-void normalisation_layer::composite_forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out) const {
-  const auto axes = composite_axes(pass, in);
-  out.view(axes.sizes).copy_((axes.x - axes.mean) * (axes.scale * axes.weight) + axes.bias);
-  if (shape_.after == activation::relu)
-    at::relu_(out);
-  const auto pixels = axes.sizes[2];
-  if (!batch() || !pass.training || pixels < 2)
-    return;
-  const auto move = [&](std::int64_t offset, const at::Tensor& observed) {
-    for (std::int64_t i = 0; i < pass.training->statistics_moves; ++i)
-      pass.weights.narrow(1, offset, shape_.in.channels).mul_(1.0 - momentum).add_(observed.flatten(1), momentum);
-  };
-  move(shape_.mean_offset, axes.mean);
-  move(shape_.variance_offset, axes.variance * (static_cast<double>(pixels) / static_cast<double>(pixels - 1)));
-}
-
-void normalisation_layer::composite_backward(const layer_pass& pass, const backward_data& data,
-                                             const gradient_sink& sink) const {
-  const auto axes = composite_axes(pass, data.in);
-  const auto shown =
-      shape_.after == activation::relu ? at::where(data.out > 0, data.d_out, at::zeros_like(data.d_out)) : data.d_out;
-  const auto d = shown.view(axes.sizes), h = (axes.x - axes.mean) * axes.scale;
-  const auto d_weight = (d * h).sum({1, 2}), d_bias = d.sum({1, 2});
-  if (data.d_in) {
-    auto d_in = d * axes.weight;
-    if (own_statistics(pass))
-      d_in = d_in - d_in.mean({2, 4}, true) - h * (d_in * h).mean({2, 4}, true);
-    data.d_in->view(axes.sizes).copy_(d_in * axes.scale);
-  }
-  if (data.fixed)
-    return;
-  write_gradients(sink, shape_.weight_offset, d_weight);
-  write_gradients(sink, shape_.bias_offset, d_bias);
 }
 
 // -- as a function ----------------------------------------------------------------------------------------------------

@@ -24,12 +24,14 @@ public:
   void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
   void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const override;
   [[nodiscard]] at::Tensor function(const function_pass& pass, const at::Tensor& in) const override;
-  void composite_forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out) const;
+  // On devices, all models at once: LibTorch's batch norm, and operators for groups (normalisation_operators.cpp).
+  void composite_forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const;
   void composite_backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const;
   /// Running statistics lie behind all parameters, so their place is known last.
   void place_statistics(std::int64_t mean_offset, std::int64_t variance_offset);
 
 private:
+  static constexpr double momentum = 0.1;
   [[nodiscard]] bool batch() const { return shape_.groups == 0; }
   /// True if the statistics of the step's own rows are used.
   [[nodiscard]] bool own_statistics(const layer_pass& pass) const { return !batch() || pass.training; }
@@ -38,8 +40,15 @@ private:
   void take_running(const float* weights, float* mean, float* scale) const;
   void move_running(const layer_pass& pass, std::int64_t k, const float* mean, const double* variance,
                     std::int64_t rows) const;
+
+  [[nodiscard]] at::Tensor by_channel(const layer_pass& pass, const at::Tensor& images) const;
+  [[nodiscard]] at::Tensor parameters(const layer_pass& pass, std::int64_t offset) const;
+  void batch_forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const;
+  void batch_backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const;
   struct axes;
-  [[nodiscard]] axes composite_axes(const layer_pass& pass, const at::Tensor& in) const;
+  [[nodiscard]] axes group_axes(const layer_pass& pass, const at::Tensor& in) const;
+  void group_forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out) const;
+  void group_backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const;
 
   shape shape_;
 };

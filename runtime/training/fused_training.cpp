@@ -403,22 +403,30 @@ void fused_training::fill(model_run run, const step_shape& shape, std::int64_t e
                .weights = weights + i * rows,
                .targets = targets ? targets + i * rows * classes : nullptr});
   if (!here) {
-    buffers_.labels = buffers_.host_labels.to(device);
-    buffers_.row_weight = buffers_.host_row_weight.to(device);
+    buffers_.labels = buffers_.host_labels.to(device, /*non_blocking=*/true);
+    buffers_.row_weight = buffers_.host_row_weight.to(device, /*non_blocking=*/true);
     if (told_)
-      buffers_.targets = buffers_.host_targets.to(device);
+      buffers_.targets = buffers_.host_targets.to(device, /*non_blocking=*/true);
   }
   auto listed = inputs.flatten(0, 1); // [K B, C, H, W]
   rows_.gather_into(listed, images_);
   fetch_ahead(run, s + 1);
 }
 
-/// Memory of the host for what the loss is told of the rows; on a CPU the loss reads it as it is.
+/// Memory of the host for what the loss is told of the rows. On a CPU the loss reads it as it is. For a device it is
+/// pinned and new in every step: copies do not wait for the device then, and LibTorch gives nobody the memory of a copy
+/// that is under way.
 void fused_training::shape_marks(model_run run, std::int64_t rows) {
-  const bool here = images_.device().is_cpu();
-  auto& labels = here ? buffers_.labels : buffers_.host_labels;
-  auto& row_weight = here ? buffers_.row_weight : buffers_.host_row_weight;
-  auto& targets = here ? buffers_.targets : buffers_.host_targets;
+  const auto classes = options_.classes.size();
+  if (const auto& device = images_.device(); !device.is_cpu()) {
+    const auto pinned = at::TensorOptions(at::kFloat).pinned_memory(device.is_cuda());
+    buffers_.host_labels = at::empty({run.count, rows}, pinned.dtype(at::kLong));
+    buffers_.host_row_weight = at::empty({run.count, rows}, pinned);
+    if (told_)
+      buffers_.host_targets = at::empty({run.count, rows, classes}, pinned);
+    return;
+  }
+  auto &labels = buffers_.labels, &row_weight = buffers_.row_weight, &targets = buffers_.targets;
   if (!labels.defined()) {
     labels = at::empty({0}, at::kLong);
     row_weight = at::empty({0}, at::kFloat);
@@ -427,7 +435,7 @@ void fused_training::shape_marks(model_run run, std::int64_t rows) {
   reshape_buffer(labels, {run.count, rows}, labels, at::kLong);
   reshape_buffer(row_weight, {run.count, rows}, row_weight);
   if (told_)
-    reshape_buffer(targets, {run.count, rows, options_.classes.size()}, targets);
+    reshape_buffer(targets, {run.count, rows, classes}, targets);
 }
 
 /// Asks for the rows of step s while others are computed: they lie anywhere in memory, and to wait for them takes

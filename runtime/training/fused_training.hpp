@@ -19,7 +19,7 @@ struct training_buffers {
   at::Tensor inputs{};                            ///< [K, B, C, H, W]
   at::Tensor labels{}, row_weight{};              ///< [K, B] on the device
   at::Tensor targets{};                           ///< [K, B, C] on the device
-  at::Tensor host_labels{}, host_row_weight{};    ///< [K, B] on the host; the same tensors on a CPU
+  at::Tensor host_labels{}, host_row_weight{};    ///< [K, B] on the host, of inputs on a device
   at::Tensor host_targets{};                      ///< [K, B, C] the same
   std::vector<float> row_values{}, row_weights{}; ///< [B, C, H, W], [B], of one client
   std::vector<std::int64_t> row_labels{};         ///< [B]

@@ -23,7 +23,7 @@ void image_store::gather_into(at::Tensor& out, const std::shared_ptr<const datas
     return;
   auto& known = copies_[source.get()];
   if (known.source.expired()) // of another data set, perhaps, that was at this address
-    known = {.source = source, .tables = tables_on(device_, *source)};
+    known = {.source = weak_handle(source), .tables = tables_on(device_, *source)};
   // Pinned memory, so that the copy is asynchronous; LibTorch does not reuse it before the copy is done.
   const auto packed = packed_rows(*source, rows, augment, device_.is_cuda()).to(device_, /*non_blocking=*/true);
   kernels::cuda::start_on(device_, gather_call(*source, known.tables, packed, out));

@@ -1,5 +1,6 @@
 /// image_store: the images of data sets on an executor's device, brought there once and given back with the last user.
 #pragma once
+#include "runtime/base/non_owning.hpp"
 #include "runtime/data/dataset.hpp"
 #include "runtime/training/gather.hpp"
 #include "runtime/training/gather_calls.hpp"
@@ -31,7 +32,7 @@ private:
   void gather_on_host(at::Tensor& out, const dataset& source, const asked_rows& asked) const;
 
   struct copy {
-    std::weak_ptr<const dataset> source{};
+    weak_handle<const dataset> source{};
     gather_tables tables{};
   };
   at::Device device_;

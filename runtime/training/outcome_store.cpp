@@ -55,12 +55,12 @@ std::filesystem::path outcome_store::file_of(const program_job& job) {
 digest128 outcome_store::content_of_rows(const std::shared_ptr<const dataset>& source) {
   const std::lock_guard lock(guard_);
   auto& [known, content] = contents_[source.get()];
-  if (known.lock() == source)
+  if (!known.expired())
     return content;
   run_digest digest;
   digest.add(content_of(*source));
   digest.add(digest_of(std::as_bytes(std::span(source->labels))));
-  known = source;
+  known = weak_handle(source);
   return content = digest.value();
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include "runtime/base/diagnostic.hpp"
 #include "runtime/base/digest.hpp"
+#include "runtime/base/non_owning.hpp"
 #include "runtime/method/program.hpp"
 #include <filesystem>
 #include <functional>
@@ -32,7 +33,7 @@ private:
   std::filesystem::path folder_;
   std::function<void(const diagnostics&)> on_damage_;
   std::mutex guard_;
-  std::map<const dataset*, std::pair<std::weak_ptr<const dataset>, digest128>> contents_; // looked up only
+  std::map<const dataset*, std::pair<weak_handle<const dataset>, digest128>> contents_; // looked up only
 };
 
 } // namespace mneme

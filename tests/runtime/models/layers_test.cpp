@@ -84,7 +84,7 @@ private:
     at::Tensor kept;
     if constexpr (requires { layer_.composite_forward(pass, in_, made.out, kept); }) {
       at::Tensor by_kernels;
-      layer_.forward(pass, in_, made.out, by_kernels);
+      layer_.forward({made.weights.clone(), nets, rows, classes_, training_, &memory_}, in_, made.out, by_kernels);
       kept = at::zeros_like(by_kernels);
       layer_.composite_forward(pass, in_, made.out, kept);
     } else {
@@ -314,7 +314,8 @@ TEST_CASE("normalisation by LibTorch's operators equals PyTorch's layers", "[mod
       auto weights = drawn({nets, 24}, 1).abs_();
       const auto start = weights.clone();
       auto out = at::empty_like(in);
-      layer.composite_forward({weights, nets, rows, {}, mode}, in, out);
+      at::Tensor kept;
+      layer.composite_forward({weights, nets, rows, {}, mode}, in, out, kept);
       for (std::int64_t k = 0; k < nets; ++k) {
         const auto value_of = [&](std::int64_t place) { return start[k].narrow(0, 6 * place, 6).clone(); };
         const auto x = in[k].view({rows, 3, 5, channels}).permute({0, 3, 1, 2});
@@ -339,7 +340,8 @@ TEST_CASE("a step with one value per channel leaves running statistics alone", "
   layer.forward({weights, 1, 1, {}, &training}, in, out, kept);
   CHECK(same_bits(weights, start));
   CHECK(largest_difference(out, start.narrow(1, 2, 2).contiguous()) < 1e-4); // the bias alone is left
-  layer.composite_forward({weights, 1, 1, {}, &training}, in, out);
+  kept = at::Tensor{};
+  layer.composite_forward({weights, 1, 1, {}, &training}, in, out, kept);
   CHECK(same_bits(weights, start));
 }
 

@@ -1,3 +1,4 @@
+#include "runtime/base/non_owning.hpp"
 #include "runtime/training/folding.hpp"
 #include "runtime/training/image_store.hpp"
 #include "runtime/training/optimizers.hpp"
@@ -113,6 +114,26 @@ TEST_CASE("a device keeps no copy of rows that nobody refers to", "[gpu]") {
   CHECK(store.copies() == 2);
   made.reset();
   store.forget_unused();
+  CHECK(store.copies() == 1);
+}
+
+TEST_CASE("a device keeps its copy of rows whose handle does not count", "[gpu]") {
+  const device_of_test chosen;
+  const auto device = chosen.device();
+  auto rows = shown_data({3, 8, 8});
+  rows.images = rows.images.clone();
+  const auto source = std::make_shared<const dataset>(rows);
+  image_store store(device);
+  const auto gathered = [&] {
+    auto out = at::empty({1, 3, 8, 8}, at::TensorOptions(at::kFloat).device(device));
+    store.gather_into(out, non_owning(source), std::vector<std::int64_t>{0}, {});
+    return out.cpu();
+  };
+  const auto first = gathered();
+  rows.images.fill_(7); // which a second copy would have
+  CHECK(same_bits(gathered(), first));
+  store.forget_unused();
+  CHECK(same_bits(gathered(), first));
   CHECK(store.copies() == 1);
 }
 
