@@ -51,6 +51,7 @@ int main(int count, char** words) {
   std::set_terminate(end_in_words);
   mneme::keep_arithmetic(words);
   std::signal(SIGXFSZ, SIG_IGN); // a limit of file sizes is an error of the write that meets it, as a full disk is
+  std::signal(SIGPIPE, SIG_IGN); // and so is a reader that goes away: `mneme help | head -1` has an exit code
   const std::span<const char* const> arguments(words + 1, words + std::max(count, 1));
   if (!arguments.empty() && std::string_view(arguments[0]) == mneme::cell_word) { // no command of the user's
     if (mneme::is_portable())

@@ -321,6 +321,14 @@ std::string node_service::status() const {
 
 namespace {
 
+/// The object that a node says of itself, as it may be printed.
+expected<std::string> one_line_of(const std::string& status) {
+  const auto object = nlohmann::ordered_json::parse(status, nullptr, false);
+  if (!object.is_object())
+    return failed("", "answers something else than a JSON object");
+  return object.dump();
+}
+
 /// Asks once, and waits for the answer or for the end.
 class status_question final : public connection_watcher {
 public:
@@ -334,7 +342,7 @@ public:
       auto kind = node_message::greeting;
       node_status status;
       content(kind)(status);
-      end(kind == node_message::status ? expected<std::string>(status.json) : failed("", "answers something else"));
+      end(kind == node_message::status ? one_line_of(status.json) : failed("", "answers something else"));
     });
     if (!why.empty())
       end(failed("", "sends a message that " + why));

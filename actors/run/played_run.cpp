@@ -26,10 +26,16 @@ federation_settings settings_of(const run_context& run) {
   return settings;
 }
 
+enum class played_part {
+  whole,
+  certain, ///< Up to where what has been computed decides: every time is at most the run's.
+};
+
 class player {
 public:
-  explicit player(const run_context& run) : run_(run), wire_(run.scenario.devices.wire), federation_(settings_of(run)) {
-    played_.exact = run.needs.upload_size_known;
+  explicit player(const run_context& run, played_part part = played_part::whole)
+      : run_(run), wire_(run.scenario.devices.wire), federation_(settings_of(run)), part_(part) {
+    played_.exact = run.needs.upload_size_known || part == played_part::certain;
     if (played_.exact)
       half_ = run.method->make_server();
   }
@@ -45,6 +51,8 @@ public:
       auto next = std::move(waiting_.front());
       waiting_.pop_front();
       std::visit([this](auto& command) { serve(command); }, next);
+      if (part_ == played_part::certain && !played_.exact)
+        break; // what comes next depends on what is not known
     }
     return std::move(played_);
   }
@@ -106,8 +114,20 @@ private:
       at_work_.erase(id);
   }
 
+  /// An upload of which nothing is known has a byte at least, so that a link over which nothing moves holds it up.
+  /// Where it would take its share of a link from others, it has none: they may have had the link to themselves.
+  std::int64_t upload_bytes_of(const client_at_work& client) const {
+    if (run_.needs.upload_size_known)
+      return wire_bytes(client.upload.get(), wire_);
+    return run_.population->server_mbit(link_direction::up) > 0.0 ? 0 : 1;
+  }
+
   void finish(assignment_id id, const client_at_work& client, wave_report& report) {
-    const auto bytes = wire_bytes(client.upload.get(), wire_);
+    // The round waits for its cohort whatever they upload, unless something else closes it.
+    if (part_ == played_part::certain && (run_.scenario.rounds.mode == round_mode::async ||
+                                          run_.scenario.rounds.deadline.count() > 0))
+      played_.exact = false;
+    const auto bytes = upload_bytes_of(client);
     played_.upload_bytes_of_client = std::max(played_.upload_bytes_of_client, bytes);
     report.finished.push_back({.id = id, .result = {.upload = client.upload, .rows = 1}, .bytes = {bytes}});
   }
@@ -144,6 +164,8 @@ private:
   }
 
   void count(const work& request) {
+    if (part_ == played_part::certain)
+      return;
     const auto* const job = std::get_if<train_job>(&request);
     if (!job)
       return void(played_.exact = false);
@@ -200,6 +222,8 @@ private:
   }
 
   void serve(take_step& in) {
+    if (part_ == played_part::certain)
+      return void(played_.exact = false); // by the uploads
     if (half_) {
       job_desk desk;
       server_context context(desk, nullptr, run_.made_rows.get());
@@ -243,6 +267,7 @@ private:
   const run_context& run_;
   wire_format wire_;
   federation federation_;
+  const played_part part_;
   std::unique_ptr<server_half> half_; // null: the method's messages are not known before it has computed
   tensors_ref net_{};
   std::vector<federation_command> taken_;
@@ -251,6 +276,31 @@ private:
   played_run played_;
   bool is_over_ = false;
 };
+
+/// How the run ends as far as that is certain before it has begun; none: it is not.
+std::optional<run_report> certain_report(const run_context& run) {
+  if (run.needs.upload_size_known)
+    if (auto whole = player(run).play(); whole.exact)
+      return std::move(whole.report);
+  auto begun = player(run, played_part::certain).play();
+  return begun.exact ? std::optional(std::move(begun.report)) : std::nullopt;
+}
+
+client_table_form form_of(const run_context& run, const char* key, const std::filesystem::path& file) {
+  return {.file = file, .where = run.scenario.where(key), .clients = run.scenario.clients.count};
+}
+
+/// @pre the run has an availability_file
+diagnostic nobody_reached(const run_context& run, std::int64_t round) {
+  const auto form = form_of(run, "devices.availability_file", run.scenario.devices.availability_file);
+  constexpr auto expected = "expected traces that last as long as the run, or devices.trace_end = \"repeat\"";
+  if (const auto ends = last_span_of(form))
+    return {ends->where, fmt::format("client {}: its trace ends at {} s as the last of all, and round {} finds no "
+                                     "client then; {}",
+                                     ends->client.value, ends->ends_s, round, expected)};
+  return {form.where, fmt::format("'{}' has no span, so that nobody can ever be reached; expected spans of clients",
+                                  form.file.string())};
+}
 
 } // namespace
 
@@ -262,29 +312,20 @@ expected<played_run> play_run(const run_context& run) {
 }
 
 diagnostics ended_traces(const run_context& run) {
-  const bool may_end = run.population->link_traces_end() || run.population->availability_traces_end();
-  if (!may_end || !run.needs.upload_size_known)
+  if (!run.population->link_traces_end() && !run.population->availability_traces_end())
     return {};
-  const auto played = player(run).play();
-  const auto& report = played.report;
-  if (!played.exact || report.status != run_status::failed)
+  const auto report = certain_report(run);
+  if (!report || report->status != run_status::failed)
     return {};
-  const auto form_of = [&](const char* key, const std::filesystem::path& file) {
-    return client_table_form{.file = file, .where = run.scenario.where(key), .clients = run.scenario.clients.count};
-  };
-  const auto& devices = run.scenario.devices;
-  if (report.reaches_nobody)
-    if (const auto ends = last_span_of(form_of("devices.availability_file", devices.availability_file)))
-      return {{ends->where, fmt::format("client {}: its trace ends at {} s as the last of all, and round {} finds no "
-                                        "client then; expected traces that last as long as the run, or "
-                                        "devices.trace_end = \"repeat\"",
-                                        ends->client.value, ends->ends_s, report.rounds + 1)}};
-  if (report.waits_for)
-    if (const auto ends = last_span_of(form_of("devices.link_file", devices.link_file), report.waits_for))
+  if (report->reaches_nobody)
+    return {nobody_reached(run, report->rounds + 1)};
+  if (report->waits_for)
+    if (const auto ends = last_span_of(form_of(run, "devices.link_file", run.scenario.devices.link_file),
+                                       report->waits_for))
       return {{ends->where, fmt::format("client {}: its trace ends at {} s, and round {} waits for it then; expected "
                                         "one that lasts as long as the run, devices.trace_end = \"repeat\", or a "
                                         "rounds.deadline",
-                                        ends->client.value, ends->ends_s, report.rounds + 1)}};
+                                        ends->client.value, ends->ends_s, report->rounds + 1)}};
   return {};
 }
 

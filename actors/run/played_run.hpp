@@ -35,9 +35,10 @@ struct played_run {
 /// @param run is loaded; weights may be zeros. Fails where the run would.
 [[nodiscard]] expected<played_run> play_run(const run_context& run);
 
-/// Where the method's messages are known (played_run::exact) and the run would come to wait for ever for a client whose
-/// trace in devices.link_file has ended, or be left without clients when all of devices.availability_file have: the
-/// line at which it ends. Else nothing, and where traces repeat at no cost.
+/// Where the run would come to wait for ever for a client whose trace in devices.link_file has ended, or be left
+/// without clients when all of devices.availability_file have: the line at which it ends. Where the method's messages
+/// are not known (played_run::exact), what is certain is told: up to the first round in which somebody delivers, with
+/// the least time that clients' work may take. Else nothing, and where traces repeat at no cost.
 [[nodiscard]] diagnostics ended_traces(const run_context& run);
 
 } // namespace mneme

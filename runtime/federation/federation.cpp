@@ -36,12 +36,32 @@ void federation::advance() {
   }
 }
 
-void federation::end_at_dead_end() {
+/// Nothing moves over its link any more, as its trace has ended.
+bool federation::is_cut_off(const assignment_in_flight& owner) const {
+  const auto way = owner.is_uploading ? link_direction::up : link_direction::down;
+  return settings_.clients->own_mbit(owner.client, way, clock_.now()) == std::pair(0.0, never);
+}
+
+/// Whose event is next and never comes; where nothing moves over any shared link, one who waits for it and is cut off,
+/// or else anybody.
+std::optional<client_id> federation::stuck_client() {
   const auto& next = clock_.next();
   if (const auto* const owner = in_flight_.find(next.assignment))
-    out_.report().waits_for = owner->client;
-  else if (next.event_kind == federation_event::kind::link_change && in_flight_.size() > 0)
-    out_.report().waits_for = in_flight_.at(in_flight_.ids().front()).client; // nothing moves over any shared link
+    return clock_.next_is_never() || is_cut_off(*owner) ? std::optional(owner->client) : std::nullopt;
+  if (next.event_kind != federation_event::kind::link_change)
+    return std::nullopt;
+  std::optional<client_id> anybody;
+  for (const auto id : in_flight_.ids()) {
+    const auto& owner = in_flight_.at(id);
+    if (owner.waits_for_link && is_cut_off(owner))
+      return owner.client;
+    anybody = anybody.value_or(owner.client);
+  }
+  return anybody;
+}
+
+void federation::end_at_dead_end() {
+  out_.report().waits_for = stuck_client();
   finish(run_status::failed, clock_.dead_end(round_.place.round));
 }
 

@@ -45,8 +45,10 @@ public:
   void made_progress() noexcept { fruitless_events_ = 0; }
   /// Nothing can come of the next event, or of all that follow. @pre has_events()
   [[nodiscard]] bool is_dead_end() const {
-    return queue_.top().at >= end_of_runs || fruitless_events_ >= fruitless_max_;
+    return next_is_never() || fruitless_events_ >= fruitless_max_;
   }
+  /// What comes next would be behind the end of all runs. @pre has_events()
+  [[nodiscard]] bool next_is_never() const { return queue_.top().at >= end_of_runs; }
   /// Why, in words. @param open the open round
   [[nodiscard]] std::string dead_end(round_id open) const;
 

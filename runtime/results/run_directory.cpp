@@ -39,6 +39,14 @@ std::error_code make_folder(const fs::path& path) {
   return {errno, std::generic_category()};
 }
 
+/// One that is not there is gone already.
+void remove_file(const fs::path& file) {
+  std::error_code error;
+  fs::remove(file, error);
+  if (error)
+    throw std::system_error(error, "cannot remove '" + file.string() + "'");
+}
+
 constexpr const char *checkpoints_name = "checkpoint", *models_name = "models", *origin_name = "checkpoint/run.json";
 constexpr const char *events_name = "events.csv", *digests_name = "digests.csv", *deliveries_name = "deliveries.csv";
 
@@ -271,13 +279,13 @@ void run_directory::cut_back(std::span<const evaluation_record> evaluations, con
     if (fs::is_directory(folder))
       for (const auto& entry : fs::directory_iterator(folder))
         if (entry.path().extension() == ".part")
-          fs::remove(entry.path());
+          remove_file(entry.path());
   expect_in_place();
   for (const char* name : {"summary.json", "model.safetensors", "accuracy.svg", "timeline.jsonl", "metrics.jsonl",
                            "accuracy_matrix.csv", "accuracy_per_class.csv"})
-    fs::remove(path_ / name);
+    remove_file(path_ / name);
   for (auto task = std::ssize(matrix.rows) + 1; task <= tasks; ++task)
-    fs::remove(path_ / model_file({static_cast<std::uint32_t>(task - 1)}));
+    remove_file(path_ / model_file({static_cast<std::uint32_t>(task - 1)}));
   std::string lines;
   for (const auto& evaluation : evaluations)
     lines += json_text(evaluation) + "\n";
@@ -291,7 +299,7 @@ void run_directory::cut_back(std::span<const evaluation_record> evaluations, con
                             "cannot shorten '" + (path_ / shorter).string() + "'");
   for (const auto& file : line_files)
     if (lengths.*file.length == 0)
-      fs::remove(path_ / file.name);
+      remove_file(path_ / file.name);
     else
       fs::resize_file(path_ / file.name, lengths.*file.length);
 }

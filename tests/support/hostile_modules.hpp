@@ -12,9 +12,8 @@ using namespace std::string_literals;
 struct hostile_module {
   std::string title{};
   archive_entries entries{};
-  bool writes = false;      ///< Without both layers a file appears in the folder.
-  bool only_in_cell = true; ///< For the cell alone: it needs no check.
-  bool only_checks = true;  ///< For the checks alone; false: they let it compute for ever, or ask for all memory.
+  bool writes = false;     ///< Without both layers a file appears in the folder.
+  bool only_checks = true; ///< For the checks alone; false: they let it compute for ever, or ask for all memory.
 };
 
 /// The code of a module whose forward() begins with these lines, in a class with these lines, beside these definitions.

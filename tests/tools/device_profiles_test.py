@@ -191,15 +191,31 @@ class Devices(unittest.TestCase):
         done, _ = self.run_with("long", 'link_file = "links.csv"\n')
         self.assertEqual(done.returncode, 0, done.stderr)
 
-    def test_a_method_whose_messages_are_not_known_fails_in_words_when_a_trace_has_ended(self):
-        self.write("links.csv", "client,from,to,uplink_mbit,downlink_mbit\n" +
-                   "".join(f"{client},0,0.01,1,1\n" for client in range(6)))
-        scenario = self.write("ended.toml", TINY.replace('"fedavg"', '"scaffold"') +
-                              '[devices]\nlink_file = "links.csv"\nlatency = "0 s"\n')
-        done = mneme("run", scenario, "--quiet", "--out", self.path("ended"))
-        self.assertEqual(done.returncode, 1, done.stderr)
-        self.assertIn("a trace of devices.link_file may have ended", done.stderr)
+    def test_a_method_whose_messages_are_not_known_is_refused_for_its_first_round_and_fails_in_words_later(self):
+        """The first round's broadcasts and jobs are known before anybody has computed, and sent is a byte at least."""
+        up, down = "server_uplink_mbit = 1000\n", "server_downlink_mbit = 1000\n"
+        for last, shared, is_known in (("0.0001", "", True), ("0.0001", down, True), ("0.01", "", True),
+                                       ("0.01", up, False), ("0.03", "", False)):  # down, up, and up again
+            self.write("links.csv", "client,from,to,uplink_mbit,downlink_mbit\n" +
+                       "".join(f"{client},0,{last},1,1\n" for client in range(6)))
+            scenario = self.write("ended.toml", TINY.replace('"fedavg"', '"scaffold"') + "[devices]\n" + shared +
+                                  'rows_per_second = 2000\nlink_file = "links.csv"\nlatency = "0 s"\n')
+            with self.subTest(last=last, shared=shared):
+                done = mneme("run", scenario, "--quiet", "--out", self.path(f"{last}-{len(shared)}"))
+                self.assertEqual(done.returncode, 2 if is_known else 1, done.stderr)
+                words = (rf"links\.csv:[2-7]: error: client [0-5]: its trace ends at {float(last):g} s, and round 1 "
+                         "waits" if is_known else "a trace of devices.link_file may have ended")
+                self.assertRegex(done.stderr, words)
+                self.assertEqual(mneme("validate", scenario).returncode, 2 if is_known else 0)
 
+    def test_a_population_of_whom_nobody_is_ever_reached_is_refused_whatever_the_method(self):
+        self.write("there.csv", "client,from,to\n")
+        for method in ("fedavg", "scaffold", "stsa"):
+            scenario = self.write("nobody.toml", TINY.replace('"fedavg"', f'"{method}"') +
+                                  '[devices]\navailability = "file"\navailability_file = "there.csv"\n')
+            done = mneme("validate", scenario)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertRegex(done.stderr, r"nobody\.toml:\d+:\d+: error: .*'.*there\.csv' has no span, so that nobody")
 
     def test_a_run_whose_clients_can_never_be_reached_again_is_refused_and_never_done(self):
         self.write("there.csv", "client,from,to\n" + "".join(f"{client},0,0.00{1 + client}\n" for client in range(6)))

@@ -124,6 +124,27 @@ class KeptFiles(unittest.TestCase):
                 self.assertIn(f"cannot write '{file}', whose folder '{absent}' is not there", done.stderr)
                 self.assertNotIn(".part", done.stderr)
 
+    def without_reader(self, *words):
+        """The exit code and the errors of a command whose standard output is a pipe that nobody reads."""
+        reading, writing = os.pipe()
+        os.close(reading)
+        try:
+            done = subprocess.run([PROGRAM, *words], stdout=writing, stderr=subprocess.PIPE, text=True)
+        finally:
+            os.close(writing)
+        return done.returncode, done.stderr
+
+    def test_a_reader_that_goes_away_ends_no_command_by_a_signal(self):
+        scenario, run = self.scenario(), self.path("run")
+        self.assertEqual(self.without_reader("run", scenario, "--out", run), (0, ""))
+        for words in (["help"], ["list", "strategies"], ["validate", scenario], ["compare", run],
+                      ["sweep", scenario, "--out", self.path("runs")],
+                      ["run", scenario, "--json", "--out", self.path("other")]):
+            with self.subTest(words=words):
+                self.assertEqual(self.without_reader(*words), (0, ""))
+        code, errors = self.without_reader("report", run, "-o", "/dev/stdout")
+        self.assertEqual((code, errors), (1, "error: cannot write '/dev/stdout': Broken pipe\n"))
+
     def test_words_that_are_empty_are_refused_everywhere(self):
         scenario = self.scenario()
         for words in (["run", ""], ["run", scenario, "--out", ""], ["resume", ""], ["sweep", ""],
@@ -271,6 +292,73 @@ class KeptFiles(unittest.TestCase):
         self.assertEqual(again.returncode, 0, again.stderr)
         self.assertIn("it is made again of the runs", again.stdout)
         self.assertEqual(re.findall(r'"kept":(\d+)', again.stdout), ["1"])
+
+    def without_rights(self, *words):
+        """The program as one whom the rights of files and folders bind, which root is not."""
+        if os.getuid() != 0:
+            return mneme(*words)
+        if not shutil.which("setpriv"):
+            self.skipTest("no setpriv, which takes root's rights")
+        return mneme(*words, before=["setpriv", "--bounding-set=-dac_override,-dac_read_search"])
+
+    def states(self, folder):
+        """Names and bytes of all files, where they can be read."""
+        states = {}
+        for where, _, names in os.walk(folder):
+            for name in names:
+                with open(os.path.join(where, name), "rb") as file:
+                    states[os.path.join(where, name)] = file.read()
+        return states
+
+    def test_a_sweep_into_folders_that_are_read_only_names_them_and_loses_nothing(self):
+        scenario, out = self.scenario(), self.path("runs")
+
+        def sweep(seeds, *words):
+            return self.without_rights("sweep", scenario, "--seeds", seeds, "--out", out, *words)
+
+        def locked(path, mode=0o555):
+            os.chmod(path, mode)
+            self.addCleanup(os.chmod, path, 0o755)
+        os.mkdir(out)
+        locked(out)
+        cannot = f"error: --out '{out}' cannot be written: Permission denied; name a folder that can be\n"
+        done = sweep("1,2")
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (2, "", cannot))
+        os.chmod(out, 0o755)
+        done = sweep("1,2", "--quiet")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        before = self.states(out)
+
+        locked(out)  # what is there is shown, and nothing is begun
+        done = sweep("1,2")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("2 runs, 2 of them done before", done.stdout)
+        done = sweep("1-3")
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (2, "", cannot))
+        self.assertEqual(self.states(out), before)
+
+        os.chmod(out, 0o755)
+        for mode in (0o444, 0o000):  # the runs themselves say what the catalogue would
+            locked(self.path("runs", "catalogue.sqlite"), mode)
+            done = sweep("1,2")
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertIn("2 runs, 2 of them done before", done.stdout)
+        os.chmod(self.path("runs", "catalogue.sqlite"), 0o644)
+
+        first = next(name for name in self.names("runs") if "-s1-" in name)
+        os.remove(self.path("runs", first, "summary.json"))
+        before = self.states(self.path("runs", first))
+        locked(self.path("runs", first))
+        done = sweep("1,3")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("1 runs done, 1 failed", done.stdout)
+        self.assertRegex(done.stderr,
+                         f"error: .* seed=1: cannot remove '{self.path('runs', first)}/.*': Permission denied")
+        self.assertEqual(self.states(self.path("runs", first)), before)
+        os.chmod(self.path("runs", first), 0o755)
+        done = sweep("1-3")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("3 runs done, 0 failed", done.stdout)
 
 
 if __name__ == "__main__":

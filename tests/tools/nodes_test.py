@@ -258,7 +258,7 @@ class Nodes(NodesCase):
         node = self.node("--threads", "1", *ours)
         key = os.path.join(self.scratch.name, "bad.key")
         made = {name: os.path.join(self.scratch.name, name + ".pem") for name in ("self", "request", "expired")}
-        subject = ["req", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-subj", "/CN=bad"]
+        subject = ["req", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-subj", b"/CN=bad\xff\x1b[31m"]
         for command in (subject + ["-x509", "-out", made["self"]],
                         subject + ["-new", "-out", made["request"]],
                         ["x509", "-req", "-in", made["request"], "-CA", f"{folder}/ca.pem", "-CAkey",
@@ -271,6 +271,7 @@ class Nodes(NodesCase):
             self.assertEqual(refused.returncode, 2, command)
         for cause in ("self-signed certificate", "certificate has expired"):
             node.wait_for("shows a certificate that is not believed: " + cause)
+        self.assertNotIn("bad", node.text())  # nor any other byte of the subject
         self.assertIn('"state"', mneme("node", "--status", node.address, *ours).stdout)
 
     def test_a_certificate_that_names_hosts_is_believed_of_these_alone(self):

@@ -1,11 +1,16 @@
 """Nodes that answer something else than they have found: the run goes on without them, or ends and names them."""
 import os
 import random
+import re
+import socket
+import struct
+import subprocess
 import sys
+import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from node_processes import NodesCase, words  # noqa: E402
-from program import ROOT, mneme, run_tests  # noqa: E402
+from program import PROGRAM, ROOT, mneme, run_tests  # noqa: E402
 
 sys.path.insert(0, os.path.join(ROOT, "tools", "fuzz"))
 from changed_answers import changed, failing, other_type  # noqa: E402
@@ -13,6 +18,7 @@ from node_streams import ChangedMessages, Link  # noqa: E402
 from wave_reports import decoded, encoded  # noqa: E402
 
 STSA = "scenarios/smoke/stsa.toml"
+GREETING, OFFER, STATUS = 0, 2, 12  # kinds of messages (actors/nodes/node_messages.hpp)
 
 
 def lying(report):
@@ -58,6 +64,73 @@ class WrongAnswers(NodesCase):
         refused = mneme("run", *run, *self.projection(), "--out", self.out())
         self.assertEqual(refused.returncode, 2, refused.stderr)
         self.assertIn("asks for a file that was not offered, or twice for one", refused.stderr)
+
+    def test_no_byte_of_a_peer_is_obeyed_by_a_terminal_breaks_a_line_or_is_other_than_utf_8(self):
+        """Names, facts, reasons and states, from nodes to runs and from runs to nodes, in logs, files and on pipes."""
+        scenario, odd = "scenarios/smoke/fedavg.toml", b"\x1b\xff\n\x9b\xc3\x07"
+        shown = re.compile(r"[\n -~]*")
+
+        def with_odd(kind, old):
+            def change(message):
+                if message[0] != kind:
+                    return [message]
+                at = message.index(old)
+                return [message[:at] + odd[:len(old)] + message[at + len(odd[:len(old)]):]]
+            return change
+        name = socket.gethostname().encode()
+        link, run = self.forged(with_odd(GREETING, name[:6]))
+        out = self.out()
+        done = mneme("run", *run, "--json", "--out", out)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.read(out)["nodes"][0]["name"], ("??????" + name[6:].decode())[:len(name)])
+        self.assertTrue(shown.fullmatch(done.stdout + done.stderr), done.stdout)
+
+        node = self.node("--threads", "1")
+        link = Link(node.port, passing=ChangedMessages(with_odd(OFFER, b"fedavg")))  # the scenario's name
+        self.addCleanup(link.close)
+        self.summary(scenario, "--threads", "1", "--nodes", link.address)
+        self.assertEqual(node.wait_for("has loaded (.*)"), "?? ???")
+        link = Link(node.port, passing=ChangedMessages(with_odd(GREETING, b"LibTorch")))  # a fact to agree on
+        self.addCleanup(link.close)
+        refused = mneme("run", scenario, "--nodes", link.address, "--out", self.out())
+        self.assertEqual(refused.returncode, 2, refused.stderr)
+        node.wait_for(r"is another program: this node has another \?\? \?\?\?ch: unknown")
+        self.assertFalse([line for line in node.text().splitlines() if not line.startswith("node: ")], node.text())
+        self.assertTrue(shown.fullmatch(node.text()), node.text())
+
+        link = Link(node.port, answering=ChangedMessages(with_odd(STATUS, b'waits"')))
+        self.addCleanup(link.close)
+        asked = mneme("node", "--status", link.address)
+        self.assertEqual((asked.returncode, asked.stdout), (2, ""))
+        self.assertIn("answers something else than a JSON object", asked.stderr)
+
+    def test_who_asks_for_a_status_is_ended_by_no_signal_where_the_peer_or_the_reader_goes_away(self):
+        def going(act):
+            peer = socket.create_server(("127.0.0.1", 0))
+            self.addCleanup(peer.close)
+
+            def serve():
+                near, _ = peer.accept()
+                act(near)
+                near.close()
+            threading.Thread(target=serve, daemon=True).start()
+            return f"127.0.0.1:{peer.getsockname()[1]}"
+
+        def reset(near):
+            near.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        for act in (lambda near: None, lambda near: near.recv(5), reset, lambda near: (near.recv(1), reset(near)),
+                    lambda near: (near.recv(100), near.sendall(b"\x10\0\0\0ab"))):
+            address = going(act)
+            asked = mneme("node", "--status", address)
+            self.assertEqual((asked.returncode, asked.stdout), (2, ""), asked.stderr)
+            self.assertRegex(asked.stderr, f"^node {address}: error: ")
+        node = self.node("--threads", "1")
+        reading, writing = os.pipe()
+        os.close(reading)
+        with os.fdopen(writing, "w") as nowhere:
+            asked = subprocess.run([PROGRAM, "node", "--status", node.address], stdout=nowhere, stderr=subprocess.PIPE,
+                                   check=False)
+        self.assertEqual((asked.returncode, asked.stderr), (0, b""))
 
     def test_a_node_that_lies_is_named_and_what_it_has_said_does_not_stay(self):
         """It begins with the second task, of whose first rounds this process computes one, too."""

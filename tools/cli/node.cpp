@@ -5,6 +5,7 @@
 #include "tools/cli/messages.hpp"
 #include "tools/cli/run_options.hpp"
 #include "tools/live/metrics_server.hpp"
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 namespace mneme {
@@ -21,8 +22,12 @@ expected<std::optional<int>> port_option(const std::string& text) {
   return port;
 }
 
-void say(const std::string& line) {
-  std::printf("node: %s\n", printable(line).c_str());
+/// One line, whatever a peer has put into it: no peer writes lines of the log, or fills it.
+void say(const std::string& happening) {
+  constexpr std::size_t bytes_max = 2000;
+  auto line = printable(happening.substr(0, bytes_max));
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  std::printf("node: %s\n", line.c_str());
   std::fflush(stdout);
 }
 
