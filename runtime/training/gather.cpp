@@ -165,12 +165,18 @@ void gather(const dataset& source, std::span<const std::int64_t> rows, std::span
   for (std::size_t i = 0; i < ahead; ++i)
     prefetch(i);
   image_viewer viewer(source);
+  // Most rows of most runs are shown as they lie in the file: they skip what the others may need.
+  const auto plain_rows = augment.empty() && !source.shown.changes() && is_identity(source.transforms[0]) ? files : 0;
   std::vector<float> moved, cropped; // taken only where pixels move
   for (std::size_t i = 0; i < rows.size(); ++i, out += total) {
     prefetch(i + ahead);
     const auto row = rows[i];
     if (row == padding_row) {
       std::fill_n(out, total, 0.0F);
+      continue;
+    }
+    if (0 <= row && row < plain_rows) {
+      normalise_row(source, images + row * stored, runs, augmentation{}.brightness, out);
       continue;
     }
     MNEME_CHECK(0 <= row && row < files * std::ssize(source.transforms), row, files, source.transforms.size());
