@@ -28,7 +28,7 @@ federation_settings settings_of(const run_context& run) {
 
 enum class played_part {
   whole,
-  certain, ///< Up to where what has been computed decides: every time is at most the run's.
+  certain, ///< Until something depends on what clients compute; no time is later than the run's.
 };
 
 class player {

@@ -9,6 +9,7 @@
 #include <ATen/ops/threshold_backward.h>
 #include <ATen/ops/var_mean.h>
 #include <cmath>
+#include <tuple>
 namespace mneme {
 
 void normalisation_layer::composite_forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out,
@@ -43,10 +44,10 @@ at::Tensor normalisation_layer::parameters(const layer_pass& pass, std::int64_t 
 
 // kept: [2, K * channels] in training: mean, and 1 / sqrt(variance + epsilon), of every channel.
 void normalisation_layer::batch_forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out,
-                                            at::Tensor& kept) const {
+                                        at::Tensor& kept) const {
   const auto x = by_channel(pass, in), weight = parameters(pass, shape_.weight_offset),
              bias = parameters(pass, shape_.bias_offset);
-  at::Tensor mean, variance, y; // the running ones
+  at::Tensor y, mean, variance; // the running statistics, where they are read or moved
   const auto moves = pass.training ? pass.training->statistics_moves : 0;
   const bool moved = moves > 0 && x.size(0) > 1;
   if (moved || !pass.training) {
@@ -62,7 +63,7 @@ void normalisation_layer::batch_forward(const layer_pass& pass, const at::Tensor
   } else {
     y = std::get<0>(at::native_batch_norm(x, weight, bias, mean, variance, false, momentum, shape_.epsilon));
   }
-  if (moved && pass.models > 1) { // what was moved are copies
+  if (moved && pass.models > 1) { // what moved were copies of the models' own
     pass.weights.narrow(1, shape_.mean_offset, shape_.in.channels).copy_(mean.view({pass.models, -1}));
     pass.weights.narrow(1, shape_.variance_offset, shape_.in.channels).copy_(variance.view({pass.models, -1}));
   }
@@ -75,10 +76,9 @@ void normalisation_layer::batch_forward(const layer_pass& pass, const at::Tensor
 }
 
 void normalisation_layer::batch_backward(const layer_pass& pass, const backward_data& data,
-                                             const gradient_sink& sink) const {
-  const auto d_shown =
-      shape_.after == activation::relu ? at::threshold_backward(data.d_out, data.out, 0) : data.d_out;
-  at::Tensor mean, variance, own_mean, own_scale;
+                                         const gradient_sink& sink) const {
+  const auto d_shown = shape_.after == activation::relu ? at::threshold_backward(data.d_out, data.out, 0) : data.d_out;
+  at::Tensor mean, variance, own_mean, own_scale; // the running statistics, or those of the step's rows
   if (pass.training) {
     own_mean = data.kept[0];
     own_scale = data.kept[1];
@@ -131,10 +131,9 @@ void normalisation_layer::group_forward(const layer_pass& pass, const at::Tensor
 }
 
 void normalisation_layer::group_backward(const layer_pass& pass, const backward_data& data,
-                                             const gradient_sink& sink) const {
+                                         const gradient_sink& sink) const {
   const auto axes = group_axes(pass, data.in);
-  const auto shown =
-      shape_.after == activation::relu ? at::threshold_backward(data.d_out, data.out, 0) : data.d_out;
+  const auto shown = shape_.after == activation::relu ? at::threshold_backward(data.d_out, data.out, 0) : data.d_out;
   const auto d = shown.view(axes.sizes), h = (axes.x - axes.mean) * axes.scale;
   const auto d_weight = (d * h).sum({1, 2}), d_bias = d.sum({1, 2});
   if (data.d_in) {
