@@ -37,7 +37,8 @@ SYNTHETIC = {"cifar100": ([3, 32, 32], 100), "tiny-imagenet": ([3, 64, 64], 200)
 TOKENS = {"shakespeare": 80}
 IN_FILES = {"digits", "emnist47", "pacs"}  # made up in files: synthetic rows have no domains
 PACKED = {"cifar100": "cifar100", "pacs": "osi-pacs"}  # take seconds to unpack: only this scenario in base/ reads them
-BEHIND_FILES = re.compile(r"paper/(fedhaf_(?!.*_lander)|.*_efficientnet)")  # behind a frozen net from a file
+# Behind a frozen net from a file.
+BEHIND_FILES = re.compile(r"paper/(fedhaf_(?!.*_lander)|.*_efficientnet)|small/fedhaf_efficientnet")
 PROMPTED = re.compile(r"paper/(fed-(codap|cprompt|dualp)|pilora|stsa(-e)?-(pilora|cprompt))_")
 AT_ONCE = 30  # scenarios that one process checks: it takes 0.2 s to start
 

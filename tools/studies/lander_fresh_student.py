@@ -3,9 +3,9 @@
 
     tools/studies/lander_fresh_student.py --program build/release/mneme --out runs/lander_fresh [--seeds 1,2,3]
 
-For each seed it runs scenarios/small/lander_emnist.toml, takes the pool that the server made before the last task out of
-the run's checkpoint, and trains a net of the same kind, drawn anew, on these images under the labels that they were made
-for. Needs Pillow, as test rows are brought to the pool's size as the run's are.
+For each seed it runs scenarios/small/lander_emnist.toml, takes the pool that the server made before the last task out
+of the run's checkpoint, and trains a net of the same kind, drawn anew, on these images under the labels that they were
+made for. Needs Pillow, as test rows are brought to the pool's size as the run's are.
 """
 import argparse
 import gzip
@@ -63,9 +63,9 @@ def test_rows(folder, classes, side):
     images, sizes = idx_rows(folder / "emnist47-test-images-idx3-ubyte.gz")
     labels = [row[0] for row in idx_rows(folder / "emnist47-test-labels-idx1-ubyte.gz")[0]]
     kept = [i for i, label in enumerate(labels) if label < classes]
-    pixels = b"".join(Image.frombytes("L", (sizes[1], sizes[0]), images[i]).resize((side, side), Image.Resampling.BICUBIC)
-                      .tobytes() for i in kept)
-    return pixels, [labels[i] for i in kept]
+    whole = [Image.frombytes("L", (sizes[1], sizes[0]), images[i]) for i in kept]
+    pixels = [image.resize((side, side), Image.Resampling.BICUBIC).tobytes() for image in whole]
+    return b"".join(pixels), [labels[i] for i in kept]
 
 
 def write_arrays(path, pool, test):
@@ -93,8 +93,8 @@ def run(program, scenario, out, settings):
 
 
 def student_of(program, seed, out, settings):
-    """LANDER's summary, the accuracy of its model before the last task on the classes that it knew, the number of images
-    that were made of it, and the summary of the student of these, all on the same test rows."""
+    """LANDER's summary, the accuracy of its model before the last task on the classes that it knew, the number of
+    images that were made of it, and the summary of the student of these, all on the same test rows."""
     made = run(program, SCENARIO, out / "lander", settings | {"seed": seed, "checkpoint.force": "true"})
     pool = pool_of(out / "lander")
     classes = 1 + max(struct.unpack(f"<{pool['labels'][0][0]}q", pool["labels"][1]))
@@ -121,8 +121,8 @@ def main():
             out = told.out / f"{name.replace(' ', '_')}_seed{seed}"
             out.mkdir(parents=True, exist_ok=True)
             made, teacher, images, taught = student_of(told.program, seed, out, settings)
-            print(f"seed {seed}, {name}: teacher {teacher:.1f}, student {taught['final_accuracy']:.1f} from {images} images"
-                  f", LANDER at the end {made['final_accuracy']:.1f}, {made['cpu_seconds']:.0f} CPU s", flush=True)
+            print(f"seed {seed}, {name}: teacher {teacher:.1f}, student {taught['final_accuracy']:.1f} from {images}"
+                  f" images, LANDER at the end {made['final_accuracy']:.1f}, {made['cpu_seconds']:.0f} CPU s", flush=True)
 
 
 if __name__ == "__main__":
