@@ -121,8 +121,9 @@ def main():
             out = told.out / f"{name.replace(' ', '_')}_seed{seed}"
             out.mkdir(parents=True, exist_ok=True)
             made, teacher, images, taught = student_of(told.program, seed, out, settings)
-            print(f"seed {seed}, {name}: teacher {teacher:.1f}, student {taught['final_accuracy']:.1f} from {images}"
-                  f" images, LANDER at the end {made['final_accuracy']:.1f}, {made['cpu_seconds']:.0f} CPU s", flush=True)
+            print(f"seed {seed}, {name}: teacher {teacher:.1f}, student {taught['final_accuracy']:.1f} from {images} "
+                  f"images, LANDER {made['final_accuracy']:.1f} at the end, {made['cpu_seconds']:.0f} CPU s",
+                  flush=True)
 
 
 if __name__ == "__main__":
