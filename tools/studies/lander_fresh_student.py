@@ -9,11 +9,14 @@ made for. Needs Pillow, as test rows are brought to the pool's size as the run's
 """
 import argparse
 import gzip
-import json
 import os
 import pathlib
 import struct
-import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.dont_write_bytecode = True
+from study_runs import labels_array, run_once, write_arrays  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCENARIO = ROOT / "scenarios/small/lander_emnist.toml"
@@ -68,39 +71,22 @@ def test_rows(folder, classes, side):
     return b"".join(pixels), [labels[i] for i in kept]
 
 
-def write_arrays(path, pool, test):
-    """A safetensors file of the pool as training rows and of real test rows."""
+def write_pool(path, pool, test):
+    """A file of the pool as training rows and of real test rows."""
     sizes, pixels = pool["images"]
-    rows = {"train_x": ("U8", sizes, pixels), "train_y": ("I64", pool["labels"][0], pool["labels"][1]),
-            "test_x": ("U8", [len(test[1])] + sizes[1:], test[0]),
-            "test_y": ("I64", [len(test[1])], struct.pack(f"<{len(test[1])}q", *test[1]))}
-    header, at = {}, 0
-    for name, (kind, shape, content) in rows.items():
-        header[name] = {"dtype": kind, "shape": shape, "data_offsets": [at, at + len(content)]}
-        at += len(content)
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    path.write_bytes(struct.pack("<Q", len(text)) + text + b"".join(content for _, _, content in rows.values()))
-
-
-def run(program, scenario, out, settings):
-    """Runs a scenario once, unless that was done; its summary."""
-    if not (out / "summary.json").exists():
-        overrides = [part for key, value in settings.items() for part in ("--set", f"{key}={value}")]
-        subprocess.run([program, "run", str(scenario), "--threads", "1", "--quiet", "--out", str(out), *overrides],
-                       check=True)
-    return json.loads((out / "summary.json").read_text())
+    write_arrays(path, {"train_x": ("U8", sizes, pixels), "train_y": ("I64", *pool["labels"]),
+                        "test_x": ("U8", [len(test[1])] + sizes[1:], test[0]), "test_y": labels_array(test[1])})
 
 
 def student_of(program, seed, out, settings):
     """LANDER's summary, the accuracy of its model before the last task on the classes that it knew, the number of
     images that were made of it, and the summary of the student of these, all on the same test rows."""
-    made = run(program, SCENARIO, out / "lander", settings | {"seed": seed, "checkpoint.force": "true"})
+    made = run_once(program, SCENARIO, out / "lander", settings | {"seed": seed, "checkpoint.force": "true"})
     pool = pool_of(out / "lander")
     classes = 1 + max(struct.unpack(f"<{pool['labels'][0][0]}q", pool["labels"][1]))
     data = pathlib.Path(os.environ["MNEME_DATA"]) / "emnist47"
-    write_arrays(out / "pool.safetensors", pool, test_rows(data, classes, pool["images"][0][-1]))
-    taught = run(program, ROOT / "scenarios/small/lander_emnist_joint.toml", out / "student", {
+    write_pool(out / "pool.safetensors", pool, test_rows(data, classes, pool["images"][0][-1]))
+    taught = run_once(program, ROOT / "scenarios/small/lander_emnist_joint.toml", out / "student", {
         "seed": seed, "data.name": "arrays", "data.file": str((out / "pool.safetensors").resolve()), "data.resize": 0,
         "data.train_per_class": 0, "tasks.count": 1, "tasks.classes": classes, "rounds.per_task": STUDENT_PASSES,
         "training.epochs": 1})

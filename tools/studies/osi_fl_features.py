@@ -10,14 +10,16 @@ features. Retrieved are, for each client and class, the fifty public rows neares
 they stand under that class in the place of what a generator makes. Needs numpy.
 """
 import argparse
-import json
 import lzma
 import os
 import pathlib
-import struct
-import subprocess
+import sys
 
 import numpy
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.dont_write_bytecode = True
+from study_runs import feature_tables, run_once  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SMALL = ROOT / "scenarios/small"
@@ -27,7 +29,8 @@ ROWS, TEST_ROWS = 50, 20  # of a class and domain: as many again are public
 RETAINED = 5              # p
 ROUNDS = 20               # of a task, where clients train
 HEAD = {"model.name": "linear", "training.optimizer": "adam", "training.learning_rate": 1e-3,
-        "training.weight_decay": 0.0, "training.batch": 32, "training.augment": "none", "data.normalize": "unit"}
+        "training.weight_decay": 0.0, "training.batch": 32, "training.augment": "none", "data.normalize": "unit",
+        "checkpoint.every": 0}
 
 
 # -- rows -------------------------------------------------------------------------------------------------------------
@@ -56,21 +59,14 @@ def features_of(program, weights, out):
         images, domains, labels = pacs()
         rows = (images, labels, domains)
         write_arrays(out / "images.npz", rows, tuple(values[:CLASSES] for values in rows))
-        run(program, SMALL / "fedhaf_pacs_split-fedavg.toml", out / "features", {
+        run_once(program, SMALL / "fedhaf_pacs_split-fedavg.toml", out / "features", {
             "data.name": "arrays", "data.file": str(out / "images.npz"), "data.train_per_class": 0,
             "data.resize": PIXELS,
             "tasks.count": 1, "tasks.first_classes": 0, "clients.count": 1, "rounds.per_task": 1, "rounds.cohort": 0,
             "model.name": "efficientnet-lite0", "model.backbone": "", "model.weights": weights,
             "strategy.feature_cache": str(cache)})
-    tables = []
-    for path in cache.glob("*.safetensors"):
-        content = path.read_bytes()
-        length, = struct.unpack_from("<Q", content)
-        for entry in json.loads(content[8:8 + length]).values():
-            if entry.get("dtype") == "F32" and entry["shape"][-1] == FEATURES:
-                first, last = entry["data_offsets"]
-                tables.append(numpy.frombuffer(content[8 + length + first:8 + length + last], numpy.float32))
-    return max(tables, key=len).reshape(-1, FEATURES)
+    found = [numpy.frombuffer(features, numpy.float32) for features, _, _ in feature_tables(cache)]
+    return max(found, key=len).reshape(-1, FEATURES)
 
 
 def as_bytes(features):
@@ -119,21 +115,13 @@ def with_retained(rows, labels, domains, seed):
 
 # -- runs -------------------------------------------------------------------------------------------------------------
 
-def run(program, scenario, out, settings):
-    """Runs a scenario once, unless that was done; its summary."""
-    if not (out / "summary.json").exists():
-        overrides = [part for key, value in settings.items() for part in ("--set", f"{key}={value}")]
-        subprocess.run([program, "run", str(scenario), "--threads", "1", "--quiet", "--out", str(out), *overrides],
-                       check=True)
-    return json.loads((out / "summary.json").read_text())
-
-
 def runs_of(files):
     """{name: (scenario, data file, settings)}."""
     server = {"training.epochs": 25}
-    generated = {**server, "partition.public_share": 0.5, "strategy.images": ROWS, "strategy.generator_cache": "",
+    generated = {**server, "partition.public_share": 0.5, "strategy.images": ROWS,
+                 "strategy.generator_cache": files["generators"],
                  "strategy.criterion": "loss", "strategy.moment": "after", "strategy.replay": "concat",
-                 "strategy.denoiser_passes": 250, "strategy.encoder_passes": 20, "strategy.p": RETAINED}
+                 "strategy.denoiser_passes": 150, "strategy.encoder_passes": 20, "strategy.p": RETAINED}
     trained = {"training.epochs": 1, "rounds.per_task": ROUNDS, "partition.public_share": 0.5}
     alone = {**server, "rounds.per_task": 1, "partition.public_share": 0.0}
     found = {f"generated, {mode}": ("osi_fl_pacs", files["rows"], {**generated, "strategy.mode": mode})
@@ -143,7 +131,7 @@ def runs_of(files):
               "retrieved, oscar": ("osi_joint_pacs", files["retrieved"], alone),
               "retrieved, oscar-il": ("osi_fedavg_pacs", files["retrieved"], alone),
               "public rows with their labels": ("osi_joint_pacs", files["public"], alone)}
-    for name in ("fedavg", "fed-ewc", "fed-dyn", "fed-et"):
+    for name in ("fedavg", "fed-ewc"):
         for share in (0.0, 0.5):
             found[f"{name}, keeps {share}"] = ("osi_fedavg_pacs", files["rows"],
                                                {**trained, "strategy.name": name, "strategy.keep_share": share})
@@ -167,7 +155,7 @@ def files_of(out, features, domains, labels, seed):
           f"{100 * (domains[near] == where).mean():.1f} % of the domain", flush=True)
     for name, train in parts.items():
         write_arrays(out / f"{name}.npz", train, tested)
-    return {name: str(out / f"{name}.npz") for name in parts}
+    return {name: str(out / f"{name}.npz") for name in parts} | {"generators": str(out / "generators")}
 
 
 def main():
@@ -186,8 +174,9 @@ def main():
         folder = out / f"seed{seed}"
         folder.mkdir(exist_ok=True)
         for name, (scenario, file, settings) in runs_of(files_of(folder, features, domains, labels, int(seed))).items():
-            done = run(told.program, SMALL / f"{scenario}.toml", folder / name.replace(", ", "_").replace(" ", "_"),
-                       {**HEAD, "data.name": "arrays", "data.file": file, "seed": seed, **settings})
+            made_in = folder / name.replace(", ", "_").replace(" ", "_")
+            done = run_once(told.program, SMALL / f"{scenario}.toml", made_in,
+                            {**HEAD, "data.name": "arrays", "data.file": file, "seed": seed, **settings})
             print(f"seed {seed}, {name}: average {done['average_incremental_accuracy']:.2f}, at the end "
                   f"{done['final_accuracy']:.2f}, forgetting {done['forgetting']:.2f}", flush=True)
 
