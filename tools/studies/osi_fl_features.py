@@ -58,7 +58,8 @@ def features_of(program, weights, out):
     if not cache.exists():
         images, domains, labels = pacs()
         rows = (images, labels, domains)
-        write_arrays(out / "images.npz", rows, tuple(values[:CLASSES] for values in rows))
+        shown = numpy.unique(labels, return_index=True)[1]  # a row of each class: a data set has test rows
+        write_arrays(out / "images.npz", rows, tuple(values[shown] for values in rows))
         run_once(program, SMALL / "fedhaf_pacs_split-fedavg.toml", out / "features", {
             "data.name": "arrays", "data.file": str(out / "images.npz"), "data.train_per_class": 0,
             "data.resize": PIXELS,
