@@ -21,7 +21,7 @@ from study_runs import labels_array, run_once, write_arrays  # noqa: E402
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCENARIO = ROOT / "scenarios/small/lander_emnist.toml"
 BYTE, INT64 = 0, 4  # types of tensors in a checkpoint
-STUDENT_PASSES = 5
+STUDENT_STEPS = 1640  # of 32 images: five passes over the pool that full steps make
 FEW_STEPS = {"generator_rounds": 6, "warm_up": 2, "generator_steps": 10, "generator_batch": 40, "student_steps": 5}
 
 
@@ -86,13 +86,14 @@ def student_of(program, seed, out, settings):
     classes = 1 + max(struct.unpack(f"<{pool['labels'][0][0]}q", pool["labels"][1]))
     data = pathlib.Path(os.environ["MNEME_DATA"]) / "emnist47"
     write_pool(out / "pool.safetensors", pool, test_rows(data, classes, pool["images"][0][-1]))
+    images = pool["images"][0][0]
     taught = run_once(program, ROOT / "scenarios/small/lander_emnist_joint.toml", out / "student", {
         "seed": seed, "data.name": "arrays", "data.file": str((out / "pool.safetensors").resolve()), "data.resize": 0,
-        "data.train_per_class": 0, "tasks.count": 1, "tasks.classes": classes, "rounds.per_task": STUDENT_PASSES,
-        "training.epochs": 1})
+        "data.train_per_class": 0, "tasks.count": 1, "tasks.classes": classes, "training.epochs": 1,
+        "rounds.per_task": round(32 * STUDENT_STEPS / images)})
     before = (out / "lander/accuracy_matrix.csv").read_text().splitlines()[-2].split(",")[1:]
     known = [float(value) for value in before if value]
-    return made, sum(known) / len(known), pool["images"][0][0], taught
+    return made, sum(known) / len(known), images, taught
 
 
 def main():
