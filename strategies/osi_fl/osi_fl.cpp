@@ -105,22 +105,7 @@ public:
     with_.parts.add_to(needs);
     return needs;
   }
-  std::vector<preset> presets() const override {
-    return {{.name = "paper",
-             .meaning = "training of the server as in the paper's table: Adam at 1e-3, decay 1e-4, 20 epochs, batches "
-                        "of 256",
-             .toml = "[training]\noptimizer = \"adam\"\nlearning_rate = 1e-3\nweight_decay = 1e-4\nepochs = 20\n"
-                     "batch = 256\n"},
-            {.name = "official",
-             .meaning = "the server of the released program: the head of a pretrained net learns by SGD, what is kept "
-                        "has the largest loss after the task, all images count alike, answers are among all classes",
-             .toml = "[strategy]\ncriterion = \"loss\"\nmoment = \"after\"\nscore_view = \"augmented\"\n"
-                     "loss_classes = \"all\"\nfrozen_norm = \"batch\"\nreplay = \"concat\"\n"
-                     "penalty = \"tensor-means\"\nlambda = 0.01\n"
-                     "[model]\ntrainable = \"head\"\n"
-                     "[training]\noptimizer = \"sgd\"\nlearning_rate = 1e-3\nmomentum = 0.9\nepochs = 25\n"
-                     "batch = 32\naugment = \"resized-crop-flip\"\n[evaluation]\nmask = \"all\"\n"}};
-  }
+  std::vector<preset> presets() const override { return osi_options::presets(); }
   diagnostics check(const method_setup& setup) const override { return with_.check(setup); }
   void prepare(const method_setup& setup) override;
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
@@ -266,7 +251,6 @@ std::vector<program_job> osi_server::generation_jobs() const {
 
 /// The images of all clients in one: client by client, class by class.
 labelled_images osi_server::collected(const std::vector<program_output>& generated) {
-  constexpr std::int64_t shown_of_class = 10;
   std::vector<labelled_images> parts;
   for (const auto& [from, upload] : received_)
     for (const auto label : numbers_in(upload->at("classes"))) {
@@ -274,7 +258,7 @@ labelled_images osi_server::collected(const std::vector<program_output>& generat
       parts.push_back({.images = images, .labels = at::full({images.size(0)}, label, at::kLong)});
       generated_ += images.size(0);
       if (!shown_.contains(label))
-        shown_[label] = images.narrow(0, 0, std::min(shown_of_class, images.size(0))).clone();
+        shown_[label] = images.narrow(0, 0, std::min(with_.shown_images, images.size(0))).clone();
     }
   return parts.empty() ? labelled_images{} : together(parts);
 }
@@ -328,6 +312,7 @@ train_job osi_server::training_job(const labelled_images& pool, const context& c
                 .options = options_for_round(setup_.training, setup_.trainable, covered(place), 0, 1),
                 .stream = {.seed = setup_.seed, .client = server_itself, .task = place.task}};
   job.options.statistics_move = with_.norm == osi_options::frozen_norm::batch;
+  job.options.best_epoch = with_.epoch == osi_options::kept_epoch::best;
   return job;
 }
 
@@ -443,6 +428,7 @@ task<std::vector<std::int64_t>> osi_server::chosen(server_context& ctx, const ro
     job.options.augment = view();
     job.options.statistics_move = false;
     job.options.epochs = 1;
+    job.options.best_epoch = false;
     job.options.result = training_result::row_norms;
     auto measuring = ctx.train(std::move(job));
     auto measured = co_await measuring;
