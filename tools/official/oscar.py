@@ -15,6 +15,7 @@ import collections
 import copy
 import sys
 import types
+import warnings
 
 import torch
 from torch import nn
@@ -52,10 +53,26 @@ class Oscar(shim.Adapter):
         tree.body = [node for node in tree.body if is_of_program(node)]
         self.program = compile(tree, "train.py", "exec")
 
-    def trained(self, *arguments, scale=1.0):
-        """Runs the main block. @param scale of the head's weights @return what is kept of its epochs, and the net"""
+    def run_main(self, net, started, rows, tests, arguments, **names):
+        """Runs the main block. @param net makes what torchvision's resnet18 would be @param started puts a start into
+        the program's net @param names of train.py that are others here @return all that it has named"""
         from tqdm import tqdm
-        rows, kept = batches(), {"losses": [], "right": [], "rates": [], "nets": []}
+        names = {"__name__": "__main__", "argparse": argparse, "copy": copy, "torch": torch, "nn": nn,
+                 "optim": torch.optim, "StepLR": torch.optim.lr_scheduler.StepLR, "tqdm": tqdm,
+                 "defaultdict": collections.defaultdict, "accuracy_logger": SILENT, "device": "cpu",
+                 "initialize_model": lambda *given, **named_: started(self.models.initialize_model(*given, **named_)),
+                 "dataloaders": {"train": rows}, "image_datasets": {"train": range(rows_in(rows))},
+                 "clients_test_dataloaders": tests, "print": lambda *_: None, **names}
+        with warnings.catch_warnings(), replaced({(self.models.models, "resnet18"): lambda pretrained: net(),
+                                                  (sys, "argv"): ["train.py", "--backbone", "resnet18", *arguments]}):
+            warnings.simplefilter("ignore")  # torch's: an epoch given to a schedule is deprecated
+            exec(self.program, names)
+        return names
+
+    def trained(self, *arguments, scale=1.0):
+        """On the rows made by name. @param scale of the head's weights @return what is kept of epochs, and the net"""
+        kept = {"losses": [], "right": [], "rates": [], "nets": []}
+        nets = []
 
         class Watched(torch.optim.lr_scheduler.StepLR):
             def step(self, *given):
@@ -63,26 +80,26 @@ class Oscar(shim.Adapter):
                 if given:  # not the first call, which torch makes
                     kept["losses"].append(rounded(given[0]))
                     kept["rates"].append(rounded(self.get_last_lr()[0]))
-                    kept["nets"].append(moved(names["model"]))
+                    kept["nets"].append(moved(nets[0]))
+
+        def started(net):
+            nets.append(named(net, ""))
+            with torch.no_grad():
+                net.fc.weight.mul_(scale)
+            return net
 
         def note_accuracy(text):
             if text.startswith("Train Loss"):
                 kept["right"].append(round(float(text.split()[-1]) * ROWS))
+        rows = batches()
+        self.run_main(lambda: CifarResNet(1, CLASSES), started, rows, {"all": rows},
+                      ["--num_classes", str(CLASSES), *arguments], StepLR=Watched, print=note_accuracy)
+        return kept, nets[0]
 
-        def initialized(*given, **named_):
-            net = named(self.models.initialize_model(*given, **named_), "")
-            with torch.no_grad():
-                net.fc.weight.mul_(scale)
-            return net
-        names = {"__name__": "__main__", "argparse": argparse, "copy": copy, "torch": torch, "nn": nn,
-                 "optim": torch.optim, "StepLR": Watched, "tqdm": tqdm, "defaultdict": collections.defaultdict,
-                 "initialize_model": initialized, "accuracy_logger": SILENT, "device": "cpu", "print": note_accuracy,
-                 "dataloaders": {"train": rows}, "image_datasets": {"train": range(ROWS)},
-                 "clients_test_dataloaders": {"all": rows}}
-        with replaced({(self.models.models, "resnet18"): lambda pretrained: CifarResNet(1, CLASSES),
-                       (sys, "argv"): ["train.py", "--backbone", "resnet18", "--num_classes", str(CLASSES), *arguments]}):
-            exec(self.program, names)
-        return kept, names["model"]
+
+def rows_in(rows):
+    """@param rows a loader, or a list of batches"""
+    return len(rows.dataset) if hasattr(rows, "dataset") else sum(len(labels) for _, labels in rows)
 
 
 def batches():
