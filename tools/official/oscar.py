@@ -36,7 +36,9 @@ def is_of_program(node):
         return node.name in TAKEN
     if isinstance(node, ast.Assign):
         return node.targets[0].id in ("parser", "args") if isinstance(node.targets[0], ast.Name) else False
-    return "parser.add_argument" in ast.unparse(node) or isinstance(node, ast.If) and "__main__" in ast.unparse(node.test)
+    if isinstance(node, ast.If):
+        return "__main__" in ast.unparse(node.test)
+    return ast.unparse(node).startswith("parser.add_argument")
 
 
 class Oscar(shim.Adapter):
