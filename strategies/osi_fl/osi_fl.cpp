@@ -24,11 +24,11 @@
 // "official". Left out: OSCAR-R's and OSCAR's rate, which falls where the loss stays, and OSCAR-R's momentum, which
 // lasts over tasks. Its federated baselines train one client a task and keep half of the old model: keep_share = 0.5.
 //
-// OSCAR's own program (github.com/obaidullahzaland/oscar, 450d932; Zaland et al., ICME 2025) trains a whole net by SGD on
-// all images that were made, in one task, and keeps the epoch with the most right answers in training (`keep_epoch`):
-// preset "official-oscar". Left out: its step schedule takes the loss for the number of an epoch, so that the rate is a
-// tenth where an epoch's mean loss was 7 or more, a hundredth from 14 on; and its images are normalised by CLIP's
-// statistics in training and by ImageNet's in tests, which here are one.
+// OSCAR's own program (github.com/obaidullahzaland/oscar, 450d932; Zaland et al., ICME 2025) trains a whole net by SGD
+// on all images that were made, in one task, and keeps the epoch with the most right answers in training
+// (`keep_epoch`): preset "official-oscar". Left out: its step schedule takes the loss for the number of an epoch, so
+// that the rate is a tenth where an epoch's mean loss was 7 or more, a hundredth from 14 on; and its images are
+// normalised by CLIP's statistics in training and by ImageNet's in tests, which here are one.
 #include "strategies/osi_fl/held_back_loss.hpp"
 #include "strategies/osi_fl/osi_options.hpp"
 #include "strategies/osi_fl/retained_rows.hpp"

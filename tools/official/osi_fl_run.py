@@ -1,9 +1,9 @@
 """A small whole run of OSI-FL's server, or of OSCAR's, on images that mneme's generator has made.
 
-compare.py runs this file in a process of its own: osi_fl_run.py CHECKOUT FOLDER SEED METHOD, with METHOD osi-fl or oscar
-and mneme's program as $MNEME. The programs train on what Stable Diffusion has made, which no small run does: mneme makes
-digits under the means that clients send, shows them all in samples.png, and both sides train on these. Rows, start and
-scenario.toml are written into FOLDER, what was made into FOLDER/made, and trace.json by the run.
+compare.py runs this file in a process of its own: osi_fl_run.py CHECKOUT FOLDER SEED METHOD, with METHOD osi-fl or
+oscar and mneme's program as $MNEME. The programs train on what Stable Diffusion has made, which no small run does:
+mneme makes digits under the means that clients send, shows them all in samples.png, and both sides train on these.
+Rows, start and scenario.toml are written into FOLDER, what was made into FOLDER/made, and trace.json by the run.
 """
 import os
 import subprocess
