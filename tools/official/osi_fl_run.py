@@ -5,7 +5,9 @@ oscar and mneme's program as $MNEME. The programs train on what Stable Diffusion
 mneme makes digits under the means that clients send, shows them all in samples.png, and both sides train on these.
 Rows, start and scenario.toml are written into FOLDER, what was made into FOLDER/made, and trace.json by the run.
 """
+import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -117,8 +119,14 @@ def made_images(folder):
     if not os.path.exists(picture):
         if "MNEME" not in os.environ:
             raise Refused("MNEME is not set; expected mneme's program, which makes the images (compare.py sets it)")
+        shutil.rmtree(place, ignore_errors=True)  # of a run that was interrupted
         subprocess.run([os.environ["MNEME"], "run", os.path.join(folder, "scenario.toml"), "--threads", "1", "--quiet",
                         "--set", "training.epochs=1", "--out", place], check=True)
+    with open(os.path.join(place, "summary.json"), encoding="utf-8") as file:
+        made = json.load(file)["generated_images"]
+    if made != CLASSES * MADE:
+        raise Refused(f"{place}: {made:.0f} images were made, of which samples.png shows {CLASSES * MADE}; expected that "
+                      "each class is one client's")
     shown = numpy.asarray(Image.open(picture))
     return shown.reshape(CLASSES, SIDE, MADE, SIDE).transpose(0, 2, 1, 3)
 
