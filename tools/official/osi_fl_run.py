@@ -125,8 +125,8 @@ def made_images(folder):
     with open(os.path.join(place, "summary.json"), encoding="utf-8") as file:
         made = json.load(file)["generated_images"]
     if made != CLASSES * MADE:
-        raise Refused(f"{place}: {made:.0f} images were made, of which samples.png shows {CLASSES * MADE}; expected that "
-                      "each class is one client's")
+        raise Refused(f"{place}: {made:.0f} images were made, of which samples.png shows {CLASSES * MADE}; expected "
+                      "one client for each class")
     shown = numpy.asarray(Image.open(picture))
     return shown.reshape(CLASSES, SIDE, MADE, SIDE).transpose(0, 2, 1, 3)
 
