@@ -53,12 +53,13 @@ int main(int count, char** words) {
   std::signal(SIGXFSZ, SIG_IGN); // a limit of file sizes is an error of the write that meets it, as a full disk is
   std::signal(SIGPIPE, SIG_IGN); // and so is a reader that goes away: `mneme help | head -1` has an exit code
   const std::span<const char* const> arguments(words + 1, words + std::max(count, 1));
-  if (!arguments.empty() && std::string_view(arguments[0]) == mneme::cell_word) { // no command of the user's
-    if (mneme::is_portable())
-      mneme::portable::use_portable_operators(); // what is tried is what will be run
+  if (mneme::is_portable())
+    mneme::portable::use_portable_operators(); // modules are tried with what will run them
+  if (!arguments.empty() && std::string_view(arguments[0]) == mneme::cell_word) // no command of the user's
     std::_Exit(mneme::become_cell(arguments));
-  }
-  mneme::set_cell_program("/proc/self/exe");
+  const bool tells_peers = !arguments.empty() && std::string_view(arguments[0]) == "node"; // why a module is refused
+  mneme::set_cell_program("/proc/self/exe",
+                          tells_peers ? mneme::cell_begin::anew : mneme::cell_begin::fork_if_alone);
   const int code = mneme::run_command_line(count, words);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) // which look for leaks at the end
   // LibTorch would take a tenth of a second to forget its operators one by one.

@@ -387,7 +387,8 @@ expected<raw_data> data_of_run(const scenario& settings, const run_context_reque
     return tl::unexpected{problems};
   }
   auto raw = request.data ? expected<raw_data>(*request.data)
-                          : load_data(settings.data, static_cast<std::uint64_t>(settings.seed));
+                          : load_data(settings.data, static_cast<std::uint64_t>(settings.seed),
+                                      request.use == run_context_use::check ? row_values::zeros : row_values::drawn);
   if (!raw)
     append(problems, placed_in_scenario(raw.error(), settings));
   if (!problems.empty())

@@ -70,7 +70,7 @@ std::string own_content(const data_section& data) {
   return hex_text(digest.value());
 }
 
-expected<raw_data> load_data(const data_section& data, std::uint64_t seed) {
+expected<raw_data> load_data(const data_section& data, std::uint64_t seed, row_values values) {
   const auto sources = data_sources();
   const auto source = std::find_if(sources.begin(), sources.end(), [&](const auto& s) { return s.name == data.name; });
   if (source == sources.end()) {
@@ -82,7 +82,8 @@ expected<raw_data> load_data(const data_section& data, std::uint64_t seed) {
                   fmt::format("no data set is called '{}'; there are {}{}", data.name, fmt::join(names, ", "),
                               meant.empty() ? "" : ": " + meant + " is the nearest"));
   }
-  auto loaded = source->load(data, data_roots(data), seed);
+  auto loaded = values == row_values::zeros && source->load_zeros ? source->load_zeros(data)
+                                                                  : source->load(data, data_roots(data), seed);
   if (!loaded)
     return loaded;
   loaded->train = limited(std::move(loaded->train), train_limits(data), loaded->classes);

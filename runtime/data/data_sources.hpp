@@ -18,6 +18,8 @@ struct data_source {
   std::function<expected<raw_data>(const data_section&, const std::vector<std::filesystem::path>& roots,
                                    std::uint64_t seed)>
       load{};
+  /// The same rows and labels with zeros for their values, which take a while to draw; none: load() makes none.
+  std::function<expected<raw_data>(const data_section&)> load_zeros{};
   bool from_seed = false;       ///< The rows are made, and others with every seed.
   bool index_files = false;     ///< Images in idx files, which data.transposed may turn.
   bool picture_folders = false; ///< Pictures in all sizes, which are brought to data.side.
@@ -48,8 +50,15 @@ struct source_registration {
 /// What of own data is in the digest of a scenario: content of files, names and sizes of pictures; "" for other data.
 [[nodiscard]] std::string own_content(const data_section& data);
 
+/// What rows that are made from the seed hold.
+enum class row_values : std::uint8_t {
+  drawn,
+  zeros ///< For who looks at labels, shapes and counts alone. Rows of files are read as ever.
+};
+
 /// Loads `data.name` and applies train_rows, test_rows, then train_per_class, test_per_class.
 /// A missing, truncated, oversized or corrupt file is a diagnostic that names it and what to do.
-[[nodiscard]] expected<raw_data> load_data(const data_section& data, std::uint64_t seed);
+[[nodiscard]] expected<raw_data> load_data(const data_section& data, std::uint64_t seed,
+                                           row_values values = row_values::drawn);
 
 } // namespace mneme

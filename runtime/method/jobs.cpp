@@ -72,6 +72,7 @@ void describe(key_text& key, const train_job& job) {
       .add(with.replay_short_last)
       .add(with.first_loss)
       .add(with.feature_sums)
+      .add(with.best_epoch)
       .add(with.learnt.low)
       .add(with.learnt.high)
       .add(static_cast<std::uint64_t>(with.rates.size()))

@@ -1,5 +1,6 @@
 #include "runtime/modules/module_cell.hpp"
 #include "runtime/modules/cell_rights.hpp"
+#include "runtime/modules/cell_start.hpp"
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
@@ -8,8 +9,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <spawn.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <utility>
@@ -18,9 +17,14 @@ namespace {
 
 constexpr std::size_t answer_bytes_max = std::size_t{1} << 16;
 
-std::filesystem::path& cell_program() {
-  static std::filesystem::path program;
-  return program;
+struct cell_programs {
+  std::filesystem::path path{};
+  cell_begin begin = cell_begin::anew;
+};
+
+cell_programs& programs() {
+  static cell_programs programs;
+  return programs;
 }
 
 /// An open file, closed when it goes.
@@ -43,85 +47,11 @@ private:
 cell_answer unavailable(const std::string& reason) { return {cell_verdict::unavailable, {reason}, {}}; }
 cell_answer refused(const std::string& reason) { return {cell_verdict::refused, {reason}, {}}; }
 
-/// A file without a name that holds these bytes, to be read from its begin; -1: the system gives none.
-int nameless_file(std::span<const std::uint8_t> bytes) {
-  const int file = ::memfd_create("module", MFD_CLOEXEC);
-  std::size_t written = 0;
-  while (file >= 0 && written < bytes.size()) {
-    const auto count = ::write(file, bytes.data() + written, bytes.size() - written);
-    if (count < 0 && errno == EINTR)
-      continue;
-    if (count <= 0) {
-      ::close(file);
-      return -1;
-    }
-    written += static_cast<std::size_t>(count);
-  }
-  if (file >= 0)
-    ::lseek(file, 0, SEEK_SET);
-  return file;
-}
-
 /// What a cell may take: most for large modules, whose trial takes long.
 cell_limits limits_for(std::size_t file_bytes, const cell_question& question) {
   const auto bytes = static_cast<std::int64_t>(file_bytes);
   return {.seconds = question.seconds > 0 ? question.seconds : 60 + (bytes >> 20),
           .memory_bytes = question.memory_bytes > 0 ? question.memory_bytes : (std::int64_t{4} << 30) + 8 * bytes};
-}
-
-std::vector<std::string> words_for(const cell_question& question, const cell_limits& limits) {
-  std::vector<std::string> words{cell_program().string(), cell_word};
-  for (const auto number : {question.input[0], question.input[1], question.input[2],
-                            static_cast<std::int64_t>(question.own_rows), static_cast<std::int64_t>(question.trained),
-                            static_cast<std::int64_t>(question.checked), limits.seconds, limits.memory_bytes})
-    words.push_back(std::to_string(number));
-  return words;
-}
-
-/// What a cell finds in its environment: where libraries lie and how they compute, and nothing that is a secret.
-std::vector<std::string> environment_of_cell() {
-  std::vector<std::string> variables{"OMP_NUM_THREADS=1"};
-  for (const char* const* variable = environ; *variable != nullptr; ++variable) {
-    const std::string_view text(*variable);
-    for (const auto* const taken :
-         {"LD_LIBRARY_PATH=", "ATEN_CPU_", "ONEDNN_", "DNNL_", "MKL_", "GLIBC_TUNABLES=", "MNEME_ARITHMETIC="})
-      if (text.starts_with(taken))
-        variables.emplace_back(text);
-  }
-  return variables;
-}
-
-std::vector<char*> pointers_to(std::vector<std::string>& texts) {
-  std::vector<char*> pointers;
-  for (auto& text : texts)
-    pointers.push_back(text.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
-/// The id of the cell's process, or -1 with errno. @param input, output become its files 0 and 1
-pid_t started(std::vector<std::string> words, int input, int output) {
-  auto variables = environment_of_cell();
-  posix_spawn_file_actions_t files;
-  ::posix_spawn_file_actions_init(&files);
-  ::posix_spawn_file_actions_adddup2(&files, input, STDIN_FILENO);
-  ::posix_spawn_file_actions_adddup2(&files, output, STDOUT_FILENO);
-  ::posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-  posix_spawnattr_t attributes;
-  ::posix_spawnattr_init(&attributes);
-  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
-  sigset_t every, none; // a terminal's Ctrl-C is for this process, which waits
-  ::sigfillset(&every);
-  ::sigemptyset(&none);
-  ::posix_spawnattr_setsigdefault(&attributes, &every);
-  ::posix_spawnattr_setsigmask(&attributes, &none);
-  pid_t id = -1;
-  const int failed = ::posix_spawn(&id, words[0].c_str(), &files, &attributes, pointers_to(words).data(),
-                                   pointers_to(variables).data());
-  ::posix_spawnattr_destroy(&attributes);
-  ::posix_spawn_file_actions_destroy(&files);
-  errno = failed;
-  return failed == 0 ? id : -1;
 }
 
 /// Everything that comes from `file` until its end, and no more than is taken; false: it was silent for too long.
@@ -207,21 +137,25 @@ cell_answer answer_of(const std::string& said, int status, const cell_limits& li
 
 } // namespace
 
-void set_cell_program(const std::filesystem::path& program) { cell_program() = program; }
+void set_cell_program(const std::filesystem::path& program, cell_begin begin) { programs() = {program, begin}; }
 
-cell_answer ask_cell(std::span<const std::uint8_t> file, const cell_question& question) {
-  if (cell_program().empty())
+cell_answer ask_cell(std::span<const std::uint8_t> file, cell_question question) {
+  const auto& program = programs();
+  if (program.path.empty())
     return unavailable("this program has none");
   const auto limits = limits_for(file.size(), question);
-  const open_file input(nameless_file(file));
+  question.seconds = limits.seconds;
+  question.memory_bytes = limits.memory_bytes;
   int ends[2] = {-1, -1};
-  if (input.number() < 0 || ::pipe2(ends, O_CLOEXEC) != 0)
-    return unavailable(std::string("memory for its file: ") + std::strerror(errno));
+  if (::pipe2(ends, O_CLOEXEC) != 0)
+    return unavailable(std::string("a pipe: ") + std::strerror(errno));
   const open_file from_cell(ends[0]);
   open_file to_us(ends[1]);
-  const auto id = started(words_for(question, limits), input.number(), to_us.number());
+  const auto id = program.begin == cell_begin::fork_if_alone && has_one_thread()
+                      ? fork_as_cell(file, question, to_us.number())
+                      : start_program_as_cell(program.path, file, question, to_us.number());
   if (id < 0)
-    return unavailable(fmt::format("{}: {}", cell_program().string(), std::strerror(errno)));
+    return unavailable(fmt::format("{}: {}", program.path.string(), std::strerror(errno)));
   to_us.close();
   std::string said;
   const bool ended = read_all(from_cell.number(), 60 + 20 * limits.seconds, said);

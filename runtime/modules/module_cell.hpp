@@ -32,14 +32,20 @@ struct cell_answer {
   trial_result found{};               ///< What the trial of an accepted module has found, on the CPU.
 };
 
+enum class cell_begin : std::uint8_t {
+  anew,         ///< The program starts once more: the cell has nothing of this process's memory.
+  fork_if_alone ///< A fork, while this process has one thread: an answer may hold what this process's memory holds, so
+                ///< that it is for those alone who may see that.
+};
+
 /// The program that becomes a cell when its first word is `cell_word`: it calls become_cell(). Programs that have set
 /// none get no cell. Call it before threads start.
-void set_cell_program(const std::filesystem::path& program);
+void set_cell_program(const std::filesystem::path& program, cell_begin begin = cell_begin::anew);
 constexpr const char* cell_word = "cell";
 
-/// Starts the program, gives it the file, and waits for its end. @pre archive_refusals() has none, unless a test says
+/// Starts a cell, gives it the file, and waits for its end. @pre archive_refusals() has none, unless a test says
 /// otherwise
-[[nodiscard]] cell_answer ask_cell(std::span<const std::uint8_t> file, const cell_question& question);
+[[nodiscard]] cell_answer ask_cell(std::span<const std::uint8_t> file, cell_question question);
 
 /// The other half, behind its start: gives up all rights, tries the file, answers on stdout. Returns an exit code.
 /// @pre `question` says seconds and memory_bytes

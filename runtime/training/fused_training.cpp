@@ -111,6 +111,8 @@ outcomes fused_training::run(slice_watch* watch) {
         --active;
       step(epoch, s, active);
     }
+    if (options_.best_epoch && steps_max > 0)
+      keep_best_epoch();
   }
   copy_to_host();
   outcomes results(clients_.size());
@@ -242,6 +244,8 @@ void fused_training::step_of(model_run run, const step_shape& shape, std::int64_
     note_first_losses(run, result.values);
   if (options_.feature_sums)
     note_features(run, outputs.features);
+  if (options_.best_epoch)
+    note_right_answers(run, outputs.logits);
   backward(group, shape, result);
   if (direct_)
     return;

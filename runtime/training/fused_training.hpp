@@ -96,6 +96,8 @@ private:
   void note_losses(model_run run, const loss_output& step);
   void note_first_losses(model_run run, const at::Tensor& values);
   void note_features(model_run run, const at::Tensor& features);
+  void note_right_answers(model_run run, const at::Tensor& logits);
+  void keep_best_epoch();
   void note_penalty(std::int64_t k, const loss_term& penalty);
   term_sums& sums_of(const char* name);
   void name_terms(const client& trained, std::int64_t k, train_output& out) const;
@@ -124,6 +126,8 @@ private:
   std::vector<std::shared_ptr<const tensor_map>> sides_; // [K], in the order of clients_
   at::Tensor weights_, gradients_;                       // [K, P]
   at::Tensor result_;                                    // of gradients, where they are wanted
+  at::Tensor right_, best_right_;                        // [K] int64 rows of an epoch, of the best: best_epoch
+  at::Tensor best_weights_;                              // [K, P] after it
   at::Tensor losses_, first_losses_;                     // [K] float64, on a device: of the last epoch, of the first
   at::Tensor feature_sums_, feature_rows_;               // [K, classes, D], [K, classes] float64, where they are wanted
   std::vector<term_sums> terms_;

@@ -83,6 +83,19 @@ void fused_training::note_features(model_run run, const at::Tensor& features) {
   }
 }
 
+/// Counts rows that the net takes for their class; no label of a padded row is one.
+void fused_training::note_right_answers(model_run run, const at::Tensor& logits) {
+  right_.narrow(0, run.first, run.count).add_(logits.detach().argmax(2).eq(buffers_.labels).sum(1));
+}
+
+/// At the end of an epoch: its weights, client by client, where more rows were right than in any before.
+void fused_training::keep_best_epoch() {
+  const auto better = right_.gt(best_right_);
+  best_weights_ = at::where(better.unsqueeze(1), weights_, best_weights_);
+  best_right_ = at::maximum(best_right_, right_);
+  right_.zero_();
+}
+
 void fused_training::note_penalty(std::int64_t k, const loss_term& penalty) {
   auto& sums = sums_of(penalty.name);
   sums.is_of[static_cast<std::size_t>(k)] = true;
@@ -120,9 +133,14 @@ void fused_training::name_terms(const client& trained, std::int64_t k, train_out
   out.several_terms = std::make_shared<const std::map<std::string, double>>(std::move(means));
 }
 
-/// Zeros for what steps add to: [K, P], or [K, n] of row norms.
+/// Zeros for what steps add to: [K, P], [K, n] of row norms, or [K] of right answers, with the start beside them.
 void fused_training::take_result_memory() {
   const auto models = std::ssize(clients_);
+  if (options_.best_epoch) {
+    best_weights_ = weights_.clone();
+    right_ = at::zeros({models}, weights_.options().dtype(at::kLong));
+    best_right_ = at::zeros_like(right_);
+  }
   if (options_.result == training_result::row_norms)
     result_ = at::zeros({models, clients_[0].plan.rows}, weights_.options().dtype(at::kDouble));
   else if (options_.result != training_result::weights)
@@ -200,7 +218,7 @@ job_outcome fused_training::outcome_of(const client& trained, std::int64_t k) co
       out.weights = trained.job->start->size() == 1 ? trained.job->start : weights_only(start);
       return work_output{std::move(out)};
     }
-    result = row_of(weights_, k);
+    result = row_of(best_weights_.defined() ? best_weights_ : weights_, k);
     out.weights = weights_only(result);
   } else if (options_.result == training_result::row_norms) {
     result = idle ? at::zeros({trained.job->samples.size()}, at::kDouble)

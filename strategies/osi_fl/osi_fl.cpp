@@ -23,6 +23,12 @@
 // after the task under one random view each (`criterion`, `moment`, `score_view`), and counts all images alike: preset
 // "official". Left out: OSCAR-R's and OSCAR's rate, which falls where the loss stays, and OSCAR-R's momentum, which
 // lasts over tasks. Its federated baselines train one client a task and keep half of the old model: keep_share = 0.5.
+//
+// OSCAR's own program (github.com/obaidullahzaland/oscar, 450d932; Zaland et al., ICME 2025) trains a whole net by SGD
+// on all images that were made, in one task, and keeps the epoch with the most right answers in training
+// (`keep_epoch`): preset "official-oscar". Left out: its step schedule takes the loss for the number of an epoch, so
+// that the rate is a tenth where an epoch's mean loss was 7 or more, a hundredth from 14 on; and its images are
+// normalised by CLIP's statistics in training and by ImageNet's in tests, which here are one.
 #include "strategies/osi_fl/held_back_loss.hpp"
 #include "strategies/osi_fl/osi_options.hpp"
 #include "strategies/osi_fl/retained_rows.hpp"
@@ -105,22 +111,7 @@ public:
     with_.parts.add_to(needs);
     return needs;
   }
-  std::vector<preset> presets() const override {
-    return {{.name = "paper",
-             .meaning = "training of the server as in the paper's table: Adam at 1e-3, decay 1e-4, 20 epochs, batches "
-                        "of 256",
-             .toml = "[training]\noptimizer = \"adam\"\nlearning_rate = 1e-3\nweight_decay = 1e-4\nepochs = 20\n"
-                     "batch = 256\n"},
-            {.name = "official",
-             .meaning = "the server of the released program: the head of a pretrained net learns by SGD, what is kept "
-                        "has the largest loss after the task, all images count alike, answers are among all classes",
-             .toml = "[strategy]\ncriterion = \"loss\"\nmoment = \"after\"\nscore_view = \"augmented\"\n"
-                     "loss_classes = \"all\"\nfrozen_norm = \"batch\"\nreplay = \"concat\"\n"
-                     "penalty = \"tensor-means\"\nlambda = 0.01\n"
-                     "[model]\ntrainable = \"head\"\n"
-                     "[training]\noptimizer = \"sgd\"\nlearning_rate = 1e-3\nmomentum = 0.9\nepochs = 25\n"
-                     "batch = 32\naugment = \"resized-crop-flip\"\n[evaluation]\nmask = \"all\"\n"}};
-  }
+  std::vector<preset> presets() const override { return osi_options::presets(); }
   diagnostics check(const method_setup& setup) const override { return with_.check(setup); }
   void prepare(const method_setup& setup) override;
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
@@ -266,7 +257,6 @@ std::vector<program_job> osi_server::generation_jobs() const {
 
 /// The images of all clients in one: client by client, class by class.
 labelled_images osi_server::collected(const std::vector<program_output>& generated) {
-  constexpr std::int64_t shown_of_class = 10;
   std::vector<labelled_images> parts;
   for (const auto& [from, upload] : received_)
     for (const auto label : numbers_in(upload->at("classes"))) {
@@ -274,7 +264,7 @@ labelled_images osi_server::collected(const std::vector<program_output>& generat
       parts.push_back({.images = images, .labels = at::full({images.size(0)}, label, at::kLong)});
       generated_ += images.size(0);
       if (!shown_.contains(label))
-        shown_[label] = images.narrow(0, 0, std::min(shown_of_class, images.size(0))).clone();
+        shown_[label] = images.narrow(0, 0, std::min(with_.shown_images, images.size(0))).clone();
     }
   return parts.empty() ? labelled_images{} : together(parts);
 }
@@ -328,6 +318,7 @@ train_job osi_server::training_job(const labelled_images& pool, const context& c
                 .options = options_for_round(setup_.training, setup_.trainable, covered(place), 0, 1),
                 .stream = {.seed = setup_.seed, .client = server_itself, .task = place.task}};
   job.options.statistics_move = with_.norm == osi_options::frozen_norm::batch;
+  job.options.best_epoch = with_.epoch == osi_options::kept_epoch::best;
   return job;
 }
 
@@ -443,6 +434,7 @@ task<std::vector<std::int64_t>> osi_server::chosen(server_context& ctx, const ro
     job.options.augment = view();
     job.options.statistics_move = false;
     job.options.epochs = 1;
+    job.options.best_epoch = false;
     job.options.result = training_result::row_norms;
     auto measuring = ctx.train(std::move(job));
     auto measured = co_await measuring;

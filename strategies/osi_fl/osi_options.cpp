@@ -80,9 +80,17 @@ void osi_options::keys(key_table& table) {
                "oscar-r: lambda / 2 |w - w_(t-1)|^2, or lambda times the sum over tensors of the mean squared change, "
                "which leaves the first task free, as released.");
   table.added_later();
+  table.choice(
+      "keep_epoch", epoch, {{"last", kept_epoch::last}, {"best", kept_epoch::best}},
+      "What training leaves: the model of its last epoch, or that of the epoch in which most images were taken "
+      "for their class as it trained on them, as OSCAR's own program does.");
+  table.added_later();
   table.number("lambda", lambda, {.low = 0.0}, "oscar-r: weight of the penalty on changes of the model.");
   table.integer("images", generator.sampling.images, {.low = 1, .high = 100'000},
                 "Images made for each client and class.");
+  table.integer("shown_images", shown_images, {.low = 1, .high = 100'000},
+                "Of those that are made for the first client of a class, how many samples.png shows.");
+  table.added_later();
   table.integer("candidates", generator.sampling.candidates, {.low = 1, .high = 1'000},
                 "Images made for each that is kept: the encoder keeps those that it recognises; 1: all are kept.");
   table.number("guidance", generator.sampling.guidance, {.low = 0.0, .high = 100.0},
@@ -101,6 +109,31 @@ void osi_options::keys(key_table& table) {
   table.path("generator_cache", cache,
              "Where what training has made is kept for later runs, by all that it follows from; empty: nowhere.");
   table.integer("generator_batch", generator.batch, {.low = 1, .high = 65'536}, "Rows of a step of these three.");
+}
+
+std::vector<preset> osi_options::presets() {
+  return {{.name = "paper",
+           .meaning = "training of the server as in the paper's table: Adam at 1e-3, decay 1e-4, 20 epochs, batches "
+                      "of 256",
+           .toml = "[training]\noptimizer = \"adam\"\nlearning_rate = 1e-3\nweight_decay = 1e-4\nepochs = 20\n"
+                   "batch = 256\n"},
+          {.name = "official",
+           .meaning = "the server of the released program: the head of a pretrained net learns by SGD, what is kept "
+                      "has the largest loss after the task, all images count alike, answers are among all classes",
+           .toml = "[strategy]\ncriterion = \"loss\"\nmoment = \"after\"\nscore_view = \"augmented\"\n"
+                   "loss_classes = \"all\"\nfrozen_norm = \"batch\"\nreplay = \"concat\"\n"
+                   "penalty = \"tensor-means\"\nlambda = 0.01\n"
+                   "[model]\ntrainable = \"head\"\n"
+                   "[training]\noptimizer = \"sgd\"\nlearning_rate = 1e-3\nmomentum = 0.9\nepochs = 25\n"
+                   "batch = 32\naugment = \"resized-crop-flip\"\n[evaluation]\nmask = \"all\"\n"},
+          {.name = "official-oscar",
+           .meaning =
+               "the server of OSCAR's own program: a whole net learns by SGD from all images that were made, and "
+               "the epoch is kept in which most of them were taken for their class",
+           .toml = "[strategy]\nmode = \"oscar\"\nloss_classes = \"all\"\nreplay = \"concat\"\n"
+                   "keep_epoch = \"best\"\n"
+                   "[training]\noptimizer = \"sgd\"\nlearning_rate = 5e-4\nmomentum = 0.9\nepochs = 20\n"
+                   "batch = 256\n[evaluation]\nmask = \"all\"\n"}};
 }
 
 } // namespace mneme

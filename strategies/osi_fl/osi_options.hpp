@@ -12,6 +12,7 @@ struct osi_options {
   enum class score_view : std::uint8_t { plain, augmented };
   enum class loss_classes : std::uint8_t { opened, all };
   enum class frozen_norm : std::uint8_t { running, batch };
+  enum class kept_epoch : std::uint8_t { last, best };
   enum class change_penalty : std::uint8_t { sum, tensor_means };
 
   run_mode mode = run_mode::osi_fl;
@@ -23,8 +24,10 @@ struct osi_options {
   loss_classes classes = loss_classes::opened;
   frozen_norm norm = frozen_norm::running;
   change_penalty penalty = change_penalty::sum;
+  kept_epoch epoch = kept_epoch::last;
   bool weighs_tasks = true; // eq. 16; else all rows alike
   double lambda = 0.1;
+  std::int64_t shown_images = 10; // of each class, as pictures
   generator_settings generator{};
   picture_parts parts{};
   std::vector<std::int64_t> shape{}; // of a condition: tokens, numbers of each; none: as the condition's name says
@@ -41,6 +44,7 @@ struct osi_options {
   [[nodiscard]] bool keeps_everything() const { return mode == run_mode::oscar; }
 
   void keys(key_table& table);
+  [[nodiscard]] static std::vector<preset> presets();
   [[nodiscard]] diagnostics check(const method_setup& setup) const;
 };
 

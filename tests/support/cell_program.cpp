@@ -1,8 +1,16 @@
 // Runs of a test try their modules as the program does, in a process of their own: cell_main.cpp is its program.
-#include "runtime/modules/module_cell.hpp"
-
+#include "tests/support/cell_program.hpp"
+namespace mneme::test {
 namespace {
 
-[[maybe_unused]] const bool has_program = (mneme::set_cell_program(MNEME_CELL), true);
+[[maybe_unused]] const bool has_program = (set_cell_program(MNEME_CELL), true);
 
 } // namespace
+
+cells_that_begin::cells_that_begin(cell_begin begin) : cells_that_begin(begin, MNEME_CELL) {}
+cells_that_begin::cells_that_begin(cell_begin begin, const std::filesystem::path& program) {
+  set_cell_program(program, begin);
+}
+cells_that_begin::~cells_that_begin() { set_cell_program(MNEME_CELL); }
+
+} // namespace mneme::test

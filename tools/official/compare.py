@@ -20,7 +20,8 @@ import sys
 import tempfile
 
 # Programs of small runs, by method; others are METHOD_run.py.
-SCRIPTS = {"stsa-e": "stsa_run.py", "fed-ewc": "stsa_run.py", "fed-lwf": "stsa_run.py", "glfc": "lga_run.py"}
+SCRIPTS = {"stsa-e": "stsa_run.py", "fed-ewc": "stsa_run.py", "fed-lwf": "stsa_run.py", "glfc": "lga_run.py",
+           "oscar": "osi_fl_run.py"}
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.normpath(os.path.join(HERE, "..", ".."))
 
@@ -58,7 +59,8 @@ def run_of(method, arguments, seed):
     os.makedirs(folder, exist_ok=True)
     if not os.path.exists(os.path.join(folder, "trace.json")):
         script = os.path.join(HERE, SCRIPTS.get(method, method.replace("-", "_") + "_run.py"))
-        if subprocess.run([sys.executable, script, arguments.run, folder, str(seed), method]).returncode:
+        if subprocess.run([sys.executable, script, arguments.run, folder, str(seed), method],
+                          env={**os.environ, "MNEME": os.path.abspath(arguments.mneme)}).returncode:
             raise SystemExit(1)
     ours = os.path.join(folder, "run")
     if not os.path.exists(os.path.join(ours, "summary.json")):

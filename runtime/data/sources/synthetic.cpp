@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 namespace mneme {
@@ -112,12 +113,15 @@ diagnostics wrong_keys(const data_section& data) {
   return wrong;
 }
 
+std::array<std::int64_t, 3> shape_of(const data_section& data) {
+  return data.shape.size() == 3 ? std::array{data.shape[0], data.shape[1], data.shape[2]}
+                                : std::array<std::int64_t, 3>{1, 1, data.shape[0]};
+}
+
 expected<raw_data> load_synthetic(const data_section& data, std::uint64_t seed) {
   if (auto wrong = wrong_keys(data); !wrong.empty())
     return tl::unexpected(wrong);
-  const std::array<std::int64_t, 3> shape = data.shape.size() == 3
-                                                ? std::array{data.shape[0], data.shape[1], data.shape[2]}
-                                                : std::array<std::int64_t, 3>{1, 1, data.shape[0]};
+  const auto shape = shape_of(data);
   if (data.tokens > 0)
     return raw_data{.name = "synthetic",
                     .train = made_tokens(seed, part::train_row, data, data.rows),
@@ -138,10 +142,34 @@ expected<raw_data> load_synthetic(const data_section& data, std::uint64_t seed) 
   };
 }
 
+image_table zeros_of(const data_section& data, std::int64_t rows) {
+  const auto shape = shape_of(data);
+  image_table table{.images = new_tensor({rows, shape[0], shape[1], shape[2]}, data.tokens > 0 ? at::kInt : at::kByte)};
+  std::memset(table.images.mutable_data_ptr(), 0, table.images.nbytes());
+  for (std::int64_t row = 0; row < rows; ++row)
+    table.labels.push_back(static_cast<std::int32_t>(row % data.classes));
+  return table;
+}
+
+expected<raw_data> zeros_for_synthetic(const data_section& data) {
+  if (auto wrong = wrong_keys(data); !wrong.empty())
+    return tl::unexpected(wrong);
+  const auto channels = data.tokens > 0 ? 1 : static_cast<std::size_t>(shape_of(data)[0]);
+  const double usual = data.tokens > 0 ? 0.0 : 0.5;
+  return raw_data{.name = "synthetic",
+                  .train = zeros_of(data, data.rows),
+                  .test = zeros_of(data, std::min(test_rows_max, data.rows)),
+                  .classes = data.classes,
+                  .tokens = data.tokens,
+                  .mean = std::vector<double>(channels, usual),
+                  .deviation = std::vector<double>(channels, data.tokens > 0 ? 1.0 : 0.5)};
+}
+
 const source_registration synthetic_line{
     {.name = "synthetic",
      .summary = "data.rows made rows of data.shape, a Gaussian cloud for each of data.classes, from the seed alone",
      .load = [](const data_section& data, const auto&, std::uint64_t seed) { return load_synthetic(data, seed); },
+     .load_zeros = zeros_for_synthetic,
      .from_seed = true}};
 
 } // namespace

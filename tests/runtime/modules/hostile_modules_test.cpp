@@ -1,12 +1,14 @@
 #include "runtime/modules/cell_rights.hpp"
 #include "runtime/modules/load_module.hpp"
 #include "runtime/modules/module_cell.hpp"
+#include "tests/support/cell_program.hpp"
 #include "tests/support/hostile_modules.hpp"
 #include "tests/support/scratch.hpp"
 #include "tests/support/script_modules.hpp"
 #include <arpa/inet.h>
 #include <atomic>
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <csignal>
 #include <fcntl.h>
@@ -428,6 +430,7 @@ TEST_CASE("limits of a cell end what takes too long or too much") {
 }
 
 TEST_CASE("the program answers for a good module, and for one that the cell refuses") {
+  const cells_that_begin here(GENERATE(cell_begin::anew, cell_begin::fork_if_alone));
   const scratch_folder folder;
   write_module(folder.path() / "net.pt", small_convolution());
   const auto good = content_of(folder.path() / "net.pt");
@@ -447,4 +450,23 @@ TEST_CASE("the program answers for a good module, and for one that the cell refu
       ask_cell(span_of(zip_of(entries_with(code_with({.lines = "    while True:\n      x = torch.add(x, 1)\n"})))),
                {.input = rows_of_run, .seconds = 2});
   CHECK_THAT(endless.reasons.at(0), ContainsSubstring("took more than 2 s of processor time"));
+}
+
+TEST_CASE("a cell is a fork of a process with one thread, and else a program that starts anew") {
+  if (!machine_has_cells())
+    SKIP("this machine gives no cells");
+  const cells_that_begin here(cell_begin::fork_if_alone, "/there/is/no/such/program");
+  const scratch_folder folder;
+  write_module(folder.path() / "net.pt", small_convolution());
+  const auto good = content_of(folder.path() / "net.pt");
+  const cell_question question{.input = {1, 6, 6}, .trained = true};
+  CHECK(ask_cell(span_of(good), question).verdict == cell_verdict::accepted);
+  std::atomic<bool> has_to_end = false;
+  std::thread other([&] { has_to_end.wait(false); });
+  const auto anew = ask_cell(span_of(good), question);
+  has_to_end = true;
+  has_to_end.notify_one();
+  other.join();
+  CHECK(anew.verdict == cell_verdict::unavailable);
+  CHECK_THAT(anew.reasons.at(0), ContainsSubstring("/there/is/no/such/program"));
 }

@@ -353,6 +353,19 @@ TEST_CASE("as released all classes are covered, what is frozen is in training mo
   CHECK(wrong[1].where == "strategy.score_view");
 }
 
+TEST_CASE("OSCAR's own program keeps the best epoch of a training, and rows are judged by gradients of one pass") {
+  for (const auto* const mode : {"oscar", "osi-fl"}) {
+    federation federated({{"mode", mode}, {"keep_epoch", "best"}});
+    (void)federated.open(0);
+    federated.fold(0, federated.answer(0, 0));
+    const auto jobs = federated.closed(federation::place(0));
+    CAPTURE(mode);
+    REQUIRE(jobs.size() == (mode == std::string("oscar") ? 1U : 2U));
+    CHECK(jobs[0].options.best_epoch);
+    CHECK(jobs.back().options.best_epoch == (jobs.size() == 1));
+  }
+}
+
 TEST_CASE("OSCAR-R as released leaves the first task free and counts changes by tensor") {
   for (const auto* const penalty : {"sum", "tensor-means"}) {
     federation federated({{"mode", "oscar-r"}, {"lambda", "0.01"}, {"penalty", penalty}});

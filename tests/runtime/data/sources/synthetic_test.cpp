@@ -2,6 +2,7 @@
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
 
 #include "tests/support/data_files.hpp"
+#include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 using namespace mneme;
 using namespace mneme::test;
@@ -58,4 +59,24 @@ TEST_CASE("impossible made data are refused by key, all at once", "[data]") {
                               ContainsSubstring("data.classes: error: 0 was found") &&
                               ContainsSubstring("data.rows: error: 0 was found"));
   CHECK_THAT(said(load_data(made({1'000'000}, 10, 100'000'000), 1)), ContainsSubstring("ask for fewer"));
+}
+
+TEST_CASE("zeros stand for drawn values, in the same rows with the same labels") {
+  const auto tokens = GENERATE(std::int64_t{0}, std::int64_t{9});
+  auto data = made(tokens > 0 ? std::vector<std::int64_t>{5} : std::vector<std::int64_t>{2, 4, 4}, 3, 7);
+  data.tokens = tokens;
+  const auto drawn = load_data(data, 1), zeros = load_data(data, 1, row_values::zeros);
+  REQUIRE(drawn.has_value());
+  REQUIRE(zeros.has_value());
+  for (const auto part : {&raw_data::train, &raw_data::test}) {
+    const auto &expected = (*drawn).*part, &table = (*zeros).*part;
+    CHECK(table.labels == expected.labels);
+    CHECK(table.images.sizes() == expected.images.sizes());
+    CHECK(table.images.scalar_type() == expected.images.scalar_type());
+    CHECK(table.images.count_nonzero().item<std::int64_t>() == 0);
+    CHECK(expected.images.count_nonzero().item<std::int64_t>() > 0);
+  }
+  CHECK(zeros->tokens == drawn->tokens);
+  CHECK(zeros->mean == drawn->mean);
+  CHECK(zeros->deviation == drawn->deviation);
 }

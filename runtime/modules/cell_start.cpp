@@ -1,0 +1,146 @@
+#include "runtime/modules/cell_start.hpp"
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <fcntl.h>
+#include <iterator>
+#include <linux/close_range.h>
+#include <spawn.h>
+#include <string_view>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <torch/jit.h>
+#include <unistd.h>
+namespace mneme {
+namespace {
+
+/// A file without a name that holds these bytes, to be read from its begin; -1 with errno: the system gives none.
+int nameless_file(std::span<const std::uint8_t> bytes) {
+  const int file = ::memfd_create("module", MFD_CLOEXEC);
+  std::size_t written = 0;
+  while (file >= 0 && written < bytes.size()) {
+    const auto count = ::write(file, bytes.data() + written, bytes.size() - written);
+    if (count < 0 && errno == EINTR)
+      continue;
+    if (count <= 0) {
+      const int reason = errno;
+      ::close(file);
+      errno = reason;
+      return -1;
+    }
+    written += static_cast<std::size_t>(count);
+  }
+  if (file >= 0)
+    ::lseek(file, 0, SEEK_SET);
+  return file;
+}
+
+std::vector<std::string> words_for(const std::filesystem::path& program, const cell_question& question) {
+  std::vector<std::string> words{program.string(), cell_word};
+  for (const auto number : {question.input[0], question.input[1], question.input[2],
+                            static_cast<std::int64_t>(question.own_rows), static_cast<std::int64_t>(question.trained),
+                            static_cast<std::int64_t>(question.checked), question.seconds, question.memory_bytes})
+    words.push_back(std::to_string(number));
+  return words;
+}
+
+/// What a cell finds in its environment: where libraries lie and how they compute, and nothing that is a secret.
+std::vector<std::string> environment_of_cell() {
+  std::vector<std::string> variables{"OMP_NUM_THREADS=1"};
+  for (const char* const* variable = environ; *variable != nullptr; ++variable) {
+    const std::string_view text(*variable);
+    for (const auto* const taken :
+         {"LD_LIBRARY_PATH=", "ATEN_CPU_", "ONEDNN_", "DNNL_", "MKL_", "GLIBC_TUNABLES=", "MNEME_ARITHMETIC="})
+      if (text.starts_with(taken))
+        variables.emplace_back(text);
+  }
+  return variables;
+}
+
+std::vector<char*> pointers_to(std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (auto& text : texts)
+    pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+pid_t spawned(std::vector<std::string> words, int input, int output) {
+  auto variables = environment_of_cell();
+  posix_spawn_file_actions_t files;
+  ::posix_spawn_file_actions_init(&files);
+  ::posix_spawn_file_actions_adddup2(&files, input, STDIN_FILENO);
+  ::posix_spawn_file_actions_adddup2(&files, output, STDOUT_FILENO);
+  ::posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  posix_spawnattr_t attributes;
+  ::posix_spawnattr_init(&attributes);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
+  sigset_t every, none; // a terminal's Ctrl-C is for this process, which waits
+  ::sigfillset(&every);
+  ::sigemptyset(&none);
+  ::posix_spawnattr_setsigdefault(&attributes, &every);
+  ::posix_spawnattr_setsigmask(&attributes, &none);
+  pid_t id = -1;
+  const int failed = ::posix_spawn(&id, words[0].c_str(), &files, &attributes, pointers_to(words).data(),
+                                   pointers_to(variables).data());
+  ::posix_spawnattr_destroy(&attributes);
+  ::posix_spawn_file_actions_destroy(&files);
+  errno = failed;
+  return failed == 0 ? id : -1;
+}
+
+/// What posix_spawn does for a program that it starts: a group and signals of its own, no file but the pipe.
+void part_from_parent(int output) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  ::setpgid(0, 0);
+  for (int signal = 1; signal < NSIG; ++signal)
+    ::signal(signal, SIG_DFL); // what may not be set stays
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  constexpr int first_other_file = 3;
+  const int nothing = ::open("/dev/null", O_RDWR);
+  ::dup2(output, STDOUT_FILENO);
+  ::dup2(nothing, STDERR_FILENO);
+  ::close(STDIN_FILENO);
+  ::syscall(SYS_close_range, first_other_file, ~0U, 0);
+}
+
+/// What is thrown ends this process: the parent's functions, on whose stack it stands, are the parent's.
+[[noreturn]] void be_cell(std::span<const std::uint8_t> file, const cell_question& question, int output) noexcept {
+  part_from_parent(output);
+  ::_exit(answer_as_cell(file, question));
+}
+
+} // namespace
+
+bool has_one_thread() {
+  std::error_code error;
+  const auto threads = std::filesystem::directory_iterator("/proc/self/task", error);
+  return !error && std::distance(begin(threads), end(threads)) == 1;
+}
+
+pid_t start_program_as_cell(const std::filesystem::path& program, std::span<const std::uint8_t> file,
+                            const cell_question& question, int output) {
+  const int input = nameless_file(file);
+  if (input < 0)
+    return -1;
+  const auto id = spawned(words_for(program, question), input, output);
+  const int reason = errno;
+  ::close(input);
+  errno = reason;
+  return id;
+}
+
+pid_t fork_as_cell(std::span<const std::uint8_t> file, const cell_question& question, int output) {
+  // LibTorch's compiler makes its tables of operators when it is first used: once, and not on both sides of the fork.
+  static const auto compiled = torch::jit::compile("def f(x):\n  return torch.relu(x) + 1\n");
+  const auto id = ::fork();
+  if (id != 0)
+    return id;
+  be_cell(file, question, output);
+}
+
+} // namespace mneme

@@ -1,0 +1,104 @@
+// OSCAR beside its authors' program, epoch by epoch: what tools/official/oscar.py has written.
+#include "tests/support/learning.hpp"
+#include "tests/support/method_driver.hpp"
+#include "tests/support/official_steps.hpp"
+#include "tests/support/small_nets.hpp"
+using namespace mneme;
+using namespace mneme::test;
+
+namespace {
+
+constexpr std::int64_t classes = 4;
+
+sample_view rows_of_both(std::int64_t rows) {
+  std::vector<std::int64_t> labels;
+  for (std::int64_t i = 0; i < rows; ++i)
+    labels.push_back((i * i + i / 3) % classes);
+  return rows_from(small_nets::rows({{"rows", labels}}), 0, rows);
+}
+
+/// The whole net learns over all classes, all rows alike.
+train_job training(const model_ref& net, const nlohmann::json& settings) {
+  train_job job{
+      .net = net, .start = weights_only(small_nets::weights(*net, "")), .samples = rows_of_both(settings.at("rows"))};
+  job.options = {.epochs = settings.at("epochs"),
+                 .batch_rows = settings.at("batch"),
+                 .learning_rate = settings.at("rate"),
+                 .momentum = settings.at("momentum"),
+                 .in_order = true,
+                 .classes = {0, classes}};
+  return job;
+}
+
+train_output outcome_of(const train_job& job) {
+  const auto done = run_plan(*make_executor("cpu"), {job});
+  return std::get<train_output>(std::get<work_output>(done[0]));
+}
+
+void compare_weights(official_steps& both, const std::string& where, const model& net, const at::Tensor& flat,
+                     const nlohmann::json& official) {
+  for (const auto& entry : net.layout())
+    both.weights(where + entry.name, entry.name, as_in_files(flat, entry), official[entry.name]);
+}
+
+} // namespace
+
+TEST_CASE("OSCAR's net after every epoch is the authors', and the epoch that is kept", "[official][oscar]") {
+  official_steps both("oscar/training");
+  const auto net = small_nets::net(classes);
+  auto job = training(net, both["settings"]);
+  const auto epochs = job.options.epochs;
+  for (std::int64_t epoch = 0; epoch < epochs; ++epoch) {
+    job.options.epochs = epoch + 1;
+    const auto done = outcome_of(job);
+    const auto where = "epoch " + std::to_string(epoch + 1) + " ";
+    both.term(where + "loss", both["losses"][static_cast<std::size_t>(epoch)], done.loss_mean);
+    compare_weights(both, where, *net, done.weights->at(flat_weights), both["nets"][static_cast<std::size_t>(epoch)]);
+    CHECK(both["rates"][static_cast<std::size_t>(epoch)] == job.options.learning_rate); // losses are below 7
+  }
+  job.options.best_epoch = true;
+  compare_weights(both, "kept ", *net, outcome_of(job).weights->at(flat_weights), both["kept"]);
+  REQUIRE(both["kept"] == both["nets"][3]); // the last epoch has as many right answers, and no more
+}
+
+TEST_CASE("the released schedule takes the loss for the number of an epoch") {
+  const official_steps both("oscar/schedule");
+  for (std::size_t epoch = 0; epoch < both["losses"].size(); ++epoch) {
+    const auto falls = std::floor(both["losses"][epoch].get<double>() / 7.0);
+    CHECK(std::abs(both["rates"][epoch].get<double>() / (5e-4 * std::pow(0.1, falls)) - 1.0) < 1e-6);
+  }
+}
+
+TEST_CASE("the epoch with the most right answers does not depend on who trains beside, and may be the start") {
+  const auto net = small_nets::net(classes);
+  auto long_one = training(net, {{"rows", 48}, {"batch", 16}, {"rate", 0.3}, {"momentum", 0.9}, {"epochs", 6}});
+  long_one.options.best_epoch = true;
+  auto short_one = long_one;
+  short_one.samples = rows_of_both(10);
+  const auto together = make_executor("cpu")->run(
+      std::vector<mneme::job>{{.id = {1}, .request = short_one}, {.id = {2}, .request = long_one}});
+  CHECK(at::equal(weights_of(together[0]), outcome_of(short_one).weights->at(flat_weights)));
+  CHECK(at::equal(weights_of(together[1]), outcome_of(long_one).weights->at(flat_weights)));
+
+  // One row at a rate of 0: the net answers one class in every epoch, and running statistics alone move.
+  auto wrong = training(net, {{"rows", 1}, {"batch", 1}, {"rate", 0.0}, {"momentum", 0.0}, {"epochs", 2}});
+  wrong.options.best_epoch = true;
+  const auto keeps_an_epoch = [&](std::int64_t label) {
+    wrong.samples = rows_from(small_nets::rows({{"rows", {label}}}), 0, 1);
+    return !at::equal(outcome_of(wrong).weights->at(flat_weights), wrong.start->at(flat_weights));
+  };
+  std::int64_t kept = 0;
+  for (std::int64_t label = 0; label < classes; ++label)
+    kept += keeps_an_epoch(label) ? 1 : 0;
+  CHECK(kept == 1);
+}
+
+TEST_CASE("an epoch with the most right answers needs classes to be right about") {
+  auto job =
+      training(small_nets::net(classes), {{"rows", 8}, {"batch", 8}, {"rate", 0.1}, {"momentum", 0.0}, {"epochs", 1}});
+  job.options.best_epoch = true;
+  job.options.result = training_result::gradient;
+  const auto done = make_executor("cpu")->run(std::vector<mneme::job>{{.id = {}, .request = job}});
+  REQUIRE(std::holds_alternative<std::string>(done[0]));
+  CHECK(std::get<std::string>(done[0]).find("expected weights as the result") != std::string::npos);
+}
