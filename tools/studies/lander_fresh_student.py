@@ -101,15 +101,16 @@ def main():
     arguments.add_argument("--program", default=str(ROOT / "build/release/mneme"))
     arguments.add_argument("--out", type=pathlib.Path, required=True)
     arguments.add_argument("--seeds", default="1,2,3")
+    arguments.add_argument("--steps", default="few,full", help="few: 60 steps of 40 images; full: 2,000 of 256")
     told = arguments.parse_args()
+    few = {f"strategy.{key}": value for key, value in FEW_STEPS.items()}
     for seed in told.seeds.split(","):
-        for name, settings in (("few steps", {f"strategy.{key}": value for key, value in FEW_STEPS.items()}),
-                               ("full steps", {})):
-            out = told.out / f"{name.replace(' ', '_')}_seed{seed}"
+        for steps in told.steps.split(","):
+            out = told.out / f"{steps}_seed{seed}"
             out.mkdir(parents=True, exist_ok=True)
-            made, teacher, images, taught = student_of(told.program, seed, out, settings)
-            print(f"seed {seed}, {name}: teacher {teacher:.1f}, student {taught['final_accuracy']:.1f} from {images} "
-                  f"images, LANDER {made['final_accuracy']:.1f} at the end, {made['cpu_seconds']:.0f} CPU s",
+            made, teacher, images, taught = student_of(told.program, seed, out, few if steps == "few" else {})
+            print(f"seed {seed}, {steps} steps: teacher {teacher:.1f}, student {taught['final_accuracy']:.1f} from "
+                  f"{images} images, LANDER {made['final_accuracy']:.1f} at the end, {made['cpu_seconds']:.0f} CPU s",
                   flush=True)
 
 
