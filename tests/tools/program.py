@@ -1,11 +1,18 @@
 """What the tests of the program share: where it is, how it is run, what a skip is."""
+import atexit
+import functools
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
+import threading
 import unittest
 
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+sys.path.insert(0, os.path.join(ROOT, "tools", "fuzz"))
+from started_programs import StartedPrograms  # noqa: E402
+
 PROGRAM = os.environ.get("MNEME_PROGRAM", os.path.join(ROOT, "build", "release", "mneme"))
 SKIPPED = 4  # as Catch2's programs say it; ctest knows
 
@@ -29,9 +36,35 @@ def needs_data(test, name):
     test.skipTest(f"data set '{name}' not found below $MNEME_DATA")
 
 
+@functools.lru_cache(maxsize=None)
+def _copies_of(_thread):
+    """What starts copies of a process whose libraries are loaded, one at a time: a start of LibTorch takes longer than
+    most tests."""
+    folder = tempfile.TemporaryDirectory(prefix="mneme-started-")
+    programs = StartedPrograms(PROGRAM, folder.name, limit_s=3600, folder_of_runs=ROOT)
+    atexit.register(folder.cleanup)
+    atexit.register(programs.close)
+    return programs
+
+
+def _settings(environment, copies):
+    """What this environment sets otherwise than that of copies, as NAME=VALUE; None where libraries may read it
+    before the program begins, or a variable is missing."""
+    usual = copies.environment
+    other = {name: value for name, value in environment.items() if usual.get(name) != value}
+    if usual.keys() - environment.keys() or any(not name.startswith("MNEME_") for name in other):
+        return None
+    return [f"{name}={value}" for name, value in other.items()]
+
+
 def mneme(*arguments, environment=None, before=()):
-    """Runs the program from the root of the tree; its exit code and what it said. `before`: words in front of it."""
-    return subprocess.run([*before, PROGRAM, *arguments], cwd=ROOT, env=environment, capture_output=True, text=True)
+    """Runs the program from the root of the tree; its exit code and what it said, into files. `before`: words in front
+    of it, which then is no copy."""
+    copies = _copies_of(threading.get_ident())
+    settings = _settings(os.environ if environment is None else environment, copies)
+    if before or settings is None or not copies.library:
+        return subprocess.run([*before, PROGRAM, *arguments], cwd=ROOT, env=environment, capture_output=True, text=True)
+    return copies.run_apart(arguments, settings)
 
 
 def thread_settings():

@@ -3,10 +3,10 @@
  *
  * An order:  a line "KIND BYTES", then so many bytes: texts that end with a zero each.
  *            `one`: seconds at most, the number of the signal for who takes longer, bytes of addresses at most (0: no
- *            limit), the file for what is said on standard output and error, how many settings of the environment
- *            follow, these (NAME=VALUE), and the words behind the program's name.
- *            `several`: the same first three; then for each command the file for what it says, how many words it has,
- *            and these. One copy runs them one after the other, and where it ends, another one goes on behind.
+ *            limit), the file for what is said on standard output, that for standard error (may be the same), how many
+ *            settings of the environment follow, these (NAME=VALUE), and the words behind the program's name.
+ *            `several`: the same first three; then for each command the file for all that it says, how many words it
+ *            has, and these. One copy runs them one after the other, and where it ends, another one goes on behind.
  *            `here`: as `several` with one command, which this process runs itself: what the program computes once for
  *            a process is there in all copies that begin later.
  * An answer: a line "CODE PEAK" for each command: the exit code, or minus the signal that ended it; and the most memory
@@ -77,13 +77,17 @@ int sched_yield(void) {
   return nanosleep(&moment, NULL);
 }
 
-static void say_into(const char* said) {
-  const int nothing = open("/dev/null", O_RDWR), file = open(said, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600);
+static int emptied_file(const char* name) { return open(name, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600); }
+
+static void say_into(const char* output, const char* errors) {
+  const int nothing = open("/dev/null", O_RDWR), file = emptied_file(output);
+  const int other = strcmp(output, errors) == 0 ? dup(file) : emptied_file(errors);
   dup2(nothing, 0);
   dup2(file, 1);
-  dup2(file, 2);
+  dup2(other, 2);
   close(nothing);
   close(file);
+  close(other);
 }
 
 static int words_of(char** words, int count, char** texts) {
@@ -100,7 +104,7 @@ static int words_of(char** words, int count, char** texts) {
 static int code_of(const char* said, int count, char** texts) {
   static char* words[2 * words_max + 1];
   const int word = words_of(words, count, texts);
-  say_into(said);
+  say_into(said, said);
   if (setjmp(behind_main) == 0) {
     runs_in_turn = 1;
     code_at_end = real_main(word, words, environ);
@@ -161,8 +165,9 @@ static void wait_and_answer(pid_t copy, struct limits asked) {
 }
 
 static int serve_one(int count, char** texts) {
-  const int settings = count > 4 ? atoi(texts[4]) : -1;
-  if (settings < 0 || 5 + settings > count)
+  enum { fixed = 6 };
+  const int settings = count >= fixed ? atoi(texts[fixed - 1]) : -1;
+  if (settings < 0 || fixed + settings > count)
     return 0;
   const struct limits asked = limits_in(texts);
   const pid_t copy = fork();
@@ -171,9 +176,9 @@ static int serve_one(int count, char** texts) {
   if (copy == 0) {
     static char* words[2 * words_max + 1];
     for (int i = 0; i < settings; ++i)
-      putenv(texts[5 + i]);
-    const int word = words_of(words, count - 5 - settings, texts + 5 + settings);
-    say_into(texts[3]);
+      putenv(texts[fixed + i]);
+    const int word = words_of(words, count - fixed - settings, texts + fixed + settings);
+    say_into(texts[3], texts[4]);
     make_pool_anew();
     limit_copy(asked.addresses);
     exit(real_main(word, words, environ));

@@ -35,12 +35,14 @@ class Outcome:
 
 class StartedPrograms:
     """@param before: what has to be preloaded first, as a sanitizer's library has to be, or one that makes calls fail
-    @param environment, cores: those of all runs; None: as this process has them"""
+    @param environment, cores, folder_of_runs: those of all runs; None: as this process has them"""
 
-    def __init__(self, program, folder, limit_s, addresses_bytes=0, before="", environment=None, cores=None):
+    def __init__(self, program, folder, limit_s, addresses_bytes=0, before="", environment=None, cores=None,
+                 folder_of_runs=None):
         self.program, self.limit_s, self.addresses = program, limit_s, addresses_bytes
         self.environment, self.cores = environment if environment is not None else dict(os.environ), cores
         os.makedirs(folder, exist_ok=True)
+        self.folder_of_runs = folder_of_runs
         self.errors = os.path.join(folder, f"said-{os.getpid()}-{id(self)}")
         self.library = built_library("fork_server", folder)
         self.preloaded = " ".join(name for name in (before, self.library) if name)
@@ -53,6 +55,18 @@ class StartedPrograms:
         way = self._by_server if self.library else self._alone
         code, peak = way(words, list(settings), limit_s or self.limit_s, ended_by)
         return self._outcome(code, peak, self.errors, time.monotonic() - began)
+
+    def run_apart(self, words, settings=()):
+        """As subprocess.run with captured text: standard output and error apart. @pre there is a C compiler"""
+        output = self.errors + "-output"
+        code, _ = self._copy(output, words, list(settings), self.limit_s, signal.SIGTERM)
+        if code == OUT_OF_TIME:
+            raise subprocess.TimeoutExpired([self.program, *words], self.limit_s)
+        said = []
+        for name in (output, self.errors):
+            with open(name, encoding="utf-8") as file:
+                said.append(file.read())
+        return subprocess.CompletedProcess([self.program, *words], code, *said)
 
     @staticmethod
     def _outcome(code, peak, said_in, seconds):
@@ -88,15 +102,18 @@ class StartedPrograms:
             self.server = None
 
     def _by_server(self, words, settings, limit_s, ended_by):
-        self._order("one", [str(limit_s), str(int(ended_by)), str(self.addresses), self.errors, str(len(settings)),
-                            *settings, *words])
+        return self._copy(self.errors, words, settings, limit_s, ended_by)
+
+    def _copy(self, output, words, settings, limit_s, ended_by):
+        self._order("one", [str(limit_s), str(int(ended_by)), str(self.addresses), output, self.errors,
+                            str(len(settings)), *settings, *words])
         return self._answer()
 
     def _order(self, kind, texts):
         if self.server is None:
             environment = {**self.environment, "LD_PRELOAD": self.preloaded, "MNEME_FORK_SERVER": "1"}
             self.server = subprocess.Popen([self.program], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                           env=environment, preexec_fn=self._keep_to_cores)
+                                           env=environment, cwd=self.folder_of_runs, preexec_fn=self._keep_to_cores)
         order = b"".join(os.fsencode(text) + b"\0" for text in texts)
         self.server.stdin.write(f"{kind} {len(order)}\n".encode() + order)
         self.server.stdin.flush()
@@ -114,7 +131,8 @@ class StartedPrograms:
             environment["LD_PRELOAD"] = self.preloaded
         with open(self.errors, "wb") as said:
             process = subprocess.Popen([self.program, *words], stdin=subprocess.DEVNULL, stdout=said,
-                                       stderr=said, env=environment, preexec_fn=self._limit)
+                                       stderr=said, env=environment, cwd=self.folder_of_runs,
+                                       preexec_fn=self._limit)
         try:
             process.wait(timeout=limit_s)
         except subprocess.TimeoutExpired:
