@@ -108,7 +108,8 @@ class KeptFiles(unittest.TestCase):
             refused = mneme("report", self.path("run"), "-o", self.path(name))
             self.assertEqual(refused.returncode, 1)
             self.assertIn(f"which is {kind} and no ordinary file", refused.stderr)
-        made = subprocess.run([PROGRAM, "new", "fedavg", "synthetic", "-o", "/dev/stdout"], capture_output=True, text=True)
+        words = ["new", "fedavg", "synthetic", "-o", "/dev/stdout"]
+        made = subprocess.run([PROGRAM, *words], capture_output=True, text=True)
         self.assertEqual(made.returncode, 0, made.stderr)
         self.assertIn('name = "fedavg"', made.stdout)
 
