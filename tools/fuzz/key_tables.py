@@ -1,8 +1,10 @@
 """The keys of a scenario as the program itself tells them: `mneme help` is printed from the table that reads a
 scenario, so a new key is known here the day it is added."""
 import re
-import subprocess
+import tempfile
 from dataclasses import dataclass, field
+
+from started_programs import StartedPrograms
 
 
 @dataclass
@@ -68,8 +70,13 @@ class KeyTables:
     """All sections, and the keys that each method and each model has of its own."""
 
     def __init__(self, program):
-        self._program = program
-        self.said = {}  # what the program answered, by the words that asked: each start takes a third of a second
+        self.said = {}  # what the program answered, by the words that asked
+        with tempfile.TemporaryDirectory(prefix="mneme-keys-") as folder:
+            self._programs = StartedPrograms(program, folder, limit_s=60)
+            self._ask()
+            self._programs.close()
+
+    def _ask(self):
         self.sections = {name: self._keys(name, name) for name in self._section_names()}
         self.sections[""] = _keys_in("", self._help().split("\nSections:\n")[0])
         methods, models = self._listed("strategies"), self._listed("models")
@@ -84,8 +91,10 @@ class KeyTables:
     def _answer(self, *words):
         asked = " ".join(words)
         if asked not in self.said:
-            done = subprocess.run([self._program, *words], capture_output=True, text=True, check=True, timeout=60)
-            self.said[asked] = done.stdout
+            done = self._programs.run(words)
+            if done.code != 0:
+                raise RuntimeError(f"'{asked}' is answered with exit code {done.code}: {done.errors}")
+            self.said[asked] = done.errors
         return self.said[asked]
 
     def _help(self, *topic):
