@@ -25,10 +25,6 @@ MODULE = os.path.join(ROOT, "scenarios", "smoke", "tiny.pt")
 MEMORY_BYTES = 8_000_000_000
 
 
-def limit_memory():
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-
-
 class Instruction(ctypes.Structure):
     """A line of a filter of system calls: struct sock_filter."""
     _fields_ = [("code", ctypes.c_ushort), ("yes", ctypes.c_ubyte), ("no", ctypes.c_ubyte), ("value", ctypes.c_uint)]
@@ -94,14 +90,17 @@ class Modules(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
 
-    def validated(self, content, *more, before=limit_memory):
+    def validated(self, content, *more, before=None):
         """What `mneme validate` makes of a module with these bytes, behind this call: (exit code, what it said)."""
         with open(os.path.join(self.folder, "net.pt"), "wb") as file:
             file.write(content)
         path = os.path.join(self.folder, "scenario.toml")
         with open(path, "w", encoding="utf-8") as file:
             file.write(f'extends = "{SCENARIO}"\n[model]\nmodule = "net.pt"\n' + "\n".join(more))
-        done = subprocess.run([PROGRAM, "validate", path], capture_output=True, text=True, preexec_fn=before)
+        if before is None:
+            done = mneme("validate", path, addresses_bytes=MEMORY_BYTES)
+        else:
+            done = subprocess.run([PROGRAM, "validate", path], capture_output=True, text=True, preexec_fn=before)
         return done.returncode, done.stdout + done.stderr
 
     def refused(self, content, text):

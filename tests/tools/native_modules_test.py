@@ -7,7 +7,6 @@ import functools
 import io
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -16,7 +15,7 @@ import zipfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from node_processes import NodesCase  # noqa: E402
-from program import PROGRAM, ROOT, mneme, run_tests  # noqa: E402
+from program import ROOT, mneme, run_tests  # noqa: E402
 from resuming import Torture  # noqa: E402
 
 SCENARIO = os.path.join(ROOT, "scenarios", "smoke", "module.toml")
@@ -52,10 +51,6 @@ def package(code=None, notes=None, more=()):
     return made.getvalue()
 
 
-def limit_memory():
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-
-
 class PackageCase(unittest.TestCase):
     def setUp(self):
         super().setUp()
@@ -86,7 +81,7 @@ class PackageCase(unittest.TestCase):
         keys = dict(setting.split("=", 1) for setting in (f"model.module=\"{self.put(content)}\"", *ASKED, *more))
         lines = [key.removeprefix("model.") + " = " + value for key, value in keys.items()]
         path = self.put("\n".join([f"extends = \"{SCENARIO}\"", "[model]", *lines]).encode(), "scenario.toml")
-        done = subprocess.run([PROGRAM, "validate", path], capture_output=True, text=True, preexec_fn=limit_memory)
+        done = mneme("validate", path, addresses_bytes=MEMORY_BYTES)
         return done.returncode, done.stdout + done.stderr
 
     def refused(self, content, *texts, more=()):

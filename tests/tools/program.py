@@ -2,6 +2,7 @@
 import atexit
 import functools
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -37,11 +38,11 @@ def needs_data(test, name):
 
 
 @functools.lru_cache(maxsize=None)
-def _copies_of(_thread):
+def _copies_of(_thread, addresses_bytes):
     """What starts copies of a process whose libraries are loaded, one at a time: a start of LibTorch takes longer than
     most tests."""
     folder = tempfile.TemporaryDirectory(prefix="mneme-started-")
-    programs = StartedPrograms(PROGRAM, folder.name, limit_s=3600, folder_of_runs=ROOT)
+    programs = StartedPrograms(PROGRAM, folder.name, limit_s=3600, addresses_bytes=addresses_bytes, folder_of_runs=ROOT)
     atexit.register(folder.cleanup)
     atexit.register(programs.close)
     return programs
@@ -57,13 +58,15 @@ def _settings(environment, copies):
     return [f"{name}={value}" for name, value in other.items()]
 
 
-def mneme(*arguments, environment=None, before=()):
+def mneme(*arguments, environment=None, before=(), addresses_bytes=0):
     """Runs the program from the root of the tree; its exit code and what it said, into files. `before`: words in front
-    of it, which then is no copy."""
-    copies = _copies_of(threading.get_ident())
+    of it, which then is no copy. `addresses_bytes`: that it may take; 0: any number."""
+    copies = _copies_of(threading.get_ident(), addresses_bytes)
     settings = _settings(os.environ if environment is None else environment, copies)
     if before or settings is None or not copies.library:
-        return subprocess.run([*before, PROGRAM, *arguments], cwd=ROOT, env=environment, capture_output=True, text=True)
+        limit = functools.partial(resource.setrlimit, resource.RLIMIT_AS, (addresses_bytes, addresses_bytes))
+        return subprocess.run([*before, PROGRAM, *arguments], cwd=ROOT, env=environment, capture_output=True, text=True,
+                              preexec_fn=limit if addresses_bytes > 0 else None)
     return copies.run_apart(arguments, settings)
 
 
