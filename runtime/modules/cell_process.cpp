@@ -1,26 +1,21 @@
 #include "runtime/base/failure_of.hpp"
 #include "runtime/base/one_thread.hpp"
 #include "runtime/modules/cell_rights.hpp"
+#include "runtime/modules/cell_start.hpp"
 #include "runtime/modules/module_cell.hpp"
 #include "runtime/modules/module_trial.hpp"
 #include "runtime/modules/script_graph.hpp"
 #include <ATen/ATen.h>
 #include <cerrno>
 #include <charconv>
-#include <csignal>
 #include <cstring>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <linux/close_range.h>
 #include <optional>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <unistd.h>
 namespace mneme {
 namespace {
-
-constexpr int first_other_file = 3;
 
 std::optional<std::int64_t> number_of(std::string_view word) {
   std::int64_t value = 0;
@@ -109,8 +104,7 @@ int answer_as_cell(std::span<const std::uint8_t> file, const cell_question& ques
 }
 
 int become_cell(std::span<const char* const> words) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  ::syscall(SYS_close_range, first_other_file, ~0U, 0);
+  part_from_parent();
   const auto question = question_of(words);
   if (!question)
     return 1;

@@ -1,6 +1,4 @@
 #include "runtime/modules/cell_start.hpp"
-#include <algorithm>
-#include <array>
 #include <cerrno>
 #include <csignal>
 #include <fcntl.h>
@@ -91,30 +89,34 @@ pid_t spawned(std::vector<std::string> words, int input, int output) {
   return failed == 0 ? id : -1;
 }
 
-/// What posix_spawn does for a program that it starts: a group and signals of its own, no file but the pipe.
-void part_from_parent(int output) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+/// What spawned() asks for a program: a group, signals and standard streams of its own.
+void stand_alone(int output) {
   ::setpgid(0, 0);
   for (int signal = 1; signal < NSIG; ++signal)
     ::signal(signal, SIG_DFL); // what may not be set stays
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  constexpr int first_other_file = 3;
   const int nothing = ::open("/dev/null", O_RDWR);
   ::dup2(output, STDOUT_FILENO);
   ::dup2(nothing, STDERR_FILENO);
   ::close(STDIN_FILENO);
-  ::syscall(SYS_close_range, first_other_file, ~0U, 0);
 }
 
 /// What is thrown ends this process: the parent's functions, on whose stack it stands, are the parent's.
 [[noreturn]] void be_cell(std::span<const std::uint8_t> file, const cell_question& question, int output) noexcept {
-  part_from_parent(output);
+  stand_alone(output);
+  part_from_parent();
   ::_exit(answer_as_cell(file, question));
 }
 
 } // namespace
+
+void part_from_parent() {
+  constexpr int first_other_file = 3;
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  ::syscall(SYS_close_range, first_other_file, ~0U, 0);
+}
 
 bool has_one_thread() {
   std::error_code error;

@@ -17,14 +17,14 @@ namespace {
 
 constexpr std::size_t answer_bytes_max = std::size_t{1} << 16;
 
-struct cell_programs {
+struct cell_program {
   std::filesystem::path path{};
   cell_begin begin = cell_begin::anew;
 };
 
-cell_programs& programs() {
-  static cell_programs programs;
-  return programs;
+cell_program& program_of_cells() {
+  static cell_program program;
+  return program;
 }
 
 /// An open file, closed when it goes.
@@ -137,10 +137,12 @@ cell_answer answer_of(const std::string& said, int status, const cell_limits& li
 
 } // namespace
 
-void set_cell_program(const std::filesystem::path& program, cell_begin begin) { programs() = {program, begin}; }
+void set_cell_program(const std::filesystem::path& program, cell_begin begin) {
+  program_of_cells() = {program, begin};
+}
 
 cell_answer ask_cell(std::span<const std::uint8_t> file, cell_question question) {
-  const auto& program = programs();
+  const auto& program = program_of_cells();
   if (program.path.empty())
     return unavailable("this program has none");
   const auto limits = limits_for(file.size(), question);

@@ -15,6 +15,7 @@ sys.path.insert(0, os.path.join(ROOT, "tools", "fuzz"))
 from started_programs import StartedPrograms  # noqa: E402
 
 PROGRAM = os.environ.get("MNEME_PROGRAM", os.path.join(ROOT, "build", "release", "mneme"))
+ONE_BUILDS = threading.Lock()  # the library that copies need
 SKIPPED = 4  # as Catch2's programs say it; ctest knows
 
 # Folders that hold a data set, as in the public downloads, and Debian's system folder.
@@ -38,12 +39,18 @@ def needs_data(test, name):
 
 
 @functools.lru_cache(maxsize=None)
+def _folder_of_copies():
+    folder = tempfile.TemporaryDirectory(prefix="mneme-started-")
+    atexit.register(folder.cleanup)
+    return folder.name
+
+
+@functools.lru_cache(maxsize=None)
 def _copies_of(_thread, addresses_bytes):
     """What starts copies of a process whose libraries are loaded, one at a time: a start of LibTorch takes longer than
     most tests."""
-    folder = tempfile.TemporaryDirectory(prefix="mneme-started-")
-    programs = StartedPrograms(PROGRAM, folder.name, limit_s=3600, addresses_bytes=addresses_bytes, folder_of_runs=ROOT)
-    atexit.register(folder.cleanup)
+    programs = StartedPrograms(PROGRAM, _folder_of_copies(), limit_s=3600, addresses_bytes=addresses_bytes,
+                               folder_of_runs=ROOT)
     atexit.register(programs.close)
     return programs
 
@@ -61,9 +68,12 @@ def _settings(environment, copies):
 def mneme(*arguments, environment=None, before=(), addresses_bytes=0):
     """Runs the program from the root of the tree; its exit code and what it said, into files. `before`: words in front
     of it, which then is no copy. `addresses_bytes`: that it may take; 0: any number."""
-    copies = _copies_of(threading.get_ident(), addresses_bytes)
-    settings = _settings(os.environ if environment is None else environment, copies)
-    if before or settings is None or not copies.library:
+    with ONE_BUILDS:
+        copies = None if before else _copies_of(threading.get_ident(), addresses_bytes)
+    settings = None
+    if copies and copies.library:
+        settings = _settings(os.environ if environment is None else environment, copies)
+    if settings is None:
         limit = functools.partial(resource.setrlimit, resource.RLIMIT_AS, (addresses_bytes, addresses_bytes))
         return subprocess.run([*before, PROGRAM, *arguments], cwd=ROOT, env=environment, capture_output=True, text=True,
                               preexec_fn=limit if addresses_bytes > 0 else None)

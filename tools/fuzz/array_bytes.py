@@ -19,6 +19,16 @@ class Array:
         return struct.pack(f"<{len(self.values)}{CODES[self.dtype][1]}", *self.values)
 
 
+class Packed:
+    """Numbers that are bytes already."""
+
+    def __init__(self, dtype, shape, content):
+        self.dtype, self.shape, self._content = dtype, list(shape), content
+
+    def content(self):
+        return self._content
+
+
 class Texts:
     def __init__(self, texts):
         self.texts = texts

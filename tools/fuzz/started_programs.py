@@ -1,5 +1,6 @@
 """Starts the program thousands of times: each time a copy of a process whose libraries are loaded already, where there
 is a C compiler; else as ever."""
+import functools
 import os
 import resource
 import shutil
@@ -13,8 +14,10 @@ OUT_OF_TIME = 999
 ADDRESSES_BYTES = 8 << 30  # of a run
 
 
+@functools.lru_cache(maxsize=None)
 def built_library(name, folder):
-    """A library to be preloaded, of the C source of this name beside this file; None where there is no C compiler."""
+    """A library to be preloaded, of the C source of this name beside this file; None where there is no C compiler. A
+    process builds it once in a folder."""
     os.makedirs(folder, exist_ok=True)
     out = os.path.join(folder, name + ".so")
     compiler = shutil.which("cc") or shutil.which("gcc")

@@ -12,7 +12,8 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.dont_write_bytecode = True
-from study_runs import feature_tables, labels_array, write_arrays  # noqa: E402
+from study_runs import feature_tables, labels_array  # noqa: E402
+from array_bytes import Packed, write_safetensors  # noqa: E402
 
 CLASSES, FIRST = 100, 60  # of CIFAR-100; the first that is kept
 TRAIN, TEST = 60, 40      # rows of a class in the files that were read
@@ -34,9 +35,9 @@ def main():
     arrays = {}
     for part, per_class in (("train", TRAIN), ("test", TEST)):
         rows, labels, width = rows_of(cache, per_class)
-        arrays[part + "_x"] = ("F32", [len(labels), width], rows)
+        arrays[part + "_x"] = Packed("float32", [len(labels), width], rows)
         arrays[part + "_y"] = labels_array(labels)
-    write_arrays(out, arrays)
+    write_safetensors(out, arrays)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,8 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.dont_write_bytecode = True
-from study_runs import labels_array, run_once, write_arrays  # noqa: E402
+from study_runs import labels_array, run_once  # noqa: E402
+from array_bytes import Packed, write_safetensors  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCENARIO = ROOT / "scenarios/small/lander_emnist.toml"
@@ -74,8 +75,9 @@ def test_rows(folder, classes, side):
 def write_pool(path, pool, test):
     """A file of the pool as training rows and of real test rows."""
     sizes, pixels = pool["images"]
-    write_arrays(path, {"train_x": ("U8", sizes, pixels), "train_y": ("I64", *pool["labels"]),
-                        "test_x": ("U8", [len(test[1])] + sizes[1:], test[0]), "test_y": labels_array(test[1])})
+    write_safetensors(path, {"train_x": Packed("uint8", sizes, pixels), "train_y": Packed("int64", *pool["labels"]),
+                             "test_x": Packed("uint8", [len(test[1])] + sizes[1:], test[0]),
+                             "test_y": labels_array(test[1])})
 
 
 def student_of(program, seed, out, settings):

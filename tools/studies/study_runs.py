@@ -1,8 +1,13 @@
-"""What studies share that make their data: runs that are done once, files of tensors, cached features."""
+"""What studies share that make their data: runs that are done once, arrays of labels, cached features."""
 import json
+import os
 import pathlib
 import struct
 import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fuzz"))
+from array_bytes import Array  # noqa: E402
 
 
 def run_once(program, scenario, out, settings):
@@ -14,21 +19,9 @@ def run_once(program, scenario, out, settings):
     return json.loads((out / "summary.json").read_text())
 
 
-def write_arrays(path, arrays):
-    """A safetensors file of {name: (dtype, shape, bytes)}, as data.name = "arrays" reads it."""
-    header, at = {}, 0
-    for name, (dtype, shape, content) in arrays.items():
-        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [at, at + len(content)]}
-        at += len(content)
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    parts = [struct.pack("<Q", len(text)), text, *(content for _, _, content in arrays.values())]
-    pathlib.Path(path).write_bytes(b"".join(parts))
-
-
 def labels_array(labels):
-    """Labels as an array of such a file."""
-    return "I64", [len(labels)], struct.pack(f"<{len(labels)}q", *labels)
+    """Labels as data.name = "arrays" reads them."""
+    return Array("int64", [len(labels)], labels)
 
 
 def feature_tables(cache):

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <utility>
 namespace mneme {
 namespace {
 
@@ -118,28 +119,30 @@ std::array<std::int64_t, 3> shape_of(const data_section& data) {
                                 : std::array<std::int64_t, 3>{1, 1, data.shape[0]};
 }
 
+/// These rows, with what the keys say of them.
+raw_data described(const data_section& data, image_table train, image_table test) {
+  const bool is_tokens = data.tokens > 0;
+  const auto channels = is_tokens ? 1 : static_cast<std::size_t>(shape_of(data)[0]);
+  return {.name = "synthetic",
+          .train = std::move(train),
+          .test = std::move(test),
+          .classes = data.classes,
+          .tokens = data.tokens,
+          .mean = std::vector<double>(channels, is_tokens ? 0.0 : 0.5),
+          .deviation = std::vector<double>(channels, is_tokens ? 1.0 : 0.5)};
+}
+
 expected<raw_data> load_synthetic(const data_section& data, std::uint64_t seed) {
   if (auto wrong = wrong_keys(data); !wrong.empty())
     return tl::unexpected(wrong);
   const auto shape = shape_of(data);
+  const auto test_rows = std::min(test_rows_max, data.rows);
   if (data.tokens > 0)
-    return raw_data{.name = "synthetic",
-                    .train = made_tokens(seed, part::train_row, data, data.rows),
-                    .test = made_tokens(seed, part::test_row, data, std::min(test_rows_max, data.rows)),
-                    .classes = data.classes,
-                    .tokens = data.tokens,
-                    .mean = {0.0},
-                    .deviation = {1.0}};
+    return described(data, made_tokens(seed, part::train_row, data, data.rows),
+                     made_tokens(seed, part::test_row, data, test_rows));
   const auto means = class_means(seed, data.classes, shape[0] * shape[1] * shape[2]);
-  const auto channels = static_cast<std::size_t>(shape[0]);
-  return raw_data{
-      .name = "synthetic",
-      .train = rows_of_part(seed, part::train_row, means, data.rows, data.classes, shape),
-      .test = rows_of_part(seed, part::test_row, means, std::min(test_rows_max, data.rows), data.classes, shape),
-      .classes = data.classes,
-      .mean = std::vector<double>(channels, 0.5),
-      .deviation = std::vector<double>(channels, 0.5),
-  };
+  return described(data, rows_of_part(seed, part::train_row, means, data.rows, data.classes, shape),
+                   rows_of_part(seed, part::test_row, means, test_rows, data.classes, shape));
 }
 
 image_table zeros_of(const data_section& data, std::int64_t rows) {
@@ -154,15 +157,7 @@ image_table zeros_of(const data_section& data, std::int64_t rows) {
 expected<raw_data> zeros_for_synthetic(const data_section& data) {
   if (auto wrong = wrong_keys(data); !wrong.empty())
     return tl::unexpected(wrong);
-  const auto channels = data.tokens > 0 ? 1 : static_cast<std::size_t>(shape_of(data)[0]);
-  const double usual = data.tokens > 0 ? 0.0 : 0.5;
-  return raw_data{.name = "synthetic",
-                  .train = zeros_of(data, data.rows),
-                  .test = zeros_of(data, std::min(test_rows_max, data.rows)),
-                  .classes = data.classes,
-                  .tokens = data.tokens,
-                  .mean = std::vector<double>(channels, usual),
-                  .deviation = std::vector<double>(channels, data.tokens > 0 ? 1.0 : 0.5)};
+  return described(data, zeros_of(data, data.rows), zeros_of(data, std::min(test_rows_max, data.rows)));
 }
 
 const source_registration synthetic_line{
