@@ -1,10 +1,34 @@
 // Memory of the program comes from mimalloc. As it is packaged, compiled as C, its operator new ends the process where
 // there is no memory left; these throw as the language has it, so that a run can say what it was at. What is deleted
 // goes back by mimalloc's own operators.
+#include <fcntl.h>
 #include <mimalloc.h>
 #include <new>
+#include <string_view>
+#include <unistd.h>
 
 namespace {
+
+/// The first bytes of a file of the system's settings hold `text`.
+bool says(const char* file, std::string_view text) {
+  const int number = ::open(file, O_RDONLY | O_CLOEXEC);
+  char bytes[64];
+  const auto count = number < 0 ? 0 : ::read(number, bytes, sizeof bytes);
+  if (number >= 0)
+    ::close(number);
+  return count > 0 && std::string_view(bytes, static_cast<std::size_t>(count)).find(text) != std::string_view::npos;
+}
+
+/// Asks for pages of 2 MiB where the system gives them to those who ask, and only there: a program's start touches
+/// 60 MB of fresh memory, which takes a sixth less processor time so, and a fork copies fewer tables. mimalloc keeps
+/// what it has got in such pages. $MIMALLOC_LARGE_OS_PAGES=0 leaves them. Pages that somebody has set aside
+/// (nr_hugepages) would be taken first, so that a system that has some is left alone.
+void ask_for_large_pages() {
+  if (says("/sys/kernel/mm/transparent_hugepage/enabled", "[madvise]") && says("/proc/sys/vm/nr_hugepages", "0\n"))
+    mi_option_set_default(mi_option_large_os_pages, 1);
+}
+/// Before libraries begin, whose first acts allocate.
+[[gnu::section(".preinit_array"), gnu::used]] void (*const before_libraries)() = ask_for_large_pages;
 
 /// What a run says that meets it: with the client, round and job where one is at work.
 class no_memory final : public std::bad_alloc {

@@ -119,7 +119,8 @@ struct sampled_features {
 /// What a net does behind its features, where it is frozen up to them.
 struct classifier_stage {
   model_ref net{};        ///< Its weights are the last of the whole net's.
-  tensors_ref front{};    ///< Weights that agree with the whole net's up to the features, and change no more.
+  model_ref front_net{};  ///< What computes the features: the whole net, or its part that is frozen.
+  tensors_ref front{};    ///< The weights of front_net, which are the whole net's up to the features and never change.
   std::int64_t reads = 0; ///< The first so many features of a row: all, or the means of normals.
   std::optional<sampled_features> sampled{}; ///< It reads samples of the normals instead of their means.
 };

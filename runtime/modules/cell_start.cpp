@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <torch/jit.h>
+#include <torch/csrc/jit/operator_upgraders/upgraders_entry.h>
 #include <unistd.h>
 namespace mneme {
 namespace {
@@ -137,8 +137,9 @@ pid_t start_program_as_cell(const std::filesystem::path& program, std::span<cons
 }
 
 pid_t fork_as_cell(std::span<const std::uint8_t> file, const cell_question& question, int output) {
-  // LibTorch's compiler makes its tables of operators when it is first used: once, and not on both sides of the fork.
-  static const auto compiled = torch::jit::compile("def f(x):\n  return torch.relu(x) + 1\n");
+  // LibTorch makes its tables of operators, and compiles what stands for old ones, before it reads its first module:
+  // once, and not on both sides of the fork.
+  torch::jit::populate_upgraders_graph_map();
   const auto id = ::fork();
   if (id != 0)
     return id;

@@ -309,29 +309,27 @@ evaluate_output run_inference(const evaluate_job& job, image_store& images, feat
   evaluate_output out{.rows = job.samples.size()};
   const auto& learnt = job.learnt;
   MNEME_CHECK(job.mask.size() > 0, job.mask.low, job.mask.high);
-  const auto look = [&](const tensors_ref& weights, class_range shown, bool frozen, const auto& scores_of) {
-    const inference_pass pass{.net = *learnt.net,
-                              .weights = weights,
-                              .samples = job.samples,
-                              .classes = shown,
-                              .frozen = frozen,
-                              .watch = watch};
+  const auto look = [&](const model& net, const tensors_ref& weights, class_range shown, bool frozen,
+                        const auto& scores_of) {
+    const inference_pass pass{
+        .net = net, .weights = weights, .samples = job.samples, .classes = shown, .frozen = frozen, .watch = watch};
     for_each_block(pass, images, store, [&](const block& outputs) { evaluate(out, job, outputs, scores_of(outputs)); });
   };
   if (learnt.classifier) {
     scores_behind scores(learnt, job.mask, images.device());
-    look(learnt.classifier->front, {}, true, [&](const block& outputs) {
+    look(*learnt.classifier->front_net, learnt.classifier->front, {}, true, [&](const block& outputs) {
       const row_span rows(*job.samples.rows);
       return scores.of(outputs.features,
                        rows.subspan(static_cast<std::size_t>(outputs.first), static_cast<std::size_t>(outputs.rows)));
     });
   } else if (learnt.kind != readout_kind::head) {
     const readout_scores scores(learnt, job.mask, images.device());
-    look(learnt.weights, {}, learnt.frozen, [&](const block& outputs) { return scores.of(outputs.features); });
+    look(*learnt.net, learnt.weights, {}, learnt.frozen,
+         [&](const block& outputs) { return scores.of(outputs.features); });
   } else if (learnt.net->classes() == 0) {
     throw std::invalid_argument("the net '" + learnt.net->identity() + "' has no head to evaluate");
   } else {
-    look(learnt.weights, job.mask, learnt.frozen, [](const block& outputs) { return outputs.logits; });
+    look(*learnt.net, learnt.weights, job.mask, learnt.frozen, [](const block& outputs) { return outputs.logits; });
   }
   return out;
 }

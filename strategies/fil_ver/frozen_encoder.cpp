@@ -107,7 +107,7 @@ void frozen_encoder::add_figures(std::map<std::string, double>& to) const {
 
 predictor frozen_encoder::with_classifier(const at::Tensor& classifier, const std::optional<rng_key>& sampled) const {
   const auto& shape = net_->shape();
-  classifier_stage behind{.net = net_->classifier(), .front = whole_, .reads = shape.embedding};
+  classifier_stage behind{.net = net_->classifier(), .front_net = as_model_, .front = whole_, .reads = shape.embedding};
   if (sampled && shape.normal)
     behind.sampled = sampled_features{.stream = *sampled, .low = shape.low, .high = shape.high};
   predictor whole{.net = as_model_, .weights = weights_only(at::cat({weights_->at(flat_weights), classifier}))};

@@ -34,13 +34,10 @@ split_net split(const method_setup& setup, model_ref backbone, model_ref back, c
   split_net net{.whole = setup, .learnt = setup, .backbone = std::move(backbone)};
   net.chain = std::make_shared<const chained_model>(net.backbone, back);
   net.learnt.net = std::move(back);
-  const auto& backbone_weights = setup.initial->at(flat_weights);
-  const auto behind = initial.to(backbone_weights.device());
-  net.learnt.initial = weights_only(behind);
+  net.learnt.initial = weights_only(initial.to(setup.initial->at(flat_weights).device()));
   net.learnt.trainable = trainable_part::all;
   net.learnt.shape = {1, 1, net.features()};
   net.backbone_weights = setup.initial;
-  net.front = weights_only(at::cat({backbone_weights, behind}));
   return net;
 }
 
@@ -89,7 +86,8 @@ broadcast split_server::open_round(const round_place& place) {
 predictor predictor_of(const split_net& net, const at::Tensor& back) {
   const auto& backbone = net.backbone_weights->at(flat_weights);
   predictor whole{.net = net.chain, .weights = weights_only(at::cat({backbone, back.to(backbone.device())}))};
-  whole.classifier = classifier_stage{.net = net.learnt.net, .front = net.front, .reads = net.features()};
+  whole.classifier = classifier_stage{
+      .net = net.learnt.net, .front_net = net.backbone, .front = net.backbone_weights, .reads = net.features()};
   return whole;
 }
 

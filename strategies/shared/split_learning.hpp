@@ -23,7 +23,6 @@ struct split_net {
   model_ref backbone{};  ///< Without a head: what features come from.
   model_ref chain{};     ///< Backbone, module and head: what is evaluated and saved.
   tensors_ref backbone_weights{};
-  tensors_ref front{}; ///< Weights of the chain that agree with it up to the features.
   [[nodiscard]] std::int64_t features() const { return backbone->feature_width(); }
 };
 [[nodiscard]] model_ref backbone_of(const method_setup& setup, const std::string& layer);

@@ -36,6 +36,22 @@ def with_a_number_less(message):
     raise AssertionError("a start without weights")
 
 
+def command_lines_below(parent):
+    """The words of each process that `parent` has started and that has not ended."""
+    lines = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/stat", encoding="ascii", errors="replace") as file:
+                state, its_parent = file.read().rpartition(")")[2].split()[:2]
+            with open(f"/proc/{name}/cmdline", "rb") as file:
+                line = file.read().split(b"\0")
+        except OSError:  # it has ended
+            continue
+        if int(its_parent) == parent and state != "Z":
+            lines.append(line)
+    return lines
+
+
 class Nodes(NodesCase):
     def test_one_two_and_four_nodes_give_the_digest_of_one_process(self):
         nodes = [self.node("--threads", str(threads)) for threads in (1, 2, 1, 1)]
@@ -167,6 +183,16 @@ class Nodes(NodesCase):
                 if os.path.basename(folder).startswith("mneme-node-")]
         self.assertEqual(sorted(re.sub(r"^[0-9a-f]{32}", "DIGEST", name) for name in kept),
                          ["DIGEST.csv", "DIGEST.csv", "DIGEST.pt", "DIGEST.safetensors", "lock"])
+
+    def test_a_module_is_tried_by_a_program_that_knows_nothing_of_the_node(self):
+        """Why it is refused is told to a peer: a fork could tell of earlier runs, whose memory it would have."""
+        node = self.node("--threads", "1")
+        process, folder = self.begun("scenarios/smoke/module.toml", "--nodes", node.address)
+        begun_as = set()
+        while process.poll() is None:
+            begun_as |= {line[1] for line in command_lines_below(node.process.pid) if len(line) > 1}
+        self.ended(process, folder)
+        self.assertEqual(begun_as, {b"cell"})
 
     def test_a_projection_file_is_sent_like_weights(self):
         named = self.projection()

@@ -157,6 +157,22 @@ TEST_CASE("digests of methods behind a frozen net depend on no thread, worker, w
   }
 }
 
+TEST_CASE("features of a backbone are kept once, whatever stands behind it") {
+  const scratch_folder folder;
+  const auto files = [&] { return std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator{}); };
+  const auto run = [&](const scenario_text& scenario) {
+    return run_toml(scenario.with({{"strategy.feature_cache", folder.path().string()}})).summary.run_digest;
+  };
+  const auto first = run(split_scenario("split-fedavg"));
+  CHECK(files() == 2); // of the rows for training, and of those for tests
+  for (const auto* const method : {"fedhaf", "fed-lwf-2t", "split-oracle"}) {
+    CAPTURE(method);
+    run(split_scenario(method).with({{"strategy.adjustment_width", 7}}));
+    CHECK(files() == 2);
+  }
+  CHECK(run(split_scenario("split-fedavg")) == first);
+}
+
 TEST_CASE("methods behind a frozen net go on from any event, and in steps as uploads come") {
   for (const std::string method : {"fedhaf", "fed-lwf-2t", "fed-cil"}) {
     CAPTURE(method);

@@ -141,8 +141,8 @@ TEST_CASE("a net with a frozen front is evaluated behind it as it is whole, on m
   };
   const predictor whole{.net = net, .weights = weights_only(flat)};
   auto parted = whole;
-  parted.classifier =
-      classifier_stage{.net = net->classifier(), .front = weights_only(other_classifier), .reads = shape.embedding};
+  parted.classifier = classifier_stage{
+      .net = net->classifier(), .front_net = net, .front = weights_only(other_classifier), .reads = shape.embedding};
   feature_store store;
   const auto at_once = judged(whole, 0, 300, nullptr);
   for (int again = 0; again < 2; ++again) {
