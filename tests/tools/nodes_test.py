@@ -187,12 +187,14 @@ class Nodes(NodesCase):
     def test_a_module_is_tried_by_a_program_that_knows_nothing_of_the_node(self):
         """Why it is refused is told to a peer: a fork could tell of earlier runs, whose memory it would have."""
         node = self.node("--threads", "1")
-        process, folder = self.begun("scenarios/smoke/module.toml", "--nodes", node.address)
+        run = subprocess.Popen([PROGRAM, "run", "scenarios/smoke/module.toml", "--quiet", "--out", self.out(), "--nodes",
+                                node.address], cwd=ROOT)
+        self.addCleanup(self.let_go, run)
         begun_as = set()
-        while process.poll() is None:
+        while run.poll() is None:
             begun_as |= {line[1] for line in command_lines_below(node.process.pid) if len(line) > 1}
-        self.ended(process, folder)
-        self.assertEqual(begun_as, {b"cell"})
+        self.assertEqual(run.returncode, 0)
+        self.assertEqual(begun_as - {b"node"}, {b"cell"})  # between vfork and exec it has the node's words
 
     def test_a_projection_file_is_sent_like_weights(self):
         named = self.projection()
@@ -200,6 +202,21 @@ class Nodes(NodesCase):
         alone = self.summary("scenarios/smoke/stsa.toml", *named)
         found = self.summary("scenarios/smoke/stsa.toml", "--nodes", node.address, *named)
         self.assertEqual(found["run_digest"], alone["run_digest"])
+
+    def test_memory_comes_in_large_pages_where_the_system_gives_them_to_who_asks(self):
+        def setting(path):
+            if not os.path.exists(path):
+                return ""
+            with open(path, encoding="ascii") as file:
+                return file.read()
+
+        asks = ("[madvise]" in setting("/sys/kernel/mm/transparent_hugepage/enabled")
+                and setting("/proc/sys/vm/nr_hugepages") == "0\n")
+        for environment, wanted in (({}, asks), ({"MIMALLOC_LARGE_OS_PAGES": "0"}, False)):
+            node = self.node("--threads", "1", environment={**os.environ, **environment})
+            with open(f"/proc/{node.process.pid}/smaps", encoding="ascii", errors="replace") as file:
+                flags = [line.split() for line in file if line.startswith("VmFlags:")]
+            self.assertEqual(any("hg" in line for line in flags), wanted)
 
     def test_a_node_outlives_its_runs_and_serves_one_at_a_time(self):
         scenario, _ = LONG
