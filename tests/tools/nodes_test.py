@@ -187,8 +187,8 @@ class Nodes(NodesCase):
     def test_a_module_is_tried_by_a_program_that_knows_nothing_of_the_node(self):
         """Why it is refused is told to a peer: a fork could tell of earlier runs, whose memory it would have."""
         node = self.node("--threads", "1")
-        run = subprocess.Popen([PROGRAM, "run", "scenarios/smoke/module.toml", "--quiet", "--out", self.out(), "--nodes",
-                                node.address], cwd=ROOT)
+        run = subprocess.Popen([PROGRAM, "run", "scenarios/smoke/module.toml", "--nodes", node.address, "--quiet",
+                                "--out", self.out()], cwd=ROOT)
         self.addCleanup(self.let_go, run)
         begun_as = set()
         while run.poll() is None:
