@@ -104,6 +104,26 @@ TEST_CASE("a backbone is trained once, kept by its digest, and what the run's ne
   CHECK(cache.nets().size() == 2);
 }
 
+TEST_CASE("a run adds adapters to a backbone that has none, and takes none away") {
+  const own_cache cache;
+  const auto with_vit = [](const scenario_text& scenario, std::int64_t adapter) {
+    return scenario.without("model.hidden")
+        .with({{"data.shape", raw_toml("[1, 8, 8]")},
+               {"model.name", "vit"},
+               {"model.patch", 4},
+               {"model.width", 8},
+               {"model.depth", 1},
+               {"model.heads", 2},
+               {"model.adapter", adapter}});
+  };
+  const auto learning = learning_scenario("stsa").without("rounds.per_task").with({{"strategy.projection_width", 20}});
+  const two_scenarios adds(with_vit(trained_scenario(), 0), with_vit(learning, 3));
+  CHECK(adds.refusal() == "");
+  CHECK(adds.run("adds").status == "done");
+  const two_scenarios takes(with_vit(trained_scenario(), 3), with_vit(learning, 0));
+  CHECK_THAT(takes.refusal(), ContainsSubstring("trains is another one: adapter = 0, there 3; expected the same keys"));
+}
+
 TEST_CASE("a backbone that is not as it was written is trained again") {
   const own_cache cache;
   const two_scenarios files(trained_scenario(), split_scenario("fedhaf"));
