@@ -48,6 +48,17 @@ public:
     CHECK(apart <= bound);
     note(where, theirs, length, apart);
   }
+  /// Numbers of any shape: their distance within `bound` of the length of the official ones.
+  void values(const std::string& where, const nlohmann::json& official, const at::Tensor& ours, double bound = 1e-6) {
+    const auto flat = ours.to(at::kDouble).flatten();
+    const auto theirs = at::tensor(official.get<std::vector<double>>(), at::kDouble);
+    INFO(name_ << ", " << where << ": " << flat.numel() << " numbers, expected " << theirs.numel());
+    REQUIRE(flat.numel() == theirs.numel());
+    const double length = theirs.norm().item<double>();
+    const double apart = (flat - theirs).norm().item<double>() / std::max(length, 1e-12);
+    CHECK(apart <= bound);
+    note(where, length, flat.norm().item<double>(), apart);
+  }
   void equal(const std::string& where, const nlohmann::json& official, const nlohmann::json& ours) {
     INFO(name_ << ", " << where);
     CHECK(official == ours);

@@ -1,7 +1,7 @@
 /// Small nets and rows by name, as tools/official/small_nets.py shows them to official code.
 #pragma once
-#include "tests/support/golden.hpp"
 #include "tests/support/learning.hpp"
+#include "tests/support/official_steps.hpp"
 namespace mneme::test::small_nets {
 
 constexpr std::int64_t side = 16;
@@ -34,11 +34,12 @@ inline std::shared_ptr<dataset> rows(const std::vector<std::pair<std::string, st
 }
 
 /// Everything that the script names, and nothing else, is so.
-inline void check(const model& net, const at::Tensor& flat, const nlohmann::json& expected, double bound) {
+inline void compare(official_steps& both, const std::string& where, const model& net, const at::Tensor& flat,
+                    const nlohmann::json& expected, double bound) {
   std::size_t known = 0;
   for (const auto& entry : net.layout())
     if (const auto record = expected.find(entry.name); record != expected.end()) {
-      check_summary(entry.name, as_in_files(flat, entry), *record, bound);
+      both.weights(where + entry.name, entry.name, as_in_files(flat, entry), *record, bound);
       ++known;
     }
   CHECK(known == expected.size());

@@ -2,14 +2,17 @@
 import glob
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
 import unittest
 
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(ROOT, "tools", "official"))
 from checkout import Refused, check_commit  # noqa: E402
+from program import PROGRAM  # noqa: E402
 
 REPOSITORY = "https://example.org/theirs"
 
@@ -74,6 +77,19 @@ class Golden(unittest.TestCase):
             self.assertIn(f'COMMIT = "{record["commit"]}"', script, path)
             self.assertIn(f'REPOSITORY = "{record["repository"]}"', script, path)
         self.assertIn("tools/official/lander.py", adapters)
+
+    def test_every_method_that_the_page_lists_has_steps_and_both_sides_are_printed(self):
+        with open(os.path.join(ROOT, "docs", "fidelity.md"), encoding="utf-8") as file:
+            listed = re.search(r"steps of (.*?); runs of", file.read(), re.DOTALL).group(1)
+        program = os.path.join(os.path.dirname(PROGRAM), "tests", "test_strategies")
+        tests = subprocess.run([program, "--list-tests", "[official]"], check=True, capture_output=True, text=True).stdout
+        for method in re.findall(r"`([a-z-]+)`", listed):
+            self.assertIn(f"[{method}]", tests)
+        done = subprocess.run([sys.executable, os.path.join(ROOT, "tools", "official", "compare.py"), "stsa", "--tests",
+                               program], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"(?m)^estimated, task 2 read-out +\S+ +\S+ +\d\.\d\de[-+]\d\d$")
+        self.assertIn("equal within the tests' bounds", done.stdout)
 
 
 if __name__ == "__main__":

@@ -43,8 +43,9 @@ struct round_of_client {
 
 } // namespace
 
-TEST_CASE("a round of the released EWC: plain training, then a Fisher pass that moves running statistics") {
-  const auto golden = golden_record("fed_ewc/local_rounds");
+TEST_CASE("a round of the released EWC: plain training, then a Fisher pass that moves running statistics",
+          "[official][fed-ewc]") {
+  official_steps both("fed_ewc/local_rounds");
   for (const std::string name : {"first", "later"}) {
     CAPTURE(name);
     round_of_client round(name);
@@ -54,16 +55,19 @@ TEST_CASE("a round of the released EWC: plain training, then a Fisher pass that 
     fisher.job.options.result = training_result::squared_gradients;
     const auto fresh = fisher.done().gradients.clamp_max(1e-4);
     round.job.options.learning_rate = 0.0; // the pass as fed-ewc makes it
-    small_nets::check(*round.net, round.done().weights->at(flat_weights), golden.at(name).at("sent"), 1e-5);
+    const auto& official = both[name.c_str()];
+    small_nets::compare(both, name + " task, sent ", *round.net, round.done().weights->at(flat_weights),
+                        official.at("sent"), 1e-5);
     auto known = fresh.clone();
     if (name == "later") // blended by the classes known, with what the script began with
       known = fresh * (2.0 / 6.0) + 1e-5 * (4.0 / 6.0);
-    small_nets::check(*round.net, known, golden.at(name).at("fisher"), 1e-4);
+    small_nets::compare(both, name + " task, Fisher ", *round.net, known, official.at("fisher"), 1e-4);
   }
 }
 
-TEST_CASE("a round of the released LwF: cross-entropy of the task and distillation from the model before") {
-  const auto golden = golden_record("fed_lwf/local_rounds");
+TEST_CASE("a round of the released LwF: cross-entropy of the task and distillation from the model before",
+          "[official][fed-lwf]") {
+  official_steps both("fed_lwf/local_rounds");
   for (const std::string name : {"first", "later"}) {
     CAPTURE(name);
     round_of_client round(name);
@@ -74,6 +78,7 @@ TEST_CASE("a round of the released LwF: cross-entropy of the task and distillati
       round.job.teacher = weights_only(small_nets::weights(*round.net, "old.net."));
       round.job.objective = distillation_objective(old, {.weight = 3.0, .temperature = 2.0});
     }
-    small_nets::check(*round.net, round.done().weights->at(flat_weights), golden.at(name), 1e-5);
+    small_nets::compare(both, name + " task, sent ", *round.net, round.done().weights->at(flat_weights),
+                        both[name.c_str()], 1e-5);
   }
 }

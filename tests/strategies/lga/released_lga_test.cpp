@@ -1,14 +1,12 @@
 // What the released programs of GLFC and LGA compute, step by step: made by tools/official/glfc.py and lga.py.
 #include "runtime/method/gradients.hpp"
 #include "strategies/lga/compensating.hpp"
-#include "tests/support/golden.hpp"
 #include "tests/support/learning.hpp"
 #include "tests/support/method_driver.hpp"
+#include "tests/support/official_steps.hpp"
 #include "tests/support/program_check.hpp"
-#include <catch2/catch_approx.hpp>
 using namespace mneme;
 using namespace mneme::test;
-using Catch::Approx;
 
 namespace {
 
@@ -31,13 +29,11 @@ std::vector<program_case> programs() {
   return {{"lga", lga, 2.0 / 3.0}, {"glfc", glfc, 1.0}};
 }
 
-nlohmann::json steps_of(const char* name) { return golden_record(std::string(name) + "/steps"); }
+std::string record_of(const program_case& program) { return std::string(program.name) + "/steps"; }
 
 at::Tensor values_of(const std::string& name, const std::vector<std::int64_t>& shape) {
   return at::tensor(formula(name, c10::multiply_integers(shape))).view(shape);
 }
-
-at::Tensor listed(const nlohmann::json& numbers) { return at::tensor(numbers.get<std::vector<double>>(), at::kDouble); }
 
 tensors_ref known_of(const program_case& program) {
   return as_side({.group_of_class = {0, 0, 1, -1, -1, -1}, .old_tasks = 2, .exponent = program.exponent});
@@ -69,7 +65,7 @@ at::Tensor photographs(const std::string& name, std::int64_t count) {
 }
 
 /// The rows nearest to their class means, of classes 1 and 3, as they are shown to nets unnormalised.
-std::shared_ptr<dataset> nearest_rows(const nlohmann::json& nearest) {
+std::shared_ptr<dataset> nearest_rows(official_steps& both) {
   auto rows = std::make_shared<dataset>();
   std::vector<at::Tensor> chosen;
   for (std::size_t k = 0; const std::int32_t label : {1, 3}) {
@@ -78,7 +74,7 @@ std::shared_ptr<dataset> nearest_rows(const nlohmann::json& nearest) {
     const auto shown = (own.to(at::kDouble) / 255.0 - at::tensor(mean, at::kDouble).view({1, 3, 1, 1})) /
                        at::tensor(deviation, at::kDouble).view({1, 3, 1, 1});
     const auto place = chosen_exemplars(shown.flatten(1), 1, exemplar_choice::rank).front();
-    CHECK(place == nearest[k++].get<std::int64_t>());
+    both.equal(fmt::format("row nearest to the mean of class {}", label), both["prototypes"].at("nearest")[k++], place);
     chosen.push_back(own[place]);
     rows->labels.push_back(label);
   }
@@ -104,14 +100,15 @@ tensor_map left_by(std::shared_ptr<const dataset> rows) {
 
 } // namespace
 
-TEST_CASE("weights of rows, losses and slopes are those of the released programs") {
+TEST_CASE("weights of rows, losses and slopes are those of the released programs", "[official][lga][glfc]") {
   for (const auto& program : programs()) {
-    const auto golden = steps_of(program.name).at("losses");
+    official_steps both(record_of(program));
     const auto logits = values_of("logits", {9, classes}) * 3, taught = values_of("taught", {9, old_classes}) * 3;
     const auto truth = at::tensor(labels, at::kLong), weight = at::full({1, 9}, 1.0 / 9.0, at::kFloat);
     for (const auto* const form : {"first", "untaught", "later"}) {
       CAPTURE(program.name, form);
-      const auto& expected = golden.at(form);
+      const auto& expected = both["losses"].at(form);
+      const auto where = std::string(form) + " ";
       const bool knows = form != std::string("first");
       const std::vector<std::shared_ptr<const tensor_map>> sides{knows ? known_of(program) : nullptr};
       const auto z = logits.unsqueeze(0), y = truth.unsqueeze(0);
@@ -119,21 +116,20 @@ TEST_CASE("weights of rows, losses and slopes are those of the released programs
       if (form == std::string("later"))
         in.teacher = taught.unsqueeze(0);
       const auto step = (*forgetting_objective(program.terms))(in);
-      CHECK(step.values[0].item<double>() == Approx(expected.at("loss").get<double>()).epsilon(1e-6));
-      const auto slope = listed(expected.at("slope")).view({9, classes});
-      CHECK((step.d_logits[0].to(at::kDouble) - slope).abs().max().item<double>() < 1e-6);
+      both.term(where + "loss", expected.at("loss"), step.values[0].item<double>());
+      both.values(where + "slope", expected.at("slope"), step.d_logits[0]);
       if (!knows)
         continue;
       const auto groups = at::tensor(std::vector<std::int64_t>{0, 0, 1, -1, -1, -1}).index_select(0, truth);
       const auto sizes = gradient_magnitudes(logits, truth, class_likelihood::sigmoid).pow(program.exponent);
-      CHECK(at::allclose(row_weights(sizes, groups, 2, program.terms.weighting), listed(expected.at("weights")), 1e-6));
+      both.values(where + "weights", expected.at("weights"), row_weights(sizes, groups, 2, program.terms.weighting));
     }
   }
 }
 
-TEST_CASE("a net after steps of a client's training is that of the released programs") {
+TEST_CASE("a net after steps of a client's training is that of the released programs", "[official][lga][glfc]") {
   for (const auto& program : programs()) {
-    const auto golden = steps_of(program.name).at("net");
+    official_steps both(record_of(program));
     const auto net = model_named("linear", {1, 1, width}, classes);
     auto rows = std::make_shared<dataset>();
     rows->vectors = values_of("rows", {2, 9, width}).view({18, width});
@@ -156,61 +152,64 @@ TEST_CASE("a net after steps of a client's training is that of the released prog
                      .taught = {0, old_classes}};
       const auto done = make_executor("cpu")->run(std::vector<mneme::job>{{.id = {}, .request = job}});
       const auto& flat = weights_of(done[0]);
-      const auto& expected = golden[steps - 1];
+      const auto& expected = both["net"][steps - 1];
       for (const auto& [place, name] : {std::pair{0, "fc.weight"}, std::pair{1, "fc.bias"}}) {
         const auto& entry = net->layout()[static_cast<std::size_t>(place)];
-        const auto ours = flat.narrow(0, entry.offset, entry.size).to(at::kDouble), theirs = listed(expected.at(name));
-        CHECK((ours - theirs).norm().item<double>() <= 1e-5 * theirs.norm().item<double>());
+        both.values(fmt::format("after {} steps {}", steps, name), expected.at(name),
+                    flat.narrow(0, entry.offset, entry.size), 1e-5);
       }
     }
   }
 }
 
-TEST_CASE("entropies, and what is noticed, are those of the released programs") {
+TEST_CASE("entropies, and what is noticed, are those of the released programs", "[official][lga][glfc]") {
   for (const auto& program : programs()) {
+    official_steps both(record_of(program));
     double before = 0.0;
     std::size_t place = 0;
     for (const auto& [name, scale] : {std::pair{"even", 0.1}, std::pair{"sure", 6.0}, std::pair{"even", 0.1}}) {
       const auto now = mean_entropy(values_of(std::string("entropy.") + name, {7, classes}) * scale);
-      const auto golden = steps_of(program.name);
-      const auto& expected = golden.at("entropies")[place++];
-      CAPTURE(program.name, place);
-      CHECK(now == Approx(expected[0].get<double>()).epsilon(1e-6));
-      CHECK(begins_task(std::exchange(before, now), now, 1.2, false) == expected[1].get<bool>());
+      const auto& expected = both["entropies"][place++];
+      const auto where = fmt::format("round {} ", place);
+      both.term(where + "entropy", expected[0], now);
+      both.equal(where + "begins a task", expected[1], begins_task(std::exchange(before, now), now, 1.2, false));
     }
   }
 }
 
-TEST_CASE("exemplars that may be chosen twice are those of the released programs") {
+TEST_CASE("exemplars that may be chosen twice are those of the released programs", "[official][lga][glfc]") {
   for (const auto& program : programs()) {
-    const auto expected = steps_of(program.name).at("exemplars").get<std::vector<std::int64_t>>();
+    official_steps both(record_of(program));
+    const auto expected = both["exemplars"].get<std::vector<std::int64_t>>();
     const auto shown = values_of("herded", {6, features});
-    CHECK(chosen_exemplars(shown, std::ssize(expected), exemplar_choice::duplicates) == expected);
+    both.equal("exemplars", expected, chosen_exemplars(shown, std::ssize(expected), exemplar_choice::duplicates));
     CHECK(chosen_exemplars(shown, 6, exemplar_choice::greedy) != expected);
   }
 }
 
-TEST_CASE("prototypes, their gradients and the labels behind them are those of the released programs") {
+TEST_CASE("prototypes, their gradients and the labels behind them are those of the released programs",
+          "[official][lga][glfc]") {
   for (const auto& program : programs()) {
-    const auto golden = steps_of(program.name);
-    const auto& expected = golden.at("prototypes");
-    const auto left = left_by(nearest_rows(expected.at("nearest")));
+    official_steps both(record_of(program));
+    const auto& gradients = both["prototypes"].at("gradients");
+    const auto left = left_by(nearest_rows(both));
     const gradient_encoder encoder({3, extent, extent}, classes);
     for (std::int64_t k = 0; k < 2; ++k) {
       CAPTURE(program.name, k);
+      const auto where = fmt::format("prototype {} ", k + 1);
       for (std::size_t g = 0; g < encoder_names.size(); ++g)
-        check_summary(encoder_names[g], left.at(encoder.tensors()[g].name)[k],
-                      expected.at("gradients")[static_cast<std::size_t>(k)].at(encoder_names[g]), 1e-4);
-      CHECK(label_of_gradients(left.at("4.weight")[k]) ==
-            golden.at("inversion").at("labels")[static_cast<std::size_t>(k)].get<std::int64_t>());
+        both.weights(where + encoder_names[g], encoder_names[g], left.at(encoder.tensors()[g].name)[k],
+                     gradients[static_cast<std::size_t>(k)].at(encoder_names[g]), 1e-4);
+      both.equal(where + "label", both["inversion"].at("labels")[static_cast<std::size_t>(k)],
+                 label_of_gradients(left.at("4.weight")[k]));
     }
   }
 }
 
-TEST_CASE("an image's way out of its gradients begins as in the released programs") {
+TEST_CASE("an image's way out of its gradients begins as in the released programs", "[official][lga][glfc]") {
   for (const auto& program : programs()) {
-    const auto golden = steps_of(program.name);
-    const auto left = left_by(nearest_rows(golden.at("prototypes").at("nearest")));
+    official_steps both(record_of(program));
+    const auto left = left_by(nearest_rows(both));
     const gradient_encoder encoder({3, extent, extent}, classes);
     std::vector<at::Tensor> sent;
     for (const auto& tensor : encoder.tensors())
@@ -220,18 +219,19 @@ TEST_CASE("an image's way out of its gradients begins as in the released program
     lbfgs walk(values_of("start", {3 * extent * extent}), 0.1);
     auto slope = at::empty_like(walk.x());
     std::size_t evaluation = 0;
-    for (const auto& expected : golden.at("inversion").at("objectives")) {
-      CAPTURE(program.name, evaluation++);
+    for (const auto& expected : both["inversion"].at("objectives")) {
       const auto x = walk.x().contiguous();
       const double value = measure.value_and_slope(x.const_data_ptr<float>(), target, slope.mutable_data_ptr<float>());
-      CHECK(value == Approx(expected.get<double>()).epsilon(1e-4)); // theirs in float64, ours in float32
+      both.term(fmt::format("objective {}", ++evaluation), expected, value, 1e-4, 0.0); // float64, and float32 here
       REQUIRE(walk.tell(value, slope.clone()));
     }
   }
 }
 
-TEST_CASE("noise on features has the deviations of LGA's released program, its bound and its score") {
-  const auto golden = steps_of("lga").at("monitor");
+TEST_CASE("noise on features has the deviations of LGA's released program, its bound and its score",
+          "[official][lga]") {
+  official_steps both("lga/steps");
+  const auto& official = both["monitor"];
   const std::vector<std::int64_t> monitored{1, 3, 1, 3, 3, 1, 1};
   const auto shown = values_of("monitor", {7, features}) * 0.5;
   const auto truth = at::tensor(monitored, at::kLong);
@@ -245,14 +245,13 @@ TEST_CASE("noise on features has the deviations of LGA's released program, its b
       normals.mutable_data_ptr<double>()[i] = drawn.normal();
     const auto noise = accepted_noise(variances[k], {.as_printed = false, .scale = 0.15}, again);
     const auto label = std::to_string(k == 0 ? 1 : 3);
-    check_summary("deviations." + label, noise / normals / 0.15, golden.at("deviations")[static_cast<std::size_t>(k)],
-                  1e-6);
+    both.weights("noise's deviations of class " + label, "deviations." + label, noise / normals / 0.15,
+                 official.at("deviations")[static_cast<std::size_t>(k)], 1e-6);
   }
   rng_stream wide(key);
   const auto longest = accepted_noise(variances[0], {.as_printed = false, .scale = 1e9}, wide);
-  CHECK(longest.norm().item<double>() == Approx(golden.at("length_max").get<double>()).epsilon(1e-6));
+  both.term("noise's largest length", official.at("length_max"), longest.norm().item<double>());
   const auto head = values_of("monitor.head.weight", {classes, features}) * 0.3;
   const auto bias = values_of("monitor.head.bias", {classes}) * 0.3;
-  CHECK(100.0 * monitor_score(shown, truth, head, bias, {.copies = 0}, key) ==
-        Approx(golden.at("score").get<double>()).epsilon(1e-6));
+  both.term("score", official.at("score"), 100.0 * monitor_score(shown, truth, head, bias, {.copies = 0}, key));
 }

@@ -56,8 +56,9 @@ sample_view view_of_rows(const std::shared_ptr<dataset>& source, std::vector<std
 
 } // namespace
 
-TEST_CASE("two tasks of the released server: the head, the statistics that move beside it, and what is kept") {
-  const auto golden = golden_record("osi_fl/top_k");
+TEST_CASE("two tasks of the released server: the head, the statistics that move beside it, and what is kept",
+          "[official][osi-fl]") {
+  official_steps both("osi_fl/top_k");
   const auto net = small_nets::net(classes);
   const auto source = rows_of_both();
   auto flat = small_nets::weights(*net, "");
@@ -68,30 +69,31 @@ TEST_CASE("two tasks of the released server: the head, the statistics that move 
     const auto current = rows_from(source, first, rows);
     auto pool = *current.rows;
     pool.insert(pool.end(), memory.begin(), memory.end()); // what is new comes first
-    flat = trained(training(net, flat, view_of_rows(source, pool), golden.at("settings")));
-    small_nets::check(*net, flat, golden.at("nets")[task], 1e-5);
+    flat = trained(training(net, flat, view_of_rows(source, pool), both["settings"]));
+    const auto where = fmt::format("task {} ", task + 1);
+    small_nets::compare(both, where, *net, flat, both["nets"][task], 1e-5);
 
     const auto labels = labels_of(static_cast<std::int64_t>(task));
-    const auto chosen = retained_rows(losses_of(net, flat, current, labels), labels, golden.at("settings").at("kept"));
-    CHECK(chosen == golden.at("chosen")[task].get<std::vector<std::int64_t>>());
+    const auto chosen = retained_rows(losses_of(net, flat, current, labels), labels, both["settings"].at("kept"));
+    both.equal(where + "retained rows", both["chosen"][task], chosen);
     for (const auto place : chosen)
       memory.push_back(first + place);
   }
 }
 
-TEST_CASE("OSCAR-R as released: changes count by the size of their tensor, and the first task is free") {
-  const auto golden = golden_record("osi_fl/held_back");
+TEST_CASE("OSCAR-R as released: changes count by the size of their tensor, and the first task is free",
+          "[official][osi-fl]") {
+  official_steps both("osi_fl/held_back");
   const auto net = small_nets::net(classes);
   const auto source = rows_of_both();
   auto flat = small_nets::weights(*net, "");
   for (std::size_t task = 0; task < 2; ++task) {
     CAPTURE(task);
-    auto job =
-        training(net, flat, rows_from(source, static_cast<std::int64_t>(task) * rows, rows), golden.at("settings"));
+    auto job = training(net, flat, rows_from(source, static_cast<std::int64_t>(task) * rows, rows), both["settings"]);
     if (task > 0)
-      job.objective = held_back_by_tensor(*net, golden.at("settings").at("weight"));
+      job.objective = held_back_by_tensor(*net, both["settings"].at("weight"));
     flat = trained(std::move(job));
-    small_nets::check(*net, flat, golden.at("nets")[task], 1e-5);
+    small_nets::compare(both, fmt::format("task {} ", task + 1), *net, flat, both["nets"][task], 1e-5);
   }
 }
 

@@ -2,7 +2,7 @@
 #include "runtime/base/triangle.hpp"
 #include "runtime/training/ridge.hpp"
 #include "strategies/stsa/gram_estimate.hpp"
-#include "tests/support/golden.hpp"
+#include "tests/support/official_steps.hpp"
 #include <ATen/ATen.h>
 #include <algorithm>
 using namespace mneme;
@@ -17,11 +17,6 @@ const std::vector<std::vector<std::int64_t>> held{
 
 at::Tensor by_name(const std::string& name, std::int64_t count, std::int64_t columns) {
   return at::tensor(formula(name, count * columns)).view({count, columns}).to(at::kDouble);
-}
-
-void check_close(const at::Tensor& ours, const nlohmann::json& expected) {
-  const auto theirs = at::tensor(expected.get<std::vector<double>>(), at::kDouble).view_as(ours);
-  CHECK((ours - theirs).norm().item<double>() <= 1e-6 * theirs.norm().item<double>());
 }
 
 std::int64_t label_of(std::int64_t task, std::int64_t row) { return 2 * task + (row * row + row / 3) % 2; }
@@ -56,8 +51,9 @@ class_sums sums_of_class(const at::Tensor& h, std::int64_t task, std::int64_t la
 
 } // namespace
 
-TEST_CASE("Gram matrices, class sums and read-outs of two tasks are those of STSA's released program") {
-  const auto golden = golden_record("stsa/statistics");
+TEST_CASE("Gram matrices, class sums and read-outs of two tasks are those of STSA's released program",
+          "[official][stsa]") {
+  official_steps both("stsa/statistics");
   for (const std::string kind : {"exact", "estimated"}) {
     auto gram = at::zeros({triangle_size(width)}, at::kDouble), sums = at::zeros({classes, width}, at::kDouble);
     for (std::int64_t task = 0; task < 2; ++task) {
@@ -70,10 +66,11 @@ TEST_CASE("Gram matrices, class sums and read-outs of two tasks are those of STS
       else
         for (std::int64_t label = 2 * task; label < 2 * task + 2; ++label)
           add_estimated_gram(gram, sums_of_class(h, task, label), client_count::total, /*clamp_b=*/true);
-      const auto& expected = golden.at(kind)[static_cast<std::size_t>(task)];
-      check_close(square(gram, width), expected.at("gram"));
-      check_close(sums.t().contiguous(), expected.at("sums"));
-      check_close(solve_ridge(gram, sums, ridge).to(at::kFloat).to(at::kDouble), expected.at("readout"));
+      const auto& expected = both[kind.c_str()][static_cast<std::size_t>(task)];
+      const auto where = fmt::format("{}, task {} ", kind, task + 1);
+      both.values(where + "Gram matrix", expected.at("gram"), square(gram, width));
+      both.values(where + "class sums", expected.at("sums"), sums.t());
+      both.values(where + "read-out", expected.at("readout"), solve_ridge(gram, sums, ridge).to(at::kFloat));
     }
   }
 }
