@@ -82,7 +82,8 @@ class Golden(unittest.TestCase):
         with open(os.path.join(ROOT, "docs", "fidelity.md"), encoding="utf-8") as file:
             listed = re.search(r"steps of (.*?); runs of", file.read(), re.DOTALL).group(1)
         program = os.path.join(os.path.dirname(PROGRAM), "tests", "test_strategies")
-        tests = subprocess.run([program, "--list-tests", "[official]"], check=True, capture_output=True, text=True).stdout
+        tests = subprocess.run([program, "--list-tests", "[official]"], check=True, capture_output=True,
+                               text=True).stdout
         for method in re.findall(r"`([a-z-]+)`", listed):
             self.assertIn(f"[{method}]", tests)
         done = subprocess.run([sys.executable, os.path.join(ROOT, "tools", "official", "compare.py"), "stsa", "--tests",
