@@ -253,12 +253,14 @@ TEST_CASE("a round of PILoRA moves parts and centres of its task alone", "[pilor
 TEST_CASE("the evaluated net has the parts that strategy.evaluate names", "[pilora]") {
   for (const std::string evaluate : {"sum", "first-plus-current", "released"}) {
     INFO(evaluate);
-    const auto client = pilora_client({{"evaluate", evaluate}});
+    const auto client = pilora_client({{"evaluate", evaluate}, {"low_rank_rate", "0.05"}});
     const auto server = client.method->make_server();
     const learnt_task first(client, *server, 0), second(client, *server, 1);
     const auto plain = queries_of(client, client.setup.initial->at(flat_weights));
     const auto& early = *first.upload;
     const auto& late = *second.upload;
+    REQUIRE(product_of(early).abs().max().item<double>() > 1e-3); // each part can be told from none
+    REQUIRE(product_of(late).abs().max().item<double>() > 1e-3);
     CHECK(at::equal(queries_of(client, first.evaluated), plain + product_of(early)));
     const auto expected = evaluate == "sum" ? plain + product_of(early) + product_of(late)
                           : evaluate == "released"
