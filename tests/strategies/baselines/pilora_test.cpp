@@ -253,7 +253,7 @@ TEST_CASE("a round of PILoRA moves parts and centres of its task alone", "[pilor
 TEST_CASE("the evaluated net has the parts that strategy.evaluate names", "[pilora]") {
   for (const std::string evaluate : {"sum", "first-plus-current", "released"}) {
     INFO(evaluate);
-    const auto client = pilora_client({{"evaluate", evaluate}, {"low_rank_rate", "0.05"}});
+    const auto client = pilora_client({{"evaluate", evaluate}, {"low_rank_rate", "1000"}});
     const auto server = client.method->make_server();
     const learnt_task first(client, *server, 0), second(client, *server, 1);
     const auto plain = queries_of(client, client.setup.initial->at(flat_weights));
