@@ -17,8 +17,8 @@ struct setting {
     const int number = ::open(file, O_RDONLY | O_CLOEXEC);
     if (number < 0)
       return;
-    const auto found = ::read(number, bytes, sizeof bytes);
-    count = found > 0 ? static_cast<std::size_t>(found) : 0;
+    const auto bytes_read = ::read(number, bytes, sizeof bytes);
+    count = bytes_read > 0 ? static_cast<std::size_t>(bytes_read) : 0;
     ::close(number);
   }
   [[nodiscard]] std::string_view text() const { return {bytes, count}; }

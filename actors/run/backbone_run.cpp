@@ -48,17 +48,18 @@ std::map<std::string, std::string> keys_of(const scenario& settings) {
 }
 
 /// Keys of which the two nets have different values: "width = 8, there width = 16". Adapters may be added to a net that
-/// has none.
+/// has none: flat_parameters() leaves them as drawn where the file lacks them.
 std::string differences(const scenario& settings, const scenario& trained) {
   const auto here = keys_of(settings), there = keys_of(trained);
-  const auto adapters = there.find("adapter");
-  const bool may_add_adapters = adapters != there.end() && adapters->second == "0";
+  const auto value_there = [&](const std::string& name) {
+    const auto entry = there.find(name);
+    return entry == there.end() ? std::string("none") : entry->second;
+  };
+  const bool may_add_adapters = value_there("adapter") == "0";
   std::vector<std::string> names;
   for (const auto& [name, value] : here)
-    if (const auto other = there.find(name); may_add_adapters && name.starts_with("adapter"))
-      continue;
-    else if (other == there.end() || other->second != value)
-      names.push_back(fmt::format("{} = {}, there {}", name, value, other == there.end() ? "none" : other->second));
+    if (value != value_there(name) && !(may_add_adapters && name.starts_with("adapter")))
+      names.push_back(fmt::format("{} = {}, there {}", name, value, value_there(name)));
   return fmt::format("{}", fmt::join(names, "; "));
 }
 

@@ -35,6 +35,8 @@ at::Tensor values_of(const std::string& name, const std::vector<std::int64_t>& s
   return at::tensor(formula(name, c10::multiply_integers(shape))).view(shape);
 }
 
+at::Tensor listed(const nlohmann::json& numbers) { return at::tensor(numbers.get<std::vector<double>>(), at::kDouble); }
+
 tensors_ref known_of(const program_case& program) {
   return as_side({.group_of_class = {0, 0, 1, -1, -1, -1}, .old_tasks = 2, .exponent = program.exponent});
 }
@@ -116,13 +118,17 @@ TEST_CASE("weights of rows, losses and slopes are those of the released programs
       if (form == std::string("later"))
         in.teacher = taught.unsqueeze(0);
       const auto step = (*forgetting_objective(program.terms))(in);
-      both.term(where + "loss", expected.at("loss"), step.values[0].item<double>());
+      both.term(where + "loss", expected.at("loss"), step.values[0].item<double>(), 1e-6, 0.0);
       both.values(where + "slope", expected.at("slope"), step.d_logits[0]);
+      const auto slope = listed(expected.at("slope")).view({9, classes});
+      CHECK((step.d_logits[0].to(at::kDouble) - slope).abs().max().item<double>() < 1e-6);
       if (!knows)
         continue;
       const auto groups = at::tensor(std::vector<std::int64_t>{0, 0, 1, -1, -1, -1}).index_select(0, truth);
       const auto sizes = gradient_magnitudes(logits, truth, class_likelihood::sigmoid).pow(program.exponent);
-      both.values(where + "weights", expected.at("weights"), row_weights(sizes, groups, 2, program.terms.weighting));
+      const auto weights = row_weights(sizes, groups, 2, program.terms.weighting);
+      both.values(where + "weights", expected.at("weights"), weights);
+      CHECK(at::allclose(weights, listed(expected.at("weights")), 1e-6));
     }
   }
 }
@@ -171,7 +177,7 @@ TEST_CASE("entropies, and what is noticed, are those of the released programs", 
       const auto now = mean_entropy(values_of(std::string("entropy.") + name, {7, classes}) * scale);
       const auto& expected = both["entropies"][place++];
       const auto where = fmt::format("round {} ", place);
-      both.term(where + "entropy", expected[0], now);
+      both.term(where + "entropy", expected[0], now, 1e-6, 0.0);
       both.equal(where + "begins a task", expected[1], begins_task(std::exchange(before, now), now, 1.2, false));
     }
   }
@@ -250,8 +256,9 @@ TEST_CASE("noise on features has the deviations of LGA's released program, its b
   }
   rng_stream wide(key);
   const auto longest = accepted_noise(variances[0], {.as_printed = false, .scale = 1e9}, wide);
-  both.term("noise's largest length", official.at("length_max"), longest.norm().item<double>());
+  both.term("noise's largest length", official.at("length_max"), longest.norm().item<double>(), 1e-6, 0.0);
   const auto head = values_of("monitor.head.weight", {classes, features}) * 0.3;
   const auto bias = values_of("monitor.head.bias", {classes}) * 0.3;
-  both.term("score", official.at("score"), 100.0 * monitor_score(shown, truth, head, bias, {.copies = 0}, key));
+  both.term("score", official.at("score"), 100.0 * monitor_score(shown, truth, head, bias, {.copies = 0}, key), 1e-6,
+            0.0);
 }
