@@ -18,8 +18,8 @@ public:
     return front_->working_set(rows) + back_->working_set(rows);
   }
   [[nodiscard]] bool mixes_rows() const noexcept override { return back_->mixes_rows(); }
-  [[nodiscard]] bool depends_on_row_count() const noexcept override {
-    return front_->depends_on_row_count() || back_->depends_on_row_count();
+  [[nodiscard]] bool depends_on_row_count(class_range classes) const noexcept override {
+    return front_->depends_on_row_count({}) || (classes.size() > 0 && back_->depends_on_row_count(classes));
   }
   [[nodiscard]] bool draws() const noexcept override { return back_->draws(); }
   [[nodiscard]] activations forward(const at::Tensor& weights, const at::Tensor& inputs, class_range classes,

@@ -14,6 +14,7 @@ public:
   explicit cosine_head(const shape& sizes) : shape_(sizes) {}
   [[nodiscard]] std::int64_t width(class_range classes) const override { return classes.size(); }
   [[nodiscard]] std::int64_t kept_bytes_per_row() const override;
+  [[nodiscard]] bool depends_on_row_count() const override { return true; }
   void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
   void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const override;
   [[nodiscard]] at::Tensor function(const function_pass& pass, const at::Tensor& in) const override;

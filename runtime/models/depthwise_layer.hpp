@@ -14,7 +14,6 @@ public:
   explicit depthwise_layer(const shape& chosen) : shape_(chosen) {}
   [[nodiscard]] image_shape out_shape() const;
   [[nodiscard]] std::int64_t width(class_range) const override { return out_shape().floats(); }
-  [[nodiscard]] bool passes_rows_alone() const override { return true; }
   void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
   void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const override;
   [[nodiscard]] at::Tensor function(const function_pass& pass, const at::Tensor& in) const override;
@@ -37,7 +36,6 @@ class relu6_layer final : public layer {
 public:
   explicit relu6_layer(std::int64_t width) : width_(width) {}
   [[nodiscard]] std::int64_t width(class_range) const override { return width_; }
-  [[nodiscard]] bool passes_rows_alone() const override { return true; }
   void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
   void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const override;
   [[nodiscard]] at::Tensor function(const function_pass& pass, const at::Tensor& in) const override;

@@ -96,7 +96,9 @@ const std::vector<parameter>& embedding_model::layout() const noexcept { return 
 std::int64_t embedding_model::feature_width() const noexcept { return whole_->feature_width(); }
 std::int64_t embedding_model::classes() const noexcept { return whole_->classes(); }
 std::string embedding_model::identity() const { return whole_->identity(); }
-bool embedding_model::depends_on_row_count() const noexcept { return whole_->depends_on_row_count(); }
+bool embedding_model::depends_on_row_count(class_range classes) const noexcept {
+  return whole_->depends_on_row_count(classes);
+}
 std::int64_t embedding_model::working_set(std::int64_t rows) const { return whole_->working_set(rows); }
 
 activations embedding_model::forward(const at::Tensor& weights, const at::Tensor& inputs, class_range classes,

@@ -39,7 +39,7 @@ public:
   [[nodiscard]] std::string identity() const override;
   [[nodiscard]] std::int64_t working_set(std::int64_t rows) const override;
   [[nodiscard]] bool draws() const noexcept override { return shape_.normal; }
-  [[nodiscard]] bool depends_on_row_count() const noexcept override;
+  [[nodiscard]] bool depends_on_row_count(class_range classes) const noexcept override;
   [[nodiscard]] activations forward(const at::Tensor& weights, const at::Tensor& inputs, class_range classes,
                                     tape* keep, const training_mode* training) const override;
   void backward(const at::Tensor& weights, tape& kept, class_range classes, const at::Tensor& d_logits,

@@ -15,7 +15,9 @@ public:
   [[nodiscard]] std::string identity() const override { return net_->identity() + " up to " + map_; }
   [[nodiscard]] std::int64_t working_set(std::int64_t rows) const override { return net_->working_set(rows); }
   [[nodiscard]] bool mixes_rows() const noexcept override { return net_->mixes_rows(); }
-  [[nodiscard]] bool depends_on_row_count() const noexcept override { return net_->depends_on_row_count(); }
+  [[nodiscard]] bool depends_on_row_count(class_range) const noexcept override {
+    return net_->depends_on_row_count({});
+  }
   [[nodiscard]] bool draws() const noexcept override { return net_->draws(); }
   [[nodiscard]] activations forward(const at::Tensor& weights, const at::Tensor& inputs, class_range classes,
                                     tape* keep, const training_mode* training) const override;

@@ -13,7 +13,7 @@ public:
   [[nodiscard]] std::int64_t working_set(std::int64_t rows) const override {
     return rows * width_ * static_cast<std::int64_t>(sizeof(float));
   }
-  [[nodiscard]] bool depends_on_row_count() const noexcept override { return false; }
+  [[nodiscard]] bool depends_on_row_count(class_range) const noexcept override { return false; }
   [[nodiscard]] activations forward(const at::Tensor&, const at::Tensor& inputs, class_range, tape*,
                                     const training_mode*) const override {
     return {inputs.view({inputs.size(0), inputs.size(1), width_}), {}};

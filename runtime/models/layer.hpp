@@ -43,8 +43,6 @@ public:
   /// True if the layer returns its input unchanged in this pass: forward and backward are then not called.
   [[nodiscard]] virtual bool idle(const layer_pass&) const { return false; }
 
-  /// True if, on a CPU and in evaluation mode, a row's bits depend neither on the other rows nor on their number.
-  [[nodiscard]] virtual bool passes_rows_alone() const { return false; }
   /// True if, on a CPU and in evaluation mode, products of LibTorch compute the layer: bits of a row may depend on how
   /// many rows there are.
   [[nodiscard]] virtual bool depends_on_row_count() const { return false; }

@@ -12,7 +12,6 @@ public:
   [[nodiscard]] std::int64_t width(class_range classes) const override {
     return shape_.head ? classes.size() : shape_.out;
   }
-  [[nodiscard]] bool passes_rows_alone() const override { return true; }
   void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
   [[nodiscard]] bool owns_gradient() const override { return shape_.after == activation::relu; }
   void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const override;

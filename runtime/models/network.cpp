@@ -37,8 +37,6 @@ void network::add_node(node entry, const image_shape& out, bool has_parameters) 
   entry.first_parameter = nodes_.empty() ? 0 : nodes_.back().last_parameter;
   entry.last_parameter = layout_.size();
   entry.learns = has_parameters || learns(last_) || (entry.other && learns(*entry.other));
-  passes_rows_alone_ = passes_rows_alone_ && (!entry.operation || entry.operation->passes_rows_alone());
-  depends_on_row_count_ = depends_on_row_count_ || (entry.operation && entry.operation->depends_on_row_count());
   last_reader_[last_] = nodes_.size();
   if (entry.other)
     last_reader_[*entry.other] = nodes_.size();

@@ -119,11 +119,10 @@ public:
   [[nodiscard]] std::string identity() const override { return identity_; }
   [[nodiscard]] std::int64_t working_set(std::int64_t rows) const override;
   [[nodiscard]] bool mixes_rows() const noexcept override { return mixes_rows_; }
-  [[nodiscard]] bool depends_on_row_count() const noexcept override { return depends_on_row_count_; }
+  [[nodiscard]] bool depends_on_row_count(class_range classes) const noexcept override;
   [[nodiscard]] const std::vector<dense_layer>* dense_layers() const noexcept override {
     return dense_.empty() ? nullptr : &dense_;
   }
-  [[nodiscard]] bool passes_rows_alone() const noexcept override { return passes_rows_alone_; }
   [[nodiscard]] bool trains_behind_features(const parameter_choice& trained) const override;
   [[nodiscard]] bool draws() const noexcept override { return drawing_layers_ > 0; }
   [[nodiscard]] activations forward(const at::Tensor& weights, const at::Tensor& inputs, class_range classes,
@@ -201,7 +200,7 @@ private:
   std::vector<map> maps_;
   std::vector<dense_layer> dense_; // where there is nothing else
   std::uint64_t drawing_layers_ = 0;
-  bool mixes_rows_ = false, frozen_ = false, in_head_ = false, passes_rows_alone_ = true, depends_on_row_count_ = false;
+  bool mixes_rows_ = false, frozen_ = false, in_head_ = false;
   std::int64_t feature_width_ = 0, classes_ = 0;
 };
 

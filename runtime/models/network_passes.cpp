@@ -150,14 +150,20 @@ network::node_roles network::roles_for(const parameter_choice& trained) const {
   return roles;
 }
 
+bool network::depends_on_row_count(class_range classes) const noexcept {
+  const auto end = nodes_.begin() + static_cast<std::ptrdiff_t>(classes.size() == 0 ? features_ : nodes_.size());
+  return std::any_of(nodes_.begin(), end,
+                     [](const node& n) { return n.operation && n.operation->depends_on_row_count(); });
+}
+
 bool network::trains_behind_features(const parameter_choice& trained) const {
-  if (features_ == 0 || trained.whole())
+  if (features_ == 0 || trained.whole() || depends_on_row_count({}))
     return false;
   const auto roles = roles_for(trained);
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     const auto& node = nodes_[i];
     const bool before = i < features_;
-    if (before && (roles[i].learns || roles[i].trained || (node.operation && !node.operation->passes_rows_alone())))
+    if (before && (roles[i].learns || roles[i].trained))
       return false;
     if (!before && (node.from < features_ || (node.other && *node.other < features_)))
       return false;

@@ -20,7 +20,6 @@ public:
   };
   explicit normalisation_layer(const shape& sizes);
   [[nodiscard]] std::int64_t width(class_range) const override { return shape_.in.floats(); }
-  [[nodiscard]] bool passes_rows_alone() const override { return true; }
   void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
   void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const override;
   [[nodiscard]] at::Tensor function(const function_pass& pass, const at::Tensor& in) const override;

@@ -6,9 +6,6 @@ namespace mneme {
 /// What such passes show of a row may be computed once and used in every step of a training.
 class row_wise_model : public model {
 public:
-  /// True if, on a CPU and in evaluation mode, a row's bits depend neither on the other rows of its pass nor on their
-  /// number.
-  [[nodiscard]] virtual bool passes_rows_alone() const noexcept = 0;
   /// True if a training of `trained` leaves everything up to the features as it is, and a row's features have the same
   /// bits on a CPU whoever shares their pass.
   [[nodiscard]] virtual bool trains_behind_features(const parameter_choice& trained) const = 0;

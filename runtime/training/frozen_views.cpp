@@ -1,6 +1,7 @@
 #include "runtime/training/frozen_views.hpp"
 #include "runtime/method/partly_taught_loss.hpp"
 #include "runtime/models/layer.hpp"
+#include "runtime/training/inference.hpp"
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 #include <algorithm>
@@ -8,16 +9,14 @@
 namespace mneme {
 namespace {
 
-/// Puts the rows of `from` [1, m, W] at `positions` of a new [n, W], zeros elsewhere.
-at::Tensor scattered(const at::Tensor& from, std::span<const std::int64_t> positions, std::int64_t n) {
+/// Puts the rows of `from` [1, m, W] at `positions` of `to` [n, W].
+void scatter(const at::Tensor& from, std::span<const std::int64_t> positions, at::Tensor& to) {
   const auto width = from.size(2);
-  auto to = std::ssize(positions) == n ? at::empty({n, width}, at::kFloat) : at::zeros({n, width}, at::kFloat);
   const auto* row = from.const_data_ptr<float>();
   for (const auto position : positions) {
     std::copy_n(row, width, to.mutable_data_ptr<float>() + position * width);
     row += width;
   }
-  return to;
 }
 
 void copy_rows(const at::Tensor& from, std::span<const std::int64_t> positions, std::int64_t padded, float* to) {
@@ -45,23 +44,32 @@ bool frozen_views::may_keep(const training_options& options, const train_job& jo
 bool frozen_views::has_front() const { return options_.epochs > 0 && net_.trains_behind_features(trained_); }
 
 bool frozen_views::has_teacher() const {
-  return (options_.taught.size() > 0 || options_.taught_features) && net_.passes_rows_alone();
+  return (options_.taught.size() > 0 || options_.taught_features) && !net_.depends_on_row_count(options_.taught);
 }
 
-/// The pass of some of the rows in evaluation mode, [1, m, D] and [1, m, classes].
-activations frozen_views::shown(const sample_view& samples, std::span<const std::int64_t> positions,
-                                const at::Tensor& weights, class_range classes, image_store& images) {
-  std::vector<std::int64_t> rows;
-  for (const auto position : positions)
-    rows.push_back((*samples.rows)[static_cast<std::size_t>(position)]);
+/// Fills what is defined of `to` with what the net shows of the rows at `positions`, block by block.
+void frozen_views::show(const sample_view& samples, std::span<const std::int64_t> positions, const at::Tensor& weights,
+                        image_store& images, taught_rows& to) {
   const auto [channels, height, width] = samples.source->shape();
+  const auto classes = to.logits.defined() ? options_.taught : class_range{};
+  const auto block_rows = static_cast<std::size_t>(block_rows_of(net_));
   if (!inputs_.defined())
     inputs_ = at::empty({0}, at::kFloat);
-  reshape_buffer(inputs_, {1, std::ssize(rows), channels, height, width}, inputs_);
-  auto listed = inputs_.flatten(0, 1);
-  images.gather_into(listed, samples.source, rows, {});
   kept_.for_backward = false;
-  return net_.forward(weights.unsqueeze(0), inputs_, classes, &kept_);
+  for (; !positions.empty(); positions = positions.subspan(std::min(block_rows, positions.size()))) {
+    const auto block = positions.first(std::min(block_rows, positions.size()));
+    std::vector<std::int64_t> rows;
+    for (const auto position : block)
+      rows.push_back((*samples.rows)[static_cast<std::size_t>(position)]);
+    reshape_buffer(inputs_, {1, std::ssize(rows), channels, height, width}, inputs_);
+    auto listed = inputs_.flatten(0, 1);
+    images.gather_into(listed, samples.source, rows, {});
+    const auto outputs = net_.forward(weights.unsqueeze(0), inputs_, classes, &kept_);
+    if (to.features.defined())
+      scatter(outputs.features, block, to.features);
+    if (to.logits.defined())
+      scatter(outputs.logits, block, to.logits);
+  }
 }
 
 sample_view frozen_views::behind_front(const sample_view& samples, const at::Tensor& weights, image_store& images) {
@@ -69,7 +77,9 @@ sample_view frozen_views::behind_front(const sample_view& samples, const at::Ten
   auto places = std::make_shared<std::vector<std::int64_t>>(static_cast<std::size_t>(n));
   std::iota(places->begin(), places->end(), 0);
   auto features = std::make_shared<dataset>();
-  features->vectors = scattered(shown(samples, *places, weights, {}, images).features, *places, n);
+  taught_rows shown{.features = at::empty({n, net_.feature_width()}, at::kFloat)};
+  show(samples, *places, weights, images, shown);
+  features->vectors = std::move(shown.features);
   for (const auto row : *samples.rows)
     features->labels.push_back(samples.source->label(row));
   return {.source = std::move(features), .rows = std::move(places), .marks = samples.marks};
@@ -86,16 +96,11 @@ taught_rows frozen_views::taught(const sample_view& samples, const at::Tensor& t
       positions.push_back(i);
   }
   taught_rows taught;
-  activations outputs;
-  if (!positions.empty())
-    outputs = shown(samples, positions, teacher, options_.taught, images);
-  const auto kept = [&](const at::Tensor& values, std::int64_t width) {
-    return values.defined() ? scattered(values, positions, n) : at::zeros({n, width}, at::kFloat);
-  };
   if (options_.taught_features)
-    taught.features = kept(outputs.features, net_.feature_width());
+    taught.features = at::zeros({n, net_.feature_width()}, at::kFloat);
   if (options_.taught.size() > 0)
-    taught.logits = kept(outputs.logits, options_.taught.size());
+    taught.logits = at::zeros({n, options_.taught.size()}, at::kFloat);
+  show(samples, positions, teacher, images, taught);
   return taught;
 }
 

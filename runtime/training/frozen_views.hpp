@@ -31,14 +31,14 @@ public:
   [[nodiscard]] bool has_front() const;
   /// The rows as their features, in the order of `samples`. @param weights [P]
   [[nodiscard]] sample_view behind_front(const sample_view& samples, const at::Tensor& weights, image_store& images);
-  /// True if there is a teacher whose rows do not depend on each other.
+  /// True if there is a teacher whose rows do not depend on how many there are.
   [[nodiscard]] bool has_teacher() const;
   /// @param teacher [P]
   [[nodiscard]] taught_rows taught(const sample_view& samples, const at::Tensor& teacher, image_store& images);
 
 private:
-  activations shown(const sample_view& samples, std::span<const std::int64_t> positions, const at::Tensor& weights,
-                    class_range classes, image_store& images);
+  void show(const sample_view& samples, std::span<const std::int64_t> positions, const at::Tensor& weights,
+            image_store& images, taught_rows& to);
 
   const row_wise_model& net_;
   const training_options& options_;

@@ -69,7 +69,7 @@ void show_remembered(const inference_pass& pass, image_store& images, feature_st
   auto& table = store.of(pass.samples.source, pass.net, pass.weights);
   auto missing = table.missing(rows);
   const auto missing_rows = std::ssize(missing);
-  const bool one_by_one = images.device().is_cpu() && pass.net.depends_on_row_count();
+  const bool one_by_one = images.device().is_cpu() && pass.net.depends_on_row_count(pass.classes);
   const auto block_rows = one_by_one ? 1 : block_rows_of(pass.net);
   if (!images.device().is_cpu() && missing_rows > 0) // what fills the last block is computed and not remembered
     missing.resize(static_cast<std::size_t>((missing_rows + block_rows - 1) / block_rows * block_rows), missing.back());

@@ -13,6 +13,7 @@ using namespace mneme::test;
 namespace {
 
 constexpr std::int64_t pixels = 20, classes = 4;
+const shape3 pictures{3, 8, 8};
 
 /// Two blocks with batch norms and dropout before the features, one behind them.
 std::shared_ptr<const network> split_net() {
@@ -28,6 +29,22 @@ std::shared_ptr<const network> split_net() {
   net->add_sum(first, activation::none);
   net->mark_features();
   add_block("back", 9);
+  net->add_head("back.head", classes);
+  return net;
+}
+
+/// Convolutions, one of them added to what it reads, and a pool before the features, a block behind them.
+std::shared_ptr<const network> split_image_net() {
+  auto net = std::make_shared<network>("images and head", pictures);
+  net->add_convolution("front.a", {.filters = 16, .padding = 1});
+  net->add_normalisation("front.bn", 0, activation::relu);
+  const auto first = net->here();
+  net->add_convolution("front.b", {.filters = 16, .padding = 1}); // one of those that are transformed
+  net->add_sum(first, activation::relu);
+  net->add_max_pool(2, 2, 0);
+  net->add_mean_pool();
+  net->mark_features();
+  net->add_linear("back.fc", 9, activation::relu);
   net->add_head("back.head", classes);
   return net;
 }
@@ -56,8 +73,9 @@ public:
 };
 
 /// Clients with 11, 12, 13 ... rows.
-std::vector<job> clients(const model_ref& net, const std::vector<std::string>& layers, bool taught) {
-  const auto source = drawn_data(80, {1, 1, pixels}, classes);
+std::vector<job> clients(const model_ref& net, const shape3& shape, const std::vector<std::string>& layers,
+                         bool taught) {
+  const auto source = drawn_data(80, shape, classes);
   std::vector<job> jobs;
   for (std::uint32_t k = 0; k < 4; ++k) {
     const auto moved = [&](std::uint64_t seed) {
@@ -85,11 +103,11 @@ std::vector<job> clients(const model_ref& net, const std::vector<std::string>& l
 }
 
 /// Clients that end with other weights where the net does not say that it passes rows alone.
-std::int64_t differing(const std::vector<std::string>& layers, bool taught) {
-  const auto net = split_net();
+std::int64_t differing(const std::shared_ptr<const network>& net, const shape3& shape,
+                       const std::vector<std::string>& layers, bool taught) {
   const auto device = make_executor("cpu");
-  const auto kept = clients(net, layers, taught);
-  const auto anew = clients(std::make_shared<silent_net>(net), layers, taught);
+  const auto kept = clients(net, shape, layers, taught);
+  const auto anew = clients(std::make_shared<silent_net>(net), shape, layers, taught);
   const auto ours = device->run(kept), theirs = device->run(anew);
   std::int64_t different = 0;
   for (std::size_t k = 0; k < ours.size(); ++k) {
@@ -114,23 +132,33 @@ TEST_CASE("only a training that leaves all up to the features alone begins behin
   CHECK_FALSE(begins({"front"}));
   CHECK_FALSE(begins({"front.b", "back"}));
   CHECK_FALSE(net->trains_behind_features({}));
-  CHECK(net->passes_rows_alone());
-  network images("a convolution", {3, 8, 8});
-  images.add_convolution("conv", {.filters = 4});
-  images.add_mean_pool();
-  images.add_head("fc", classes);
-  CHECK_FALSE(images.passes_rows_alone()); // convolutions may choose another way for another number of rows
-  CHECK_FALSE(images.trains_behind_features(parameter_choice::head_of(images)));
+  const auto images = split_image_net();
+  CHECK(images->trains_behind_features(parameter_choice::head_of(*images)));
+}
+
+TEST_CASE("a net says whether a row's bits depend on how many rows there are, up to its features or its logits",
+          "[training]") {
+  const auto depends = [](const network& net) {
+    return std::pair{net.depends_on_row_count({}), net.depends_on_row_count({0, classes})};
+  };
+  CHECK(depends(*split_net()) == std::pair{false, false});
+  CHECK(depends(*split_image_net()) == std::pair{false, false});
+  network cosines("a product of LibTorch", {1, 1, pixels});
+  cosines.add_linear("fc", 5, activation::relu);
+  cosines.add_head("head", classes, {.kind = head_kind::cosine});
+  CHECK(depends(cosines) == std::pair{false, true});
 }
 
 TEST_CASE("a head that is trained behind features made once has the bits of one whose front runs in each step",
           "[training]") {
-  CHECK(differing({"back"}, false) == 0);
+  CHECK(differing(split_net(), {1, 1, pixels}, {"back"}, false) == 0);
+  CHECK(differing(split_image_net(), pictures, {"back"}, false) == 0);
 }
 
 TEST_CASE("a teacher that is asked once about the rows that count has the bits of one asked in each step",
           "[training]") {
-  CHECK(differing({"back"}, true) == 0);
-  CHECK(differing({"front"}, true) == 0);
-  CHECK(differing({"front", "back"}, true) == 0);
+  for (const auto& layers : {std::vector<std::string>{"back"}, {"front"}, {"front", "back"}}) {
+    CHECK(differing(split_net(), {1, 1, pixels}, layers, true) == 0);
+    CHECK(differing(split_image_net(), pictures, layers, true) == 0);
+  }
 }
