@@ -97,8 +97,8 @@ public:
 
   /// True if results of a row depend on the others of its step (batch norm): such nets are never padded.
   [[nodiscard]] virtual bool mixes_rows() const noexcept { return false; }
-  /// True if, on a CPU and in evaluation mode, a row's bits may depend on how many rows a pass to logits of `classes`
-  /// has, or one to features, where there are none: LibTorch's products choose their way by that, our own kernels do not.
+  /// True if, on a CPU and in evaluation mode, a row's bits may depend on how many rows its pass has: LibTorch's
+  /// products choose their way by that, our own kernels do not. A pass to logits of `classes`; of none, to features.
   [[nodiscard]] virtual bool depends_on_row_count(class_range /*classes*/) const noexcept { return true; }
   /// The layers of a net that is fully connected ones from the input to a linear head and nothing else; of others null.
   [[nodiscard]] virtual const std::vector<dense_layer>* dense_layers() const noexcept { return nullptr; }
