@@ -1,4 +1,4 @@
-#include "runtime/models/network.hpp"
+#include "runtime/models/token_layers.hpp"
 #include "runtime/options/keys.hpp"
 #include <fmt/format.h>
 namespace mneme {
@@ -52,24 +52,24 @@ public:
       return tl::unexpected(fmt::format("bert cannot share {} channels evenly among {} heads; model.heads must divide "
                                         "model.width",
                                         width_, heads_));
-    auto net = std::make_shared<network>(
+    network_builder net(
         fmt::format("bert {} tokens of {}, width {} depth {} heads {} mlp {} positions {} padding {} dropout {:a}-{}",
                     row, known, width_, depth_, heads_, inner(), positions, padding_, dropout_, classes),
         shape);
-    net->add_text_embedding("bert.embeddings.",
-                            {.vocabulary = known, .channels = width_, .positions = positions, .padding = padding_});
-    net->add_tokens_norm("bert.embeddings.LayerNorm", epsilon);
-    add_dropout(*net);
+    add_text_embedding(net, "bert.embeddings.",
+                       {.vocabulary = known, .channels = width_, .positions = positions, .padding = padding_});
+    add_tokens_norm(net, "bert.embeddings.LayerNorm", epsilon);
+    add_dropout(net);
     for (std::int64_t i = 0; i < depth_; ++i) {
       const auto name = fmt::format("bert.encoder.layer.{}", i);
-      add_block(*net, name + ".", i + 1 == depth_);
-      net->mark_map(name);
+      add_block(net, name + ".", i + 1 == depth_);
+      net.mark_map(name);
     }
-    net->add_tokens_linear("bert.pooler.dense", {.out = width_, .after = activation::tanh});
-    net->mark_features();
-    add_dropout(*net);
-    net->add_head("classifier", classes, head());
-    return net;
+    add_tokens_linear(net, "bert.pooler.dense", {.out = width_, .after = activation::tanh});
+    net.mark_features();
+    add_dropout(net);
+    net.add_head("classifier", classes, head());
+    return net.build();
   }
 
 private:
@@ -77,35 +77,35 @@ private:
 
   [[nodiscard]] std::int64_t inner() const { return mlp_ > 0 ? mlp_ : 4 * width_; }
 
-  void add_dropout(network& net) const {
+  void add_dropout(network_builder& net) const {
     if (dropout_ > 0.0)
       net.add_dropout(dropout_);
   }
 
   /// Adds a block; only the first token of the last one is read.
-  void add_block(network& net, const std::string& name, bool last) const {
+  void add_block(network_builder& net, const std::string& name, bool last) const {
     auto x = net.here();
     const auto self = name + "attention.self.";
-    net.add_attention_inputs({self + "query", self + "key", self + "value"}, width_);
-    net.add_attention(heads_, last ? 1 : net.shape_here().pixels(), padding_);
-    net.add_tokens_linear(name + "attention.output.dense", {.out = width_});
+    add_attention_inputs(net, {self + "query", self + "key", self + "value"}, width_);
+    add_attention(net, heads_, last ? 1 : net.shape_here().pixels(), padding_);
+    add_tokens_linear(net, name + "attention.output.dense", {.out = width_});
     add_dropout(net);
     if (last) {
       const auto attended = net.here();
       net.go_to(x);
-      net.add_first_token();
+      add_first_token(net);
       x = net.here();
       net.go_to(attended);
     }
     net.add_sum(x, activation::none);
-    net.add_tokens_norm(name + "attention.output.LayerNorm", epsilon);
+    add_tokens_norm(net, name + "attention.output.LayerNorm", epsilon);
     const auto h = net.here();
-    net.add_tokens_linear(name + "intermediate.dense", {.out = inner()});
-    net.add_gelu();
-    net.add_tokens_linear(name + "output.dense", {.out = width_});
+    add_tokens_linear(net, name + "intermediate.dense", {.out = inner()});
+    add_gelu(net);
+    add_tokens_linear(net, name + "output.dense", {.out = width_});
     add_dropout(net);
     net.add_sum(h, activation::none);
-    net.add_tokens_norm(name + "output.LayerNorm", epsilon);
+    add_tokens_norm(net, name + "output.LayerNorm", epsilon);
   }
 
   std::int64_t vocabulary_ = 0, width_ = 128, depth_ = 2, heads_ = 2, mlp_ = 0, positions_ = 0, padding_ = -1;

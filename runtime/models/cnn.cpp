@@ -1,5 +1,5 @@
 #include "runtime/models/activation_key.hpp"
-#include "runtime/models/network.hpp"
+#include "runtime/models/image_layers.hpp"
 namespace mneme {
 namespace {
 
@@ -19,20 +19,19 @@ public:
       return tl::unexpected("cnn needs images of at least " + std::to_string(smallest_px) + " x " +
                             std::to_string(smallest_px) + " pixels, not " + std::to_string(height) + " x " +
                             std::to_string(width) + "; mlp takes any shape");
-    auto net =
-        std::make_shared<network>("cnn " + std::to_string(channels) + "x" + std::to_string(height) + "x" +
-                                      std::to_string(width) + "-" + std::to_string(classes) + in_identity(activation_),
-                                  shape);
-    net->add_convolution("conv1", {.filters = 32, .after = activation_});
-    net->mark_map("conv1");
-    net->add_convolution("conv2", {.filters = 64, .after = activation_});
-    net->mark_map("conv2");
-    net->add_max_pool(2, 2, 0);
-    net->add_dropout(0.25);
-    net->add_linear("fc1", 128, activation_);
-    net->add_dropout(0.5);
-    net->add_head("fc2", classes, head());
-    return net;
+    network_builder net("cnn " + std::to_string(channels) + "x" + std::to_string(height) + "x" + std::to_string(width) +
+                            "-" + std::to_string(classes) + in_identity(activation_),
+                        shape);
+    add_convolution(net, "conv1", {.filters = 32, .after = activation_});
+    net.mark_map("conv1");
+    add_convolution(net, "conv2", {.filters = 64, .after = activation_});
+    net.mark_map("conv2");
+    add_max_pool(net, 2, 2, 0);
+    net.add_dropout(0.25);
+    net.add_linear("fc1", 128, activation_);
+    net.add_dropout(0.5);
+    net.add_head("fc2", classes, head());
+    return net.build();
   }
 
 private:

@@ -1,6 +1,6 @@
 // EfficientNet-Lite0 (Tan and Le 2019; the Lite variants of 2020 have ReLU6 and no squeeze-and-excitation), as in
 // TensorFlow: what is padded to halve an even image is padded behind it. Weights: tools/fetch_weights.
-#include "runtime/models/network.hpp"
+#include "runtime/models/image_layers.hpp"
 #include "runtime/options/keys.hpp"
 #include <array>
 #include <fmt/format.h>
@@ -18,7 +18,7 @@ constexpr std::int64_t stem_channels = 32, feature_channels = 1280, halvings = 5
 
 class lite_builder {
 public:
-  explicit lite_builder(network& net) : net_(net) {}
+  explicit lite_builder(network_builder& net) : net_(net) {}
 
   void add_all(std::int64_t classes, const head_shape& head) {
     // A filter of 3 x 3 that is padded behind the image is one of 4 x 4, padded all around, whose first row and column
@@ -31,7 +31,7 @@ public:
         add_block(fmt::format("blocks.{}", number++), kernel, i == 0 ? stride : 1, widened, channels);
     add_convolution("conv_head", {.filters = feature_channels, .kernel = 1});
     add_normalisation("bn1", true);
-    net_.add_mean_pool();
+    add_mean_pool(net_);
     net_.add_head("fc", classes, head);
   }
 
@@ -44,7 +44,7 @@ private:
       add_convolution(name + ".expand_conv", {.filters = widened * before, .kernel = 1});
       add_normalisation(name + ".bn0", true);
     }
-    net_.add_depthwise(name + ".depthwise_conv", kernel, stride);
+    add_depthwise(net_, name + ".depthwise_conv", kernel, stride);
     add_normalisation(name + ".bn1", true);
     add_convolution(name + ".project_conv", {.filters = channels, .kernel = 1});
     add_normalisation(name + ".bn2", false);
@@ -53,19 +53,19 @@ private:
     net_.mark_map(name);
   }
 
-  void add_convolution(const std::string& name, network::convolution how) {
+  void add_convolution(const std::string& name, convolution_options how) {
     how.bias = false;
     how.he_normal = true;
-    net_.add_convolution(name, how);
+    mneme::add_convolution(net_, name, how);
   }
 
   void add_normalisation(const std::string& name, bool active) {
     net_.add_normalisation(name, 0, activation::none);
     if (active)
-      net_.add_relu6();
+      add_relu6(net_);
   }
 
-  network& net_;
+  network_builder& net_;
 };
 
 class efficientnet_lite_kind final : public model_kind {
@@ -80,10 +80,9 @@ public:
       return tl::unexpected(fmt::format("efficientnet-lite0 halves images {} times, and {} x {} pixels cannot be; "
                                         "expected multiples of {}, as data.resize = 224 gives",
                                         halvings, height, width, multiple));
-    auto net = std::make_shared<network>(
-        fmt::format("efficientnet-lite0 {}x{}x{}-{}", channels, height, width, classes), shape);
-    lite_builder(*net).add_all(classes, head());
-    return net;
+    network_builder net(fmt::format("efficientnet-lite0 {}x{}x{}-{}", channels, height, width, classes), shape);
+    lite_builder(net).add_all(classes, head());
+    return net.build();
   }
 };
 

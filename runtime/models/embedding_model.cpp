@@ -1,5 +1,5 @@
 #include "runtime/models/embedding_model.hpp"
-#include "runtime/models/network.hpp"
+#include "runtime/models/image_layers.hpp"
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 namespace mneme {
@@ -33,24 +33,23 @@ embedding_model::embedding_model(embedding_shape embedding, std::array<std::int6
   const auto encoder_name = identity_of(shape_, shape);
   const auto classifier_name = fmt::format("classifier {}-{}-{}", shape_.embedding, dashed(shape_.classifier), classes);
 
-  whole_ = std::make_unique<network>(encoder_name + ", " + classifier_name, shape);
-  add_encoder(*whole_, shape);
-  whole_->mark_features();
+  network_builder whole(encoder_name + ", " + classifier_name, shape);
+  add_encoder(whole, shape);
+  whole.mark_features();
   if (shape_.normal)
-    whole_->add_sampling(shape_.low, shape_.high);
-  add_classifier(*whole_, classes);
+    whole.add_sampling(shape_.low, shape_.high);
+  add_classifier(whole, classes);
+  whole_ = whole.build();
 
-  auto encoder = std::make_shared<network>(encoder_name, shape);
-  add_encoder(*encoder, shape);
-  encoder->end_headless();
-  encoder_ = std::move(encoder);
+  network_builder encoder(encoder_name, shape);
+  add_encoder(encoder, shape);
+  encoder.end_headless();
+  encoder_ = encoder.build();
 
-  auto classifier = std::make_shared<network>(classifier_name, std::array<std::int64_t, 3>{1, 1, shape_.embedding});
-  add_classifier(*classifier, classes);
-  classifier_ = std::move(classifier);
+  network_builder classifier(classifier_name, std::array<std::int64_t, 3>{1, 1, shape_.embedding});
+  add_classifier(classifier, classes);
+  classifier_ = classifier.build();
 }
-
-embedding_model::~embedding_model() = default;
 
 std::string embedding_model::why_impossible(const embedding_shape& embedding, std::array<std::int64_t, 3> shape) {
   if (is_flat(shape))
@@ -67,12 +66,12 @@ std::string embedding_model::why_impossible(const embedding_shape& embedding, st
                      shape[1], shape[2], embedding.filters.size(), kernel_px, kernel_px);
 }
 
-void embedding_model::add_encoder(network& to, std::array<std::int64_t, 3> shape) const {
+void embedding_model::add_encoder(network_builder& to, std::array<std::int64_t, 3> shape) const {
   for (std::size_t i = 0; i < shape_.filters.size() && !is_flat(shape); ++i) {
-    to.add_convolution(
-        fmt::format("encoder.conv{}", i + 1),
+    add_convolution(
+        to, fmt::format("encoder.conv{}", i + 1),
         {.filters = shape_.filters[i], .kernel = kernel_px, .padding = shape_.padding, .after = activation::relu});
-    to.add_max_pool(window_px, window_px, 0);
+    add_max_pool(to, window_px, window_px, 0);
     to.mark_map(fmt::format("encoder.conv{}", i + 1));
   }
   for (std::size_t i = 0; i < shape_.hidden.size(); ++i) {
@@ -86,7 +85,7 @@ void embedding_model::add_encoder(network& to, std::array<std::int64_t, 3> shape
     to.add_linear("encoder.embedding", shape_.embedding, activation::none);
 }
 
-void embedding_model::add_classifier(network& to, std::int64_t classes) const {
+void embedding_model::add_classifier(network_builder& to, std::int64_t classes) const {
   for (std::size_t i = 0; i < shape_.classifier.size(); ++i)
     to.add_linear(fmt::format("classifier.fc{}", i + 1), shape_.classifier[i], activation::relu);
   to.add_head(fmt::format("classifier.fc{}", shape_.classifier.size() + 1), classes);

@@ -3,7 +3,7 @@
 #include "runtime/models/model.hpp"
 namespace mneme {
 
-class network;
+class network_builder;
 
 /// How large it is. Encoder: convolutions of 5x5 with ReLU, each followed by a max-pool of 2x2 (rows that are no
 /// images have none), linear layers with ReLU, then the embedding. Classifier: linear layers with ReLU, then the head.
@@ -23,7 +23,6 @@ struct embedding_shape {
 class embedding_model final : public model {
 public:
   embedding_model(embedding_shape embedding, std::array<std::int64_t, 3> shape, std::int64_t classes);
-  ~embedding_model() override;
   /// Why there is no such net for inputs of this shape, in words; empty: there is.
   [[nodiscard]] static std::string why_impossible(const embedding_shape& embedding, std::array<std::int64_t, 3> shape);
 
@@ -49,12 +48,11 @@ public:
   [[nodiscard]] std::vector<std::string> maps() const override;
 
 private:
-  void add_encoder(network& to, std::array<std::int64_t, 3> shape) const;
-  void add_classifier(network& to, std::int64_t classes) const;
+  void add_encoder(network_builder& to, std::array<std::int64_t, 3> shape) const;
+  void add_classifier(network_builder& to, std::int64_t classes) const;
 
   embedding_shape shape_;
-  std::unique_ptr<network> whole_;
-  model_ref encoder_, classifier_;
+  model_ref whole_, encoder_, classifier_;
 };
 
 } // namespace mneme

@@ -1,7 +1,8 @@
 // layers: a net of one's own, written as a list of layers in the scenario.
 #include "runtime/base/diagnostic.hpp"
+#include "runtime/models/image_layers.hpp"
 #include "runtime/models/layer_texts.hpp"
-#include "runtime/models/network.hpp"
+#include "runtime/models/token_layers.hpp"
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <map>
@@ -19,7 +20,8 @@ enum class arriving : std::uint8_t { images, numbers, tokens, indices };
 /// Adds layers to a net; what cannot be added is said in words.
 class layers_builder {
 public:
-  layers_builder(network& net, arriving at_first, std::int64_t classes, std::int64_t known_tokens, head_shape head)
+  layers_builder(network_builder& net, arriving at_first, std::int64_t classes, std::int64_t known_tokens,
+                 head_shape head)
       : net_(net), kind_(at_first), classes_(classes), known_tokens_(known_tokens), head_(std::move(head)) {}
 
   /// "" where all went well.
@@ -153,13 +155,13 @@ private:
   // -- layers ---------------------------------------------------------------------------------------------------------
 
   void convolution(const layer_text& layer) {
-    network::convolution how{.filters = words_->integer("number of filters", 1, units_max),
-                             .kernel = words_->square("kernel", kernel_max),
-                             .stride = words_->named("stride", 1, 64, 1),
-                             .padding = words_->named("pad", 0, kernel_max, 0),
-                             .bias = !words_->flag("no-bias"),
-                             .after = after_,
-                             .he_normal = words_->flag("he-normal")};
+    convolution_options how{.filters = words_->integer("number of filters", 1, units_max),
+                            .kernel = words_->square("kernel", kernel_max),
+                            .stride = words_->named("stride", 1, 64, 1),
+                            .padding = words_->named("pad", 0, kernel_max, 0),
+                            .bias = !words_->flag("no-bias"),
+                            .after = after_,
+                            .he_normal = words_->flag("he-normal")};
     if (!end_words() || !reads(layer, arriving::images))
       return;
     const auto in = net_.shape_here();
@@ -167,7 +169,7 @@ private:
       return refuse(layer, fmt::format("a window of {0} x {0} does not fit into {1} with a border of {2}; expected a "
                                        "smaller kernel, or more pad",
                                        how.kernel, arrived(), how.padding));
-    net_.add_convolution(layer.name, how);
+    add_convolution(net_, layer.name, how);
   }
 
   void linear(const layer_text& layer) {
@@ -199,7 +201,7 @@ private:
       return net_.add_linear(layer.name, units, after_, biased);
     if (!biased)
       return refuse(layer, "layers of tokens have a bias; expected no \"no-bias\"");
-    net_.add_tokens_linear(layer.name, {.out = units, .after = after_, .drawn = network::initial::uniform});
+    add_tokens_linear(net_, layer.name, {.out = units, .after = after_, .drawn = draw_kind::uniform});
   }
 
   void batch_norm(const layer_text& layer) {
@@ -227,7 +229,7 @@ private:
                                 "group-norm",
                                 arrived()));
     make_flat();
-    net_.add_tokens_norm(layer.name, epsilon);
+    add_tokens_norm(net_, layer.name, epsilon);
   }
 
   void activation_function(const layer_text& layer) {
@@ -235,7 +237,7 @@ private:
     if (!end_words())
       return;
     if (layer.kind == "gelu")
-      return net_.add_gelu();
+      return add_gelu(net_);
     // A ReLU that no layer before it does itself is a leaky one whose slope is 0.
     net_.add_activation(layer.kind == "sigmoid" ? activation::sigmoid
                         : layer.kind == "tanh"  ? activation::tanh
@@ -252,12 +254,12 @@ private:
     const auto in = net_.shape_here();
     if (std::min(in.height, in.width) + 2 * padding < window)
       return refuse(layer, fmt::format("a window of {0} x {0} does not fit into {1}", window, arrived()));
-    net_.add_max_pool(window, stride, padding);
+    add_max_pool(net_, window, stride, padding);
   }
   void global_mean(const layer_text& layer) {
     if (!end_words() || !reads(layer, arriving::images))
       return;
-    net_.add_mean_pool();
+    add_mean_pool(net_);
     kind_ = arriving::numbers;
   }
   void dropout(const layer_text&) {
@@ -281,7 +283,7 @@ private:
     if (first + net_.shape_here().channels > channels)
       return refuse(
           layer, fmt::format("{} channels from {} on do not fit into {}", net_.shape_here().channels, first, channels));
-    net_.add_subsampling(stride, channels, first);
+    add_subsampling(net_, stride, channels, first);
   }
 
   // -- tokens ---------------------------------------------------------------------------------------------------------
@@ -290,13 +292,13 @@ private:
     const auto width = words_->integer("width", 1, units_max);
     if (!end_words() || !reads(layer, arriving::indices))
       return;
-    net_.add_token_embedding(layer.name, known_tokens_, width);
+    add_token_embedding(net_, layer.name, known_tokens_, width);
     kind_ = arriving::tokens;
   }
   void lstm(const layer_text& layer) {
     const auto width = words_->integer("width", 1, units_max);
     if (end_words() && reads(layer, arriving::tokens))
-      net_.add_lstm(layer.name, 0, width);
+      add_lstm(net_, layer.name, 0, width);
   }
   void patch_embedding(const layer_text& layer) {
     const auto patch = words_->integer("patch", 1, 1024), width = words_->integer("width", 1, units_max);
@@ -306,7 +308,7 @@ private:
     if (net_.here() != 0 || in.height % patch != 0 || in.width % patch != 0)
       return refuse(
           layer, fmt::format("{} arrive; expected images as the first layer reads them, of whole patches", arrived()));
-    net_.add_patch_embedding(patch, width);
+    add_patch_embedding(net_, patch, width);
     kind_ = arriving::tokens;
   }
   void attention(const layer_text& layer) {
@@ -317,16 +319,16 @@ private:
     const auto in = net_.shape_here();
     if (in.channels % heads != 0)
       return refuse(layer, fmt::format("{} numbers of a token do not divide into {} heads", in.channels, heads));
-    net_.add_tokens_linear(layer.name + ".qkv", {.out = 3 * in.channels, .drawn = network::initial::uniform});
-    net_.add_attention(heads, first_alone ? 1 : in.pixels());
-    net_.add_tokens_linear(layer.name + ".proj", {.out = in.channels, .drawn = network::initial::uniform});
+    add_tokens_linear(net_, layer.name + ".qkv", {.out = 3 * in.channels, .drawn = draw_kind::uniform});
+    add_attention(net_, heads, first_alone ? 1 : in.pixels());
+    add_tokens_linear(net_, layer.name + ".proj", {.out = in.channels, .drawn = draw_kind::uniform});
     if (first_alone)
       kind_ = arriving::numbers;
   }
   void one_token(const layer_text& layer) {
     if (!end_words() || !reads(layer, arriving::tokens))
       return;
-    layer.kind == "first-token" ? net_.add_first_token() : net_.add_last_token();
+    layer.kind == "first-token" ? add_first_token(net_) : add_last_token(net_);
     kind_ = arriving::numbers;
   }
 
@@ -358,7 +360,7 @@ private:
   /// Brings flat rows into the order and shape that layers other than linear ones count them in.
   void make_flat() {
     if (const auto in = net_.shape_here(); kind_ == arriving::numbers && in.pixels() > 1)
-      net_.add_flat_rows();
+      add_flat_rows(net_);
   }
   [[nodiscard]] std::string arrived() const { return shape_text(net_.shape_here(), kind_); }
   static std::string shape_text(const image_shape& shape, arriving kind) {
@@ -378,7 +380,7 @@ private:
     return a.height == b.height && a.width == b.width && a.channels == b.channels;
   }
 
-  network& net_;
+  network_builder& net_;
   arriving kind_;
   std::int64_t classes_, known_tokens_;
   head_shape head_;
@@ -409,17 +411,16 @@ public:
       return tl::unexpected(layers.error());
     const auto [channels, height, width] = shape;
     const auto text = fmt::format("{}", fmt::join(layers_, "\n"));
-    auto net =
-        std::make_shared<network>(fmt::format("layers {:016x} {}x{}x{}-{}", XXH3_64bits(text.data(), text.size()),
-                                              channels, height, width, classes),
-                                  shape);
+    network_builder net(fmt::format("layers {:016x} {}x{}x{}-{}", XXH3_64bits(text.data(), text.size()), channels,
+                                    height, width, classes),
+                        shape);
     const auto kind = tokens() > 0                   ? arriving::indices
                       : channels == 1 && height == 1 ? arriving::numbers
                                                      : arriving::images;
-    auto wrong = layers_builder(*net, kind, classes, tokens(), head()).add_all(*layers);
+    auto wrong = layers_builder(net, kind, classes, tokens(), head()).add_all(*layers);
     if (!wrong.empty())
       return tl::unexpected(std::move(wrong));
-    return net;
+    return net.build();
   }
 
 private:

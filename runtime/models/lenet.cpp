@@ -1,5 +1,5 @@
 #include "runtime/models/activation_key.hpp"
-#include "runtime/models/network.hpp"
+#include "runtime/models/image_layers.hpp"
 namespace mneme {
 namespace {
 
@@ -19,21 +19,20 @@ public:
       return tl::unexpected("lenet needs images of at least " + std::to_string(smallest_px) + " x " +
                             std::to_string(smallest_px) + " pixels, not " + std::to_string(height) + " x " +
                             std::to_string(width) + "; mlp takes any shape");
-    auto net =
-        std::make_shared<network>("lenet " + std::to_string(channels) + "x" + std::to_string(height) + "x" +
-                                      std::to_string(width) + "-" + std::to_string(classes) + in_identity(activation_),
-                                  shape);
-    net->add_convolution("conv1", {.filters = 6, .kernel = 5, .padding = padding, .after = activation_});
-    net->add_max_pool(2, 2, 0);
-    net->mark_map("conv1");
-    net->add_convolution("conv2", {.filters = 16, .kernel = 5, .after = activation_});
-    net->add_max_pool(2, 2, 0);
-    net->mark_map("conv2");
-    net->add_linear("fc1", 120, activation_);
-    net->mark_map("fc1");
-    net->add_linear("fc2", 84, activation_);
-    net->add_head("fc3", classes, head());
-    return net;
+    network_builder net("lenet " + std::to_string(channels) + "x" + std::to_string(height) + "x" +
+                            std::to_string(width) + "-" + std::to_string(classes) + in_identity(activation_),
+                        shape);
+    add_convolution(net, "conv1", {.filters = 6, .kernel = 5, .padding = padding, .after = activation_});
+    add_max_pool(net, 2, 2, 0);
+    net.mark_map("conv1");
+    add_convolution(net, "conv2", {.filters = 16, .kernel = 5, .after = activation_});
+    add_max_pool(net, 2, 2, 0);
+    net.mark_map("conv2");
+    net.add_linear("fc1", 120, activation_);
+    net.mark_map("fc1");
+    net.add_linear("fc2", 84, activation_);
+    net.add_head("fc3", classes, head());
+    return net.build();
   }
 
 private:

@@ -1,4 +1,4 @@
-#include "runtime/models/network.hpp"
+#include "runtime/models/network_builder.hpp"
 namespace mneme {
 namespace {
 
@@ -10,9 +10,9 @@ public:
   [[nodiscard]] tl::expected<model_ref, std::string> build(std::array<std::int64_t, 3> shape,
                                                            std::int64_t classes) const override {
     const auto inputs = shape[0] * shape[1] * shape[2];
-    auto net = std::make_shared<network>("linear " + std::to_string(inputs) + "-" + std::to_string(classes), shape);
-    net->add_head("fc", classes, head());
-    return net;
+    network_builder net("linear " + std::to_string(inputs) + "-" + std::to_string(classes), shape);
+    net.add_head("fc", classes, head());
+    return net.build();
   }
 };
 

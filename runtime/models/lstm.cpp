@@ -1,4 +1,4 @@
-#include "runtime/models/network.hpp"
+#include "runtime/models/token_layers.hpp"
 #include "runtime/options/keys.hpp"
 #include <fmt/format.h>
 namespace mneme {
@@ -30,17 +30,17 @@ public:
       return tl::unexpected(fmt::format("lstm knows {} tokens, the data set has {}; model.vocabulary must not be less, "
                                         "0 takes the data set's",
                                         known, tokens()));
-    auto net = std::make_shared<network>(
+    network_builder net(
         fmt::format("lstm {} tokens of {}, {}-{}x{}-{}", shape[2], known, embedding_, layers_, hidden_, classes),
         shape);
-    net->add_token_embedding("embedding", known, embedding_);
+    add_token_embedding(net, "embedding", known, embedding_);
     for (std::int64_t i = 0; i < layers_; ++i) {
-      net->add_lstm("lstm", i, hidden_);
-      net->mark_map(fmt::format("lstm{}", i + 1));
+      add_lstm(net, "lstm", i, hidden_);
+      net.mark_map(fmt::format("lstm{}", i + 1));
     }
-    net->add_last_token();
-    net->add_head("fc", classes, head());
-    return net;
+    add_last_token(net);
+    net.add_head("fc", classes, head());
+    return net.build();
   }
 
 private:

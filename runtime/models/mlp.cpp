@@ -1,5 +1,5 @@
 #include "runtime/models/activation_key.hpp"
-#include "runtime/models/network.hpp"
+#include "runtime/models/network_builder.hpp"
 #include "runtime/options/keys.hpp"
 namespace mneme {
 namespace {
@@ -18,14 +18,14 @@ public:
     auto identity = "mlp " + std::to_string(shape[0] * shape[1] * shape[2]) + "-";
     for (const auto width : hidden_)
       identity += std::to_string(width) + "-";
-    auto net = std::make_shared<network>(identity + std::to_string(classes) + in_identity(activation_), shape);
+    network_builder net(identity + std::to_string(classes) + in_identity(activation_), shape);
     for (std::size_t i = 0; i < hidden_.size(); ++i) {
       const auto name = "fc" + std::to_string(i + 1);
-      net->add_linear(name, hidden_[i], activation_);
-      net->mark_map(name);
+      net.add_linear(name, hidden_[i], activation_);
+      net.mark_map(name);
     }
-    net->add_head("fc" + std::to_string(hidden_.size() + 1), classes, head());
-    return net;
+    net.add_head("fc" + std::to_string(hidden_.size() + 1), classes, head());
+    return net.build();
   }
 
 private:

@@ -7,18 +7,29 @@
 #include <ATen/ops/split_with_sizes.h>
 #include <algorithm>
 namespace mneme {
+namespace {
 
 // Axes: K models, B rows, P weights.
 
+at::Tensor value_of(const network_node& entry, const function_pass& pass, const std::vector<at::Tensor>& values) {
+  if (entry.operation)
+    return entry.operation->function(pass, values[entry.from]);
+  const auto sum = values[entry.from] + values[*entry.other];
+  return entry.after == activation::relu ? at::relu(sum) : sum;
+}
+
+} // namespace
+
 function_results network::differentiable(const at::Tensor& weights, const at::Tensor& inputs, class_range classes,
                                          const function_mode& mode) const {
-  MNEME_CHECK(0 <= classes.low && classes.high <= classes_, identity_, classes.low, classes.high);
-  MNEME_CHECK(weights.size(1) == size(), identity_, weights.sizes());
-  MNEME_CHECK(inputs.numel() == inputs.size(0) * inputs.size(1) * shapes_[0].floats(), identity_, inputs.sizes());
+  MNEME_CHECK(0 <= classes.low && classes.high <= net_.classes, net_.identity, classes.low, classes.high);
+  MNEME_CHECK(weights.size(1) == size(), net_.identity, weights.sizes());
+  MNEME_CHECK(inputs.numel() == inputs.size(0) * inputs.size(1) * net_.shapes[0].floats(), net_.identity,
+              inputs.sizes());
   if (inputs.size(0) > 1 && inputs.size(1) == 1)
     return one_by_one(weights, inputs, classes, mode);
   std::vector<std::int64_t> sizes, offsets;
-  for (const auto& parameter : layout_) {
+  for (const auto& parameter : net_.layout) {
     sizes.push_back(parameter.size);
     offsets.push_back(parameter.offset);
   }
@@ -39,19 +50,19 @@ function_results network::differentiable(const at::Tensor& weights, const at::Te
   const bool in_part = mode.training && mode.training->trained && !mode.training->trained->whole();
   const auto roles = in_part ? roles_for(*mode.training->trained) : node_roles{};
 
-  std::vector<at::Tensor> values(nodes_.size() + 1);
+  std::vector<at::Tensor> values(net_.nodes.size() + 1);
   values[0] = rows;
-  for (std::size_t i = 0; i < (classes.size() == 0 ? features_ : nodes_.size()); ++i) {
-    values[i + 1] = value_of(nodes_[i], in_part && !roles[i].trained ? still : pass, values);
+  for (std::size_t i = 0; i < (classes.size() == 0 ? net_.features : net_.nodes.size()); ++i) {
+    values[i + 1] = value_of(net_.nodes[i], in_part && !roles[i].trained ? still : pass, values);
     if (results.statistics.size() > 0 && results.statistics.back().name.empty())
-      results.statistics.back().name = nodes_[i].name;
-    for (const auto& marked : maps_) // all lie before the head
+      results.statistics.back().name = net_.nodes[i].name;
+    for (const auto& marked : net_.maps) // all lie before the head
       if (marked.value == i + 1) {
         results.maps.push_back({marked.name, map_of(marked, values[i + 1])});
         values[i + 1] = results.maps.back().values.permute({0, 1, 3, 4, 2}).flatten(2); // gradients by maps are wanted
       }
   }
-  results.features = values[features_];
+  results.features = values[net_.features];
   if (classes.size() > 0)
     results.logits = values.back();
   return results;
@@ -84,8 +95,8 @@ function_results network::one_by_one(const at::Tensor& weights, const at::Tensor
   function_results results{.features = joined([](const auto& part) { return part.features; })};
   if (classes.size() > 0)
     results.logits = joined([](const auto& part) { return part.logits; });
-  for (std::size_t m = 0; m < maps_.size(); ++m)
-    results.maps.push_back({maps_[m].name, joined([m](const auto& part) { return part.maps[m].values; })});
+  for (std::size_t m = 0; m < net_.maps.size(); ++m)
+    results.maps.push_back({net_.maps[m].name, joined([m](const auto& part) { return part.maps[m].values; })});
   for (std::size_t i = 0; i < parts[0].statistics.size(); ++i) {
     auto layer = parts[0].statistics[i];
     layer.mean = joined([i](const auto& part) { return part.statistics[i].mean; });
@@ -99,29 +110,22 @@ function_results network::one_by_one(const at::Tensor& weights, const at::Tensor
   return results;
 }
 
-at::Tensor network::value_of(const node& entry, const function_pass& pass,
-                             const std::vector<at::Tensor>& values) const {
-  if (entry.operation)
-    return entry.operation->function(pass, values[entry.from]);
-  const auto sum = values[entry.from] + values[*entry.other];
-  return entry.after == activation::relu ? at::relu(sum) : sum;
-}
-
 /// [K, B, C, height, width]
-at::Tensor network::map_of(const map& marked, const at::Tensor& value) const {
-  const auto& image = shapes_[marked.value];
+at::Tensor network::map_of(const network_map& marked, const at::Tensor& value) const {
+  const auto& image = net_.shapes[marked.value];
   return value.unflatten(2, {image.height, image.width, image.channels}).permute({0, 1, 4, 2, 3});
 }
 
-const network::map& network::map_named(const std::string& name) const {
-  const auto entry = std::find_if(maps_.begin(), maps_.end(), [&](const map& marked) { return marked.name == name; });
-  MNEME_CHECK(entry != maps_.end(), identity_, name);
+const network_map& network::map_named(const std::string& name) const {
+  const auto entry =
+      std::find_if(net_.maps.begin(), net_.maps.end(), [&](const network_map& marked) { return marked.name == name; });
+  MNEME_CHECK(entry != net_.maps.end(), net_.identity, name);
   return *entry;
 }
 
 std::vector<std::string> network::maps() const {
   std::vector<std::string> names;
-  for (const auto& marked : maps_)
+  for (const auto& marked : net_.maps)
     names.push_back(marked.name);
   return names;
 }

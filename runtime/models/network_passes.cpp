@@ -43,6 +43,18 @@ void make_own(at::Tensor& tensor) {
     tensor = tensor.clone();
 }
 
+void run_sum(const network_node& entry, const at::Tensor& first, at::Tensor& out, const at::Tensor& second) {
+  const bool relu = entry.after == activation::relu;
+  if (out.is_cpu()) {
+    kernels::add(out.mutable_data_ptr<float>(), first.const_data_ptr<float>(), second.const_data_ptr<float>(),
+                 out.numel(), relu);
+    return;
+  }
+  at::add_out(out, first, second);
+  if (relu)
+    at::relu_(out);
+}
+
 } // namespace
 
 // -- forward ----------------------------------------------------------------------------------------------------------
@@ -53,12 +65,12 @@ activations network::forward(const at::Tensor& weights, const at::Tensor& inputs
 }
 
 /// The nodes behind value `first`, which `inputs` hold.
-activations network::forward_from(place first, const at::Tensor& weights, const at::Tensor& inputs, class_range classes,
-                                  tape* keep, const training_mode* training) const {
-  MNEME_CHECK(0 <= classes.low && classes.high <= classes_, identity_, classes.low, classes.high);
-  MNEME_CHECK(weights.size(1) == size() && weights.stride(1) == 1, identity_, weights.sizes(), weights.strides());
-  const auto floats = shapes_[first].floats();
-  MNEME_CHECK(inputs.is_contiguous() && inputs.numel() == inputs.size(0) * inputs.size(1) * floats, identity_,
+activations network::forward_from(network_place first, const at::Tensor& weights, const at::Tensor& inputs,
+                                  class_range classes, tape* keep, const training_mode* training) const {
+  MNEME_CHECK(0 <= classes.low && classes.high <= net_.classes, net_.identity, classes.low, classes.high);
+  MNEME_CHECK(weights.size(1) == size() && weights.stride(1) == 1, net_.identity, weights.sizes(), weights.strides());
+  const auto floats = net_.shapes[first].floats();
+  MNEME_CHECK(inputs.is_contiguous() && inputs.numel() == inputs.size(0) * inputs.size(1) * floats, net_.identity,
               inputs.sizes());
   tape once;
   once.for_backward = false;
@@ -69,20 +81,20 @@ activations network::forward_from(place first, const at::Tensor& weights, const 
   const bool in_part = training && training->trained && !training->trained->whole();
   const auto roles = in_part ? roles_for(*training->trained) : node_roles{};
   with.training = training != nullptr;
-  with.values.resize(nodes_.size() + 1);
-  with.kept.resize(nodes_.size());
+  with.values.resize(net_.nodes.size() + 1);
+  with.kept.resize(net_.nodes.size());
   for (auto& tensor : with.values) // of a pass that no backward pass has followed
     give_back(with, std::exchange(tensor, {}));
   with.values[0] = with.values[first] = flat_rows;
   const bool features_only = classes.size() == 0;
   activations outputs;
-  if (features_ == first)
+  if (net_.features == first)
     outputs.features = flat_rows;
-  for (std::size_t i = first; i < (features_only ? features_ : nodes_.size()); ++i) {
+  for (std::size_t i = first; i < (features_only ? net_.features : net_.nodes.size()); ++i) {
     run_node(i, in_part && !roles[i].trained ? still : pass, with);
-    if (i + 1 == features_)
+    if (i + 1 == net_.features)
       outputs.features = with.values[i + 1];
-    if (i + 1 == nodes_.size() && !features_only)
+    if (i + 1 == net_.nodes.size() && !features_only)
       outputs.logits = with.values[i + 1];
     for (std::size_t m = 0; m < with.maps.size(); ++m)
       if (const auto& marked = map_named(with.maps[m]); marked.value == i + 1) {
@@ -96,7 +108,7 @@ activations network::forward_from(place first, const at::Tensor& weights, const 
 }
 
 void network::run_node(std::size_t i, const layer_pass& pass, tape& with) const {
-  const auto& node = nodes_[i];
+  const auto& node = net_.nodes[i];
   const auto& in = with.values[node.from];
   auto& out = with.values[i + 1];
   if (node.operation && node.operation->idle(pass)) {
@@ -111,36 +123,24 @@ void network::run_node(std::size_t i, const layer_pass& pass, tape& with) const 
     run_sum(node, in, out, with.values[*node.other]);
 }
 
-void network::run_sum(const node& entry, const at::Tensor& first, at::Tensor& out, const at::Tensor& second) const {
-  const bool relu = entry.after == activation::relu;
-  if (out.is_cpu()) {
-    kernels::add(out.mutable_data_ptr<float>(), first.const_data_ptr<float>(), second.const_data_ptr<float>(),
-                 out.numel(), relu);
-    return;
-  }
-  at::add_out(out, first, second);
-  if (relu)
-    at::relu_(out);
-}
-
 /// Frees the values that are not read after node `done`.
 void network::forget(tape& with, std::size_t done) const {
-  for (place value = 0; value <= done; ++value)
-    if (last_reader_[value] == done)
+  for (network_place value = 0; value <= done; ++value)
+    if (net_.last_reader[value] == done)
       give_back(with, std::exchange(with.values[value], {}));
-  if (done + 1 == nodes_.size())
+  if (done + 1 == net_.nodes.size())
     with.values.back().reset();
 }
 
 network::node_roles network::roles_for(const parameter_choice& trained) const {
   node_roles roles;
-  roles.reserve(nodes_.size());
-  for (const auto& node : nodes_) {
+  roles.reserve(net_.nodes.size());
+  for (const auto& node : net_.nodes) {
     if (trained.whole()) {
       roles.push_back({.learns = node.learns});
       continue;
     }
-    const auto before = [&](place value) { return value > 0 ? roles[value - 1] : node_role{.trained = false}; };
+    const auto before = [&](network_place value) { return value > 0 ? roles[value - 1] : node_role{.trained = false}; };
     const bool own = trained.changes_any(node.first_parameter, node.last_parameter);
     const bool bare = node.first_parameter == node.last_parameter;
     roles.push_back({.learns = own || before(node.from).learns || (node.other && before(*node.other).learns),
@@ -151,31 +151,46 @@ network::node_roles network::roles_for(const parameter_choice& trained) const {
 }
 
 bool network::depends_on_row_count(class_range classes) const noexcept {
-  const auto end = nodes_.begin() + static_cast<std::ptrdiff_t>(classes.size() == 0 ? features_ : nodes_.size());
-  return std::any_of(nodes_.begin(), end,
-                     [](const node& n) { return n.operation && n.operation->depends_on_row_count(); });
+  const auto end =
+      net_.nodes.begin() + static_cast<std::ptrdiff_t>(classes.size() == 0 ? net_.features : net_.nodes.size());
+  return std::any_of(net_.nodes.begin(), end,
+                     [](const network_node& n) { return n.operation && n.operation->depends_on_row_count(); });
 }
 
 bool network::trains_behind_features(const parameter_choice& trained) const {
-  if (features_ == 0 || trained.whole() || depends_on_row_count({}))
+  if (net_.features == 0 || trained.whole() || depends_on_row_count({}))
     return false;
   const auto roles = roles_for(trained);
-  for (std::size_t i = 0; i < nodes_.size(); ++i) {
-    const auto& node = nodes_[i];
-    const bool before = i < features_;
+  for (std::size_t i = 0; i < net_.nodes.size(); ++i) {
+    const auto& node = net_.nodes[i];
+    const bool before = i < net_.features;
     if (before && (roles[i].learns || roles[i].trained))
       return false;
-    if (!before && (node.from < features_ || (node.other && *node.other < features_)))
+    if (!before && (node.from < net_.features || (node.other && *node.other < net_.features)))
       return false;
   }
   return true;
+}
+
+std::int64_t network::width_of(network_place value, class_range classes) const {
+  const bool of_head = net_.classes > 0 && value == net_.nodes.size();
+  return of_head ? classes.size() : net_.shapes[value].floats();
+}
+
+std::int64_t network::working_set(std::int64_t rows) const {
+  const auto float_bytes = static_cast<std::int64_t>(sizeof(float));
+  std::int64_t row_bytes = net_.shapes[0].floats() * float_bytes;
+  for (std::size_t i = 0; i < net_.nodes.size(); ++i) // an output and its gradient
+    row_bytes += 2 * net_.shapes[i + 1].floats() * float_bytes +
+                 (net_.nodes[i].operation ? net_.nodes[i].operation->kept_bytes_per_row() : 0);
+  return size() * float_bytes + rows * row_bytes;
 }
 
 // -- backward ---------------------------------------------------------------------------------------------------------
 
 void network::backward(const at::Tensor& weights, tape& kept, class_range classes, const at::Tensor& d_logits,
                        const at::Tensor& d_features, const parameter_choice& trained, const gradient_sink& out) const {
-  MNEME_CHECK(kept.for_backward && kept.values.size() == nodes_.size() + 1, identity_, kept.values.size());
+  MNEME_CHECK(kept.for_backward && kept.values.size() == net_.nodes.size() + 1, net_.identity, kept.values.size());
   const training_mode as_forward;
   const auto inputs = kept.values[0];
   const layer_pass pass{weights,      inputs.size(0), inputs.size(1), classes, kept.training ? &as_forward : nullptr,
@@ -187,18 +202,19 @@ void network::backward(const at::Tensor& weights, tape& kept, class_range classe
   if (classes.size() > 0)
     kept.gradients.back() = d_logits;
   add_map_gradients(kept);
-  for (std::size_t i = nodes_.size(); i-- > 0;) {
+  for (std::size_t i = net_.nodes.size(); i-- > 0;) {
     auto& d = kept.gradients[i + 1];
-    if (i + 1 == features_ && kept.stops_at_features)
+    if (i + 1 == net_.features && kept.stops_at_features)
       d = std::exchange(passing, {});
-    if (i + 1 == features_ && d_features.defined()) {
+    if (i + 1 == net_.features && d_features.defined()) {
       if (d.defined())
         make_own(d), d.add_(d_features);
       else
         d = d_features;
     }
     if (roles[i].learns && d.defined())
-      nodes_[i].operation ? back_node(i, roles[i].trained ? pass : still, kept, roles, out) : back_sum(i, kept, roles);
+      net_.nodes[i].operation ? back_node(i, roles[i].trained ? pass : still, kept, roles, out)
+                              : back_sum(i, kept, roles);
     give_back(kept, std::exchange(kept.gradients[i + 1], {}));
     give_back(kept, std::exchange(kept.values[i + 1], {})); // its readers are done
   }
@@ -214,19 +230,19 @@ void network::backward(const at::Tensor& weights, tape& kept, class_range classe
 at::Tensor network::gradient_passing(const layer_pass& pass, const layer_pass& still, tape& with,
                                      const node_roles& roles, const gradient_sink& sink) const {
   auto d = std::exchange(with.d_passing, {});
-  if (!with.stops_at_features || !d.defined() || features_ == 0 || !roles[features_ - 1].learns)
+  if (!with.stops_at_features || !d.defined() || net_.features == 0 || !roles[net_.features - 1].learns)
     return {};
   auto passed = roles;
   for (auto& role : passed)
     role.fixed = true;
   with.gradients.back() = std::move(d);
-  for (std::size_t i = nodes_.size(); i-- > features_;) {
+  for (std::size_t i = net_.nodes.size(); i-- > net_.features;) {
     if (passed[i].learns && with.gradients[i + 1].defined())
-      nodes_[i].operation ? back_node(i, roles[i].trained ? pass : still, with, passed, sink)
-                          : back_sum(i, with, passed);
+      net_.nodes[i].operation ? back_node(i, roles[i].trained ? pass : still, with, passed, sink)
+                              : back_sum(i, with, passed);
     give_back(with, std::exchange(with.gradients[i + 1], {}));
   }
-  return std::exchange(with.gradients[features_], {});
+  return std::exchange(with.gradients[net_.features], {});
 }
 
 /// Puts a loss's gradients by maps where those of the layers behind them are added.
@@ -244,7 +260,7 @@ void network::add_map_gradients(tape& with) const {
 
 void network::back_node(std::size_t i, const layer_pass& pass, tape& with, const node_roles& roles,
                         const gradient_sink& sink) const {
-  const auto& node = nodes_[i];
+  const auto& node = net_.nodes[i];
   auto &d_out = with.gradients[i + 1], &d_in = with.gradients[node.from];
   const bool passes_on = node.from > 0 && roles[node.from - 1].learns;
   if (node.operation->idle(pass)) {
@@ -287,7 +303,7 @@ void network::back_node(std::size_t i, const layer_pass& pass, tape& with, const
 
 /// Both terms of a sum get its gradient: the same memory, until one of them is added to.
 void network::back_sum(std::size_t i, tape& with, const node_roles& roles) const {
-  const auto& node = nodes_[i];
+  const auto& node = net_.nodes[i];
   auto& d_out = with.gradients[i + 1];
   if (node.after == activation::relu) {
     make_own(d_out);

@@ -1,4 +1,4 @@
-#include "runtime/models/network.hpp"
+#include "runtime/models/image_layers.hpp"
 #include "runtime/options/keys.hpp"
 #include <algorithm>
 namespace mneme {
@@ -35,7 +35,7 @@ std::int64_t groups_of(std::int64_t channels, std::int64_t groups_max) {
 /// Adds the layers of a residual net to an empty one, under torchvision's names.
 class resnet_builder {
 public:
-  resnet_builder(network& net, const resnet_shape& shape) : net_(net), shape_(shape) {}
+  resnet_builder(network_builder& net, const resnet_shape& shape) : net_(net), shape_(shape) {}
 
   void add_all(std::int64_t classes) {
     add_stem();
@@ -47,7 +47,7 @@ public:
                   shape_.last_relu || !is_last(stage, block) ? activation::relu : activation::none);
       net_.mark_map(name);
     }
-    net_.add_mean_pool();
+    add_mean_pool(net_);
     net_.add_head("fc", classes, shape_.head);
   }
 
@@ -64,7 +64,7 @@ private:
       add_convolution("conv1", {.filters = width, .kernel = 3, .stride = 1, .padding = 1});
     add_normalisation("bn1", activation::relu);
     if (shape_.imagenet_stem)
-      net_.add_max_pool(3, 2, 1);
+      add_max_pool(net_, 3, 2, 1);
   }
 
   void add_block(const std::string& name, std::int64_t width, std::int64_t stride, activation after) {
@@ -103,17 +103,17 @@ private:
 
   void add_shortcut(const std::string& name, std::int64_t width, std::int64_t stride) {
     if (shape_.shortcut == shortcut_kind::option_a)
-      return net_.add_subsampling(stride, width);
+      return add_subsampling(net_, stride, width);
     if (shape_.shortcut == shortcut_kind::option_a_both_sides)
-      return net_.add_subsampling(stride, width, (width - net_.shape_here().channels) / 2);
+      return add_subsampling(net_, stride, width, (width - net_.shape_here().channels) / 2);
     add_convolution(name + ".0", {.filters = width, .kernel = 1, .stride = stride});
     add_normalisation(name + ".1", activation::none);
   }
 
-  void add_convolution(const std::string& name, network::convolution how) {
+  void add_convolution(const std::string& name, convolution_options how) {
     how.bias = false; // the normalisation that follows would take it away
     how.he_normal = true;
-    net_.add_convolution(name, how);
+    mneme::add_convolution(net_, name, how);
   }
 
   void add_normalisation(const std::string& name, activation after) {
@@ -121,7 +121,7 @@ private:
     net_.add_normalisation(name, groups, after);
   }
 
-  network& net_;
+  network_builder& net_;
   const resnet_shape& shape_;
 };
 
@@ -167,12 +167,11 @@ protected:
     const auto norm = net_shape.norm == norm_kind::batch ? "batch" : "group" + std::to_string(net_shape.groups_max);
     const auto width = width_ == usual_width_ ? std::string{} : "width " + std::to_string(width_) + " ";
     const auto* const ending = net_shape.last_relu ? " " : " no last relu ";
-    auto net = std::make_shared<network>(name + " " + width + norm + ending + std::to_string(channels) + "x" +
-                                             std::to_string(height) + "x" + std::to_string(pixels) + "-" +
-                                             std::to_string(classes),
-                                         shape);
-    resnet_builder(*net, net_shape).add_all(classes);
-    return net;
+    network_builder net(name + " " + width + norm + ending + std::to_string(channels) + "x" + std::to_string(height) +
+                            "x" + std::to_string(pixels) + "-" + std::to_string(classes),
+                        shape);
+    resnet_builder(net, net_shape).add_all(classes);
+    return net.build();
   }
 
 private:

@@ -1,6 +1,6 @@
 #include "runtime/models/low_rank_vit.hpp"
-#include "runtime/models/network.hpp"
 #include "runtime/models/prompted_vit.hpp"
+#include "runtime/models/token_layers.hpp"
 #include "runtime/options/keys.hpp"
 #include <sstream>
 namespace mneme {
@@ -36,15 +36,16 @@ public:
     if (width_ % heads_ != 0)
       return tl::unexpected("vit cannot share " + std::to_string(width_) + " channels evenly among " +
                             std::to_string(heads_) + " heads; model.heads must divide model.width");
-    auto net = std::make_shared<network>(identity_of(shape, classes), shape);
-    add_body(*net, height, width);
+    network_builder net(identity_of(shape, classes), shape);
+    add_body(net, height, width);
     if (prompts().form == prompt_form::none) {
-      net->add_head("head", classes, head());
-      return net;
+      net.add_head("head", classes, head());
+      return net.build();
     }
     if (const auto wrong = wrong_prompts(); !wrong.empty())
       return tl::unexpected(wrong);
-    net->end_headless();
+    net.end_headless();
+    const auto body = net.build();
     const vit_shape whole{.input = shape,
                           .resized = {height, width},
                           .patch = patch_px_,
@@ -52,8 +53,8 @@ public:
                           .depth = depth_,
                           .heads = heads_};
     if (prompts().form == prompt_form::low_rank)
-      return std::make_shared<low_rank_vit>(whole, prompts(), net->layout(), classes);
-    return std::make_shared<prompted_vit>(whole, prompts(), net->layout(), tasks_or_one(classes), classes);
+      return std::make_shared<low_rank_vit>(whole, prompts(), body->layout(), classes);
+    return std::make_shared<prompted_vit>(whole, prompts(), body->layout(), tasks_or_one(classes), classes);
   }
 
 private:
@@ -90,54 +91,53 @@ private:
     return text.str();
   }
 
-  void add_body(network& net, std::int64_t height, std::int64_t width) const {
+  void add_body(network_builder& net, std::int64_t height, std::int64_t width) const {
     net.freeze(adapter_ > 0);
-    net.add_resize(height, width);
-    net.add_patch_embedding(patch_px_, width_);
+    add_resize(net, height, width);
+    add_patch_embedding(net, patch_px_, width_);
     for (std::int64_t i = 0; i < depth_; ++i) {
       const auto name = "blocks." + std::to_string(i);
       add_block(net, name, i + 1 == depth_);
       net.mark_map(name);
     }
-    net.add_tokens_norm("norm");
+    add_tokens_norm(net, "norm");
     net.freeze(false);
   }
 
   /// Adds a block; only the class token of the last one is read.
-  void add_block(network& net, const std::string& name, bool last) const {
+  void add_block(network_builder& net, const std::string& name, bool last) const {
     auto x = net.here();
     const auto tokens = last ? 1 : net.shape_here().pixels();
-    net.add_tokens_norm(name + ".norm1");
-    net.add_tokens_linear(name + ".attn.qkv", {.out = 3 * width_});
-    net.add_attention(heads_, tokens);
-    net.add_tokens_linear(name + ".attn.proj", {.out = width_});
+    add_tokens_norm(net, name + ".norm1");
+    add_tokens_linear(net, name + ".attn.qkv", {.out = 3 * width_});
+    add_attention(net, heads_, tokens);
+    add_tokens_linear(net, name + ".attn.proj", {.out = width_});
     if (last) {
       const auto attended = net.here();
       net.go_to(x);
-      net.add_first_token();
+      add_first_token(net);
       x = net.here();
       net.go_to(attended);
     }
     net.add_sum(x, activation::none);
     const auto z = net.here();
-    net.add_tokens_norm(name + ".norm2");
-    net.add_tokens_linear(name + ".mlp.fc1", {.out = mlp_ratio * width_});
-    net.add_gelu();
-    net.add_tokens_linear(name + ".mlp.fc2", {.out = width_});
+    add_tokens_norm(net, name + ".norm2");
+    add_tokens_linear(net, name + ".mlp.fc1", {.out = mlp_ratio * width_});
+    add_gelu(net);
+    add_tokens_linear(net, name + ".mlp.fc2", {.out = width_});
     net.add_sum(z, activation::none);
     if (adapter_ > 0)
       add_adapter(net, name + ".adapter", z);
   }
 
   /// s Up(Dropout(ReLU(Down(z)))) is added to what is there.
-  void add_adapter(network& net, const std::string& name, network::place z) const {
+  void add_adapter(network_builder& net, const std::string& name, network_place z) const {
     const auto without = net.here();
     net.freeze(false);
     net.go_to(z);
-    net.add_tokens_linear(name + ".down",
-                          {.out = adapter_, .after = activation::relu, .drawn = network::initial::uniform});
+    add_tokens_linear(net, name + ".down", {.out = adapter_, .after = activation::relu, .drawn = draw_kind::uniform});
     net.add_dropout(dropped);
-    net.add_tokens_linear(name + ".up", {.out = width_, .scale = adapter_scale_, .drawn = network::initial::zeros});
+    add_tokens_linear(net, name + ".up", {.out = width_, .scale = adapter_scale_, .drawn = draw_kind::zeros});
     net.add_sum(without, activation::none);
     net.freeze(true);
   }

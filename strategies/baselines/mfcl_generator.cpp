@@ -1,6 +1,6 @@
 #include "strategies/baselines/mfcl_generator.hpp"
 #include "runtime/method/gradients.hpp"
-#include "runtime/models/network.hpp"
+#include "runtime/models/image_layers.hpp"
 #include "strategies/shared/image_generator.hpp"
 #include <ATen/ATen.h>
 #include <cmath>
@@ -43,31 +43,31 @@ at::Tensor learnt_part(const at::Tensor& gradient, const model& generator) {
 model_ref mfcl_generator(const mfcl_settings& with) {
   const auto [channels, height, width] = with.shape;
   const auto stages = with.upsamplings, wide = 2 * with.filters;
-  auto net = std::make_shared<network>(
+  network_builder net(
       fmt::format("mfcl generator {}-{}-{} {}x{}x{}", with.code, with.filters, stages, channels, height, width),
       std::array<std::int64_t, 3>{1, 1, with.code});
   if (height % (1 << stages) != 0 || width % (1 << stages) != 0) {
-    net->add_linear("fc1", 2 * wide, activation::relu);
-    net->add_linear("fc2", channels * height * width, activation::tanh);
-    net->add_images(channels, height, width);
-    net->add_normalisation(last_normalisation, 0, activation::none);
-    net->end_headless();
-    return net;
+    net.add_linear("fc1", 2 * wide, activation::relu);
+    net.add_linear("fc2", channels * height * width, activation::tanh);
+    add_images(net, channels, height, width);
+    net.add_normalisation(last_normalisation, 0, activation::none);
+    net.end_headless();
+    return net.build();
   }
-  net->add_linear("fc1", wide * (height >> stages) * (width >> stages), activation::none);
-  net->add_images(wide, height >> stages, width >> stages);
-  net->add_normalisation("bn0", 0, activation::none);
+  net.add_linear("fc1", wide * (height >> stages) * (width >> stages), activation::none);
+  add_images(net, wide, height >> stages, width >> stages);
+  net.add_normalisation("bn0", 0, activation::none);
   constexpr double slope = 0.2;
   for (std::int64_t i = 1; i <= stages; ++i) {
-    net->add_upsampling(height >> (stages - i), width >> (stages - i), upsampling::nearest);
-    net->add_convolution(fmt::format("conv{}", i), {.filters = i < stages ? wide : with.filters, .padding = 1});
-    net->add_normalisation(fmt::format("bn{}", i), 0, activation::none, wide_epsilon);
-    net->add_activation(activation::leaky, slope);
+    add_upsampling(net, height >> (stages - i), width >> (stages - i), upsampling::nearest);
+    add_convolution(net, fmt::format("conv{}", i), {.filters = i < stages ? wide : with.filters, .padding = 1});
+    net.add_normalisation(fmt::format("bn{}", i), 0, activation::none, wide_epsilon);
+    net.add_activation(activation::leaky, slope);
   }
-  net->add_convolution("conv_image", {.filters = channels, .padding = 1, .after = activation::tanh});
-  net->add_normalisation(last_normalisation, 0, activation::none);
-  net->end_headless();
-  return net;
+  add_convolution(net, "conv_image", {.filters = channels, .padding = 1, .after = activation::tanh});
+  net.add_normalisation(last_normalisation, 0, activation::none);
+  net.end_headless();
+  return net.build();
 }
 
 std::int64_t learnt_parameters(const model& generator) {

@@ -1,7 +1,7 @@
 #include "strategies/fed_cil/gan_nets.hpp"
 #include "runtime/base/check.hpp"
 #include "runtime/models/function.hpp"
-#include "runtime/models/network.hpp"
+#include "runtime/models/image_layers.hpp"
 #include "strategies/shared/image_generator.hpp"
 #include <ATen/ATen.h>
 #include <fmt/format.h>
@@ -10,22 +10,20 @@ namespace {
 
 model_ref generator_of_features(const gan_shape& shape) {
   const auto in = shape.code();
-  auto net =
-      std::make_shared<network>(fmt::format("feature generator {}-{}-{}", in, shape.generator_width, shape.features),
-                                std::array<std::int64_t, 3>{1, 1, in});
-  net->add_linear("generator.fc1", shape.generator_width, activation::relu);
-  net->add_linear("generator.fc2", shape.features, activation::none);
-  net->end_headless();
-  return net;
+  network_builder net(fmt::format("feature generator {}-{}-{}", in, shape.generator_width, shape.features),
+                      std::array<std::int64_t, 3>{1, 1, in});
+  net.add_linear("generator.fc1", shape.generator_width, activation::relu);
+  net.add_linear("generator.fc2", shape.features, activation::none);
+  net.end_headless();
+  return net.build();
 }
 
 model_ref critic_of_features(const gan_shape& shape) {
-  auto net = std::make_shared<network>(
-      fmt::format("feature critic {}-{}-{}+1", shape.features, shape.critic_width, shape.classes),
-      std::array<std::int64_t, 3>{1, 1, shape.features});
-  net->add_linear("critic.fc1", shape.critic_width, activation::leaky);
-  net->add_head("critic.fc2", shape.classes + 1);
-  return net;
+  network_builder net(fmt::format("feature critic {}-{}-{}+1", shape.features, shape.critic_width, shape.classes),
+                      std::array<std::int64_t, 3>{1, 1, shape.features});
+  net.add_linear("critic.fc1", shape.critic_width, activation::leaky);
+  net.add_head("critic.fc2", shape.classes + 1);
+  return net.build();
 }
 
 /// The public code's Generator (gan.py:82): a linear layer, three transposed convolutions that double the sides, each
@@ -33,38 +31,38 @@ model_ref critic_of_features(const gan_shape& shape) {
 model_ref generator_of_images(const gan_shape& shape) {
   const auto [channels, height, width] = shape.image;
   const auto last = shape.generator_width;
-  auto net = std::make_shared<network>(
-      fmt::format("image generator {}-{} {}x{}x{}", shape.code(), last, channels, height, width),
-      std::array<std::int64_t, 3>{1, 1, shape.code()});
-  net->add_linear("generator.fc", 8 * last * (height / 8) * (width / 8), activation::none);
-  net->add_images(8 * last, height / 8, width / 8);
-  net->add_normalisation("generator.bn0", 0, activation::relu);
+  network_builder net(fmt::format("image generator {}-{} {}x{}x{}", shape.code(), last, channels, height, width),
+                      std::array<std::int64_t, 3>{1, 1, shape.code()});
+  net.add_linear("generator.fc", 8 * last * (height / 8) * (width / 8), activation::none);
+  add_images(net, 8 * last, height / 8, width / 8);
+  net.add_normalisation("generator.bn0", 0, activation::relu);
   for (const auto layer : {1, 2, 3}) {
-    net->add_transposed_convolution(fmt::format("generator.deconv{}", layer), {.filters = (8 * last) >> layer});
-    net->add_normalisation(fmt::format("generator.bn{}", layer), 0, activation::relu);
+    add_transposed_convolution(net, fmt::format("generator.deconv{}", layer), {.filters = (8 * last) >> layer});
+    net.add_normalisation(fmt::format("generator.bn{}", layer), 0, activation::relu);
   }
-  net->add_transposed_convolution("generator.deconv4",
-                                  {.filters = channels, .kernel = 3, .stride = 1, .after = activation::tanh});
-  net->end_headless();
-  return net;
+  add_transposed_convolution(net, "generator.deconv4",
+                             {.filters = channels, .kernel = 3, .stride = 1, .after = activation::tanh});
+  net.end_headless();
+  return net.build();
 }
 
 /// The public code's Critic (gan.py:16): three convolutions that halve the sides, leaky ReLU; its two heads, fc_aux and
 /// fc, are one here. Its batch normalisations are declared there and read by nothing.
 model_ref critic_of_images(const gan_shape& shape) {
   const auto [channels, height, width] = shape.image;
-  auto net = std::make_shared<network>(
+  network_builder net(
       fmt::format("image critic {} {}x{}x{} {}+1", shape.critic_width, channels, height, width, shape.classes),
       shape.image);
   for (const auto layer : {1, 2, 3})
-    net->add_convolution(fmt::format("critic.conv{}", layer), {.filters = shape.critic_width << (layer - 1),
-                                                               .kernel = 4,
-                                                               .stride = 2,
-                                                               .padding = 1,
-                                                               .after = activation::leaky});
-  net->add_flat_rows();
-  net->add_head("critic.fc", shape.classes + 1);
-  return net;
+    add_convolution(net, fmt::format("critic.conv{}", layer),
+                    {.filters = shape.critic_width << (layer - 1),
+                     .kernel = 4,
+                     .stride = 2,
+                     .padding = 1,
+                     .after = activation::leaky});
+  add_flat_rows(net);
+  net.add_head("critic.fc", shape.classes + 1);
+  return net.build();
 }
 
 } // namespace

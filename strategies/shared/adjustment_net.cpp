@@ -1,5 +1,5 @@
 #include "strategies/shared/adjustment_net.hpp"
-#include "runtime/models/network.hpp"
+#include "runtime/models/network_builder.hpp"
 #include <ATen/ops/empty.h>
 #include <cmath>
 #include <fmt/format.h>
@@ -9,10 +9,10 @@ namespace {
 
 class adjustment_builder {
 public:
-  adjustment_builder(network& net, const adjustment_shape& shape) : net_(net), shape_(shape) {}
+  adjustment_builder(network_builder& net, const adjustment_shape& shape) : net_(net), shape_(shape) {}
 
   void add_module() {
-    network::place first = 0;
+    network_place first = 0;
     for (std::size_t i = 0; i < shape_.hidden.size(); ++i) {
       add_block("adjustment", i + 1, shape_.hidden[i]);
       if (i == 0)
@@ -45,14 +45,14 @@ private:
     if (shape_.dropout > 0.0)
       net_.add_dropout(shape_.dropout);
   }
-  void add_projection(network::place from) {
+  void add_projection(network_place from) {
     const auto end = net_.here();
     net_.go_to(from);
     net_.add_linear("adjustment.shortcut", shape_.width, activation::none, /*biased=*/false);
     net_.add_sum(end, activation::none);
   }
 
-  network& net_;
+  network_builder& net_;
   const adjustment_shape& shape_;
 };
 
@@ -83,13 +83,12 @@ impossible_shape wrong_shape(const adjustment_shape& shape) {
 }
 
 model_ref adjustment_net(const adjustment_shape& shape, std::int64_t features, std::int64_t classes) {
-  auto net =
-      std::make_shared<network>(identity_of(shape, features, classes), std::array<std::int64_t, 3>{1, 1, features});
-  adjustment_builder builder(*net, shape);
+  network_builder net(identity_of(shape, features, classes), std::array<std::int64_t, 3>{1, 1, features});
+  adjustment_builder builder(net, shape);
   if (shape.adjusts)
     builder.add_module();
   builder.add_head(classes);
-  return net;
+  return net.build();
 }
 
 at::Tensor drawn_adjustment(const model& net, matrix_draw how, const rng_key& key) {

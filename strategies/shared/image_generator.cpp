@@ -1,5 +1,5 @@
 #include "strategies/shared/image_generator.hpp"
-#include "runtime/models/network.hpp"
+#include "runtime/models/image_layers.hpp"
 #include <ATen/ATen.h>
 #include <algorithm>
 #include <fmt/format.h>
@@ -7,30 +7,29 @@ namespace mneme {
 
 model_ref image_generator(std::array<std::int64_t, 3> shape, std::int64_t inputs, std::int64_t filters) {
   const auto [channels, height, width] = shape;
-  auto net =
-      std::make_shared<network>(fmt::format("image generator {}-{} {}x{}x{}", inputs, filters, channels, height, width),
-                                std::array<std::int64_t, 3>{1, 1, inputs});
+  network_builder net(fmt::format("image generator {}-{} {}x{}x{}", inputs, filters, channels, height, width),
+                      std::array<std::int64_t, 3>{1, 1, inputs});
   if (height % 4 != 0 || width % 4 != 0) {
-    net->add_linear("fc1", 4 * filters, activation::relu);
-    net->add_linear("fc2", channels * height * width, activation::sigmoid);
-    net->end_headless();
-    return net;
+    net.add_linear("fc1", 4 * filters, activation::relu);
+    net.add_linear("fc2", channels * height * width, activation::sigmoid);
+    net.end_headless();
+    return net.build();
   }
   constexpr double slope = 0.2;
-  net->add_linear("fc1", 2 * filters * (height / 4) * (width / 4), activation::none);
-  net->add_images(2 * filters, height / 4, width / 4);
-  net->add_normalisation("bn1", 0, activation::none);
-  net->add_upsampling(height / 2, width / 2, upsampling::nearest);
-  net->add_convolution("conv1", {.filters = 2 * filters, .padding = 1, .bias = false});
-  net->add_normalisation("bn2", 0, activation::none);
-  net->add_activation(activation::leaky, slope);
-  net->add_upsampling(height, width, upsampling::nearest);
-  net->add_convolution("conv2", {.filters = filters, .padding = 1, .bias = false});
-  net->add_normalisation("bn3", 0, activation::none);
-  net->add_activation(activation::leaky, slope);
-  net->add_convolution("conv3", {.filters = channels, .padding = 1, .after = activation::sigmoid});
-  net->end_headless();
-  return net;
+  net.add_linear("fc1", 2 * filters * (height / 4) * (width / 4), activation::none);
+  add_images(net, 2 * filters, height / 4, width / 4);
+  net.add_normalisation("bn1", 0, activation::none);
+  add_upsampling(net, height / 2, width / 2, upsampling::nearest);
+  add_convolution(net, "conv1", {.filters = 2 * filters, .padding = 1, .bias = false});
+  net.add_normalisation("bn2", 0, activation::none);
+  net.add_activation(activation::leaky, slope);
+  add_upsampling(net, height, width, upsampling::nearest);
+  add_convolution(net, "conv2", {.filters = filters, .padding = 1, .bias = false});
+  net.add_normalisation("bn3", 0, activation::none);
+  net.add_activation(activation::leaky, slope);
+  add_convolution(net, "conv3", {.filters = channels, .padding = 1, .after = activation::sigmoid});
+  net.end_headless();
+  return net.build();
 }
 
 at::Tensor pictures_of(const at::Tensor& features, const std::array<std::int64_t, 3>& shape) {

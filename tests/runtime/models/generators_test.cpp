@@ -1,5 +1,5 @@
 // A net that turns vectors into images, against PyTorch's layers of the same weights.
-#include "runtime/models/network.hpp"
+#include "runtime/models/image_layers.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
 #include <ATen/Parallel.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -17,18 +17,18 @@ constexpr std::int64_t nets = 3, rows = 4, width = 10;
 /// 10 numbers to images of 2 channels and 12 x 8 pixels: the layers of DCGAN (Radford et al. 2016) and of upsampling
 /// generators, with every activation that these have.
 model_ref generator() {
-  auto net = std::make_shared<network>("generator", shape3{1, 1, width});
-  net->add_linear("fc", 6 * 3 * 2, activation::relu);
-  net->add_images(6, 3, 2);
-  net->add_normalisation("bn1", 0, activation::none);
-  net->add_transposed_convolution("up1", {.filters = 5, .after = activation::leaky});
-  net->add_upsampling(12, 8, upsampling::nearest);
-  net->add_convolution("conv", {.filters = 3, .padding = 1, .after = activation::silu});
-  net->mark_map("conv");
-  net->add_upsampling(6, 4, upsampling::bilinear);
-  net->add_transposed_convolution("up2", {.filters = 2, .bias = false, .after = activation::tanh});
-  net->end_headless();
-  return net;
+  network_builder net("generator", shape3{1, 1, width});
+  net.add_linear("fc", 6 * 3 * 2, activation::relu);
+  add_images(net, 6, 3, 2);
+  net.add_normalisation("bn1", 0, activation::none);
+  add_transposed_convolution(net, "up1", {.filters = 5, .after = activation::leaky});
+  add_upsampling(net, 12, 8, upsampling::nearest);
+  add_convolution(net, "conv", {.filters = 3, .padding = 1, .after = activation::silu});
+  net.mark_map("conv");
+  add_upsampling(net, 6, 4, upsampling::bilinear);
+  add_transposed_convolution(net, "up2", {.filters = 2, .bias = false, .after = activation::tanh});
+  net.end_headless();
+  return net.build();
 }
 
 /// The same by PyTorch's layers, [B, channels, height, width].

@@ -1,4 +1,4 @@
-#include "runtime/models/network.hpp"
+#include "runtime/models/network_builder.hpp"
 #include "tests/support/nets.hpp"
 #include <catch2/matchers/catch_matchers_floating_point.hpp>
 using namespace mneme;
@@ -18,13 +18,13 @@ at::Tensor weights_for(const model& net) {
 }
 
 /// A variational net: 8 inputs, means and log deviations of 3 values, a head of 4 classes.
-std::shared_ptr<network> sampling_net() {
-  auto net = std::make_shared<network>("sampling", shape3{1, 1, 8});
-  net->add_linear("fc1", 6, activation::none);
-  net->mark_features();
-  net->add_sampling(-6.0, 3.0);
-  net->add_head("fc2", 4);
-  return net;
+std::shared_ptr<const network> sampling_net() {
+  network_builder net("sampling", shape3{1, 1, 8});
+  net.add_linear("fc1", 6, activation::none);
+  net.mark_features();
+  net.add_sampling(-6.0, 3.0);
+  net.add_head("fc2", 4);
+  return net.build();
 }
 
 std::vector<rng_key> keys_of_step(std::uint64_t step) {

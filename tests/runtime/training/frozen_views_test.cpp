@@ -1,6 +1,6 @@
 // What frozen nets show of rows is made once: with the bits of making it in every step.
 #include "runtime/method/partly_taught_loss.hpp"
-#include "runtime/models/network.hpp"
+#include "runtime/models/image_layers.hpp"
 #include "runtime/training/executor.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
 
@@ -17,36 +17,36 @@ const shape3 pictures{3, 8, 8};
 
 /// Two blocks with batch norms and dropout before the features, one behind them.
 std::shared_ptr<const network> split_net() {
-  auto net = std::make_shared<network>("front and head", shape3{1, 1, pixels});
+  network_builder net("front and head", shape3{1, 1, pixels});
   const auto add_block = [&](const std::string& name, std::int64_t width) {
-    net->add_linear(name + ".fc", width, activation::none);
-    net->add_normalisation(name + ".bn", 0, activation::relu);
-    net->add_dropout(0.25);
+    net.add_linear(name + ".fc", width, activation::none);
+    net.add_normalisation(name + ".bn", 0, activation::relu);
+    net.add_dropout(0.25);
   };
   add_block("front.a", 17);
-  const auto first = net->here();
+  const auto first = net.here();
   add_block("front.b", 17);
-  net->add_sum(first, activation::none);
-  net->mark_features();
+  net.add_sum(first, activation::none);
+  net.mark_features();
   add_block("back", 9);
-  net->add_head("back.head", classes);
-  return net;
+  net.add_head("back.head", classes);
+  return net.build();
 }
 
 /// Convolutions, one of them added to what it reads, and a pool before the features, a block behind them.
 std::shared_ptr<const network> split_image_net() {
-  auto net = std::make_shared<network>("images and head", pictures);
-  net->add_convolution("front.a", {.filters = 16, .padding = 1});
-  net->add_normalisation("front.bn", 0, activation::relu);
-  const auto first = net->here();
-  net->add_convolution("front.b", {.filters = 16, .padding = 1}); // one of those that are transformed
-  net->add_sum(first, activation::relu);
-  net->add_max_pool(2, 2, 0);
-  net->add_mean_pool();
-  net->mark_features();
-  net->add_linear("back.fc", 9, activation::relu);
-  net->add_head("back.head", classes);
-  return net;
+  network_builder net("images and head", pictures);
+  add_convolution(net, "front.a", {.filters = 16, .padding = 1});
+  net.add_normalisation("front.bn", 0, activation::relu);
+  const auto first = net.here();
+  add_convolution(net, "front.b", {.filters = 16, .padding = 1}); // one of those that are transformed
+  net.add_sum(first, activation::relu);
+  add_max_pool(net, 2, 2, 0);
+  add_mean_pool(net);
+  net.mark_features();
+  net.add_linear("back.fc", 9, activation::relu);
+  net.add_head("back.head", classes);
+  return net.build();
 }
 
 /// The same net, which does not say how it passes rows.
@@ -143,10 +143,10 @@ TEST_CASE("a net says whether a row's bits depend on how many rows there are, up
   };
   CHECK(depends(*split_net()) == std::pair{false, false});
   CHECK(depends(*split_image_net()) == std::pair{false, false});
-  network cosines("a product of LibTorch", {1, 1, pixels});
+  network_builder cosines("a product of LibTorch", {1, 1, pixels});
   cosines.add_linear("fc", 5, activation::relu);
   cosines.add_head("head", classes, {.kind = head_kind::cosine});
-  CHECK(depends(cosines) == std::pair{false, true});
+  CHECK(depends(*cosines.build()) == std::pair{false, true});
 }
 
 TEST_CASE("a head that is trained behind features made once has the bits of one whose front runs in each step",

@@ -1,5 +1,5 @@
 // MFCL: its terms by hand, its generator, and what clients are asked to train on.
-#include "runtime/models/network.hpp"
+#include "runtime/models/image_layers.hpp"
 #include "strategies/baselines/mfcl_generator.hpp"
 #include "strategies/baselines/mfcl_loss.hpp"
 #include "tests/support/learning.hpp"
@@ -20,12 +20,12 @@ constexpr std::int64_t classes = 6, old_classes = 4, side = 8;
 const std::array<std::int64_t, 3> image{3, side, side};
 
 model_ref classifier() {
-  auto net = std::make_shared<network>("a convolution", image);
-  net->add_convolution("conv1", {.filters = 5, .stride = 2, .padding = 1, .bias = false});
-  net->add_normalisation("bn1", 0, activation::relu);
-  net->add_mean_pool();
-  net->add_head("fc", classes);
-  return net;
+  network_builder net("a convolution", image);
+  add_convolution(net, "conv1", {.filters = 5, .stride = 2, .padding = 1, .bias = false});
+  net.add_normalisation("bn1", 0, activation::relu);
+  add_mean_pool(net);
+  net.add_head("fc", classes);
+  return net.build();
 }
 
 mfcl_settings few_steps() {
@@ -351,11 +351,11 @@ TEST_CASE("MFCL refuses nets without batch norms and heads with hidden layers", 
   auto findings = findings_of();
   CHECK_THAT(findings["model.name"], ContainsSubstring("no batch normalisations"));
   CHECK_FALSE(findings.contains("model.head"));
-  auto net = std::make_shared<network>("hidden", image);
-  net->add_convolution("conv1", {.filters = 4});
-  net->add_normalisation("bn1", 0, activation::relu);
-  net->add_mean_pool();
-  net->add_head("fc", classes, {.hidden = {3}});
-  setup.net = net;
+  network_builder net("hidden", image);
+  add_convolution(net, "conv1", {.filters = 4});
+  net.add_normalisation("bn1", 0, activation::relu);
+  add_mean_pool(net);
+  net.add_head("fc", classes, {.hidden = {3}});
+  setup.net = net.build();
   CHECK_THAT(findings_of()["model.head_hidden"], ContainsSubstring("as one linear layer upon all features"));
 }

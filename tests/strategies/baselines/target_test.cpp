@@ -1,6 +1,6 @@
 // TARGET: its loss by hand, a round of its generator, its pool, and what clients train on.
 #include "runtime/models/function.hpp"
-#include "runtime/models/network.hpp"
+#include "runtime/models/image_layers.hpp"
 #include "strategies/baselines/target_images.hpp"
 #include "strategies/baselines/target_loss.hpp"
 #include "strategies/shared/image_generator.hpp"
@@ -22,12 +22,12 @@ constexpr std::int64_t classes = 6, side = 8;
 const std::array<std::int64_t, 3> image{3, side, side};
 
 model_ref classifier() {
-  auto net = std::make_shared<network>("a convolution", image);
-  net->add_convolution("conv1", {.filters = 4, .stride = 2, .padding = 1, .bias = false});
-  net->add_normalisation("bn1", 0, activation::relu);
-  net->add_mean_pool();
-  net->add_head("fc", classes);
-  return net;
+  network_builder net("a convolution", image);
+  add_convolution(net, "conv1", {.filters = 4, .stride = 2, .padding = 1, .bias = false});
+  net.add_normalisation("bn1", 0, activation::relu);
+  add_mean_pool(net);
+  net.add_head("fc", classes);
+  return net.build();
 }
 
 target_settings few_steps() {

@@ -1,7 +1,7 @@
 // LANDER: its loss by hand, its generator's terms and draws, and its round.
 #include "runtime/method/gradients.hpp"
 #include "runtime/models/function.hpp"
-#include "runtime/models/network.hpp"
+#include "runtime/models/image_layers.hpp"
 #include "strategies/lander/anchored_loss.hpp"
 #include "strategies/lander/image_dreams.hpp"
 #include "strategies/shared/adam.hpp"
@@ -23,14 +23,14 @@ const std::array<std::int64_t, 3> image{3, side, side};
 
 /// Two convolutions with batch norms, and a head with rows for the map.
 model_ref classifier() {
-  auto net = std::make_shared<network>("two convolutions", image);
-  net->add_convolution("conv1", {.filters = 4, .padding = 1, .bias = false});
-  net->add_normalisation("bn1", 0, activation::relu);
-  net->add_convolution("conv2", {.filters = 6, .stride = 2, .padding = 1, .bias = false});
-  net->add_normalisation("bn2", 0, activation::relu);
-  net->add_mean_pool();
-  net->add_head("fc", classes + embedding);
-  return net;
+  network_builder net("two convolutions", image);
+  add_convolution(net, "conv1", {.filters = 4, .padding = 1, .bias = false});
+  net.add_normalisation("bn1", 0, activation::relu);
+  add_convolution(net, "conv2", {.filters = 6, .stride = 2, .padding = 1, .bias = false});
+  net.add_normalisation("bn2", 0, activation::relu);
+  add_mean_pool(net);
+  net.add_head("fc", classes + embedding);
+  return net.build();
 }
 
 at::Tensor moved_weights(const model& net, std::uint64_t seed) {
@@ -115,11 +115,12 @@ TEST_CASE("anchors without texts have the moments of the released table") {
 }
 
 TEST_CASE("statistics are those of the batch in the first round, then a tenth of it beside the average so far") {
-  auto one = std::make_shared<network>("a normalisation", std::array<std::int64_t, 3>{1, 1, 1});
-  one->add_convolution("conv", {.filters = 1, .kernel = 1, .bias = false});
-  one->add_normalisation("bn", 0, activation::none);
-  one->add_mean_pool();
-  one->add_head("fc", 2);
+  network_builder net("a normalisation", std::array<std::int64_t, 3>{1, 1, 1});
+  add_convolution(net, "conv", {.filters = 1, .kernel = 1, .bias = false});
+  net.add_normalisation("bn", 0, activation::none);
+  add_mean_pool(net);
+  net.add_head("fc", 2);
+  const auto one = net.build();
   auto flat = initial_weights(*one, 1);
   for (const auto& entry : one->layout())
     if (entry.name == "conv.weight")

@@ -1,0 +1,41 @@
+/// network_parts: what a network consists of, as network_builder leaves it.
+#pragma once
+#include "runtime/models/layer.hpp"
+#include <optional>
+namespace mneme {
+
+/// A value of a net: 0 is its input, node i makes value i + 1.
+using network_place = std::size_t;
+
+/// A layer that reads a value, or a sum of two.
+struct network_node {
+  std::unique_ptr<layer> operation{}; // null: a sum
+  network_place from = 0;
+  std::optional<network_place> other{};
+  activation after = activation::none;                 // of a sum
+  bool learns = false;                                 // whether gradients are wanted in it or before it
+  std::size_t first_parameter = 0, last_parameter = 0; // its own within the layout, without buffers
+  std::string name{};                                  // of a normalisation
+};
+
+/// A value that differentiable() shows.
+struct network_map {
+  std::string name{};
+  network_place value = 0;
+};
+
+struct network_parts {
+  std::string identity{};
+  std::vector<image_shape> shapes{};      // of values
+  std::vector<std::size_t> last_reader{}; // of values: the node
+  std::vector<network_node> nodes{};
+  network_place features = 0;       // value that features are; 0: the input, or not known yet
+  std::vector<parameter> layout{};  // running statistics lie behind all parameters
+  std::vector<network_map> maps{};  // none lies behind the features
+  std::vector<dense_layer> dense{}; // where there is nothing else
+  std::uint64_t drawing_layers = 0; // dropout and sampling
+  bool mixes_rows = false;          // batch normalisation
+  std::int64_t feature_width = 0, classes = 0;
+};
+
+} // namespace mneme
