@@ -17,6 +17,29 @@ constexpr double norm_epsilon = 1e-5;   // PyTorch's
 /// What arrives at a layer.
 enum class arriving : std::uint8_t { images, numbers, tokens, indices };
 
+bool fuses_relu(const layer_text& layer) {
+  return layer.kind == "conv" || layer.kind == "linear" || layer.kind == "batch-norm" || layer.kind == "group-norm" ||
+         layer.kind == "residual";
+}
+
+std::string shape_text(const image_shape& shape, arriving kind) {
+  switch (kind) {
+  case arriving::images:
+    return fmt::format("images of {} x {} x {} (channels, height, width)", shape.channels, shape.height, shape.width);
+  case arriving::tokens:
+    return fmt::format("{} tokens of {} numbers", shape.pixels(), shape.channels);
+  case arriving::indices:
+    return fmt::format("rows of {} tokens", shape.width);
+  case arriving::numbers:
+    break;
+  }
+  return fmt::format("rows of {} numbers", shape.floats());
+}
+
+bool is_same(const image_shape& a, const image_shape& b) {
+  return a.height == b.height && a.width == b.width && a.channels == b.channels;
+}
+
 /// Adds layers to a net; what cannot be added is said in words.
 class layers_builder {
 public:
@@ -87,10 +110,6 @@ private:
       words_ = std::make_unique<layer_words>(relu, "relu");
       end_words();
     }
-  }
-  [[nodiscard]] static bool fuses_relu(const layer_text& layer) {
-    return layer.kind == "conv" || layer.kind == "linear" || layer.kind == "batch-norm" || layer.kind == "group-norm" ||
-           layer.kind == "residual";
   }
 
   void add(const layer_text& layer) {
@@ -363,22 +382,6 @@ private:
       add_flat_rows(net_);
   }
   [[nodiscard]] std::string arrived() const { return shape_text(net_.shape_here(), kind_); }
-  static std::string shape_text(const image_shape& shape, arriving kind) {
-    switch (kind) {
-    case arriving::images:
-      return fmt::format("images of {} x {} x {} (channels, height, width)", shape.channels, shape.height, shape.width);
-    case arriving::tokens:
-      return fmt::format("{} tokens of {} numbers", shape.pixels(), shape.channels);
-    case arriving::indices:
-      return fmt::format("rows of {} tokens", shape.width);
-    case arriving::numbers:
-      break;
-    }
-    return fmt::format("rows of {} numbers", shape.floats());
-  }
-  static bool is_same(const image_shape& a, const image_shape& b) {
-    return a.height == b.height && a.width == b.width && a.channels == b.channels;
-  }
 
   network_builder& net_;
   arriving kind_;
