@@ -39,7 +39,7 @@ void federation::advance() {
 /// Nothing moves over its link any more, as its trace has ended.
 bool federation::is_cut_off(const assignment_in_flight& owner) const {
   const auto way = owner.is_uploading ? link_direction::up : link_direction::down;
-  return settings_.clients->own_mbit(owner.client, way, clock_.now()) == std::pair(0.0, never);
+  return settings_.clients->devices().own_mbit(owner.client, way, clock_.now()) == std::pair(0.0, never);
 }
 
 /// Whose event is next and never comes; where nothing moves over any shared link, one who waits for it and is cut off,

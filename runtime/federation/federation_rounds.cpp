@@ -71,7 +71,7 @@ void federation::take(opened_round& opened) {
     round_.open(std::move(opened));
     out_.record("scheduler", "open_round");
     if (!settings_.is_async() && settings_.rounds.deadline.count() > 0) {
-      round_.deadline = population::later_by(clock_.now(), settings_.rounds.deadline);
+      round_.deadline = later_by(clock_.now(), settings_.rounds.deadline);
       clock_.expect_deadline(round_.place.round, round_.deadline);
     }
     give_work();

@@ -60,7 +60,7 @@ void shard_rounds::next_stage(std::vector<issued_job>& issued, job_state state) 
     owed_ += round.is_owed() ? 1 : 0;
     round.jobs.clear();
     for (auto& job : jobs) {
-      job.takes = clients_.compute_time(round.given.client, device_work_of(job));
+      job.takes = clients_.devices().compute_time(round.given.client, device_work_of(job));
       round.jobs.push_back({.issued = job, .state = state});
       if (state == job_state::released)
         released_.push_back(job.id);
