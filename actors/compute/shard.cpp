@@ -148,7 +148,7 @@ void shard::park(assignment_id id, hosted_round& round, plan jobs) {
                                                           .rows = rows,
                                                           .bytes = outcome_bytes(job),
                                                           .width = kind.width});
-    issued.takes = run_.population->compute_time(round.client, device_work_of(issued));
+    issued.takes = run_.population->devices().compute_time(round.client, device_work_of(issued));
   }
   round.parked = std::move(jobs);
 }
@@ -204,10 +204,9 @@ void shard::start_at_once() {
 
 virtual_time shard::due_of(const issued_job& issued) {
   const auto& round = rounds_.at(issued.id.assignment);
-  const auto sent = population::later_by(round.ready, issued.takes);
-  return population::later_by(
-      sent, run_.population->upload_time(
-                {.client = round.client, .bytes = issued.bytes, .begins = sent, .visit = round.visit}));
+  const auto sent = later_by(round.ready, issued.takes);
+  return later_by(sent, run_.population->devices().upload_time(
+                            {.client = round.client, .bytes = issued.bytes, .begins = sent, .visit = round.visit}));
 }
 
 ready_batch shard::made_ready(composition ids) {

@@ -81,7 +81,7 @@ private:
         report.issued.push_back(
             {.id = {id, 0, 0},
              .rows = *rows,
-             .takes = run_.population->compute_time(client, {.rows = *rows, .begins_round = true})});
+             .takes = run_.population->devices().compute_time(client, {.rows = *rows, .begins_round = true})});
       else
         finish(id, at_work, report);
     }
@@ -119,7 +119,7 @@ private:
   std::int64_t upload_bytes_of(const client_at_work& client) const {
     if (run_.needs.upload_size_known)
       return wire_bytes(client.upload.get(), wire_);
-    return run_.population->server_mbit(link_direction::up) > 0.0 ? 0 : 1;
+    return run_.population->devices().server_mbit(link_direction::up) > 0.0 ? 0 : 1;
   }
 
   void finish(assignment_id id, const client_at_work& client, wave_report& report) {
@@ -312,7 +312,7 @@ expected<played_run> play_run(const run_context& run) {
 }
 
 diagnostics ended_traces(const run_context& run) {
-  if (!run.population->link_traces_end() && !run.population->availability_traces_end())
+  if (!run.population->devices().link_traces_end() && !run.population->availability_traces_end())
     return {};
   const auto report = certain_report(run);
   if (!report || report->status != run_status::failed)

@@ -53,8 +53,8 @@ std::string partition_digest(const run_context& run) {
 std::string times_digest(const run_context& run) {
   digest_stream digest;
   for (std::uint32_t c = 0; c < clients_compared(run); ++c) {
-    add(digest, run.population->compute_time({c}, {.rows = 1'000, .begins_round = true}).count());
-    add(digest, run.population->upload_time({.client = {c}, .bytes = 1'000'000}).count());
+    add(digest, run.population->devices().compute_time({c}, {.rows = 1'000, .begins_round = true}).count());
+    add(digest, run.population->devices().upload_time({.client = {c}, .bytes = 1'000'000}).count());
   }
   return hex_text(digest.value());
 }

@@ -84,22 +84,6 @@ private:
   template <class T>
   requires(std::is_arithmetic_v<T> || std::is_enum_v<T>) void visit(T& value) { raw(&value, sizeof value); }
   void visit(bool& value);
-  template <class Tag, class Rep>
-  void visit(id_of<Tag, Rep>& id) {
-    visit(id.value);
-  }
-  template <class Rep, class Period>
-  void visit(std::chrono::duration<Rep, Period>& span) {
-    auto count = span.count();
-    visit(count);
-    span = std::chrono::duration<Rep, Period>(count);
-  }
-  template <class Clock, class Duration>
-  void visit(std::chrono::time_point<Clock, Duration>& at) {
-    auto since = at.time_since_epoch();
-    visit(since);
-    at = std::chrono::time_point<Clock, Duration>(since);
-  }
   void visit(std::string& text);
   template <class T>
   void visit(std::vector<T>& values) {
@@ -122,19 +106,6 @@ private:
       K key{};
       (*this)(key)(entries[key]);
     }
-  }
-  template <class A, class B>
-  void visit(std::pair<A, B>& both) {
-    (*this)(both.first)(both.second);
-  }
-  template <class T>
-  void visit(std::optional<T>& maybe) {
-    bool there = maybe.has_value();
-    visit(there);
-    if (!there)
-      maybe.reset();
-    else
-      (*this)(maybe ? *maybe : maybe.emplace());
   }
   /// Whoever shares what is saved shares it again when it is loaded.
   template <class T>
@@ -180,5 +151,37 @@ private:
   tensor_exchange* exchange_ = nullptr;
   c10::Device device_{c10::DeviceType::CPU}; // loading: of tensors that lay on one
 };
+
+// -- ids, and types of the standard library that need no more than other types ----------------------------------------
+
+template <class Tag, class Rep>
+void persist(archive& state, id_of<Tag, Rep>& id) {
+  state(id.value);
+}
+template <class Rep, class Period>
+void persist(archive& state, std::chrono::duration<Rep, Period>& span) {
+  auto count = span.count();
+  state(count);
+  span = std::chrono::duration<Rep, Period>(count);
+}
+template <class Clock, class Duration>
+void persist(archive& state, std::chrono::time_point<Clock, Duration>& at) {
+  auto since = at.time_since_epoch();
+  state(since);
+  at = std::chrono::time_point<Clock, Duration>(since);
+}
+template <class A, class B>
+void persist(archive& state, std::pair<A, B>& both) {
+  state(both.first)(both.second);
+}
+template <class T>
+void persist(archive& state, std::optional<T>& maybe) {
+  bool there = maybe.has_value();
+  state(there);
+  if (!there)
+    maybe.reset();
+  else
+    state(maybe ? *maybe : maybe.emplace());
+}
 
 } // namespace mneme

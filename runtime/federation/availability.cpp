@@ -41,7 +41,7 @@ void availability::plan_first_changes() {
   // Room for all that each client can wait for: growing later would need twice the memory for a while.
   calendar_.reserve(std::size_t{count} * static_cast<std::size_t>(random_ + reaches_ + staggered_));
   for (std::uint32_t c = 0; random_ && c < count; ++c)
-    calendar_.push_back({clients_->later_by({}, clients_->arrival_time({c})), {c}, number(kind::joined)});
+    calendar_.push_back({later_by({}, clients_->arrival_time({c})), {c}, number(kind::joined)});
   for (std::uint32_t c = 0; reaches_ && c < count; ++c) {
     const auto window = clients_->availability({c}, {});
     if (!window.within)
@@ -66,9 +66,8 @@ void availability::open_task(task_id task, virtual_time now) {
     if (next_staying != left_behind.end() && next_staying->value == c)
       ++next_staying;
     else if (staggered_)
-      calendar_.push_back({clients_->later_by(now, clients_->transition_delay({c}, task)),
-                           {c},
-                           number(kind::entered_task) + task.value});
+      calendar_.push_back(
+          {later_by(now, clients_->transition_delay({c}, task)), {c}, number(kind::entered_task) + task.value});
     else
       entered_[c] = task;
   std::make_heap(calendar_.begin(), calendar_.end(), later);
@@ -115,13 +114,13 @@ void availability::follow_up(const entry& change) {
   case kind::joined:
     flags_[client] = static_cast<std::uint8_t>((flags_[client] | enrolled_now) & ~has_left);
     ++enrolled_;
-    return push({clients_->later_by(change.at, clients_->enrolled_time(change.client, stays_[client])), change.client,
+    return push({later_by(change.at, clients_->enrolled_time(change.client, stays_[client])), change.client,
                  number(kind::left)});
   case kind::left:
     flags_[client] = static_cast<std::uint8_t>((flags_[client] | has_left) & ~enrolled_now);
     --enrolled_;
     if (const auto absence = clients_->absence_time(change.client, stays_[client]++))
-      push({clients_->later_by(change.at, *absence), change.client, number(kind::joined)});
+      push({later_by(change.at, *absence), change.client, number(kind::joined)});
     return;
   case kind::reachable:
   case kind::unreachable: {

@@ -71,7 +71,7 @@ void client_work::links_changed() {
   for (const auto& [direction, id] : links_.take_ended()) {
     auto& owner = in_flight_.at(id);
     const auto there =
-        population::later_by(clock_.now(), settings_.clients->latency(owner.client, direction, owner.visit));
+        later_by(clock_.now(), settings_.clients->devices().latency(owner.client, direction, owner.visit));
     if (direction == link_direction::down) { // other parties' advice may come later
       const auto planned = owner.planned_download_end();
       owner.delay = std::max(there, planned) - planned;

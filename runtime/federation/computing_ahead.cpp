@@ -52,7 +52,7 @@ void computing_ahead::abandon(const std::vector<assignment_id>& ids) {
 // -- what virtual time needs ------------------------------------------------------------------------------------------
 
 bool computing_ahead::may_go_on() const {
-  if (settings_.clients->shares_links()) // what a link does next follows from all that was done before
+  if (settings_.clients->devices().shares_links()) // what a link does next follows from all that was done before
     return false;
   if (!wave_.is_known() || wave_.failure() || round_.wants_clients || is_repeating() || !clock_.has_events())
     return false;

@@ -81,10 +81,11 @@ void dispatcher::begin_work(client_id client, activity_id kind) {
 
 /// Until a client has what the server sends, and what other parties do.
 virtual_duration dispatcher::download_time(const transfer& sent) const {
-  auto time = settings_.clients->download_time(sent);
+  const auto& devices = settings_.clients->devices();
+  auto time = devices.download_time(sent);
   for (const auto from : settings_.further_parties)
     if (const auto& [advice, advice_bytes] = round_.heard[index_of(from)]; advice)
-      time = std::max(time, (*settings_.clients.*row_of(from).download_time)(
+      time = std::max(time, (devices.*row_of(from).download_time)(
                                 {.client = sent.client, .bytes = advice_bytes, .begins = sent.begins}));
   return time;
 }
@@ -138,7 +139,7 @@ void dispatcher::abandon(const std::vector<assignment_id>& ids, const char* why)
     out_.record("client", why, client);
     pool_.end_visit(client);
   }
-  if (settings_.clients->shares_links())
+  if (settings_.clients->devices().shares_links())
     links_.abandon(ids);
   ahead_.abandon(ids);
 }

@@ -1,7 +1,36 @@
 #include "runtime/federation/federation.hpp"
 #include "runtime/base/tuning.hpp"
 #include <fmt/format.h>
+#include <optional>
 namespace mneme {
+namespace {
+
+/// Nothing moves over its link any more at `now`, as its trace has ended.
+bool is_cut_off(const assignment_in_flight& owner, const population& clients, virtual_time now) {
+  const auto way = owner.is_uploading ? link_direction::up : link_direction::down;
+  return clients.devices().own_mbit(owner.client, way, now) == std::pair(0.0, never);
+}
+
+/// Whose event is next and never comes; where nothing moves over any shared link, one who waits for it and is cut off,
+/// or else anybody. @pre clock.is_dead_end()
+std::optional<client_id> stuck_client(const run_clock& clock, in_flight_table& in_flight, const population& clients) {
+  const auto is_stuck = [&](const assignment_in_flight& owner) { return is_cut_off(owner, clients, clock.now()); };
+  const auto& next = clock.next();
+  if (const auto* const owner = in_flight.find(next.assignment))
+    return clock.next_is_never() || is_stuck(*owner) ? std::optional(owner->client) : std::nullopt;
+  if (next.event_kind != federation_event::kind::link_change)
+    return std::nullopt;
+  std::optional<client_id> anybody;
+  for (const auto id : in_flight.ids()) {
+    const auto& owner = in_flight.at(id);
+    if (owner.waits_for_link && is_stuck(owner))
+      return owner.client;
+    anybody = anybody.value_or(owner.client);
+  }
+  return anybody;
+}
+
+} // namespace
 
 federation::federation(federation_settings settings) : settings_(std::move(settings)) {}
 
@@ -36,43 +65,9 @@ void federation::advance() {
   }
 }
 
-/// Nothing moves over its link any more, as its trace has ended.
-bool federation::is_cut_off(const assignment_in_flight& owner) const {
-  const auto way = owner.is_uploading ? link_direction::up : link_direction::down;
-  return settings_.clients->own_mbit(owner.client, way, clock_.now()) == std::pair(0.0, never);
-}
-
-/// Whose event is next and never comes; where nothing moves over any shared link, one who waits for it and is cut off,
-/// or else anybody.
-std::optional<client_id> federation::stuck_client() {
-  const auto& next = clock_.next();
-  if (const auto* const owner = in_flight_.find(next.assignment))
-    return clock_.next_is_never() || is_cut_off(*owner) ? std::optional(owner->client) : std::nullopt;
-  if (next.event_kind != federation_event::kind::link_change)
-    return std::nullopt;
-  std::optional<client_id> anybody;
-  for (const auto id : in_flight_.ids()) {
-    const auto& owner = in_flight_.at(id);
-    if (owner.waits_for_link && is_cut_off(owner))
-      return owner.client;
-    anybody = anybody.value_or(owner.client);
-  }
-  return anybody;
-}
-
 void federation::end_at_dead_end() {
-  out_.report().waits_for = stuck_client();
+  out_.report().waits_for = stuck_client(clock_, in_flight_, *settings_.clients);
   finish(run_status::failed, clock_.dead_end(round_.place.round));
-}
-
-/// Rounds would close empty up to the end of the run.
-void federation::end_without_clients() {
-  out_.report().reaches_nobody = true;
-  finish(run_status::failed,
-         fmt::format("round {} has no client and waits in vain: at {:.9g} s of virtual time the traces of "
-                     "devices.availability_file have ended for everybody who could take part; expected traces that "
-                     "last as long as the run, or devices.trace_end = \"repeat\"",
-                     round_.place.round.value + 1, in_seconds(clock_.now())));
 }
 
 void federation::handle(const federation_event& now) {

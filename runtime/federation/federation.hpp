@@ -63,9 +63,6 @@ private:
   // federation.cpp: the loop
   void advance();
   void end_at_dead_end();
-  [[nodiscard]] bool is_cut_off(const assignment_in_flight& owner) const;
-  [[nodiscard]] std::optional<client_id> stuck_client();
-  void end_without_clients();
   void handle(const federation_event& now);
   void fail_round(const round_failure& why);
   void stop_at(next_step next);

@@ -1,6 +1,7 @@
 // The federation's rounds: tasks begin, clients are drawn and sent off, rounds close. An asynchronous round is what
 // lies between two server steps.
 #include "runtime/federation/federation.hpp"
+#include <fmt/format.h>
 #include <string>
 namespace mneme {
 namespace {
@@ -39,6 +40,14 @@ std::vector<class_range> masks_of_evaluation(const federation_settings& settings
   return masks;
 }
 
+/// Why the run ends in a round that nobody can take part in any more.
+std::string no_client_text(round_id round, virtual_time now) {
+  return fmt::format("round {} has no client and waits in vain: at {:.9g} s of virtual time the traces of "
+                     "devices.availability_file have ended for everybody who could take part; expected traces that "
+                     "last as long as the run, or devices.trace_end = \"repeat\"",
+                     round.value + 1, in_seconds(now));
+}
+
 } // namespace
 
 // -- a task begins ----------------------------------------------------------------------------------------------------
@@ -71,7 +80,7 @@ void federation::take(opened_round& opened) {
     round_.open(std::move(opened));
     out_.record("scheduler", "open_round");
     if (!settings_.is_async() && settings_.rounds.deadline.count() > 0) {
-      round_.deadline = population::later_by(clock_.now(), settings_.rounds.deadline);
+      round_.deadline = later_by(clock_.now(), settings_.rounds.deadline);
       clock_.expect_deadline(round_.place.round, round_.deadline);
     }
     give_work();
@@ -90,8 +99,10 @@ void federation::give_work() {
 // -- a round closes ---------------------------------------------------------------------------------------------------
 
 void federation::close() {
-  if (round_.folded == 0 && dispatch_.waits_in_vain() && settings_.clients->availability_traces_end())
-    return end_without_clients();
+  if (round_.folded == 0 && dispatch_.waits_in_vain() && settings_.clients->availability_traces_end()) {
+    out_.report().reaches_nobody = true; // rounds would close empty up to the end of the run
+    return finish(run_status::failed, no_client_text(round_.place.round, clock_.now()));
+  }
   round_.is_open = round_.wants_clients = false;
   dispatch_.free_dropped_out();
   work_.hand_over_deliveries();

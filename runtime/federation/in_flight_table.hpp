@@ -57,7 +57,7 @@ struct assignment_in_flight {
   [[nodiscard]] std::int64_t upload_bytes() const noexcept { return sends[index_of(party_id::server)]; }
   [[nodiscard]] std::int64_t& upload_bytes() noexcept { return sends[index_of(party_id::server)]; }
   /// When what it sends leaves. @pre all its stages are known
-  [[nodiscard]] virtual_time sent_at() const noexcept { return population::later_by(horizon, delay); }
+  [[nodiscard]] virtual_time sent_at() const noexcept { return later_by(horizon, delay); }
   /// What goes to a party, as it leaves. @pre all its stages are known
   [[nodiscard]] transfer sent_to(party_id who) const noexcept {
     return {.client = client, .bytes = sends[index_of(who)], .begins = sent_at(), .visit = visit};
@@ -66,13 +66,13 @@ struct assignment_in_flight {
   /// drawn each time that it is asked for, so it is asked for once. @pre upload_bytes() and all its stages are known
   [[nodiscard]] virtual_duration planned_upload_time(const population& clients) {
     if (upload_takes.count() < 0)
-      upload_takes = clients.upload_time(
-          {.client = client, .bytes = upload_bytes(), .begins = horizon, .visit = visit});
+      upload_takes =
+          clients.devices().upload_time({.client = client, .bytes = upload_bytes(), .begins = horizon, .visit = visit});
     return upload_takes;
   }
   /// Until the server has it. @pre the same, and its download is over
   [[nodiscard]] virtual_duration upload_time(const population& clients) {
-    return delay.count() > 0 ? clients.upload_time(sent_to(party_id::server)) : planned_upload_time(clients);
+    return delay.count() > 0 ? clients.devices().upload_time(sent_to(party_id::server)) : planned_upload_time(clients);
   }
   [[nodiscard]] bool uploads() const noexcept { return row_of(doing).uploads(); }
   /// The answer that virtual time needs before the upload's arrival has come; where there is none, all of it.

@@ -11,7 +11,7 @@ namespace mneme {
 enum class party_id : std::uint8_t { server, proxy };
 
 struct party {
-  using link_time = virtual_duration (population::*)(const transfer&) const;
+  using link_time = virtual_duration (client_devices::*)(const transfer&) const;
   const char* name;                    ///< In errors and in events.csv.
   tensors_ref client_result::*part;    ///< What a client's round sends it.
   tensors_ref broadcast::*advice;      ///< Where clients find what it says; null: it makes the broadcast.
@@ -29,8 +29,8 @@ inline constexpr std::array parties{
     party{.name = "server",
           .part = &client_result::upload,
           .advice = nullptr,
-          .upload_time = &population::upload_time,
-          .download_time = &population::download_time,
+          .upload_time = &client_devices::upload_time,
+          .download_time = &client_devices::download_time,
           .bytes_to = &run_report::upload_bytes,
           .bytes_from = &run_report::download_bytes,
           .leaves_event = "upload",
@@ -39,8 +39,8 @@ inline constexpr std::array parties{
     party{.name = "proxy",
           .part = &client_result::to_proxy,
           .advice = &broadcast::advice,
-          .upload_time = &population::proxy_upload_time,
-          .download_time = &population::proxy_download_time,
+          .upload_time = &client_devices::proxy_upload_time,
+          .download_time = &client_devices::proxy_download_time,
           .bytes_to = &run_report::proxy_bytes,
           .bytes_from = &run_report::proxy_bytes,
           .leaves_event = "to_proxy",
@@ -55,7 +55,7 @@ using party_bytes = std::array<std::int64_t, parties.size()>;
 [[nodiscard]] constexpr const party& row_of(party_id who) noexcept { return parties[index_of(who)]; }
 /// How long a client's part takes to the party.
 [[nodiscard]] inline virtual_duration upload_time(const population& clients, party_id who, const transfer& sent) {
-  return (clients.*row_of(who).upload_time)(sent);
+  return (clients.devices().*row_of(who).upload_time)(sent);
 }
 /// Bytes to all parties together.
 [[nodiscard]] constexpr std::int64_t sum_of(const party_bytes& bytes) noexcept {

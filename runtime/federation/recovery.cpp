@@ -53,7 +53,7 @@ void recovery::persist(archive& state, next_step& next) {
   state.section("time")(next)(clock_);
   dispatch_.persist(state);
   persist_assignments(state);
-  if (settings_.clients->shares_links())
+  if (settings_.clients->devices().shares_links())
     state.section("links")(links_);
   state.section("round")(round_);
   state.section("report")(out_.log());
@@ -88,7 +88,7 @@ void recovery::persist_assignment(archive& state, assignment_in_flight& saved, b
   for (auto& bytes : saved.sends)
     state(bytes);
   state(saved.held_bytes);
-  if (settings_.clients->shares_links())
+  if (settings_.clients->devices().shares_links())
     state(saved.delay)(saved.upload_arrives)(saved.waits_for_link);
   if (phase == assignment_phase::finished)
     state(saved.result);

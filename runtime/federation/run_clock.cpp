@@ -4,7 +4,7 @@
 namespace mneme {
 
 run_clock::run_clock(const federation_settings& settings)
-    : events_max_(settings.events_max), link_traces_end_(settings.clients->link_traces_end()),
+    : events_max_(settings.events_max), link_traces_end_(settings.clients->devices().link_traces_end()),
       fruitless_max_(tuning::fruitless_events_max + tuning::fruitless_events_of_client * settings.clients->size()) {}
 
 void run_clock::expect(assignment_in_flight& owner, federation_event::kind next, virtual_time at, party_id where) {

@@ -10,7 +10,7 @@ void server_links::begin(link_direction direction, const assignment_in_flight& o
   MNEME_CHECK(share(direction), owner.id.value);
   auto& over = link(direction);
   over.move_to(clock_.now());
-  const auto [mbit, until] = settings_.clients->own_mbit(owner.client, direction, clock_.now());
+  const auto [mbit, until] = settings_.clients->devices().own_mbit(owner.client, direction, clock_.now());
   over.add({.owner = owner.id,
             .client = owner.client,
             .bits_left = 8.0 * static_cast<double>(bytes),

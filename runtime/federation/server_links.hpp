@@ -9,11 +9,12 @@ class server_links {
 public:
   /// All outlive this.
   server_links(const federation_settings& settings, run_clock& clock)
-      : settings_(settings), clock_(clock), links_{shared_link(settings.clients->server_mbit(link_direction::up)),
-                                                   shared_link(settings.clients->server_mbit(link_direction::down))} {}
+      : settings_(settings),
+        clock_(clock), links_{shared_link(settings.clients->devices().server_mbit(link_direction::up)),
+                              shared_link(settings.clients->devices().server_mbit(link_direction::down))} {}
 
   [[nodiscard]] bool share(link_direction direction) const noexcept {
-    return settings_.clients->server_mbit(direction) > 0.0;
+    return settings_.clients->devices().server_mbit(direction) > 0.0;
   }
   /// A transfer of so many bytes begins now. @pre share(direction)
   void begin(link_direction direction, const assignment_in_flight& owner, std::int64_t bytes);

@@ -5,16 +5,6 @@
 namespace mneme {
 namespace {
 
-/// Calls `then` with each round's jobs, which stand together.
-template <class Jobs, class Then>
-void each_round(Jobs& issued, Then then) {
-  for (std::size_t first = 0, next = 0; first < issued.size(); first = next) {
-    for (next = first; next < issued.size() && issued[next].id.assignment == issued[first].id.assignment;)
-      ++next;
-    then(std::span(issued).subspan(first, next - first));
-  }
-}
-
 /// The batches of one shard. Which jobs share a batch changes no bits on a CPU.
 std::vector<composition> batches_of(const std::vector<parked_job>& jobs) {
   std::vector<composition> batches;
@@ -41,40 +31,18 @@ void shard_journal::take(command order) {
 void shard_journal::begin(const start_rounds& wave) {
   MNEME_CHECK(!wave_, shard_.value);
   wave_.emplace(open_wave{.at_once = wave.at_once});
-  for (std::size_t i = 0; i < wave.assignments.size(); ++i)
-    rounds_[wave.assignments[i].id] = {.given = wave.assignments[i], .ready = wave.ready.at(i)};
-  owed_ += wave.assignments.size();
+  rounds_.start(wave);
 }
 
 void shard_journal::begin(const release& order) {
   MNEME_CHECK(!wave_, shard_.value);
   wave_.emplace(open_wave{});
-  mark(order.batches, job_state::released);
+  rounds_.release(order.batches);
 }
 
 void shard_journal::begin(const abandon& rounds) {
   for (const auto id : rounds.assignments)
-    end_round(id);
-}
-
-void shard_journal::mark(const std::vector<composition>& batches, job_state state) {
-  for (const auto& batch : batches)
-    for (const auto& id : batch) {
-      auto& round = rounds_.at(id.assignment);
-      auto& job = round.jobs.at(id.step);
-      if (std::exchange(job.state, state) == job_state::parked && --round.parked == 0)
-        ++owed_;
-      released_.push_back(id);
-    }
-}
-
-/// It is at the shard no more.
-void shard_journal::end_round(assignment_id id) {
-  const auto round = rounds_.find(id);
-  if (round == rounds_.end())
-    return;
-  owed_ -= round->second.is_owed() ? 1 : 0;
-  rounds_.erase(round);
+    rounds_.end(id);
 }
 
 // -- from the host ----------------------------------------------------------------------------------------------------
@@ -126,10 +94,10 @@ std::string shard_journal::wrong_with(const wave_report& report) const {
 }
 
 std::string shard_journal::wrong_with_round(assignment_id id) const {
-  const auto round = rounds_.find(id);
-  if (round == rounds_.end())
+  const auto* const round = rounds_.find(id);
+  if (!round)
     return unknown(id);
-  const bool is_owed = host_ == host_state::repeating ? unrepeated_.contains(id) : round->second.is_owed();
+  const bool is_owed = host_ == host_state::repeating ? unrepeated_.contains(id) : round->is_owed();
   if (!is_owed || host_ == host_state::settling)
     return fmt::format("goes on with assignment {} before its time", id.value);
   return {};
@@ -142,7 +110,7 @@ std::string shard_journal::wrong_with_ends(const wave_report& report, std::vecto
       return fmt::format("tells of assignment {} out of its order", finished.id.value);
     if (auto wrong = wrong_with_round(finished.id); !wrong.empty())
       return wrong;
-    if (host_ == host_state::repeating && rounds_.at(finished.id).told)
+    if (host_ == host_state::repeating && rounds_.by_id().at(finished.id).told)
       return fmt::format("ends assignment {} before its time", finished.id.value);
     ended.push_back(finished.id);
   }
@@ -150,9 +118,9 @@ std::string shard_journal::wrong_with_ends(const wave_report& report, std::vecto
     const auto id = failure.last_job.assignment;
     if (auto wrong = wrong_with_round(id); !wrong.empty())
       return wrong;
-    if (failure.client != rounds_.at(id).given.client)
+    if (failure.client != rounds_.by_id().at(id).given.client)
       return fmt::format("blames another client for assignment {} than was given it", id.value);
-    const bool is_told = host_ == host_state::repeating && rounds_.at(id).told;
+    const bool is_told = host_ == host_state::repeating && rounds_.by_id().at(id).told;
     if (!wave_ || (is_told && failure.reason != interrupted_text))
       return "cannot repeat a round: " + failure.reason;
     ended.push_back(id);
@@ -198,7 +166,7 @@ std::string shard_journal::wrong_with_jobs(const std::vector<issued_job>& issued
     wrong = wrong_with_round(id);
     if (!wrong.empty())
       return;
-    const auto& kept = rounds_.at(id);
+    const auto& kept = rounds_.by_id().at(id);
     const auto stage = stages_told(id);
     for (std::uint32_t step = 0; step < jobs.size(); ++step)
       if (jobs[step].id != job_id{id, stage, step})
@@ -212,53 +180,30 @@ std::string shard_journal::wrong_with_jobs(const std::vector<issued_job>& issued
 void shard_journal::note(wave_report& report) {
   if (report.released)
     wave_->is_listed = true;
-  note_jobs(report.issued, report.released ? job_state::released : job_state::parked);
+  using enum shard_rounds::job_state;
+  rounds_.next_stage(report.issued, report.released ? released : parked);
   for (const auto& finished : report.finished)
-    end_round(finished.id);
+    rounds_.end(finished.id);
   for (const auto& failure : report.failed)
-    end_round(failure.last_job.assignment);
-}
-
-void shard_journal::note_jobs(std::vector<issued_job>& issued, job_state state) {
-  each_round(issued, [&](std::span<issued_job> jobs) {
-    auto& round = rounds_.at(jobs.front().id.assignment);
-    owed_ -= round.is_owed() ? 1 : 0;
-    round.told = true;
-    round.parked = state == job_state::parked ? jobs.size() : 0;
-    owed_ += round.is_owed() ? 1 : 0;
-    round.jobs.clear();
-    for (auto& job : jobs) {
-      job.takes = clients_.compute_time(round.given.client, device_work_of(job));
-      round.jobs.push_back({.issued = job, .state = state});
-      if (state == job_state::released)
-        released_.push_back(job.id);
-    }
-  });
+    rounds_.end(failure.last_job.assignment);
 }
 
 void shard_journal::end_wave() {
-  for (const auto& id : std::exchange(released_, {}))
-    if (const auto round = rounds_.find(id.assignment); round != rounds_.end() && round->second.stage() == id.stage)
-      round->second.jobs.at(id.step).state = job_state::run;
+  rounds_.end_wave();
   wave_.reset();
 }
 
-void shard_journal::count_owed() {
-  owed_ = static_cast<std::size_t>(
-      std::count_if(rounds_.begin(), rounds_.end(), [](const auto& kept) { return kept.second.is_owed(); }));
-}
-
 const assignment* shard_journal::given(assignment_id id) const {
-  const auto round = rounds_.find(id);
-  return round == rounds_.end() ? nullptr : &round->second.given;
+  const auto* const round = rounds_.find(id);
+  return round ? &round->given : nullptr;
 }
 
 std::uint32_t shard_journal::stages_told(assignment_id id) const {
-  return host_ == host_state::repeating ? repeated_.stages_of(id) : rounds_.at(id).stages();
+  return host_ == host_state::repeating ? repeated_.stages_of(id) : rounds_.by_id().at(id).stages();
 }
 
 const assignment* shard_journal::first_owed() const {
-  for (const auto& [id, round] : rounds_)
+  for (const auto& [id, round] : rounds_.by_id())
     if (host_ == host_state::repeating ? unrepeated_.contains(id) : round.is_owed())
       return &round.given;
   return nullptr;
@@ -269,37 +214,29 @@ const assignment* shard_journal::first_owed() const {
 void shard_journal::host_lost() {
   host_ = host_state::none;
   commands_.clear();
-  released_.clear(); // their jobs know it
-}
-
-start_rounds shard_journal::all_rounds() const {
-  start_rounds again{.to = shard_};
-  for (const auto& [id, round] : rounds_) {
-    again.assignments.push_back(round.given);
-    again.ready.push_back(round.ready);
-  }
-  return again;
+  rounds_.forget_wave();
 }
 
 void shard_journal::host_found() {
   MNEME_CHECK(host_ == host_state::none, shard_.value);
   host_ = host_state::well;
   repeated_.clear();
-  for (const auto& [id, round] : rounds_)
+  const auto& rounds = rounds_.by_id();
+  for (const auto& [id, round] : rounds)
     repeated_.add(id, round.stages());
   unrepeated_.clear();
-  count_owed();
+  rounds_.count_owed();
   answer_ = {.from = shard_};
-  if (rounds_.empty()) {
+  if (rounds.empty()) {
     if (wave_)
       reports_.push_back({.from = shard_}); // all it asked for had come, but for the end
     end_wave();
     return go_on();
   }
-  auto again = all_rounds();
-  if (std::any_of(rounds_.begin(), rounds_.end(), [](const auto& kept) { return kept.second.told; })) {
+  auto again = rounds_.as_given();
+  if (std::any_of(rounds.begin(), rounds.end(), [](const auto& kept) { return kept.second.told; })) {
     host_ = host_state::repeating;
-    for (const auto& [id, round] : rounds_)
+    for (const auto& [id, round] : rounds)
       unrepeated_.insert(id);
   } else
     again.at_once = wave_->at_once;
@@ -309,7 +246,7 @@ void shard_journal::host_found() {
 abandon shard_journal::change_host() {
   MNEME_CHECK(is_quiet() && commands_.empty(), shard_.value);
   abandon left{.to = shard_};
-  for (const auto& [id, round] : rounds_)
+  for (const auto& [id, round] : rounds_.by_id())
     left.assignments.push_back(id);
   host_lost();
   host_found();
@@ -321,7 +258,7 @@ void shard_journal::repeat(wave_report& report) {
     unrepeated_.erase(jobs.front().id.assignment);
     std::vector<parked_job> waiting;
     for (const auto& job : jobs)
-      waiting.push_back(parked(job));
+      waiting.push_back({.job = job, .shard = shard_});
     repeated_.waits_for(std::move(waiting));
   });
   // Until all are where they were these may be lost again: their rounds are kept.
@@ -345,42 +282,27 @@ void shard_journal::repeat(wave_report& report) {
   commands_.push_back(release{.to = shard_, .batches = batches_of(behind)});
 }
 
-/// Jobs that had been released: their outcomes are lost, whether anybody waits for them or not.
-std::vector<parked_job> shard_journal::jobs_lost() const {
-  std::vector<parked_job> lost;
-  for (const auto& [id, round] : rounds_)
-    for (const auto& job : round.jobs)
-      if (job.state != job_state::parked)
-        lost.push_back(parked(job.issued));
-  return lost;
-}
-
 /// All rounds are where they were. Tells what nobody has told yet, and lets run again what had been released.
 void shard_journal::settle() {
-  for (auto& [id, round] : rounds_) {
-    auto& jobs = repeated_.jobs_of(id);
-    for (std::size_t step = 0; step < jobs.size(); ++step) {
-      auto& job = jobs[step].job;
-      if (!round.told) {
-        answer_.issued.push_back(job);
-        continue;
-      }
-      auto& kept = round.jobs.at(step).issued;
-      job.takes = kept.takes;
-      kept = job; // with the key that the new host knows
-    }
+  for (const auto& [id, round] : rounds_.by_id()) {
+    const auto& jobs = repeated_.jobs_of(id);
+    for (std::size_t step = 0; step < jobs.size(); ++step)
+      if (round.told)
+        rounds_.rekey(id, step, jobs[step].job);
+      else
+        answer_.issued.push_back(jobs[step].job);
   }
   repeated_.clear();
   note(answer_);
-  count_owed();
+  rounds_.count_owed();
   host_ = wave_ ? host_state::well : host_state::settling;
-  const auto lost = jobs_lost();
+  const auto lost = rounds_.released_jobs(); // whether anybody waits for them or not
   answer_.last = lost.empty();
   if (wave_)
     reports_.push_back(std::exchange(answer_, {.from = shard_}));
   if (!lost.empty()) {
     auto batches = batches_of(lost);
-    mark(batches, job_state::released);
+    rounds_.release(batches);
     commands_.push_back(release{.to = shard_, .batches = std::move(batches)});
     return;
   }

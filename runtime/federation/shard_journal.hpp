@@ -1,7 +1,7 @@
 /// shard_journal: what a shard has been given and has told, so that another host can take it over at any moment.
 #pragma once
 #include "runtime/federation/rerun.hpp"
-#include "runtime/population/population.hpp"
+#include "runtime/federation/shard_rounds.hpp"
 #include <set>
 #include <variant>
 namespace mneme {
@@ -14,7 +14,7 @@ public:
   using command = std::variant<start_rounds, release, abandon>;
 
   /// @param clients outlives the journal
-  shard_journal(shard_id shard, const population& clients) : shard_(shard), clients_(clients) {}
+  shard_journal(shard_id shard, const population& clients) : shard_(shard), rounds_(shard, clients) {}
 
   // -- inputs: from the federation
   void take(command order);
@@ -41,7 +41,7 @@ public:
   /// For the federation.
   [[nodiscard]] std::vector<wave_report> take_reports() { return std::exchange(reports_, {}); }
   /// No round is at the shard and nobody waits for it: another host would begin as this one goes on.
-  [[nodiscard]] bool is_idle() const noexcept { return rounds_.empty() && !wave_ && waiting_.empty(); }
+  [[nodiscard]] bool is_idle() const noexcept { return rounds_.by_id().empty() && !wave_ && waiting_.empty(); }
   /// The host owes no answer: rounds may be at the shard, and their clients wait.
   [[nodiscard]] bool is_quiet() const noexcept { return host_ == host_state::well && !wave_ && waiting_.empty(); }
   /// There is a host, and it has not said all that it was asked for.
@@ -54,7 +54,7 @@ public:
   [[nodiscard]] std::uint32_t stages_told(assignment_id id) const;
   /// How many rounds the host has to tell of before its wave ends.
   [[nodiscard]] std::size_t rounds_owed() const noexcept {
-    return host_ == host_state::repeating ? unrepeated_.size() : owed_;
+    return host_ == host_state::repeating ? unrepeated_.size() : rounds_.owed();
   }
   /// The first of them, if there is any.
   [[nodiscard]] const assignment* first_owed() const;
@@ -65,22 +65,6 @@ private:
     well,
     repeating, ///< Rounds run again, up to where they were.
     settling,  ///< They are there; what had run besides runs again, and nobody waits for it.
-  };
-  enum class job_state : std::uint8_t { parked, released, run };
-  struct kept_job {
-    issued_job issued{};
-    job_state state = job_state::parked;
-  };
-  struct kept_round {
-    assignment given{};
-    virtual_time ready{};
-    bool told = false;            // which jobs its present stage has
-    std::vector<kept_job> jobs{}; // of the present stage
-    std::size_t parked = 0;       // of them, those that nobody has released
-    [[nodiscard]] std::uint32_t stage() const { return jobs.empty() ? 0 : jobs.front().issued.id.stage; }
-    [[nodiscard]] std::uint32_t stages() const { return told ? stage() + 1 : 0; }
-    // The host has all that it needs to tell how the round goes on.
-    [[nodiscard]] bool is_owed() const noexcept { return !told || parked == 0; }
   };
   /// What the federation waits for.
   struct open_wave {
@@ -96,25 +80,15 @@ private:
   [[nodiscard]] std::string wrong_with_released(const wave_report& report) const;
   [[nodiscard]] std::string wrong_with_jobs(const std::vector<issued_job>& issued, std::size_t& rounds) const;
   void note(wave_report& report);
-  void note_jobs(std::vector<issued_job>& issued, job_state state);
-  void mark(const std::vector<composition>& batches, job_state state);
-  void end_round(assignment_id id);
   void end_wave();
-  void count_owed();
-  [[nodiscard]] start_rounds all_rounds() const;
   void repeat(wave_report& report);
-  [[nodiscard]] parked_job parked(const issued_job& job) const { return {.job = job, .shard = shard_}; }
-  [[nodiscard]] std::vector<parked_job> jobs_lost() const;
   void settle();
   void go_on();
 
   shard_id shard_;
-  const population& clients_;
+  shard_rounds rounds_; // which of them are owed is not counted while they are repeated
   host_state host_ = host_state::none;
-  std::map<assignment_id, kept_round> rounds_;
-  std::size_t owed_ = 0; // of rounds_, those that are owed: not counted while they are repeated
   std::optional<open_wave> wave_;
-  std::vector<job_id> released_;       // jobs of the open wave, and of settling
   rerun repeated_;                     // at the new host
   std::set<assignment_id> unrepeated_; // of which it has to tell next
   wave_report answer_;                 // of rounds whose start nobody has told yet

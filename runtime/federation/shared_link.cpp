@@ -46,7 +46,7 @@ void shared_link::renew(const population& clients, link_direction direction) {
   bool changed = false;
   for (auto& transfer : transfers_)
     if (transfer.own_until <= at_) {
-      std::tie(transfer.own_mbit, transfer.own_until) = clients.own_mbit(transfer.client, direction, at_);
+      std::tie(transfer.own_mbit, transfer.own_until) = clients.devices().own_mbit(transfer.client, direction, at_);
       changed = true;
     }
   if (changed)

@@ -13,6 +13,41 @@ namespace {
 constexpr std::int64_t convit_mlp_ratio = 4;
 constexpr double convit_deviation = 0.02; // of what is drawn from a normal
 
+/// The first k^2 heads, k = floor(sqrt(H)), look at one place each of a k x k grid around a patch.
+std::vector<float> local_directions(std::int64_t heads) {
+  const auto side = static_cast<std::int64_t>(std::sqrt(static_cast<double>(heads)));
+  const float centre = static_cast<float>(side - 1) / 2.0F; // of an odd grid a patch, of an even one between four
+  std::vector<float> directions;
+  for (std::int64_t column = 0; column < side; ++column)
+    for (std::int64_t row = 0; row < side; ++row) {
+      directions.push_back(2.0F * (static_cast<float>(column) - centre));
+      directions.push_back(2.0F * (static_cast<float>(row) - centre));
+      directions.push_back(-1.0F);
+    }
+  return directions;
+}
+
+/// From one patch of the grid to another: dx, dy, dx^2 + dy^2, [N, N, 3].
+at::Tensor places_of(std::int64_t rows, std::int64_t columns) {
+  const auto patches = rows * columns;
+  auto places = at::empty({patches, patches, 3}, at::kFloat);
+  auto* to = places.mutable_data_ptr<float>();
+  for (std::int64_t from = 0; from < patches; ++from)
+    for (std::int64_t other = 0; other < patches; ++other) {
+      const auto dx = other % columns - from % columns, dy = other / columns - from / columns;
+      for (const auto value : {dx, dy, dx * dx + dy * dy})
+        *to++ = static_cast<float>(value);
+    }
+  return places;
+}
+
+std::int64_t largest_task(const std::vector<class_range>& tasks) {
+  std::int64_t largest = 0;
+  for (const auto& task : tasks)
+    largest = std::max(largest, task.size());
+  return largest;
+}
+
 } // namespace
 
 // -- its parameters ---------------------------------------------------------------------------------------------------
@@ -33,7 +68,7 @@ convit::convit(convit_shape shape) : shape_(std::move(shape)) {
     add_encoder_block("blocks." + std::to_string(i));
   add_decoder(decoder_layer());
   add_tasks();
-  add_places();
+  places_ = places_of(rows_, columns_);
 }
 
 void convit::add_linear(const std::string& name, std::int64_t in, std::int64_t out, bool biased) {
@@ -67,24 +102,10 @@ void convit::add_encoder_block(const std::string& name) {
   add_parameter({.name = name + ".attn.pos_proj.weight",
                  .shape = {heads, 3},
                  .deviation = convit_deviation,
-                 .leading = local_directions()});
+                 .leading = local_directions(heads)});
   add_parameter({.name = name + ".attn.pos_proj.bias", .shape = {heads}});
   add_parameter({.name = name + ".attn.gating_param", .shape = {heads}, .constant = 1.0});
   add_mlp(name);
-}
-
-/// The first k^2 heads, k = floor(sqrt(H)), look at one place each of a k x k grid around a patch.
-std::vector<float> convit::local_directions() const {
-  const auto side = static_cast<std::int64_t>(std::sqrt(static_cast<double>(shape_.heads)));
-  const float centre = static_cast<float>(side - 1) / 2.0F; // of an odd grid a patch, of an even one between four
-  std::vector<float> directions;
-  for (std::int64_t column = 0; column < side; ++column)
-    for (std::int64_t row = 0; row < side; ++row) {
-      directions.push_back(2.0F * (static_cast<float>(column) - centre));
-      directions.push_back(2.0F * (static_cast<float>(row) - centre));
-      directions.push_back(-1.0F);
-    }
-  return directions;
 }
 
 void convit::add_decoder(const std::string& name) {
@@ -107,7 +128,7 @@ void convit::add_tasks() {
   for (std::int64_t k = 0; k < tasks(); ++k)
     add_norm(task_layers(k)[1]);
   if (shape_.divergence) {
-    const auto outputs = largest_task() + 1;
+    const auto outputs = largest_task(shape_.tasks) + 1;
     divergence_ = layout().size();
     add_norm(divergence_layer() + ".norm");
     add_parameter({.name = divergence_layer() + ".linear.weight", .shape = {outputs, d}, .bound = bound});
@@ -115,18 +136,6 @@ void convit::add_tasks() {
   }
   head_ = add_parameter({.name = head_layer() + ".weight", .shape = {classes(), d}, .head = true, .bound = bound});
   add_parameter({.name = head_layer() + ".bias", .shape = {classes()}, .head = true, .bound = bound});
-}
-
-void convit::add_places() {
-  const auto patches = rows_ * columns_;
-  places_ = at::empty({patches, patches, 3}, at::kFloat);
-  auto* to = places_.mutable_data_ptr<float>();
-  for (std::int64_t from = 0; from < patches; ++from)
-    for (std::int64_t other = 0; other < patches; ++other) {
-      const auto dx = other % columns_ - from % columns_, dy = other / columns_ - from / columns_;
-      for (const auto value : {dx, dy, dx * dx + dy * dy})
-        *to++ = static_cast<float>(value);
-    }
 }
 
 // -- what it is -------------------------------------------------------------------------------------------------------
@@ -170,13 +179,6 @@ std::int64_t convit::row_floats() const {
   const auto patches = rows_ * columns_, d = shape_.width;
   const auto block = patches * (16 * d + 4 * shape_.heads * patches);
   return shape_.input[0] * shape_.input[1] * shape_.input[2] + shape_.depth * block + (3 * patches + 16 * tasks()) * d;
-}
-
-std::int64_t convit::largest_task() const {
-  std::int64_t largest = 0;
-  for (const auto& task : shape_.tasks)
-    largest = std::max(largest, task.size());
-  return largest;
 }
 
 /// The tasks that have one of the classes; all, of none.

@@ -61,18 +61,13 @@ private:
   void add_mlp(const std::string& name);
   void add_decoder(const std::string& name);
   void add_tasks();
-  void add_places();
-  [[nodiscard]] std::vector<float> local_directions() const;
   [[nodiscard]] at::Tensor patches(const model_pass& pass) const;
   [[nodiscard]] at::Tensor self_attention(const model_pass& pass, std::size_t first, const at::Tensor& x) const;
   [[nodiscard]] at::Tensor class_attention(const model_pass& pass, const at::Tensor& tokens, const at::Tensor& x) const;
   [[nodiscard]] at::Tensor left_out(const model_pass& pass, std::int64_t block, std::int64_t branch,
                                     const at::Tensor& x) const;
-  [[nodiscard]] at::Tensor by_head(const at::Tensor& rows) const;
   [[nodiscard]] at::Tensor logits(const model_pass& pass, const at::Tensor& e, class_range tasks) const;
-  [[nodiscard]] at::Tensor divergence(const model_pass& pass, const at::Tensor& newest) const;
   [[nodiscard]] class_range tasks_of(class_range classes) const;
-  [[nodiscard]] std::int64_t largest_task() const;
 
   convit_shape shape_;
   std::int64_t rows_ = 0, columns_ = 0; // of the grid of patches

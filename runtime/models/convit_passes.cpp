@@ -38,6 +38,16 @@ at::Tensor normed_mlp(std::span<const at::Tensor> parts, const at::Tensor& x) {
   return biased_linear(parts.subspan(4), at::gelu(biased_linear(parts.subspan(2), layer_normed(parts, x))));
 }
 
+/// [.., tokens, d] -> [.., H, tokens, d / H]
+at::Tensor by_head(const at::Tensor& rows, std::int64_t heads) {
+  return rows.unflatten(-1, {heads, rows.size(-1) / heads}).transpose(-3, -2);
+}
+
+/// newest [B, d] -> [B, outputs, 1, 1]. @param parts norm, and a layer
+at::Tensor divergence_map(std::span<const at::Tensor> parts, const at::Tensor& newest) {
+  return biased_linear(parts.subspan(2), layer_normed(parts, newest)).unsqueeze(-1).unsqueeze(-1);
+}
+
 } // namespace
 
 convit::model_results convit::apply(const model_pass& pass) const {
@@ -66,7 +76,7 @@ convit::model_results convit::apply(const model_pass& pass) const {
   if (pass.classes.size() > 0)
     results.logits = logits(pass, e, asked);
   for (std::size_t m = 0; m < pass.maps.size(); ++m)
-    results.maps.push_back(divergence(pass, e.select(1, e.size(1) - 1)));
+    results.maps.push_back(divergence_map(pass.values.subspan(divergence_), e.select(1, e.size(1) - 1)));
   return results;
 }
 
@@ -82,17 +92,14 @@ at::Tensor convit::patches(const model_pass& pass) const {
   return at::linear(cut, pass.values[0].flatten(1), pass.values[1]) + pass.values[2];
 }
 
-/// [.., tokens, d] -> [.., H, tokens, d / H]
-at::Tensor convit::by_head(const at::Tensor& rows) const {
-  return rows.unflatten(-1, {shape_.heads, shape_.width / shape_.heads}).transpose(-3, -2);
-}
-
 at::Tensor convit::self_attention(const model_pass& pass, std::size_t first, const at::Tensor& x) const {
   const auto part = pass.values.subspan(first);
+  const auto heads = shape_.heads;
   const auto normed = layer_normed(part.subspan(encoder_part::norm), x);
   const auto queries_keys = at::linear(normed, part[encoder_part::queries_keys]).chunk(2, -1);
-  const double scale = 1.0 / std::sqrt(static_cast<double>(shape_.width / shape_.heads));
-  const auto scores = at::matmul(by_head(queries_keys[0]), by_head(queries_keys[1]).transpose(-2, -1)) * scale;
+  const double scale = 1.0 / std::sqrt(static_cast<double>(shape_.width / heads));
+  const auto scores =
+      at::matmul(by_head(queries_keys[0], heads), by_head(queries_keys[1], heads).transpose(-2, -1)) * scale;
   auto attention = at::softmax(scores, -1); // [B, H, N, N]
   if (shape_.gated) {
     const auto away = places_.to(x.options());
@@ -102,26 +109,27 @@ at::Tensor convit::self_attention(const model_pass& pass, std::size_t first, con
     attention = (1.0 - gate) * attention + gate * by_place;
     attention = attention / attention.sum(-1, true);
   }
-  const auto mixed = at::matmul(attention, by_head(at::linear(normed, part[encoder_part::values])));
+  const auto mixed = at::matmul(attention, by_head(at::linear(normed, part[encoder_part::values]), heads));
   return biased_linear(part.subspan(encoder_part::projection), mixed.transpose(1, 2).flatten(2));
 }
 
 /// What each token makes of itself and the patches, [B, K, d]: of keys and values of other tokens it sees none.
 at::Tensor convit::class_attention(const model_pass& pass, const at::Tensor& tokens, const at::Tensor& x) const {
   const auto part = pass.values.subspan(decoder_);
+  const auto heads = shape_.heads;
   const auto own = layer_normed(part.subspan(decoder_part::norm), tokens); // [K, d]
   const auto shown = layer_normed(part.subspan(decoder_part::norm), x);
-  const double scale = 1.0 / std::sqrt(static_cast<double>(shape_.width / shape_.heads));
-  const auto queries = by_head(at::linear(own, part[decoder_part::queries])) * scale; // [H, K, d / H]
-  const auto own_keys = by_head(at::linear(own, part[decoder_part::keys]));
-  const auto own_values = by_head(at::linear(own, part[decoder_part::values]));
-  const auto scores =
-      at::matmul(queries, by_head(at::linear(shown, part[decoder_part::keys])).transpose(-2, -1)); // [B, H, K, N]
+  const double scale = 1.0 / std::sqrt(static_cast<double>(shape_.width / heads));
+  const auto queries = by_head(at::linear(own, part[decoder_part::queries]), heads) * scale; // [H, K, d / H]
+  const auto own_keys = by_head(at::linear(own, part[decoder_part::keys]), heads);
+  const auto own_values = by_head(at::linear(own, part[decoder_part::values]), heads);
+  const auto scores = at::matmul(
+      queries, by_head(at::linear(shown, part[decoder_part::keys]), heads).transpose(-2, -1)); // [B, H, K, N]
   const auto own_scores = (queries * own_keys).sum(-1, true).expand({x.size(0), -1, -1, -1});
   const auto attention = at::softmax(at::cat({own_scores, scores}, -1), -1);
   const auto of_patches = attention.narrow(-1, 1, scores.size(-1));
   const auto mixed = attention.narrow(-1, 0, 1) * own_values +
-                     at::matmul(of_patches, by_head(at::linear(shown, part[decoder_part::values])));
+                     at::matmul(of_patches, by_head(at::linear(shown, part[decoder_part::values]), heads));
   return biased_linear(part.subspan(decoder_part::projection), mixed.transpose(1, 2).flatten(2));
 }
 
@@ -159,12 +167,6 @@ at::Tensor convit::logits(const model_pass& pass, const at::Tensor& e, class_ran
     blocks.push_back(at::linear(layer_normed(norm, e.select(1, k - tasks.low)), part(head_), part(head_ + 1)));
   }
   return at::cat(blocks, 1);
-}
-
-/// newest [B, d] -> [B, outputs, 1, 1]
-at::Tensor convit::divergence(const model_pass& pass, const at::Tensor& newest) const {
-  const auto part = pass.values.subspan(divergence_);
-  return biased_linear(part.subspan(2), layer_normed(part, newest)).unsqueeze(-1).unsqueeze(-1);
 }
 
 } // namespace mneme

@@ -31,7 +31,7 @@ availability_window availability_trace::window(client_id client, virtual_time at
     else
       window.until = virtual_time(period + std::min(again.until.time_since_epoch(), period));
   }
-  return {.within = window.within, .until = population::later_by(window.until, begun)};
+  return {.within = window.within, .until = later_by(window.until, begun)};
 }
 
 availability_window availability_trace::window_within(client_id client, virtual_time at) const {

@@ -42,7 +42,7 @@ link_rate link_trace::rate(client_id client, link_direction direction, virtual_t
     return rate_within(client, direction, at.time_since_epoch());
   const auto into = at.time_since_epoch() % period, begun = at.time_since_epoch() - into;
   const auto now = rate_within(client, direction, into);
-  return {.mbit = now.mbit, .until = population::later_by(std::min(now.until, virtual_time(period)), begun)};
+  return {.mbit = now.mbit, .until = later_by(std::min(now.until, virtual_time(period)), begun)};
 }
 
 double link_trace::bits_of_period(client_id client, link_direction direction) const {

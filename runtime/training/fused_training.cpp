@@ -2,6 +2,7 @@
 #include "runtime/base/tuning.hpp"
 #include "runtime/kernels/elementwise.hpp"
 #include "runtime/models/layer.hpp"
+#include "runtime/training/frozen_views.hpp"
 #include "runtime/training/impossible_training.hpp"
 #include <ATen/ATen.h>
 #include <algorithm>
@@ -30,6 +31,17 @@ class_range learnt_classes(const training_options& options) {
   return {std::max(options.classes.low, options.held_classes), options.classes.high};
 }
 
+/// What the job's own teacher is asked for.
+taught_outputs outputs_of_teacher(const training_options& options) {
+  return {.classes = options.taught,
+          .features = options.taught_features,
+          .maps = options.taught_features ? options.maps : std::vector<std::string>{}};
+}
+
+loss_ref objective_of(const train_job& request) {
+  return request.objective ? request.objective : cross_entropy_objective();
+}
+
 /// @pre s < plan.steps()
 std::int64_t last_padded_rows(const step_plan& plan) {
   return plan.steps() == 0 ? 0 : plan.padded_rows_of(plan.steps() - 1);
@@ -39,11 +51,12 @@ std::int64_t last_padded_rows(const step_plan& plan) {
 
 fused_training::fused_training(std::span<const job> batch, image_store& images, training_buffers& buffers)
     : options_(in_steps(training_of(batch[0]).options)), net_(*training_of(batch[0]).net),
-      loss_(training_of(batch[0]).objective), images_(images), buffers_(buffers), told_(false),
-      choice_(trained_parameters(net_, options_.trained, options_.layers, options_.statistics_move)), rows_(options_) {
-  if (!loss_)
-    loss_ = cross_entropy_objective();
-  twice_taught_ = loss_->twice_taught();
+      loss_(objective_of(training_of(batch[0]))), twice_taught_(loss_->twice_taught()), images_(images),
+      buffers_(buffers), told_(false),
+      choice_(trained_parameters(net_, options_.trained, options_.layers, options_.statistics_move)),
+      teacher_(outputs_of_teacher(options_), batch.size()),
+      second_teacher_({.features = twice_taught_ != nullptr}, batch.size()),
+      losses_(*loss_, batch.size(), images_.device()), rows_(options_) {
   // Layers may share a node of the net, which writes the gradients of all its parameters; and a second pass reads the
   // weights after the first one's gradients were written.
   direct_ = optimizer::is_plain_sgd(options_) && !loss_->regularises() && options_.result == training_result::weights &&
@@ -98,8 +111,8 @@ outcomes fused_training::run(slice_watch* watch) {
     return run_one_by_one(watch);
   const auto steps_max = clients_[0].plan.steps();
   for (std::int64_t epoch = 0; epoch < options_.epochs; ++epoch) {
-    for (auto& client : clients_)
-      begin_epoch(client, epoch);
+    for (std::size_t k = 0; k < clients_.size(); ++k)
+      begin_epoch(k, epoch);
     fetch_ahead({.first = 0, .count = std::ssize(clients_)}, 0);
     if (epoch == 0 && steps_max > 0)
       take_weights();
@@ -112,7 +125,7 @@ outcomes fused_training::run(slice_watch* watch) {
       step(epoch, s, active);
     }
     if (options_.best_epoch && steps_max > 0)
-      keep_best_epoch();
+      best_epoch_.end_epoch(weights_);
   }
   copy_to_host();
   outcomes results(clients_.size());
@@ -137,23 +150,24 @@ void fused_training::take_weights() {
     buffers_.gradients = at::empty({models * row}, options);
   if (!direct_)
     gradients_ = buffers_.gradients.narrow(0, 0, models * row).view({models, row}).narrow(1, 0, size);
-  for (std::int64_t k = 0; k < models; ++k) {
-    auto& client = clients_[static_cast<std::size_t>(k)];
+  for (std::size_t k = 0; k < clients_.size(); ++k) {
+    auto& client = clients_[k];
     if (client.plan.steps() == 0)
       continue;
     const auto& start = start_of(client);
-    const auto* const before = k > 0 ? &clients_[static_cast<std::size_t>(k - 1)] : nullptr;
+    const auto* const before = k > 0 ? &clients_[k - 1] : nullptr;
     client.start = before && before->job->start == client.job->start ? before->start : start.to(images_.device());
     if (client.job->teacher)
-      client.teacher = before && before->job->teacher == client.job->teacher
-                           ? before->teacher
-                           : client.job->teacher->at(flat_weights).to(images_.device());
+      teacher_.set_weights(k, before && before->job->teacher == client.job->teacher
+                                  ? teacher_.weights(k - 1)
+                                  : client.job->teacher->at(flat_weights).to(images_.device()));
     if (twice_taught_)
-      client.second_teacher = client.job->side->at(second_teacher_weights).to(images_.device());
+      second_teacher_.set_weights(k, client.job->side->at(second_teacher_weights).to(images_.device()));
+    const auto model_row = static_cast<std::int64_t>(k);
     if (client.start.is_cpu())
-      std::copy_n(client.start.const_data_ptr<float>(), size, weights_.mutable_data_ptr<float>() + k * row);
+      std::copy_n(client.start.const_data_ptr<float>(), size, weights_.mutable_data_ptr<float>() + model_row * row);
     else
-      weights_.select(0, k).copy_(client.start);
+      weights_.select(0, model_row).copy_(client.start);
   }
   keep_frozen_views();
   take_result_memory();
@@ -175,15 +189,15 @@ void fused_training::keep_frozen_views() {
   of_second.taught_features = twice_taught_ != nullptr;
   frozen_views second_views(*row_wise_, of_second, choice_, *loss_);
   behind_front_ = !options_.evaluation && views.has_front();
-  taught_once_ = views.has_teacher();
-  second_once_ = second_views.has_teacher();
-  for (auto& client : clients_) {
+  const bool has_teacher = views.has_teacher(), has_second = second_views.has_teacher();
+  for (std::size_t k = 0; k < clients_.size(); ++k) {
+    auto& client = clients_[k];
     if (client.plan.steps() == 0)
       break;
-    if (taught_once_)
-      client.taught = views.taught(client.job->samples, client.teacher, images_);
-    if (second_once_)
-      client.second_taught = second_views.taught(client.job->samples, client.second_teacher, images_);
+    if (has_teacher)
+      teacher_.keep_rows(k, views.taught(client.job->samples, teacher_.weights(k), images_));
+    if (has_second)
+      second_teacher_.keep_rows(k, second_views.taught(client.job->samples, second_teacher_.weights(k), images_));
     if (!behind_front_)
       continue;
     client.in_front = std::make_unique<train_job>(*client.job);
@@ -196,9 +210,9 @@ const at::Tensor& fused_training::start_of(const client& trained) const {
   return trained.job->start->at(flat_weights); // which wrong_weights() has looked at
 }
 
-void fused_training::begin_epoch(client& trained, std::int64_t epoch) const {
-  trained.shuffle(epoch);
-  trained.loss_sum = 0.0;
+void fused_training::begin_epoch(std::size_t k, std::int64_t epoch) {
+  clients_[k].shuffle(epoch);
+  losses_.begin_epoch(k);
 }
 
 /// Step s of the first `active` clients, once per shape that occurs among them.
@@ -223,9 +237,7 @@ void fused_training::step_of(model_run run, const step_shape& shape, std::int64_
   const training_mode training{name_streams(run, epoch, s), &choice_, options_.statistics_moves};
   const auto outputs = forward(group, shape, training);
   const auto first = static_cast<std::size_t>(run.first), count = static_cast<std::size_t>(run.count);
-  const auto of_teacher = teacher(), of_second = second_teacher();
-  const auto shown = taught_once_ ? kept_of(of_teacher, run, shape, s) : shown_by(of_teacher, run);
-  const auto second = second_once_ ? kept_of(of_second, run, shape, s) : shown_by(of_second, run);
+  const auto shown = taught_by(teacher_, run, shape, s), second = taught_by(second_teacher_, run, shape, s);
   const loss_input in{.logits = outputs.logits,
                       .features = outputs.features,
                       .labels = buffers_.labels,
@@ -239,13 +251,13 @@ void fused_training::step_of(model_run run, const step_shape& shape, std::int64_
                       .targets = told_ ? buffers_.targets : at::Tensor{}};
   const auto result = twice_taught_ ? (*twice_taught_)(in, second.features) : (*loss_)(in);
   if (epoch + 1 == options_.epochs)
-    note_losses(run, result);
+    losses_.add(run, result);
   if (epoch == 0 && options_.first_loss)
-    note_first_losses(run, result.values);
+    losses_.add_first(run, result.values);
   if (options_.feature_sums)
     note_features(run, outputs.features);
   if (options_.best_epoch)
-    note_right_answers(run, outputs.logits);
+    best_epoch_.count(run, outputs.logits, buffers_.labels);
   backward(group, shape, result);
   if (direct_)
     return;
@@ -313,66 +325,15 @@ void fused_training::backward(group_view& group, const step_shape& shape, const 
   pass(buffers_.kept_of_replayed, shape.own, shape.replayed, {group.gradients, 1.0F, true});
 }
 
-fused_training::view_of_net fused_training::teacher() const {
-  return {.net = &client::teacher,
-          .kept = &client::taught,
-          .classes = options_.taught,
-          .features = options_.taught_features,
-          .maps = options_.taught_features ? options_.maps : std::vector<std::string>{}};
-}
-
-fused_training::view_of_net fused_training::second_teacher() const {
-  return {.net = &client::second_teacher, .kept = &client::second_taught, .features = twice_taught_ != nullptr};
-}
-
-/// What a frozen net of each client shows of the step's rows, in evaluation mode: features [K, B, D] and logits [K, B,
-/// taught classes], if there are any. Neighbours that have one net, as all clients of a round do, share a pass.
-activations fused_training::shown_by(const view_of_net& view, model_run run) {
-  if (!view.shows())
-    return {};
-  std::vector<at::Tensor> features, logits;
-  std::vector<std::vector<at::Tensor>> maps(view.maps.size());
-  buffers_.taught.for_backward = false;
-  buffers_.taught.maps = view.maps;
-  for (auto k = run.first, last = k; k < run.first + run.count; k = last) {
-    const auto& net = clients_[static_cast<std::size_t>(k)].*view.net;
-    while (last < run.first + run.count && (clients_[static_cast<std::size_t>(last)].*view.net).is_same(net))
-      ++last;
-    const auto inputs = buffers_.inputs.narrow(0, k - run.first, last - k);
-    const auto outputs = net_.forward(net.unsqueeze(0), inputs, view.classes, &buffers_.taught);
-    if (view.features)
-      features.push_back(outputs.features.contiguous());
-    if (view.classes.size() > 0)
-      logits.push_back(outputs.logits.contiguous());
-    for (std::size_t m = 0; m < maps.size(); ++m)
-      maps[m].push_back(outputs.maps[m]);
-  }
-  const auto whole = [](const std::vector<at::Tensor>& parts) {
-    return parts.empty() ? at::Tensor{} : parts.size() == 1 ? parts[0] : at::cat(parts);
-  };
-  activations shown{.features = whole(features), .logits = whole(logits)};
-  for (const auto& parts : maps)
-    shown.maps.push_back(whole(parts));
-  return shown;
-}
-
-/// The same from what was kept.
-activations fused_training::kept_of(const view_of_net& view, model_run run, const step_shape& shape,
-                                    std::int64_t s) const {
-  activations shown;
-  if (view.features)
-    shown.features = at::empty({run.count, shape.own, net_.feature_width()}, at::kFloat);
-  if (view.classes.size() > 0)
-    shown.logits = at::empty({run.count, shape.own, view.classes.size()}, at::kFloat);
-  const auto place_in = [](at::Tensor& whole, std::int64_t k) {
-    return whole.defined() ? whole.mutable_data_ptr<float>() + k * whole.stride(0) : nullptr;
-  };
-  for (std::int64_t k = 0; k < run.count; ++k) {
-    const auto& client = clients_[static_cast<std::size_t>(run.first + k)];
-    (client.*view.kept)
-        .copy_to(client.positions_of(s), shape.own, place_in(shown.features, k), place_in(shown.logits, k));
-  }
-  return shown;
+/// What the clients' teachers show of the step's rows.
+activations fused_training::taught_by(const group_teacher& teacher, model_run run, const step_shape& shape,
+                                      std::int64_t s) {
+  if (!teacher.keeps_rows())
+    return teacher.shown(net_, run, buffers_.inputs, buffers_.taught);
+  std::vector<std::span<const std::int64_t>> positions;
+  for (auto k = run.first; k < run.first + run.count; ++k)
+    positions.push_back(clients_[static_cast<std::size_t>(k)].positions_of(s));
+  return teacher.kept(run, positions, shape.own, net_.feature_width());
 }
 
 /// The keys of what the net draws in this step.
@@ -473,7 +434,7 @@ void fused_training::regularise(model_run run, std::int64_t epoch) {
       loss_->regularise(own, start, piece.offset, client.job->side.get(), target);
       if (epoch + 1 == options_.epochs)
         for (const auto& penalty : loss_->penalties(own, start, piece.offset, client.job->side.get()))
-          note_penalty(k, penalty);
+          losses_.add(k, penalty);
     }
   }
 }

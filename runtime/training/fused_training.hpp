@@ -3,7 +3,9 @@
 #include "runtime/method/jobs.hpp"
 #include "runtime/method/twice_taught_loss.hpp"
 #include "runtime/models/dense_chain.hpp"
-#include "runtime/training/frozen_views.hpp"
+#include "runtime/training/best_epoch.hpp"
+#include "runtime/training/group_teacher.hpp"
+#include "runtime/training/loss_sums.hpp"
 #include "runtime/training/optimizers.hpp"
 #include "runtime/training/program_batch.hpp"
 #include "runtime/training/step_rows.hpp"
@@ -42,20 +44,10 @@ public:
 
 private:
   struct client : client_rows {
-    std::size_t place = 0;                  // in the batch
-    at::Tensor start{};                     // [P] on the device
-    at::Tensor teacher{}, second_teacher{}; // the same, where there is one
-    std::unique_ptr<train_job> in_front{};  // the job, its rows as features: where the front is frozen
-    taught_rows taught{}, second_taught{};  // where the teacher is asked once
-    double loss_sum = 0.0;                  // over the steps of the last epoch; on a device: once they were copied
-    double first_loss = 0.0;                // the same of the first epoch, where it is wanted
-    bool finite = true;                     // on a device: whether its weights are
-  };
-  /// A term of the loss, over the steps of the last epoch.
-  struct term_sums {
-    std::string name{};
-    at::Tensor values{};       // [K] float64, where the losses are
-    std::vector<bool> is_of{}; // [K] the client's steps have the term
+    std::size_t place = 0;                 // in the batch
+    at::Tensor start{};                    // [P] on the device
+    std::unique_ptr<train_job> in_front{}; // the job, its rows as features: where the front is frozen
+    bool finite = true;                    // on a device: whether its weights are
   };
   /// Weights and gradients of a run of clients: views, made once.
   struct group_view {
@@ -66,7 +58,7 @@ private:
   void take_memory();
   void take_weights();
   void keep_frozen_views();
-  void begin_epoch(client& trained, std::int64_t epoch) const;
+  void begin_epoch(std::size_t k, std::int64_t epoch);
   void step(std::int64_t epoch, std::int64_t s, std::int64_t active);
   /// One step of clients whose steps are of one shape.
   void step_of(model_run run, const step_shape& shape, std::int64_t epoch, std::int64_t s);
@@ -79,31 +71,12 @@ private:
   void fetch_ahead(model_run run, std::int64_t s) const;
   void fill(model_run run, const step_shape& shape, std::int64_t epoch, std::int64_t s);
   void shape_marks(model_run run, std::int64_t rows);
-  /// What a loss is to be shown by a frozen net.
-  struct view_of_net {
-    at::Tensor client::*net;
-    taught_rows client::*kept;
-    class_range classes{}; // their logits
-    bool features = false;
-    std::vector<std::string> maps{};
-    [[nodiscard]] bool shows() const { return features || classes.size() > 0; }
-  };
-  [[nodiscard]] view_of_net teacher() const;
-  [[nodiscard]] view_of_net second_teacher() const;
-  activations shown_by(const view_of_net& view, model_run run);
-  activations kept_of(const view_of_net& view, model_run run, const step_shape& shape, std::int64_t s) const;
+  [[nodiscard]] activations taught_by(const group_teacher& teacher, model_run run, const step_shape& shape,
+                                      std::int64_t s);
   void regularise(model_run run, std::int64_t epoch);
-  void note_losses(model_run run, const loss_output& step);
-  void note_first_losses(model_run run, const at::Tensor& values);
   void note_features(model_run run, const at::Tensor& features);
-  void note_right_answers(model_run run, const at::Tensor& logits);
-  void keep_best_epoch();
-  void note_penalty(std::int64_t k, const loss_term& penalty);
-  term_sums& sums_of(const char* name);
-  void name_terms(const client& trained, std::int64_t k, train_output& out) const;
   void take_result_memory();
   void note_gradients(model_run run, std::int64_t s);
-  [[nodiscard]] at::Tensor norm_of(const at::Tensor& gradient) const;
   void copy_to_host();
   group_view& view_of(model_run run);
   [[nodiscard]] const at::Tensor& start_of(const client& trained) const;
@@ -119,18 +92,17 @@ private:
   training_buffers& buffers_;
   bool direct_; // plain SGD: gradients go straight to the weights
   bool told_;   // rows have targets in place of labels
-  bool behind_front_ = false, taught_once_ = false, second_once_ = false;
+  bool behind_front_ = false;
   parameter_choice choice_;
   std::vector<segment> trained_;
   std::vector<client> clients_;                          // sorted; those without steps at the end
   std::vector<std::shared_ptr<const tensor_map>> sides_; // [K], in the order of clients_
+  group_teacher teacher_, second_teacher_;               // the second one shows something to a loss taught twice
+  loss_sums losses_;                                     // of the epoch
+  best_epoch best_epoch_;                                // where it is wanted
   at::Tensor weights_, gradients_;                       // [K, P]
   at::Tensor result_;                                    // of gradients, where they are wanted
-  at::Tensor right_, best_right_;                        // [K] int64 rows of an epoch, of the best: best_epoch
-  at::Tensor best_weights_;                              // [K, P] after it
-  at::Tensor losses_, first_losses_;                     // [K] float64, on a device: of the last epoch, of the first
   at::Tensor feature_sums_, feature_rows_;               // [K, classes, D], [K, classes] float64, where they are wanted
-  std::vector<term_sums> terms_;
   std::map<std::pair<std::int64_t, std::int64_t>, group_view> views_;
   std::unique_ptr<optimizer> optimizer_;
   std::vector<rng_key> streams_, streams_of_replayed_; // of the step's passes, model by model

@@ -19,8 +19,8 @@ outcomes fused_training::run_one_by_one(slice_watch* watch) {
   buffers_.row_values.resize(static_cast<std::size_t>(rows_max * layers.front().in));
   buffers_.row_labels.resize(static_cast<std::size_t>(rows_max));
   buffers_.row_weights.resize(static_cast<std::size_t>(rows_max));
-  for (auto& client : clients_)
-    begin_epoch(client, 0);
+  for (std::size_t k = 0; k < clients_.size(); ++k)
+    begin_epoch(k, 0);
   fetch_ahead({.first = 0, .count = 1}, 0);
   if (options_.epochs > 0 && clients_[0].plan.steps() > 0)
     take_memory();
@@ -48,7 +48,7 @@ bool fused_training::train_alone(dense_chain& net, std::size_t k, slice_watch* w
   }
   for (std::int64_t epoch = 0; epoch < options_.epochs; ++epoch) {
     if (epoch > 0)
-      begin_epoch(client, epoch);
+      begin_epoch(k, epoch);
     for (std::int64_t s = 0; s < steps; ++s) {
       if (watch && watch->is_over())
         return false;
@@ -61,13 +61,13 @@ bool fused_training::train_alone(dense_chain& net, std::size_t k, slice_watch* w
         fetch_ahead({.first = at, .count = 1}, s + 1);
       else if (k + 1 < clients_.size())
         fetch_ahead({.first = at + 1, .count = 1}, 0);
-      client.loss_sum += net.take({.weights = from,
-                                   .moved = weights,
-                                   .inputs = buffers_.row_values.data(),
-                                   .labels = buffers_.row_labels.data(),
-                                   .row_weight = buffers_.row_weights.data(),
-                                   .rows = rows,
-                                   .learning_rate = static_cast<float>(options_.learning_rate)});
+      losses_.add(k, net.take({.weights = from,
+                               .moved = weights,
+                               .inputs = buffers_.row_values.data(),
+                               .labels = buffers_.row_labels.data(),
+                               .row_weight = buffers_.row_weights.data(),
+                               .rows = rows,
+                               .learning_rate = static_cast<float>(options_.learning_rate)}));
       from = weights;
     }
   }

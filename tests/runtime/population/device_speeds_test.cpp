@@ -43,9 +43,9 @@ TEST_CASE("a profile's entry for the net and batch decides, and its fixed costs 
   const auto speeds = speeds_of(from);
   REQUIRE(speeds);
   const population clients(from, {.speeds = *speeds});
-  CHECK(clients.compute_time({3}, {.rows = 50}) == 505ms);
-  CHECK(clients.compute_time({3}, {.rows = 50, .begins_round = true}) == 525ms);
-  CHECK(clients.compute_time({3}, {.rows = 30, .trains = false}) == 105ms); // three times as fast
+  CHECK(clients.devices().compute_time({3}, {.rows = 50}) == 505ms);
+  CHECK(clients.devices().compute_time({3}, {.rows = 50, .begins_round = true}) == 525ms);
+  CHECK(clients.devices().compute_time({3}, {.rows = 30, .trains = false}) == 105ms); // three times as fast
 }
 
 TEST_CASE("without an entry the net's own count of operations, or of bytes, decides") {
@@ -90,15 +90,15 @@ TEST_CASE("clients are drawn from profiles by their shares, and a file of capaci
   const population clients(from, {.capacity = *capacity, .speeds = *speeds_of(from)});
   std::int64_t slow = 0;
   for (std::uint32_t c = 0; c < 10'000; ++c)
-    slow += clients.compute_time({c}, {.rows = 100}) == 1s;
+    slow += clients.devices().compute_time({c}, {.rows = 100}) == 1s;
   CHECK(slow > 7'300);
   CHECK(slow < 7'700);
-  CHECK(clients.compute_time({7}, {.rows = 100}) == 100ms);
-  CHECK(clients.compute_time({8}, {.rows = 100}) == 1s);
-  CHECK(clients.upload_time({.client = {8}, .bytes = 500'000}) == 1050ms);
-  CHECK(clients.upload_time({.client = {9}, .bytes = 500'000}) == 2050ms);
-  CHECK(clients.compute_time({5}, {.rows = 100}) ==
-        population(from, {.speeds = *speeds_of(from)}).compute_time({5}, {.rows = 100}));
+  CHECK(clients.devices().compute_time({7}, {.rows = 100}) == 100ms);
+  CHECK(clients.devices().compute_time({8}, {.rows = 100}) == 1s);
+  CHECK(clients.devices().upload_time({.client = {8}, .bytes = 500'000}) == 1050ms);
+  CHECK(clients.devices().upload_time({.client = {9}, .bytes = 500'000}) == 2050ms);
+  CHECK(clients.devices().compute_time({5}, {.rows = 100}) ==
+        population(from, {.speeds = *speeds_of(from)}).devices().compute_time({5}, {.rows = 100}));
 }
 
 TEST_CASE("a profile's links and their jitter hold in place of the keys") {
@@ -108,15 +108,16 @@ TEST_CASE("a profile's links and their jitter hold in place of the keys") {
            .uplink_mbit = 8.0, .downlink_mbit = 0.0, .latency = 30ms, .jitter = {.median = 0.01, .sigma = 0.5}}});
   const population clients(from, {.speeds = *speeds_of(from)});
   const transfer sent{.client = {4}, .bytes = 1'000'000, .visit = 2};
-  const auto extra = clients.upload_time(sent) - 1030ms;
+  const auto extra = clients.devices().upload_time(sent) - 1030ms;
   CHECK(extra > 0ns);
   CHECK(extra < 100ms);
-  CHECK(clients.upload_time(sent) == clients.upload_time(sent));
-  CHECK(clients.upload_time({.client = {4}, .bytes = 1'000'000, .visit = 3}) != clients.upload_time(sent));
-  CHECK(clients.download_time(sent) != clients.upload_time(sent) - 1s); // a draw of its own
+  CHECK(clients.devices().upload_time(sent) == clients.devices().upload_time(sent));
+  CHECK(clients.devices().upload_time({.client = {4}, .bytes = 1'000'000, .visit = 3}) !=
+        clients.devices().upload_time(sent));
+  CHECK(clients.devices().download_time(sent) != clients.devices().upload_time(sent) - 1s); // a draw of its own
   std::vector<virtual_duration> drawn;
   for (std::uint32_t visit = 0; visit < 1001; ++visit)
-    drawn.push_back(clients.latency({1}, link_direction::up, visit) - 30ms);
+    drawn.push_back(clients.devices().latency({1}, link_direction::up, visit) - 30ms);
   std::sort(drawn.begin(), drawn.end());
   CHECK(drawn[500] > 9ms);
   CHECK(drawn[500] < 11ms);

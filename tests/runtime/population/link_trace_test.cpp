@@ -67,16 +67,17 @@ TEST_CASE("the population adds the latency, and a trace that ends lets nothing p
   from.devices.latency = 100ms;
   from.devices.uplink_mbit = 8.0;
   const population clients(from, {.links = *read_link_trace(from)});
-  CHECK(clients.upload_time({.client = {1}, .bytes = 125'000}) == 1100ms);
-  CHECK(clients.upload_time({.client = {0}, .bytes = 1'000'000}) == 1100ms); // not named: the key's 8 Mbit/s
-  CHECK(clients.upload_time({.client = {1}, .bytes = 1, .begins = when(20s)}) == end_of_runs.time_since_epoch());
-  const auto [mbit, until] = clients.own_mbit({1}, link_direction::down, when(3s));
+  CHECK(clients.devices().upload_time({.client = {1}, .bytes = 125'000}) == 1100ms);
+  CHECK(clients.devices().upload_time({.client = {0}, .bytes = 1'000'000}) == 1100ms); // not named: the key's 8 Mbit/s
+  CHECK(clients.devices().upload_time({.client = {1}, .bytes = 1, .begins = when(20s)}) ==
+        end_of_runs.time_since_epoch());
+  const auto [mbit, until] = clients.devices().own_mbit({1}, link_direction::down, when(3s));
   CHECK(mbit == 2.0);
   CHECK(until == when(10s));
-  const auto [between, again] = clients.own_mbit({1}, link_direction::down, when(12s));
+  const auto [between, again] = clients.devices().own_mbit({1}, link_direction::down, when(12s));
   CHECK(between == 0.0);
   CHECK(again == when(15s));
-  CHECK(clients.link_traces_end());
+  CHECK(clients.devices().link_traces_end());
 }
 
 TEST_CASE("what is wrong with a file of links is said by line") {

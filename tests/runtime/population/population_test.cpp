@@ -67,21 +67,21 @@ TEST_CASE("a transfer takes the latency and the time of its bits", "[population]
   auto from = of_clients(2);
   from.devices = {.uplink_mbit = std::vector<double>{8.0, 0.0}, .downlink_mbit = 16.0, .latency = 50ms};
   const population pair(from);
-  CHECK(pair.upload_time({.client = {0}, .bytes = 1'000'000}) == 1050ms);
-  CHECK(pair.download_time({.client = {0}, .bytes = 1'000'000}) == 550ms);
-  CHECK(pair.upload_time({.client = {1}, .bytes = 1'000'000}) == 50ms); // no bandwidth named: instantaneous
-  CHECK(pair.upload_time({.client = {0}, .bytes = 0}) == 50ms);
+  CHECK(pair.devices().upload_time({.client = {0}, .bytes = 1'000'000}) == 1050ms);
+  CHECK(pair.devices().download_time({.client = {0}, .bytes = 1'000'000}) == 550ms);
+  CHECK(pair.devices().upload_time({.client = {1}, .bytes = 1'000'000}) == 50ms); // no bandwidth named: instantaneous
+  CHECK(pair.devices().upload_time({.client = {0}, .bytes = 0}) == 50ms);
 }
 
 TEST_CASE("durations are rounded up to one nanosecond, and whole ones stay as they are", "[population]") {
   auto from = of_clients(3);
   from.devices = {.rows_per_second = std::vector<double>{3.0, 2000.0, 1e-12}, .latency = 0ns};
   const population some(from);
-  CHECK(some.compute_time({0}, 1) == 333'333'334ns);
-  CHECK(some.compute_time({0}, 3) == 1s);
+  CHECK(some.devices().compute_time({0}, 1) == 333'333'334ns);
+  CHECK(some.devices().compute_time({0}, 3) == 1s);
   for (std::int64_t rows = 0; rows < 1000; ++rows)
-    REQUIRE(some.compute_time({1}, rows) == rows * 500us);
-  CHECK(some.compute_time({2}, 1'000'000) == end_of_runs.time_since_epoch()); // 146 years are for ever
+    REQUIRE(some.devices().compute_time({1}, rows) == rows * 500us);
+  CHECK(some.devices().compute_time({2}, 1'000'000) == end_of_runs.time_since_epoch()); // 146 years are for ever
 }
 
 TEST_CASE("speeds are log-normal over clients and each client keeps its own", "[population]") {
@@ -94,13 +94,14 @@ TEST_CASE("speeds are log-normal over clients and each client keeps its own", "[
   double sum = 0.0, squares = 0.0, with_uplink = 0.0;
   for (std::uint32_t c = 0; c < clients; ++c) {
     const double compute_s =
-        static_cast<double>(many.compute_time({c}, 2'000'000).count()) * 1e-9; // 1000 s at the median
+        static_cast<double>(many.devices().compute_time({c}, 2'000'000).count()) * 1e-9; // 1000 s at the median
     const double x = -std::log(compute_s / 1000.0);
     logs.push_back(x);
     sum += x;
     squares += x * x;
     with_uplink +=
-        x * std::log(static_cast<double>((many.upload_time({.client = {c}, .bytes = 1 << 20}) - 50ms).count()));
+        x *
+        std::log(static_cast<double>((many.devices().upload_time({.client = {c}, .bytes = 1 << 20}) - 50ms).count()));
   }
   std::nth_element(logs.begin(), logs.begin() + clients / 2, logs.end());
   const double error = 0.5 / std::sqrt(double{clients});
@@ -109,10 +110,11 @@ TEST_CASE("speeds are log-normal over clients and each client keeps its own", "[
   CHECK(std::sqrt(squares / clients) == Catch::Approx(0.5).margin(4 * error / std::sqrt(2.0)));
   const double uplink_ns = std::log(8e3 * (1 << 20) / 10.0);
   CHECK((with_uplink - uplink_ns * sum) / clients == Catch::Approx(0.0).margin(4 * 0.25 / std::sqrt(double{clients})));
-  CHECK(many.compute_time({5}, 100) == population(from).compute_time({5}, 100));
-  CHECK(many.upload_time({.client = {5}, .bytes = 100}) != many.download_time({.client = {5}, .bytes = 100}));
+  CHECK(many.devices().compute_time({5}, 100) == population(from).devices().compute_time({5}, 100));
+  CHECK(many.devices().upload_time({.client = {5}, .bytes = 100}) !=
+        many.devices().download_time({.client = {5}, .bytes = 100}));
   from.seed = 2;
-  CHECK(many.compute_time({5}, 100) != population(from).compute_time({5}, 100));
+  CHECK(many.devices().compute_time({5}, 100) != population(from).devices().compute_time({5}, 100));
 }
 
 TEST_CASE("drop-outs come at their rate, by client and visit and never by task", "[population]") {

@@ -162,10 +162,11 @@ private:
             .round = place_.round};
   }
   [[nodiscard]] virtual_duration download_time(client_id client, std::int64_t bytes) const {
-    const auto from_server = population_.download_time({.client = client, .bytes = bytes});
+    const auto from_server = population_.devices().download_time({.client = client, .bytes = bytes});
     if (proxy_.advice == 0)
       return from_server;
-    return std::max(from_server, population_.proxy_download_time({.client = client, .bytes = toy_proxy::advice_bytes}));
+    return std::max(from_server,
+                    population_.devices().proxy_download_time({.client = client, .bytes = toy_proxy::advice_bytes}));
   }
 
   /// It takes no time and no bytes where looking costs nothing.
@@ -237,9 +238,11 @@ private:
     note("client", "upload", client, result.upload_bytes);
     work.ended = now_;
     if (result.to_proxy == 0)
-      return push(population_.upload_time({.client = client, .bytes = result.upload_bytes}), happening::arrival, id);
+      return push(population_.devices().upload_time({.client = client, .bytes = result.upload_bytes}),
+                  happening::arrival, id);
     note("client", "to_proxy", client, result.proxy_bytes);
-    push(population_.proxy_upload_time({.client = client, .bytes = result.proxy_bytes}), happening::proxy_arrival, id);
+    push(population_.devices().proxy_upload_time({.client = client, .bytes = result.proxy_bytes}),
+         happening::proxy_arrival, id);
   }
 
   /// The upload is delivered when the proxy has its part, too.
@@ -252,7 +255,8 @@ private:
       digest_.add(item);
     proxy_.receive({.from = client, .started_from = work.round}, result.to_proxy);
     out_.report.proxy_bytes += result.proxy_bytes;
-    const auto at_server = work.ended + population_.upload_time({.client = client, .bytes = result.upload_bytes});
+    const auto at_server =
+        work.ended + population_.devices().upload_time({.client = client, .bytes = result.upload_bytes});
     push(std::max(at_server, now_) - now_, happening::arrival, id);
   }
 

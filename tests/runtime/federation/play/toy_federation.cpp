@@ -216,7 +216,7 @@ std::vector<virtual_duration> toy_federation::durations_of(const toy_assignment&
   for (const auto& jobs : stages_of(given)) {
     durations.emplace_back(0); // jobs of one stage run in parallel
     for (const auto& job : jobs)
-      durations.back() = std::max(durations.back(), settings.clients->compute_time(given.client, job.rows));
+      durations.back() = std::max(durations.back(), settings.clients->devices().compute_time(given.client, job.rows));
   }
   return durations;
 }

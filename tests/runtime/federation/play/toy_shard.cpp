@@ -65,7 +65,7 @@ void toy_shard::start(const start_rounds& wave) {
   for (const auto& job : done.issued) {
     const auto& client = clients_.at(job.id.assignment);
     const auto due = client.ready + job.takes +
-                     toy_->settings.clients->upload_time({.client = client.given.client, .bytes = job.bytes});
+                     toy_->settings.clients->devices().upload_time({.client = client.given.client, .bytes = job.bytes});
     parked.push_back({.job = job, .due = due, .shard = which_});
   }
   wave_report part{.from = which_, .issued = std::exchange(done.issued, {}), .last = false};
@@ -138,7 +138,7 @@ void toy_shard::advance(assignment_id id, hosted& client, outcome& so_far) {
                              .rows = job.rows,
                              .bytes = job.bytes,
                              .width = static_cast<std::int64_t>(1 + 2 * job.key.options),
-                             .takes = toy_->settings.clients->compute_time(client.given.client, job.rows)});
+                             .takes = toy_->settings.clients->devices().compute_time(client.given.client, job.rows)});
   }
 }
 

@@ -1,0 +1,53 @@
+/// group_teacher: the frozen net that each client of a group learns from, and what it shows of the rows of a step.
+#pragma once
+#include "runtime/models/model.hpp"
+#include "runtime/training/frozen_views.hpp"
+#include "runtime/training/optimizers.hpp"
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+namespace mneme {
+
+// Axes: K clients of a run, P weights of a model, B rows of a step, D features.
+
+/// What a loss is to be shown of a teacher.
+struct taught_outputs {
+  class_range classes{}; ///< Their logits.
+  bool features = false;
+  std::vector<std::string> maps{};
+  [[nodiscard]] bool is_empty() const { return !features && classes.size() == 0; }
+};
+
+/// Teachers of one kind of net, a client's at its place in the group. Their passes are in evaluation mode.
+class group_teacher {
+public:
+  group_teacher(taught_outputs outputs, std::size_t clients) : outputs_(std::move(outputs)), weights_(clients) {}
+
+  /// @param weights [P] on the device
+  void set_weights(std::size_t k, at::Tensor weights) { weights_[k] = std::move(weights); }
+  /// Undefined: the client has no teacher.
+  [[nodiscard]] const at::Tensor& weights(std::size_t k) const { return weights_[k]; }
+  /// Keeps what client k's teacher shows of all rows of the client.
+  void keep_rows(std::size_t k, taught_rows rows) {
+    kept_.resize(weights_.size());
+    kept_[k] = std::move(rows);
+  }
+  /// kept() answers in place of shown().
+  [[nodiscard]] bool keeps_rows() const noexcept { return !kept_.empty(); }
+
+  /// What they show of the step's rows: features [K, B, D] and logits [K, B, taught classes], if there are any.
+  /// Neighbours that have one net, as all clients of a round do, share a pass. @param inputs [K, B, C, H, W]
+  [[nodiscard]] activations shown(const model& net, model_run run, const at::Tensor& inputs, tape& memory) const;
+  /// The same from what was kept. @param positions of each client's own rows @param rows of a client, padding included
+  /// @param feature_width D
+  [[nodiscard]] activations kept(model_run run, std::span<const std::span<const std::int64_t>> positions,
+                                 std::int64_t rows, std::int64_t feature_width) const;
+
+private:
+  taught_outputs outputs_;
+  std::vector<at::Tensor> weights_; // by client
+  std::vector<taught_rows> kept_;   // by client; empty: teachers are asked at every step
+};
+
+} // namespace mneme

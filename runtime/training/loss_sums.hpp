@@ -1,0 +1,60 @@
+/// loss_sums: the losses of a group's clients, and the terms that they are sums of, added up over the steps of an
+/// epoch.
+#pragma once
+#include "runtime/method/training.hpp"
+#include "runtime/training/optimizers.hpp"
+#include <c10/core/Device.h>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+namespace mneme {
+
+// Axes: K clients of a group.
+
+/// On a device sums stay there until copy_to_host(), so that the host does not wait for it at every step.
+class loss_sums {
+public:
+  /// @param objective outlives the sums
+  loss_sums(const loss& objective, std::size_t clients, const c10::Device& device);
+
+  /// Client k begins an epoch: its loss is 0 again.
+  void begin_epoch(std::size_t k) { last_epoch_[k] = 0.0; }
+  /// Adds the loss of a step of client k.
+  void add(std::size_t k, double loss_value) { last_epoch_[k] += loss_value; }
+  /// Adds a step of the run's clients, with its terms.
+  void add(model_run run, const loss_output& step);
+  /// Adds a penalty on client k's weights to its loss and to the term of that name.
+  void add(std::int64_t k, const loss_term& penalty);
+  /// Adds to the losses of the first epoch, which have neither terms nor penalties. @param values [count] float64
+  void add_first(model_run run, const at::Tensor& values);
+  /// True if losses were added that lie on a device.
+  [[nodiscard]] bool are_on_device() const { return losses_.defined(); }
+  /// @pre are_on_device()
+  void copy_to_host();
+
+  // -- on a device: after copy_to_host()
+  /// Client k's loss over the steps of the epoch.
+  [[nodiscard]] double last_epoch(std::size_t k) const { return last_epoch_[k]; }
+  [[nodiscard]] double first_epoch(std::size_t k) const { return first_epoch_[k]; }
+  /// The terms of client k's loss by name, means over its steps; null where the objective's main term is all there is,
+  /// as in a net that is trained client by client.
+  [[nodiscard]] std::shared_ptr<const std::map<std::string, double>> term_means(std::size_t k,
+                                                                                std::int64_t steps) const;
+
+private:
+  struct term_sums {
+    std::string name{};
+    at::Tensor values{};         // [K] float64, where the losses are
+    std::vector<bool> is_part{}; // [K] of the client's loss
+  };
+  term_sums& sums_of(const char* name);
+
+  const loss& objective_;
+  c10::Device device_;
+  std::vector<double> last_epoch_, first_epoch_; // [K]
+  at::Tensor losses_, first_losses_;             // [K] float64, on a device: the same until they are copied
+  std::vector<term_sums> terms_;
+};
+
+} // namespace mneme
