@@ -71,6 +71,17 @@ bool repeats_no_job(const toy_federation& toy) {
   return stores_results && (toy.has_single_jobs() || settings.ahead_bytes_max >= toy_federation::plenty);
 }
 
+/// How a run ends in which nothing is delivered any more. Returns what was wrong, "" if nothing was.
+std::string fault_of_dead_end(const toy_federation& toy, std::uint64_t seed) {
+  try {
+    static_cast<void>(played(toy, {.seed = seed}));
+  } catch (const broken_rule& rule) { // which a failed run is: with its error
+    const std::string said = rule.what();
+    return said.starts_with("nothing has come of the last ") ? "" : "at a dead end: " + said;
+  }
+  return "expected a dead end";
+}
+
 /// Plays one federation in several ways. Returns what was wrong, "" if nothing was.
 std::string fault_of(std::uint64_t seed) {
   const auto toy = random_federation(seed);
@@ -78,6 +89,8 @@ std::string fault_of(std::uint64_t seed) {
     const auto expected = simulated(toy);
     if (!expected)
       return {};
+    if (expected->report.status == run_status::failed)
+      return fault_of_dead_end(toy, seed);
     const auto orderly = played(toy, {.seed = seed});
     if (auto text = difference(*expected, orderly); !text.empty())
       return "in order: " + text;
@@ -149,6 +162,12 @@ void play_while(std::uint64_t seed, GoOn go_on) {
 
 TEST_CASE("random federations do what one client at a time does, in any order, cut off and resumed", "[play]") {
   play_while(first_seed(1), [](std::uint64_t played) { return played < 5000; });
+}
+
+TEST_CASE("a federation in which clients come and go and none delivers anything says so", "[play]") {
+  constexpr std::uint64_t seed = 1'795'845'549'202'044'929; // of random play
+  CHECK(simulated(random_federation(seed))->report.status == run_status::failed);
+  CHECK(fault_of(seed) == "");
 }
 
 TEST_CASE("a run fails alike however much runs ahead, in any order, cut off and resumed", "[play]") {

@@ -16,7 +16,8 @@ struct run_outcome {
   archive::buffer checkpoint{};        ///< The newest of a play, with the server's part.
 };
 
-/// Null where two things that no rule orders happened at one time: clients came or went just as an upload arrived.
+/// Null where two things that no rule orders happened at one time: clients came or went just as an upload arrived. Of a
+/// federation in which nothing is delivered any more, that it has failed, and no more.
 [[nodiscard]] std::optional<run_outcome> simulated(const toy_federation& toy);
 
 } // namespace mneme::test
