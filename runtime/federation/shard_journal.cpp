@@ -239,7 +239,7 @@ void shard_journal::host_found() {
     for (const auto& [id, round] : rounds)
       unrepeated_.insert(id);
   } else
-    again.at_once = wave_->at_once;
+    again.at_once = wave_->at_once && !wave_->is_listed; // else the rounds have no jobs, and that was told
   commands_.push_back(std::move(again));
 }
 

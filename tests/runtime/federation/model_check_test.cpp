@@ -170,6 +170,10 @@ TEST_CASE("a federation in which clients come and go and none delivers anything 
   CHECK(fault_of(seed) == "");
 }
 
+TEST_CASE("a host that is lost after it has said that rounds have no jobs is followed by another", "[play]") {
+  CHECK(fault_of(1'795'846'190'903'114'181) == ""); // of random play
+}
+
 TEST_CASE("a run fails alike however much runs ahead, in any order, cut off and resumed", "[play]") {
   int failed = 0;
   for (std::uint64_t seed = 1; seed <= 600; ++seed) {

@@ -116,6 +116,19 @@ TEST_CASE("what runs at once is listed once, whole and in batches that hold some
   CHECK(shard.wrong_with({}, {end_of(5), end_of(6)}).empty());
 }
 
+TEST_CASE("that rounds have no jobs to run at once is told once, whoever hosts them") {
+  begun_shard shard(true);
+  CHECK(shard.journal.take({.from = {3}, .released = std::vector<composition>{}, .last = false}).empty());
+  shard.journal.host_lost();
+  shard.journal.host_found();
+  const auto again = shard.journal.take_commands();
+  REQUIRE(again.size() == 1);
+  CHECK(std::get<start_rounds>(again[0]).assignments.size() == 2);
+  CHECK_FALSE(std::get<start_rounds>(again[0]).at_once);
+  CHECK(shard.journal.take({.from = {3}, .finished = {end_of(5), end_of(6)}}).empty());
+  CHECK(shard.journal.is_idle());
+}
+
 TEST_CASE("a host that repeats rounds tells of all of them, and comes to where they were") {
   begun_shard shard;
   CHECK(shard.journal.take({.from = {3}, .issued = {job(5, 0), job(6, 0)}}).empty());
