@@ -2,7 +2,7 @@
 #include "runtime/base/check.hpp"
 #include "runtime/data/pixel_constants.hpp"
 #include "runtime/data/public_rows.hpp"
-#include "runtime/data/task_plan.hpp"
+#include "runtime/data/task_definition.hpp"
 #include "runtime/data/transforms.hpp"
 #include <algorithm>
 #include <fmt/format.h>
@@ -21,7 +21,7 @@ std::vector<std::int32_t> positions(const image_table& table, const std::vector<
 }
 
 /// Rows of the split that belong to a task, ascending.
-std::vector<std::int64_t> rows_of(const task_plan& plan, const std::vector<std::int32_t>& position,
+std::vector<std::int64_t> rows_of(const task_definition& plan, const std::vector<std::int32_t>& position,
                                   const std::vector<std::int32_t>& domains) {
   const std::int64_t before = plan.transform * std::ssize(position);
   std::vector<std::int64_t> rows;

@@ -122,7 +122,7 @@ private:
   }
 
   std::vector<problem>& problems_;
-  layer from_;
+  scenario_layer from_;
 };
 
 std::string lines_of(const key_table& keys) {

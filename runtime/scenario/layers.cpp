@@ -185,7 +185,7 @@ public:
   void override_with(const std::string& name, const std::string& value) {
     const auto dot = name.find('.');
     const auto leaf = dot == std::string::npos ? name : name.substr(dot + 1);
-    layer source{.source = "--set", .folder = fs::current_path(), .has_lines = false};
+    scenario_layer source{.source = "--set", .folder = fs::current_path(), .has_lines = false};
     auto& target = dot == std::string::npos
                        ? source.values
                        : *source.values.insert(name.substr(0, dot), toml::table{}).first->second.as_table();
@@ -218,7 +218,7 @@ private:
   }
 
   /// A string, or a list of strings of which later ones override.
-  void read_bases(const layer& from, const fs::path& folder) {
+  void read_bases(const scenario_layer& from, const fs::path& folder) {
     const auto* extends = from.values.get("extends");
     if (!extends)
       return;
@@ -262,7 +262,7 @@ std::string place_text(const place& at) {
   return at.line == 0 ? at.source : at.source + ":" + std::to_string(at.line) + ":" + std::to_string(at.column);
 }
 
-place place_in(const layer& from, const toml::source_region& region) {
+place place_in(const scenario_layer& from, const toml::source_region& region) {
   if (!from.has_lines)
     return whole(from.source);
   return {from.source, static_cast<std::int64_t>(region.begin.line), static_cast<std::int64_t>(region.begin.column)};
@@ -284,8 +284,8 @@ layer_stack offered_layers(const std::string& text, const overrides& over) {
   return reader.take();
 }
 
-layer parsed_layer(std::string source, const std::string& text, std::vector<problem>& problems) {
-  layer out{.source = std::move(source)};
+scenario_layer parsed_layer(std::string source, const std::string& text, std::vector<problem>& problems) {
+  scenario_layer out{.source = std::move(source)};
   if (const auto nested = key_too_deep(text)) {
     problems.push_back({{out.source, nested->line, nested->column},
                         fmt::format("a key of more than {} parts; expected a section and a key", key_parts_max)});

@@ -20,18 +20,18 @@ struct problem {
 };
 
 /// One source of keys; a later one overrides those before it.
-struct layer {
+struct scenario_layer {
   std::string source{};
   std::filesystem::path folder{}; ///< What its paths are relative to.
   toml::table values{};
   bool has_lines = true;
-  bool from_user = true; ///< Not a preset.
+  bool from_user = true;   ///< Not a preset.
   bool is_offered = false; ///< Another process has sent it: nothing of this machine's disk is opened by its word.
 };
-[[nodiscard]] place place_in(const layer& from, const toml::source_region& region);
+[[nodiscard]] place place_in(const scenario_layer& from, const toml::source_region& region);
 
 struct layer_stack {
-  std::vector<layer> layers{}; ///< Bases before what extends them, each file once; `--set` last.
+  std::vector<scenario_layer> layers{}; ///< Bases before what extends them, each file once; `--set` last.
   std::vector<problem> problems{};
 };
 /// Reads `file`, all it extends and the overrides. What could not be parsed is a problem and an empty layer.
@@ -41,6 +41,6 @@ struct layer_stack {
 [[nodiscard]] layer_stack offered_layers(const std::string& text, const overrides& over);
 
 /// Parses a text that is no file of the user's, such as a preset; syntax errors go to `problems`.
-[[nodiscard]] layer parsed_layer(std::string source, const std::string& text, std::vector<problem>& problems);
+[[nodiscard]] scenario_layer parsed_layer(std::string source, const std::string& text, std::vector<problem>& problems);
 
 } // namespace mneme

@@ -242,8 +242,9 @@ private:
   }
 
   [[nodiscard]] bool has_strategy() const {
-    return std::any_of(stack_.layers.begin(), stack_.layers.end(),
-                       [](const layer& source) { return source.from_user && source.values.contains("strategy"); });
+    return std::any_of(stack_.layers.begin(), stack_.layers.end(), [](const scenario_layer& source) {
+      return source.from_user && source.values.contains("strategy");
+    });
   }
 
   /// Names that passed as words of an open set and yet lead to nothing.
@@ -327,7 +328,7 @@ private:
   /// By layer, then line, then column.
   [[nodiscard]] diagnostics sorted(std::vector<problem> problems) const {
     const auto rank = [&](const place& at) {
-      const auto same = [&](const layer& source) { return source.source == at.source; };
+      const auto same = [&](const scenario_layer& source) { return source.source == at.source; };
       return std::find_if(stack_.layers.begin(), stack_.layers.end(), same) - stack_.layers.begin();
     };
     std::stable_sort(problems.begin(), problems.end(), [&](const problem& a, const problem& b) {

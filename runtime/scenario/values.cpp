@@ -31,7 +31,7 @@ std::string with_article(const std::string& text) {
 
 class value_reader {
 public:
-  value_reader(const key& into, const std::string& name, const toml::node& from, const layer& source)
+  value_reader(const key& into, const std::string& name, const toml::node& from, const scenario_layer& source)
       : into_(into), name_(name), from_(from), layer_(source) {}
 
   std::vector<problem> take() { return std::move(problems_); }
@@ -310,13 +310,14 @@ private:
   const key& into_;
   const std::string& name_;
   const toml::node& from_;
-  const layer& layer_;
+  const scenario_layer& layer_;
   std::vector<problem> problems_;
 };
 
 } // namespace
 
-std::vector<problem> read_value(const key& into, const std::string& name, const toml::node& from, const layer& source) {
+std::vector<problem> read_value(const key& into, const std::string& name, const toml::node& from,
+                                const scenario_layer& source) {
   value_reader reader(into, name, from, source);
   std::visit(reader, into.target);
   return reader.take();

@@ -6,7 +6,7 @@ namespace mneme {
 /// `name` is the key in full, for texts: "rounds.cohort". Paths become absolute below the layer's
 /// folder. On a problem the member keeps its value.
 [[nodiscard]] std::vector<problem> read_value(const key& into, const std::string& name, const toml::node& from,
-                                              const layer& source);
+                                              const scenario_layer& source);
 
 /// A value as TOML that reads back to it.
 [[nodiscard]] std::string value_text(const toml::node& value);

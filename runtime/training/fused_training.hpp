@@ -43,7 +43,7 @@ public:
   [[nodiscard]] outcomes run(slice_watch* watch = nullptr);
 
 private:
-  struct client : client_rows {
+  struct client : client_training_rows {
     std::size_t place = 0;                 // in the batch
     at::Tensor start{};                    // [P] on the device
     std::unique_ptr<train_job> in_front{}; // the job, its rows as features: where the front is frozen

@@ -45,7 +45,7 @@ std::span<const std::int64_t> replay_order::at(std::int64_t number) {
   return taken_;
 }
 
-void client_rows::shuffle(std::int64_t epoch) { shuffle_rows(*job, static_cast<std::uint64_t>(epoch), order); }
+void client_training_rows::shuffle(std::int64_t epoch) { shuffle_rows(*job, static_cast<std::uint64_t>(epoch), order); }
 
 // -- what they are ----------------------------------------------------------------------------------------------------
 
@@ -56,7 +56,7 @@ void step_rows::clear() {
   runs_.clear();
 }
 
-void step_rows::add(client_rows& client, const step_shape& shape, std::int64_t epoch, std::int64_t s,
+void step_rows::add(client_training_rows& client, const step_shape& shape, std::int64_t epoch, std::int64_t s,
                     const row_marks& to) {
   const auto& job = *client.job;
   const auto real = client.plan.rows_of(s), first = options_.batch_rows == 0 ? 0 : s * options_.batch_rows;

@@ -28,7 +28,7 @@ private:
 };
 
 /// What one client trains on.
-struct client_rows {
+struct client_training_rows {
   const train_job* job = nullptr;
   step_plan plan{};                ///< Steps of its own rows.
   step_plan replayed{};            ///< What joins these: step i of it the steps i, i + steps(), ... of all epochs.
@@ -73,7 +73,8 @@ public:
   void clear();
   /// Appends a client's rows of step s and writes what the loss reads. Padded rows are zeros: what they compute is
   /// finite. Throws std::invalid_argument for a label that the loss does not cover.
-  void add(client_rows& client, const step_shape& shape, std::int64_t epoch, std::int64_t s, const row_marks& to);
+  void add(client_training_rows& client, const step_shape& shape, std::int64_t epoch, std::int64_t s,
+           const row_marks& to);
   /// Gathers all of them into out [K * B, C, H, W]: neighbours that read the same data set at once.
   void gather_into(at::Tensor& out, image_store& images) const;
   /// The same into memory of the host, of a single data set.

@@ -158,7 +158,7 @@ public:
   std::unique_ptr<server_half> make_server() const override;
 
 private:
-  [[nodiscard]] loss_ref loss_for(const broadcast& in, const task_split& classes) const;
+  [[nodiscard]] loss_ref loss_for(const broadcast& in, const class_split& classes) const;
   [[nodiscard]] program_job measuring(const client_context& ctx, const rehearsal& now,
                                       const tensors_ref& weights) const;
 
@@ -166,7 +166,7 @@ private:
   program_ref importance_;
 };
 
-loss_ref afc::loss_for(const broadcast& in, const task_split& classes) const {
+loss_ref afc::loss_for(const broadcast& in, const class_split& classes) const {
   std::vector<at::Tensor> known;
   for (const auto& map : maps()) {
     const auto* const sent = in.extra ? in.extra->find(importance_name(map)) : nullptr;

@@ -136,7 +136,7 @@ tensor_map tuned(const tensor_map& in) {
   return out;
 }
 
-compute_job tuning_job(const extract_output& held, const task_split& classes, double penalty) {
+compute_job tuning_job(const extract_output& held, const class_split& classes, double penalty) {
   auto in = std::make_shared<tensor_map>();
   in->put("logits", held.logits.narrow(1, 0, classes.opened()).contiguous());
   in->put("labels", held.labels);
@@ -185,7 +185,7 @@ private:
     bool has_both = false; // old classes and new ones
   };
   [[nodiscard]] held_out hold_out(const client_context& ctx, const broadcast& in, const rehearsal& now) const;
-  [[nodiscard]] loss_ref loss_for(const broadcast& in, const task_split& classes) const;
+  [[nodiscard]] loss_ref loss_for(const broadcast& in, const class_split& classes) const;
 
   options with_;
 };
@@ -240,7 +240,7 @@ bic::held_out bic::hold_out(const client_context& ctx, const broadcast& in, cons
   return parts;
 }
 
-loss_ref bic::loss_for(const broadcast& in, const task_split& classes) const {
+loss_ref bic::loss_for(const broadcast& in, const class_split& classes) const {
   std::vector<correction> of_teacher, of_student;
   const auto* const known = in.extra ? in.extra->find(corrections_name) : nullptr;
   for (std::int64_t t = 0; known && t < std::min(classes.task, known->size(0)); ++t) {

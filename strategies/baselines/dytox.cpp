@@ -39,7 +39,7 @@ at::Tensor one_hot_of(const at::Tensor& labels, const at::Tensor& logits) {
 
 class dytox_loss final : public stepwise_loss {
 public:
-  dytox_loss(const options& with, const task_split& classes)
+  dytox_loss(const options& with, const class_split& classes)
       : stepwise_loss(fmt::format("dytox {} {} {} {} {}", with.distillation, with.temperature, with.divergence,
                                   classes.old(), classes.fresh.size()),
                       {"binary_cross_entropy", "distillation", "divergence"}),
@@ -73,7 +73,7 @@ private:
   }
 
   options with_;
-  task_split classes_;
+  class_split classes_;
 };
 
 // -- client half ------------------------------------------------------------------------------------------------------

@@ -82,7 +82,7 @@ struct options {
 
 class geodesic_loss final : public stepwise_loss {
 public:
-  geodesic_loss(const options& with, const task_split& classes)
+  geodesic_loss(const options& with, const class_split& classes)
       : stepwise_loss(fmt::format("geodl {} {} {}/{}", with.weight, static_cast<int>(with.form), classes.old(),
                                   classes.fresh.size()),
                       {"cross_entropy", "geodesic"}, true),

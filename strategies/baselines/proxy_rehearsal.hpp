@@ -22,7 +22,7 @@ namespace mneme {
 /// @param weight [channels]
 [[nodiscard]] row_losses channel_rows(const at::Tensor& map, const at::Tensor& taught, const at::Tensor& weight);
 
-struct proxy_options {
+struct class_proxy_options {
   std::int64_t proxies = 10, tuning_epochs = 20;
   double tuning_rate = 0.05;
 };
@@ -46,7 +46,7 @@ protected:
                                              tensors_ref weights) const;
 
 private:
-  proxy_options proxies_;
+  class_proxy_options proxies_;
   std::vector<std::string> maps_;
   loss_ref nca_;
 };

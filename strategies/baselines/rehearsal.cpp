@@ -94,9 +94,9 @@ std::unique_ptr<server_half> rehearsing_method::make_server() const {
   return std::make_unique<rehearsing_server>(setup());
 }
 
-task_split rehearsing_method::split_of(const round_place& place) const {
+class_split rehearsing_method::split_of(const round_place& place) const {
   const auto& tasks = setup().task_classes;
-  task_split split{.task = task_of_class(tasks, place.opened.high - 1)};
+  class_split split{.task = task_of_class(tasks, place.opened.high - 1)};
   if (split.task == std::ssize(tasks))
     return {.fresh = place.opened}; // no tasks are known
   split.fresh = tasks[static_cast<std::size_t>(split.task)];

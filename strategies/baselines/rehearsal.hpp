@@ -28,7 +28,7 @@ struct exemplar_options {
 };
 
 /// Where the federation stands in its classes: every client is told.
-struct task_split {
+struct class_split {
   std::int64_t task = 0; ///< From 0.
   class_range fresh{};   ///< Those of the newest task: n_old .. n.
   class_range before{};  ///< Those of the task before it.
@@ -40,7 +40,7 @@ struct task_split {
 
 /// What a client begins its round with.
 struct rehearsal {
-  task_split classes{};
+  class_split classes{};
   tensors_ref start{};             ///< All weights that it has received.
   row_list current{}, exemplars{}; ///< Rows of its own task, and of those before.
   std::int64_t each = 0;           ///< Rows that the memory would have of a class if the current ones were in it.
@@ -65,7 +65,7 @@ protected:
   void readout_keys(key_table& table);
   /// `with` its exemplars.
   [[nodiscard]] const exemplar_options& memory() const { return with_; }
-  [[nodiscard]] task_split split_of(const round_place& place) const;
+  [[nodiscard]] class_split split_of(const round_place& place) const;
   [[nodiscard]] std::int64_t memory_rows(const method_setup& setup) const;
 
   // -- steps of a client's round --------------------------------------------------------------------------------------

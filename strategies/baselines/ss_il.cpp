@@ -90,7 +90,7 @@ public:
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
 
 private:
-  [[nodiscard]] std::vector<class_range> blocks_of(const task_split& classes) const {
+  [[nodiscard]] std::vector<class_range> blocks_of(const class_split& classes) const {
     const auto& tasks = setup().task_classes;
     const auto count = std::min(classes.task + 1, std::ssize(tasks));
     return tasks.empty() ? std::vector{classes.fresh} : std::vector(tasks.begin(), tasks.begin() + count);

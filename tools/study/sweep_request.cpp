@@ -64,7 +64,7 @@ public:
   }
 
 private:
-  [[nodiscard]] const layer& source() const { return stack_.layers.back(); }
+  [[nodiscard]] const scenario_layer& source() const { return stack_.layers.back(); }
   void add(const place& at, std::string text) { wrong_.push_back({place_text(at), std::move(text)}); }
   void add(const toml::node& at, std::string text) { add(place_in(source(), at.source()), std::move(text)); }
 

@@ -78,7 +78,7 @@ nb::tuple checked(const std::filesystem::path& file, const overrides& over, bool
 
 } // namespace
 
-run_handle::run_handle(run_request request) : request_(std::move(request)) {
+run_handle::run_handle(run_description request) : request_(std::move(request)) {
   if (is_running.exchange(true))
     throw std::runtime_error("a run is going on in this process; wait for it, or run the other one in a process of its "
                              "own (mneme.sweep does)");

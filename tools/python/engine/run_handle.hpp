@@ -11,7 +11,7 @@ namespace mneme {
 namespace nb = nanobind;
 
 /// What Python says of a run besides its scenario.
-struct run_request {
+struct run_description {
   std::filesystem::path scenario{}; ///< A scenario file; or a run directory, to go on with.
   bool resumes = false;
   overrides settings{};
@@ -28,7 +28,7 @@ struct run_request {
 class run_handle {
 public:
   /// Begins. Throws std::runtime_error where another run goes on in this process.
-  explicit run_handle(run_request request);
+  explicit run_handle(run_description request);
   ~run_handle(); ///< Interrupts, and waits.
   run_handle(const run_handle&) = delete;
   run_handle& operator=(const run_handle&) = delete;
@@ -54,7 +54,7 @@ private:
   void run();
   void begin();
 
-  run_request request_;
+  run_description request_;
   std::shared_ptr<live_view> live_ = std::make_shared<live_view>();
   std::atomic<int> interrupts_{0};
   std::atomic<bool> is_over_{false};

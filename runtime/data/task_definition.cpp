@@ -1,11 +1,11 @@
-#include "runtime/data/task_plan.hpp"
+#include "runtime/data/task_definition.hpp"
 #include "runtime/base/check.hpp"
 #include <algorithm>
 #include <utility>
 namespace mneme {
 namespace {
 
-using plans = std::vector<task_plan>;
+using plans = std::vector<task_definition>;
 
 /// What the data set has to offer.
 struct extent {
@@ -115,8 +115,8 @@ expected<plans> domain_incremental(const scenario& from, const extent& data) {
 expected<extent> offered(const scenario& from, const raw_data& data) {
   const std::int64_t classes = from.tasks.classes;
   if (classes > data.classes)
-    return failed(from.where("tasks.classes"), counted(classes, "class", "classes") + " asked for and " +
-                                                   data.name + " has " + number(data.classes) +
+    return failed(from.where("tasks.classes"), counted(classes, "class", "classes") + " asked for and " + data.name +
+                                                   " has " + number(data.classes) +
                                                    "; expected at most so many, or 0 for all");
   return extent{classes > 0 ? classes : data.classes, std::max<std::int64_t>(1, std::ssize(data.domain_names)),
                 data.name};
@@ -124,7 +124,7 @@ expected<extent> offered(const scenario& from, const raw_data& data) {
 
 } // namespace
 
-expected<std::vector<task_plan>> plan_tasks(const scenario& from, const raw_data& data) {
+expected<std::vector<task_definition>> plan_tasks(const scenario& from, const raw_data& data) {
   MNEME_CHECK(data.classes > 0, data.name, data.classes);
   const auto extent = offered(from, data);
   if (!extent)
