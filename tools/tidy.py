@@ -13,7 +13,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "checks"))
 from cpp_text import NOT_CODE, Lines, blanked, code_of, declared_name, first_character, pieces  # noqa: E402
 from findings import CALLED_BY_OTHERS, CODE, Finding, numbered, top  # noqa: E402
-from name_rules import filler_names, header_names, member_names, spread_names  # noqa: E402
+from name_rules import filler_names, header_names, member_names, one_type, spread_names  # noqa: E402
 
 FILE_LINES_MAX = 500
 FUNCTION_LINES_MAX = 70
@@ -400,7 +400,7 @@ def texts(tree):
 
 RULES = [file_length, line_length, function_length, header_starts, include_names, layer_arrows, layer_files, families,
          clocks_and_generators, catches, awaits, registrations, dead_declarations, texts,
-         comment_starts, filler_names, member_names, header_names, spread_names]
+         comment_starts, filler_names, member_names, header_names, spread_names, one_type]
 
 
 def check(root):

@@ -107,6 +107,27 @@ class Checks(unittest.TestCase):
         self.assertIn("bad.cpp: does not include what it uses", done.stdout)
         self.assertNotIn("good.cpp:", done.stdout)
 
+    def test_an_inline_function_that_two_headers_define_is_named(self):
+        with tempfile.TemporaryDirectory() as folder:
+            commands = os.path.join(folder, "compile_commands.json")
+            with open(commands, "w", encoding="utf-8") as file:
+                source = os.path.join(folder, "part", "a.cpp")
+                json.dump([{"file": source, "directory": folder, "command": f"g++ -std=c++20 -c {source}"}], file)
+
+            def check(second):
+                os.makedirs(os.path.join(folder, "part"), exist_ok=True)
+                for name, text in (("first", "inline int size() { return 1; }"), ("second", second)):
+                    with open(os.path.join(folder, "part", name + ".hpp"), "w", encoding="utf-8") as file:
+                        file.write(f"#pragma once\nnamespace mneme {{\n{text}\n}}\n")
+                program = os.path.join(CHECKS, "one_definition.py")
+                return subprocess.run([sys.executable, program, commands, "part"], cwd=folder, capture_output=True,
+                                      text=True)
+
+            self.assertEqual(check("inline int size(int of) { return of; }").returncode, 0)
+            done = check("inline int size() { return 2; }")
+            self.assertEqual(done.returncode, 1)
+            self.assertRegex(done.stdout, r"part/second\.hpp:3:12: error: redefinition of .*size\(\)")
+
     def test_unknown_arguments_are_refused(self):
         for script in ("bootstrap", "test"):
             arguments = ["--nonsense"] if script == "bootstrap" else ["--extra", "more"]

@@ -279,6 +279,25 @@ class Tidy(unittest.TestCase):
         self.assertEqual(found({"runtime/base/a.hpp": text, "runtime/data/b.hpp": "\n" + text}, rules),
                          [("spread-name", "runtime/base/a.hpp", 1), ("spread-name", "runtime/data/b.hpp", 2)])
 
+    def test_a_name_is_one_type(self):
+        def named_twice(second, path="runtime/models/other.cpp", first="struct layer {\n  int size = 0;\n};"):
+            text = "#include \"runtime/base/thing.hpp\"\nnamespace mneme {\n%s\n}\n"
+            return found({"runtime/base/first.cpp": text % first, path: text % second}, [name_rules.one_type])
+
+        twice = [("one-type", "runtime/base/first.cpp", 3), ("one-type", "runtime/models/other.cpp", 3)]
+        for second in ("class layer final : public thing {};", "enum class layer { first };", "using layer = int;",
+                       "template <class T>\nstruct layer {};",
+                       "namespace {\nint x;\n}\nstruct [[nodiscard]] layer {};"):
+            lines = [(rule, path) for rule, path, _ in named_twice(second)]
+            self.assertEqual(lines, [finding[:2] for finding in twice], second)
+        self.assertEqual(named_twice("struct layer {};"), twice)
+        self.assertEqual(named_twice("using layer = long;", first="using layer = int;"), twice)
+        for second in ("struct layer;", "namespace {\nstruct layer {};\n}", "namespace other {\nstruct layer {};\n}",
+                       "struct outer {\n  struct layer {};\n};", "void f() {\n  struct layer {};\n}",
+                       "template <>\nstruct layer<int> {};"):
+            self.assertEqual(named_twice(second), [], second)
+        self.assertEqual(named_twice("using layer = int;", first="using layer = int;"), [])
+
     def test_a_comment_is_a_sentence(self):
         path, rules = "runtime/base/a.cpp", [tidy.comment_starts]
         for bad in ("// Of a round.", "int n; ///< Whether it is late.", "  /// Of all", "//Whether"):

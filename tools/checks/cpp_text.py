@@ -135,3 +135,40 @@ def top_level_names(code):
             name = VARIABLE_NAME.search(head)
             if name:
                 yield line_of(first_character(piece)), name.group(1), False
+
+
+NAMESPACE = re.compile(r"\s*(?:inline\s+)?namespace\b\s*(?:\[\[.*?\]\]\s*)?([\w:]*)\s*$", re.S)
+TYPE_DEFINITION = re.compile(r"""\s*(?:template\s*<.*>\s*)?(?:typedef\s+)?
+                                 (?:class|struct|union|enum(?:\s+class|\s+struct)?)\s+
+                                 (?:alignas\([^)]*\)\s*)?(?:\[\[.*?\]\]\s*)?([\w:]+\s*(?:<[^{]*>)?)\s*
+                                 (?:final\s*)?(?::.*)?$""", re.S | re.X)
+ALIAS = re.compile(r"\s*(?:template\s*<.*>\s*)?using\s+(\w+)\s*=(.*)$", re.S)
+
+
+def shared_types(code):
+    """(line, qualified name, definition) of types at namespace scope that other files can name.
+
+    The definition is "" for a class or an enum and the text of an alias. Types in unnamed namespaces, in classes and in
+    functions are left out; forward declarations are no definitions.
+    """
+    line_of = Lines(code)
+    scopes, brackets, head_start = [], 0, 0  # the name of a namespace, None for any other block
+    for match in re.finditer(r"[{};()]", code):
+        place, character = match.start(), match.group()
+        if character in "()":
+            brackets = max(0, brackets + (1 if character == "(" else -1))
+            continue
+        head = code[head_start:place] if brackets == 0 and None not in scopes else ""
+        defined = TYPE_DEFINITION.match(head) if character == "{" else ALIAS.match(head)
+        if defined and character != "}":
+            name = "::".join([scope for scope in scopes if scope] + ["".join(defined.group(1).split())])
+            yield line_of(place), name, " ".join(defined.group(2).split()) if character == ";" else ""
+        if character == "{":
+            namespace = NAMESPACE.match(head)
+            scopes.append(namespace.group(1) or None if namespace else None)
+        elif character == "}" and scopes:
+            scopes.pop()
+        if character != ";" or brackets == 0:
+            head_start = place + 1
+        if character != ";":
+            brackets = 0

@@ -2,7 +2,7 @@
 import collections
 import re
 
-from cpp_text import VARIABLE_NAME, Lines, code_of, pieces, plain_head, top_level_names
+from cpp_text import VARIABLE_NAME, Lines, code_of, pieces, plain_head, shared_types, top_level_names
 from findings import CALLED_BY_OTHERS, CODE, FOUND_BY_ARGUMENT, Finding, numbered, top
 
 FILLERS = "made|found|which|wanted|seen|what|one|all|of|rest"
@@ -89,3 +89,18 @@ def spread_names(tree):
         if len(folders) > 1:
             for path, line in found:
                 yield Finding(path, line, "spread-name", f"'{name}' is declared in {len(folders)} folders")
+
+
+def one_type(tree):
+    """A name in a namespace is one type: two definitions in two files violate the one-definition rule."""
+    places = collections.defaultdict(list)
+    for path, text in tree.items():
+        if path.endswith(CODE):
+            for line, name, definition in shared_types(code_of(text)):
+                places[name].append((path, line, definition))
+    for name, definitions in places.items():
+        same_alias = len({definition for _, _, definition in definitions}) == 1 and definitions[0][2]
+        if len({path for path, _, _ in definitions}) > 1 and not same_alias:
+            for path, line, _ in definitions:
+                others = ", ".join(sorted({other for other, _, _ in definitions if other != path}))
+                yield Finding(path, line, "one-type", f"'{name}' is defined in {others}, too: rename one of them")
