@@ -1,4 +1,4 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034,SC2154 # variables are shared with tools/bootstrap
 # Debian packages for tools/bootstrap: what is missing, where it comes from, folders to carry to other machines. For
 # sourcing; uses $deps, $from, fail and say.
 

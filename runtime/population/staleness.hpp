@@ -1,10 +1,11 @@
-/// staleness: how much an upload counts whose start the server has left behind.
+/// staleness: weight of an upload by the age of the model that it started from.
 #pragma once
 #include "runtime/settings/scenario.hpp"
 namespace mneme {
 
-/// s_k of an upload that is `steps` server steps old, by the rule of the scenario (Xie, Koyejo and Gupta 2019, section
-/// 5.2): (1 + s)^-a, 1, or 1 up to b steps and 1 / (a (s - b) + 1) beyond. @pre steps >= 0
+/// Returns the weight s_k of an upload that started `steps` server steps ago (Xie, Koyejo and Gupta 2019, section 5.2).
+/// polynomial: (1 + s)^-a; constant: 1; hinge: 1 if s <= b, else 1 / (a (s - b) + 1).
+/// @pre steps >= 0
 [[nodiscard]] double staleness_weight(const rounds_section& rule, std::int64_t steps);
 
 } // namespace mneme
