@@ -13,7 +13,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "checks"))
 from cpp_text import NOT_CODE, Lines, blanked, code_of, declared_name, first_character, pieces  # noqa: E402
 from findings import CALLED_BY_OTHERS, CODE, Finding, numbered, top  # noqa: E402
-from name_rules import filler_names, header_names, member_names, one_type, spread_names  # noqa: E402
+from name_rules import header_names, one_type, spread_names  # noqa: E402
 
 FILE_LINES_MAX = 500
 FUNCTION_LINES_MAX = 70
@@ -362,19 +362,6 @@ def dead_declarations(tree):
 
 # -- Rules: text ------------------------------------------------------------------------------------------------------
 
-COMMENT_START = re.compile(r"//[/!]?<?[ \t]*(Of|Whether)\b")
-
-
-def comment_starts(tree):
-    """A comment is a sentence with a subject and a verb: none begins with "Of" or "Whether"."""
-    for path, text in tree.items():
-        if path.endswith(CODE):
-            for line, content in numbered(text):
-                match = COMMENT_START.search(content)
-                if match:
-                    yield Finding(path, line, "comment", f"begins with '{match.group(1)}': write a sentence")
-
-
 # Put together from pieces, so that this file passes its own rules.
 HOSTS = re.compile("|".join(["deb[.]deb" + "ian[.]org", "py" + "pi[.]org", "python" + "hosted",
                              "download[.]py" + "torch", "registry[.]np" + "mjs", "proxy[.]go" + "lang"]))
@@ -400,7 +387,7 @@ def texts(tree):
 
 RULES = [file_length, line_length, function_length, header_starts, include_names, layer_arrows, layer_files, families,
          clocks_and_generators, catches, awaits, registrations, dead_declarations, texts,
-         comment_starts, filler_names, member_names, header_names, spread_names, one_type]
+         header_names, spread_names, one_type]
 
 
 def check(root):

@@ -231,37 +231,6 @@ class Tidy(unittest.TestCase):
         self.assertEqual(found({"runtime/base/base.hpp": base, "runtime/base/derived.cpp": derived}),
                          [("dead", "runtime/base/base.hpp", 5)])
 
-    def test_a_member_says_what_it_holds(self):
-        path, rules = "runtime/base/m.hpp", [tidy.member_names]
-        for member in ("int what;", "std::map<int, std::string> what{};", "kind what = kind::none;",
-                       "const job& what_;", "int size = 0, what = 1;", "int what[2] = {1, 2};",
-                       "job one;", "std::vector<job> all{};", "const task& of_;",
-                       "enum class k { a } what = k::a;"):
-            text = "struct a {\n  " + member + "\n};\n"
-            self.assertEqual(found({path: text}, rules), [("member-name", path, 2)], member)
-        for text in ("struct a {\n  void f(int what);\n  int what() const { return 1; }\n  int whatever = 1;\n};\n",
-                     "namespace mneme {\nint f(int what) {\n  auto what2 = what;\n}\n}\n",
-                     "struct a {\n  a(int what) : n_(what) {}\n  int n_;\n  void g() { int what = 1; }\n};\n"):
-            self.assertEqual(found({path: text}, rules), [], text)
-
-    def test_a_declaration_is_not_named_by_filler(self):
-        path, rules = "strategies/a.cpp", [tidy.filler_names]
-        for bad in ("auto made = f();", "for (const auto& found : x)", "std::vector<int> wanted;", "T* const one{};",
-                    "void f(const job& which) {", "int seen_;", "double of(int n);", "const auto [what, n] = f();",
-                    "const auto [n, rest] = f();", "for (auto& [all, n] : x)", "f([](int what, int n) {});"):
-            self.assertEqual(found({path: "\n" + bad + "\n"}, rules), [("filler", path, 2)], bad)
-        for good in ("return made;", "co_return found;", "f(made, seen);", "x = seen;", "if (a && found)",
-                     "y.made = 1;", "// auto made = f();", 'say("auto made = f();");', "a > made;",
-                     "auto made_rows = f();", "rows[made] = 1;", "const auto [n, m] = f(made);"):
-            self.assertEqual(found({path: good + "\n"}, rules), [], good)
-
-    def test_names_by_filler_grow_fewer_where_they_are_left(self):
-        rules, left = [tidy.filler_names], name_rules.FILLERS_LEFT["tools"]
-        text = "auto made = f();\n"
-        self.assertEqual(found({"tools/a.cpp": text * left}, rules), [])
-        self.assertEqual(found({"tools/a.cpp": text * left, "tools/b.cpp": text}, rules),
-                         [("filler", "tools/checks/name_rules.py", 1)])
-
     def test_a_header_declares_something_of_its_name(self):
         start, rules = "/// A header.\n#pragma once\nnamespace mneme {\n", [tidy.header_names]
         path = "runtime/base/rounding_modes.hpp"
@@ -297,13 +266,6 @@ class Tidy(unittest.TestCase):
                        "template <>\nstruct layer<int> {};"):
             self.assertEqual(named_twice(second), [], second)
         self.assertEqual(named_twice("using layer = int;", first="using layer = int;"), [])
-
-    def test_a_comment_is_a_sentence(self):
-        path, rules = "runtime/base/a.cpp", [tidy.comment_starts]
-        for bad in ("// Of a round.", "int n; ///< Whether it is late.", "  /// Of all", "//Whether"):
-            self.assertEqual(found({path: "\n" + bad + "\n"}, rules), [("comment", path, 2)], bad)
-        for good in ("// Often.", "/// Says whether it is late.", 'f("Of a round");', "/// A line,\n/// of two."):
-            self.assertEqual(found({path: good + "\n"}, rules), [], good)
 
     def test_text_names_no_registry_and_no_machine(self):
         self.assertEqual(found({"a.sh": "curl https://py" + "pi.org/simple\n"}), [("host", "a.sh", 1)])

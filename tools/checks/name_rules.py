@@ -1,58 +1,8 @@
-"""Rules of tools/tidy.py about names: what they say, and which folder they belong to."""
+"""Rules of tools/tidy.py about names: headers, folders, and one type for each name."""
 import collections
-import re
 
-from cpp_text import VARIABLE_NAME, Lines, code_of, pieces, plain_head, shared_types, top_level_names
-from findings import CALLED_BY_OTHERS, CODE, FOUND_BY_ARGUMENT, Finding, numbered, top
-
-FILLERS = "made|found|which|wanted|seen|what|one|all|of|rest"
-NAMED_BY_FILLER = re.compile(
-    r"(?P<type>\w|(?<=\S)>)(?:&&|&|\*(?: const)?)?\s+(?P<name>" + FILLERS + r")_?\s*(?=[=;,){:(\[])"
-    r"|\bauto(?:&&|&)?\s*\[(?:[^\[\]]*[\s,])?(?P<bound>" + FILLERS + r")(?:,[^\[\]]*)?\]\s*[=:]")
-NO_TYPE = re.compile(r"\b(?:return|co_return|co_await|throw|else|case|new|delete|goto|using|namespace)\s+\w+$")
-# Names by filler that are left in folders which are not clean yet; a number here may only fall.
-FILLERS_LEFT = {"runtime": 32, "actors": 2, "tools": 71, "tests": 409}
-
-
-def filler_names(tree):
-    """A variable, parameter or function is named by what it holds or does. Looks at declarations on one line."""
-    places = collections.defaultdict(list)
-    for path, text in tree.items():
-        if not path.endswith(CODE):
-            continue
-        for line, content in numbered(code_of(text)):
-            for match in NAMED_BY_FILLER.finditer(content):
-                name = match.group("name") or match.group("bound")
-                if match.group("bound") or not NO_TYPE.search(content[:match.end("name")]):
-                    places[top(path)].append(Finding(path, line, "filler", f"'{name}' does not say what it holds"))
-    for folder, findings in places.items():
-        left = FILLERS_LEFT.get(folder, 0)
-        if left == 0:
-            yield from findings
-        elif len(findings) > left:
-            what = f"{len(findings)} names by filler in {folder}/, at most {left}: name the new one by what it holds"
-            yield Finding("tools/checks/name_rules.py", 1, "filler", what)
-
-
-NAMELESS_MEMBERS = {"what", "one", "all", "of"}
-
-
-def member_names(tree):
-    """A member is named by what it holds, not `what`, `one`, `all` or `of`. Looks at data members of classes."""
-    for path, text in tree.items():
-        if not path.endswith(CODE):
-            continue
-        code = code_of(text)
-        line_of = Lines(code)
-        for piece in pieces(code):
-            head = plain_head(piece)
-            if piece.opens == "function" or "(" in re.sub(r"=.*", "", head, flags=re.S) or not piece.in_class:
-                continue
-            for declarator in re.sub(r"<[^<>]*>", "", head).split(","):
-                name = VARIABLE_NAME.search(declarator.strip())
-                if name and name.group(1).rstrip("_") in NAMELESS_MEMBERS and not head.startswith(("using", "friend")):
-                    what = f"'{name.group(1)}' does not say what it holds"
-                    yield Finding(path, line_of(piece.end), "member-name", what)
+from cpp_text import code_of, shared_types, top_level_names
+from findings import CALLED_BY_OTHERS, CODE, FOUND_BY_ARGUMENT, Finding, top
 
 
 def stems(name):
