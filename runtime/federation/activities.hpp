@@ -1,4 +1,4 @@
-/// activities: what a client may be at work on, as a table. A further activity is a further row.
+/// activities: table of the kinds of work that a client can do. A new kind of work is a new row.
 #pragma once
 #include "runtime/base/rng.hpp"
 #include "runtime/federation/federation_settings.hpp"
@@ -8,25 +8,25 @@ namespace mneme {
 
 enum class activity_id : std::uint8_t {
   round, ///< A client of the cohort takes part.
-  look,  ///< A client outside the cohort looks at its rows.
+  look,  ///< A client outside the cohort observes its rows.
 };
 
 struct activity {
-  const char* begins_event; ///< A client is given it, in events.csv.
-  const char* ends_event;   ///< It is over without an upload; null: it ends with one.
-  bool looks;               ///< The client's half runs strategy::client_look.
-  /// How many of the clients outside the cohort have it in a round, and the stream that draws them; null: the cohort's.
+  const char* begins_event; ///< Event at the dispatch, in events.csv.
+  const char* ends_event;   ///< Event at the end if there is no upload; null: it ends with an upload.
+  bool looks;               ///< Runs strategy::client_look instead of client_round.
+  /// Member with the number of clients outside the cohort that do it in a round. Null: the cohort does it.
   std::int64_t task_plan::*clients;
   purpose drawn_by;
-  /// Its download, and its jobs, take time; null: they do.
+  /// Setting that says whether its download and jobs take virtual time. Null: they always do.
   bool federation_settings::*costs;
 
-  /// Its client sends something to the parties, can drop out, and can be late: without it nobody waits for anything.
+  /// True if its client uploads, can drop out and can be late. Otherwise no round waits for it.
   [[nodiscard]] constexpr bool uploads() const noexcept { return ends_event == nullptr; }
   [[nodiscard]] bool is_free(const federation_settings& settings) const { return costs && !(settings.*costs); }
 };
 
-/// By activity_id.
+/// Indexed by activity_id.
 inline constexpr std::array activities{
     activity{.begins_event = "dispatch",
              .ends_event = nullptr,

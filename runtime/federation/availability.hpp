@@ -1,45 +1,46 @@
-/// availability: who is enrolled and can be reached at the present virtual time, and in which task each client is.
+/// availability: which clients are enrolled and reachable at the current virtual time, and the task of each client.
 #pragma once
 #include "runtime/population/population.hpp"
 #include <optional>
 namespace mneme {
 
-/// What happens to a client by itself.
+/// A change of a client's state that follows from virtual time alone.
 struct availability_change {
   enum class kind : std::uint32_t { joined, left, reachable, unreachable, entered_task };
   virtual_time at{};
   client_id client{};
   kind change_kind = kind::joined;
-  task_id task{}; ///< entered_task
+  task_id task{}; ///< Set for entered_task only.
 };
 
-/// A calendar of the next changes, at most one of a kind per client, that is moved along with virtual time. Where
-/// enrolment follows from the task, devices are always there and all clients change task together, nothing ever
-/// changes by itself and nothing is kept per client; else at most 57 bytes are.
+/// Calendar of the next change of each kind and client; virtual time moves it forward. Keeps no state per client if
+/// enrolment follows from the task, devices are always reachable and all clients change task together; otherwise at
+/// most 57 bytes per client.
 class availability {
 public:
   explicit availability(std::shared_ptr<const population> clients);
 
-  /// The server opens a task: clients enter it now, or each at its own time. Tasks come in order. @pre moved to `now`
+  /// Opens a task at the server. Clients enter it now or at a time of their own. Tasks open in order. @pre moved to
+  /// `now`
   void open_task(task_id task, virtual_time now);
-  /// When the next change comes; null: never.
+  /// Time of the next change; nullopt if there is none.
   [[nodiscard]] std::optional<virtual_time> next_change() const;
-  /// Changes up to and including `now`, by time, then client. They are made when this returns.
+  /// Applies and returns the changes up to and including `now`, ordered by time, then client.
   [[nodiscard]] std::vector<availability_change> move_to(virtual_time now);
 
   [[nodiscard]] task_id task_of(client_id client) const { return entered_.empty() ? opened_ : entered_[client.value]; }
   [[nodiscard]] membership member(client_id client) const;
-  /// It is enrolled and within reach: it may be given work.
+  /// True if the client is enrolled and reachable, so that it can receive work.
   [[nodiscard]] bool is_available(client_id client) const {
     return member(client) == membership::active && (flags_.empty() || !(flags_[client.value] & away));
   }
-  /// It is enrolled, or may still be before the server opens another task.
+  /// True if the client is enrolled, or can become so before the server opens another task.
   [[nodiscard]] bool may_take_part(client_id client) const;
-  /// Clients enrolled now.
+  /// Number of clients enrolled now.
   [[nodiscard]] std::int64_t enrolled() const;
-  /// Changes come for ever, so that waiting for them alone proves nothing.
+  /// True if changes never end, so that a pending change is no sign of progress.
   [[nodiscard]] bool endless() const;
-  /// What was loaded is a calendar of these clients and of so many tasks.
+  /// True if a loaded calendar fits this population and this number of tasks.
   [[nodiscard]] bool is_sound(std::size_t tasks) const;
   template <class Archive>
   void persist(Archive& state) {
@@ -50,7 +51,7 @@ private:
   struct entry {
     virtual_time at{};
     client_id client{};
-    std::uint32_t change = 0; // a kind; from entered_task on: plus the task
+    std::uint32_t change = 0; // a kind; for entered_task: the kind plus the task
     template <class Archive>
     void persist(Archive& state) {
       state(at)(client)(change);
@@ -67,11 +68,11 @@ private:
   std::shared_ptr<const population> clients_;
   bool random_ = false, reaches_ = false, staggered_ = false;
   task_id opened_{};
-  std::vector<entry> calendar_;      // a heap, the earliest on top
-  std::vector<std::uint8_t> flags_;  // by client; empty where all clients are always enrolled and available
-  std::vector<std::uint32_t> stays_; // by client: stays that have ended; empty unless enrolment is random
-  std::vector<task_id> entered_;     // by client; empty unless clients change task one by one, or some stay behind
-  std::int64_t enrolled_ = 0;        // where enrolment is random
+  std::vector<entry> calendar_;      // heap, earliest change on top
+  std::vector<std::uint8_t> flags_;  // by client; empty if all clients are always enrolled and reachable
+  std::vector<std::uint32_t> stays_; // by client: number of ended stays; empty unless enrolment is random
+  std::vector<task_id> entered_;     // by client; empty unless clients change task one by one or keep old tasks
+  std::int64_t enrolled_ = 0;        // only for random enrolment
 };
 
 } // namespace mneme

@@ -1,4 +1,4 @@
-/// client_pool: which clients may be given work, who is at work, and who is drawn.
+/// client_pool: which clients are available or busy, and the draw of cohorts.
 #pragma once
 #include "runtime/federation/activities.hpp"
 #include "runtime/federation/availability.hpp"
@@ -9,59 +9,59 @@ namespace mneme {
 
 class client_pool {
 public:
-  /// @param settings outlives the pool
+  /// @param settings must outlive the pool
   explicit client_pool(const federation_settings& settings);
 
   // -- time and tasks
-  /// The server opens a task. @pre moved to `now`
+  /// Opens a task at the server. @pre moved to `now`
   void open_task(task_id task, virtual_time now) {
     opened_ = task;
     availability_.open_task(task, now);
   }
-  /// The method has said who takes part in the open task.
+  /// Sets the method's plan for the open task.
   void plan_task(const task_plan& plan);
-  /// Changes up to and including `now`, by time, then client. They are made when this returns.
+  /// Applies and returns the changes up to and including `now`, ordered by time, then client.
   [[nodiscard]] std::vector<availability_change> move_to(virtual_time now) { return availability_.move_to(now); }
-  /// A change has been handled: the client may have become idle, or may be so no more.
+  /// Updates the set of idle clients after a change of `client`.
   void changed(client_id client) { list(client); }
   [[nodiscard]] std::optional<virtual_time> next_change() const { return availability_.next_change(); }
   [[nodiscard]] task_id task_of(client_id client) const { return availability_.task_of(client); }
   [[nodiscard]] membership member(client_id client) const { return availability_.member(client); }
   [[nodiscard]] std::int64_t enrolled() const { return availability_.enrolled(); }
-  /// Waiting can bring a client to a run in which nobody is at work.
+  /// True if clients can become available although no client is busy.
   [[nodiscard]] bool clients_may_come() const;
 
   // -- work
-  /// It is enrolled, within reach, not at work, and has rows in its task unless the method waives that.
+  /// True if the client is enrolled, reachable, idle, and has rows in its task (unless the method waives that).
   [[nodiscard]] bool is_available(client_id client) const;
-  /// The clients of a round of the open task, ascending.
+  /// Draws the cohort of a round of the open task, ascending.
   [[nodiscard]] std::vector<client_id> draw_cohort(round_id round) const;
-  /// The clients outside the cohort that have `kind` in a round, ascending, once the cohort is at work.
+  /// Draws the clients outside the cohort that do `kind` in a round, ascending. @pre the cohort is dispatched
   [[nodiscard]] std::vector<client_id> draw_beside(const activity& kind, round_id round) const;
-  /// Clients outside the cohort may have something to do in the open task.
+  /// True if the open task has work for clients outside the cohort.
   [[nodiscard]] bool works_beside() const noexcept;
-  /// At most `most` of the available clients, uniform without replacement, ascending. @param draw names the stream
+  /// Draws at most `most` available clients, uniformly without replacement, ascending. @param draw index of the stream
   [[nodiscard]] std::vector<client_id> draw_idle(std::int64_t most, std::uint64_t draw);
-  /// The client is at work from now on. Returns how many assignments it had before.
+  /// Marks the client as busy. Returns its number of earlier assignments.
   std::uint32_t begin_visit(client_id client);
-  /// What `client` works on; asked for when it leaves.
+  /// Records the assignment of a busy client, for the case that it leaves.
   void assigned(client_id client, assignment_id id);
-  /// It has nothing to do any more.
+  /// Marks the client as idle.
   void end_visit(client_id client);
-  /// How many assignments the client had before the present one.
+  /// Number of assignments of the client before the current one.
   [[nodiscard]] std::uint32_t visit_of(client_id client) const { return records_[client.value].visits - 1; }
-  /// Null where no client leaves at work, or the client is not at work.
+  /// Assignment of a busy client; nullopt if it is idle, or if clients cannot leave while busy.
   [[nodiscard]] std::optional<assignment_id> assignment_of(client_id client) const;
 
   void persist(archive& state);
-  /// What was loaded is of these clients and tasks.
+  /// True if the loaded state fits this population and its tasks.
   [[nodiscard]] bool is_sound() const;
 
 private:
-  /// All that an idle client costs, besides its rows and what it remembers.
+  /// Memory of an idle client, apart from its rows and its method's memory.
   struct client_record {
     std::uint32_t visits : 31 = 0; // assignments so far
-    std::uint32_t busy : 1 = 0;    // at work, or dropped out of the open round
+    std::uint32_t busy : 1 = 0;    // busy, or dropped out of the open round
   };
   static_assert(sizeof(client_record) == 4);
   [[nodiscard]] bool has_rows(client_id client) const;
@@ -70,9 +70,9 @@ private:
   const federation_settings* settings_;
   availability availability_;
   std::vector<client_record> records_;
-  std::unordered_map<client_id, assignment_id> assignments_; // only where clients may leave at work
+  std::unordered_map<client_id, assignment_id> assignments_; // only if clients may leave while busy
   bool may_leave_at_work_ = false;
-  client_set idle_; // async: who is available
+  client_set idle_; // available clients; async only
   task_id opened_{};
   task_plan plan_; // of the open task
 };

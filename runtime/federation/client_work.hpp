@@ -1,4 +1,4 @@
-/// client_work: a client's work in virtual time, stage by stage, until all that it sends has arrived.
+/// client_work: advances a client's work in virtual time, stage by stage, until everything it sends has arrived.
 #pragma once
 #include "runtime/federation/delivery_buffer.hpp"
 #include "runtime/federation/dispatcher.hpp"
@@ -6,30 +6,30 @@ namespace mneme {
 
 class client_work {
 public:
-  /// All outlive this.
+  /// All arguments must outlive this object.
   client_work(const federation_settings& settings, run_clock& clock, current_round& round, computing_ahead& ahead,
               dispatcher& dispatch, in_flight_table& in_flight, server_links& links, run_output& out)
       : settings_(settings), clock_(clock), round_(round), ahead_(ahead), dispatch_(dispatch), in_flight_(in_flight),
         links_(links), out_(out) {}
 
-  // Each returns whether the client has ended its work: then `owner` is in flight no more.
-  /// Its download or a stage is over: the next stage's time runs, or what it sends is on its way.
+  // Each function returns whether the client's work has ended; `owner` is then no longer in flight.
+  /// The download or a stage has ended: starts the time of the next stage, or the upload.
   [[nodiscard]] bool stage_over(assignment_in_flight& owner);
-  /// What it sends has arrived at a party.
+  /// A message of the client has arrived at a party.
   [[nodiscard]] bool arrive(assignment_in_flight& owner, party_id where);
 
-  /// Transfers that share a link of the server have come further.
+  /// Reschedules arrivals after the rates of a shared server link have changed.
   void links_changed();
 
-  // -- uploads on their way to the server
-  /// Uploads that wait for others go to the server.
+  // -- uploads to the server
+  /// Sends buffered uploads to the server.
   void hand_over_deliveries();
   void folded() { deliveries_.folded(); }
-  /// Virtual time waits until the server has folded what it was given.
+  /// True if virtual time has to wait until the server has folded the uploads it was sent.
   [[nodiscard]] bool waits_for_server() const noexcept { return deliveries_.waits_for_server(); }
 
 private:
-  /// When a part of what a client sends is at its party.
+  /// Arrival of one part of a client's messages at its party.
   struct party_arrival {
     virtual_time at{};
     party_id where{};

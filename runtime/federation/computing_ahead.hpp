@@ -1,5 +1,5 @@
-/// computing_ahead: real work, which is done in waves before virtual time needs its results. What runs together follows
-/// from virtual bookkeeping alone, and while a wave is out only what it cannot change goes on.
+/// computing_ahead: runs jobs in waves before virtual time needs their results. Virtual bookkeeping alone decides which
+/// jobs run together. While a wave is out, only events that it cannot affect are handled.
 #pragma once
 #include "runtime/federation/current_round.hpp"
 #include "runtime/federation/evicted_results.hpp"
@@ -9,60 +9,61 @@
 #include "runtime/federation/start_queue.hpp"
 namespace mneme {
 
-/// How far the open wave is after a report.
+/// State of the open wave after a report.
 enum class wave_progress : std::uint8_t {
-  unchanged, ///< Other shards have not answered.
-  further,   ///< What waits for its results may go on.
+  unchanged, ///< Other shards have not reported.
+  further,   ///< Events that waited for these results can be handled.
   over,
 };
 
 class computing_ahead {
 public:
-  /// All outlive this.
+  /// All arguments must outlive this object.
   computing_ahead(const federation_settings& settings, const run_clock& clock, const current_round& round,
                   in_flight_table& in_flight, run_output& out);
 
   // -- assignments
-  /// It begins with the next wave. @param ready when its download is over
+  /// Queues an assignment for the next wave. @param ready virtual time at which its download ends
   void start(assignment&& given, virtual_time ready) { start_queue_.add(std::move(given), ready); }
-  /// Its result was loaded from a checkpoint.
+  /// Registers a result that was loaded from a checkpoint.
   void has_result(const assignment_in_flight& owner) { results_.added(owner); }
-  /// Its result leaves for the server, or holds from now on.
+  /// The result was sent to the server, or was committed.
   void delivered(const assignment_in_flight& owner);
-  /// They are in flight no more, and their shards are told. @param ids ascending
+  /// Cancels assignments and notifies their shards. @param ids ascending
   void abandon(const std::vector<assignment_id>& ids);
 
-  // -- what virtual time needs
-  /// A wave is out: something is being computed.
+  // -- needs of virtual time
+  /// True while a wave is out: jobs are being computed.
   [[nodiscard]] bool is_out() const noexcept { return wave_.is_out(); }
-  /// The event that is next may be handled all the same. What ends a round, or takes clients from work, waits until all
-  /// is quiet, so that nothing that follows from it depends on how far the wave has come.
+  /// True if the next event can be handled while a wave is out. Events that end a round or remove clients wait until no
+  /// wave is out, so that their consequences do not depend on the wave's progress.
   [[nodiscard]] bool may_go_on() const;
-  /// The event cannot be handled before something is computed.
+  /// True if the event needs a result that has not been computed.
   [[nodiscard]] bool needs_answer(const federation_event& next) const;
-  /// Why there will never be an answer; null: there will.
+  /// Error of an assignment that will never have a result; null if there is none.
   [[nodiscard]] const round_failure* failure_of(assignment_id top) const;
-  /// Computes what `top` waits for, and what there is room for. @param only_cohort nobody works besides
+  /// Starts a wave with the jobs that `top` needs and others within the budget. @param only_cohort no other client is
+  /// busy
   void begin_wave(assignment_id top, bool only_cohort);
 
-  // -- what runs again
-  /// Evicted results that are computed again now: `top`'s, and those that arrive next as far as there is room.
+  // -- reruns
+  /// Evicted results to recompute now: that of `top`, and those that arrive next, within the budget.
   [[nodiscard]] std::vector<assignment_id> to_recompute(assignment_id top) {
     return results_.to_recompute(top, in_flight_, *settings_.clients);
   }
-  /// It runs again once it is started. @param stages as rerun has them
+  /// Marks the assignment for a rerun at its next start. @param stages number of stages to rerun, as in `rerun`
   void repeat(assignment_in_flight& owner, std::uint32_t stages);
   [[nodiscard]] bool is_repeating() const noexcept { return !rerun_.is_empty(); }
-  /// Starts all that wait to be started. @param at_once shards need not wait to be told which jobs run
+  /// Starts all queued assignments. @param at_once shards may run the jobs without waiting for a release
   void start_waiting(bool at_once = false);
-  /// Brings rounds that run again further. Returns whether all of them are where they were; jobs are not counted twice.
+  /// Advances rounds that are rerun. Returns whether all of them have caught up. Rerun jobs are not counted twice.
   [[nodiscard]] bool repeats_no_more();
 
-  // -- what comes back
+  // -- reports
   [[nodiscard]] wave_progress take(wave_report& report);
-  /// What went wrong in the wave that is over.
+  /// First failure in the wave that has ended.
   [[nodiscard]] const std::optional<round_failure>& failure() const noexcept { return wave_.failure(); }
-  /// The wave is over, and nothing runs again: results for which there is no room are forgotten.
+  /// Evicts results beyond the budget. @pre the wave has ended and no round is being rerun
   void make_room();
 
 private:
@@ -83,7 +84,7 @@ private:
   evicted_results results_;
   bool told_of_eviction_ = false;
   rerun rerun_;
-  std::map<assignment_id, round_failure> failures_; // of rounds whose answers virtual time does not need yet
+  std::map<assignment_id, round_failure> failures_; // failed rounds whose results virtual time does not need yet
 };
 
 } // namespace mneme

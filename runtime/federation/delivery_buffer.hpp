@@ -1,4 +1,4 @@
-/// delivery_buffer: uploads that have arrived and wait to be handed to the server in bundles.
+/// delivery_buffer: collects arrived uploads and sends them to the server in bundles.
 #pragma once
 #include "runtime/base/tuning.hpp"
 #include "runtime/federation/party_steps.hpp"
@@ -14,7 +14,7 @@ public:
   [[nodiscard]] bool is_due() const noexcept {
     return waiting_.size() >= tuning::bundled_uploads_max || waiting_bytes_ >= tuning::bundled_bytes_max;
   }
-  /// Takes all that wait; null if none do.
+  /// Removes and returns all buffered uploads; nullopt if there are none.
   [[nodiscard]] std::optional<deliveries> take() {
     if (waiting_.empty())
       return std::nullopt;
@@ -27,18 +27,18 @@ public:
     }
     return bundle;
   }
-  /// The server has folded a bundle of which it was to tell.
+  /// The server has acknowledged a bundle.
   void folded() {
     MNEME_CHECK(folds_missing_ > 0);
     --folds_missing_;
   }
-  /// Virtual time waits until the server has folded what it was given: what waits for it is memory too.
+  /// True if virtual time has to wait for the server: unfolded uploads take memory.
   [[nodiscard]] bool waits_for_server() const noexcept { return folds_missing_ > 0; }
 
 private:
   std::vector<delivery> waiting_;
   std::int64_t waiting_bytes_ = 0;
-  std::int64_t unfolded_bytes_ = 0; // handed over since the server last had to tell
+  std::int64_t unfolded_bytes_ = 0; // sent since the last bundle that the server has to acknowledge
   std::size_t folds_missing_ = 0;
 };
 

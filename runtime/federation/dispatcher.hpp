@@ -1,5 +1,5 @@
-/// dispatcher: who works on what: clients are drawn and given work, and come, go and change task by themselves, at
-/// times that follow from keys alone.
+/// dispatcher: draws clients and dispatches work to them; applies enrolment, departure and task changes at keyed
+/// virtual times.
 #pragma once
 #include "runtime/federation/client_pool.hpp"
 #include "runtime/federation/computing_ahead.hpp"
@@ -7,55 +7,55 @@
 #include "runtime/storage/client_memory_store.hpp"
 namespace mneme {
 
-/// A file that holds memories for which there is no room can fail: what it cannot do is thrown.
+/// Throws if the file for client memories beyond the memory limit fails.
 class dispatcher {
 public:
-  /// All outlive this.
+  /// All arguments must outlive this object.
   dispatcher(const federation_settings& settings, run_clock& clock, current_round& round, in_flight_table& in_flight,
              server_links& links, computing_ahead& ahead, run_output& out);
 
   [[nodiscard]] const client_pool& pool() const noexcept { return pool_; }
 
   // -- tasks
-  /// Enrolment may end with a task: whoever is no member any more leaves its work behind.
+  /// Opens a task. Clients whose enrolment ends with it abandon their work.
   void open_task(task_id task);
   void plan_task(const task_plan& plan) { pool_.plan_task(plan); }
 
-  // -- work begins
-  /// Gives the cohort work. With nobody available the round waits for clients at work to come back, or for others to
-  /// come. Returns whether it waits for anybody.
+  // -- start of work
+  /// Dispatches the cohort. If no client is available, the round waits for busy clients to finish or for others to
+  /// arrive. Returns whether it waits.
   [[nodiscard]] bool give_cohort_work();
-  /// Gives work to as many idle clients as there are places. What is left free is filled when a client becomes idle.
+  /// Async: dispatches idle clients up to the concurrency. Remaining places are filled when a client becomes idle.
   void fill_places();
-  /// The round has no client, nobody is at work, and nobody can come.
+  /// True if the round has no client, no client is busy, and none can become available.
   [[nodiscard]] bool waits_in_vain() const;
-  /// The assignment is computed with the next wave. What it is given holds from the dispatch to the delivery: nothing
-  /// changes a busy client's memory or visits.
+  /// Queues the assignment for the next wave. Its inputs are fixed from dispatch to delivery: a busy client's memory
+  /// and number of visits do not change.
   void start(const assignment_in_flight& owner);
-  /// It was loaded from a checkpoint.
+  /// Registers an assignment that was loaded from a checkpoint.
   void took_up(assignment_in_flight& owner) {
     pool_.assigned(owner.client, owner.id);
     owner.visit = pool_.visit_of(owner.client);
   }
 
-  // -- work ends
-  /// What the client has made of its memory holds, and it has nothing to do.
+  // -- end of work
+  /// Commits the client's new memory and marks it as idle.
   void end(assignment_in_flight& owner);
-  /// @param ids ascending
+  /// Cancels assignments. @param ids ascending. @param why name of the event
   void abandon(const std::vector<assignment_id>& ids, const char* why);
-  /// What is late leaves its work behind, or is kept.
+  /// Cancels or keeps late assignments, by `rounds.late`.
   void deadline_passed();
-  /// Clients that dropped out of the open round are free again.
+  /// Marks clients that dropped out of the open round as idle.
   void free_dropped_out();
 
   // -- churn
-  /// Makes the changes that are due.
+  /// Applies the changes that are due.
   void keep_up();
 
   void persist(archive& state);
-  /// What was loaded is of these clients and tasks.
+  /// True if the loaded state fits this population and its tasks.
   [[nodiscard]] bool is_sound() const { return pool_.is_sound(); }
-  /// Ids below it have been handed out.
+  /// The next unused assignment id.
   [[nodiscard]] assignment_id next_assignment() const noexcept { return {next_assignment_}; }
 
 private:

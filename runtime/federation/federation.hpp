@@ -1,5 +1,5 @@
-/// federation: what a run decides, as a value: which rounds open, who works in them, what is computed, delivered,
-/// folded and saved, and when. It knows virtual time, and neither actors nor threads nor a clock.
+/// federation: all decisions of a run, as a value: when rounds open, which clients take part, and what is computed,
+/// delivered, folded and saved. It uses virtual time, and no actor, thread or clock.
 #pragma once
 #include "runtime/base/failure_of.hpp"
 #include "runtime/federation/client_work.hpp"
@@ -7,56 +7,56 @@
 #include "runtime/federation/recovery.hpp"
 namespace mneme {
 
-/// Inputs go in, one at a time, and leave commands behind. Each command to a shard or to a party is answered by an
-/// input, in any order among them; the run is over with the command run_report, after which inputs are ignored.
+/// Receives inputs one at a time and returns commands. Every command to a shard or a party is answered by a later
+/// input, in any order. The command run_report ends the run; later inputs are ignored.
 ///
-/// Its parts: run_clock has virtual time and its events, dispatcher who works on what, computing_ahead the real work,
-/// client_work what a client does in virtual time, recovery what runs again and what a checkpoint holds. The federation
-/// itself has the order of tasks and rounds.
+/// Parts: run_clock (virtual time and events), dispatcher (assignment of work), computing_ahead (computing),
+/// client_work (a client's progress in virtual time), recovery (reruns and checkpoints). The federation itself orders
+/// tasks and rounds.
 class federation {
 public:
   explicit federation(federation_settings settings);
-  federation(const federation&) = delete; // parts know each other
+  federation(const federation&) = delete; // parts hold references to each other
 
   // -- inputs: the run
   void begin();
-  /// Goes on from a checkpoint. @param saved of federation and parties, for loading
+  /// Resumes from a checkpoint. @param saved state of the federation and the parties
   void resume(archive saved);
-  /// Ends the run after the event at hand.
+  /// Ends the run after the current event.
   void stop() noexcept { stopping_ = true; }
-  /// Ends the run at once: failed, where something outside has; interrupted, where a step of a party has ended in its
-  /// middle: then it goes on from the last checkpoint.
+  /// Ends the run immediately. failed: an error outside the federation. interrupted: a party's step was cut off; the
+  /// run can be resumed from the last checkpoint.
   void finish(run_status status, std::string error = {});
-  /// Goes on after a pause.
+  /// Continues after a pause.
   void continue_events();
-  /// Checkpoints that are due, and not forced, may be taken now. Whoever knows the wall clock says so before an input;
-  /// it holds until one is taken.
+  /// Sets whether checkpoints that are due but not forced may be taken. The caller decides by wall-clock time, before
+  /// an input. Holds until the next checkpoint.
   void allow_checkpoints(bool allowed) noexcept { checkpoints_.allow(allowed); }
 
   // -- inputs: a shard's report
   void take(wave_report& report);
 
-  // -- inputs: the server's answers
+  // -- inputs: replies of the server
   void take(const task_plan& plan);
   void take(opened_round& opened);
   void take(const evaluated& sums);
 
-  // -- inputs: answers of the party that was asked last
+  // -- inputs: replies of the party that was called last
   void take(const step_taken& step);
   void take(saved_state& state);
-  void take(restored_state& state); ///< It goes on from a checkpoint.
-  void folded();                    ///< It has folded uploads of which it was to tell.
+  void take(restored_state& state); ///< It has restored its state from a checkpoint.
+  void folded();                    ///< It has folded uploads and acknowledges them.
 
-  // -- inputs: the recorder's answer
+  // -- inputs: replies of the recorder
   void kept(); ///< A checkpoint is on the disk, or could not be written.
 
   // -- output
-  /// Swaps the commands that wait for those in `taken`, which are forgotten.
+  /// Swaps the pending commands with `taken`, whose contents are discarded.
   void take_commands(std::vector<federation_command>& taken) { out_.take_commands(taken); }
 
 private:
-  /// Takes an input. The file that holds memories for which there is no room can fail, and a checkpoint can say what
-  /// cannot be: then the run ends, in words.
+  /// Applies an input. If the file for client memories fails, or a checkpoint is inconsistent, the run ends with an
+  /// error message.
   template <class Step>
   void guarded(Step step);
 
@@ -87,7 +87,7 @@ private:
   recovery recovery_{settings_, clock_, round_, in_flight_, links_, ahead_, dispatch_, out_};
   checkpoint_turn checkpoints_{settings_.checkpoint};
   party_turn turn_{settings_.further_parties};
-  tensors_ref model_; // after the server step, while other parties are given it
+  tensors_ref model_; // after the server step, for the other parties
   bool stopping_ = false;
 };
 
@@ -98,7 +98,7 @@ void federation::guarded(Step step) {
   std::string damage;
   const auto why = failure_of([&] { damage = archive_damage(step); });
   if (!damage.empty()) {
-    in_flight_ = {}; // no shard knows of them
+    in_flight_ = {}; // no shard has them
     finish(run_status::failed, "the checkpoint cannot be read: it " + damage);
   } else if (!why.empty()) {
     finish(run_status::failed, why);

@@ -1,4 +1,4 @@
-/// federation_command: what the federation wants done. Commands for one peer reach it in the order in which they are
+/// federation_command: commands of the federation. Commands for one receiver arrive in the order in which they were
 /// given.
 #pragma once
 #include "runtime/federation/party_steps.hpp"
@@ -8,21 +8,21 @@
 #include <variant>
 namespace mneme {
 
-/// Other inputs get their turn before the federation goes on.
+/// Lets other inputs be handled before the federation continues.
 struct pause {};
 
 using federation_command = std::variant<
-    // a shard: each is answered by wave reports, but for abandon
+    // to a shard: answered by wave reports, except abandon
     start_rounds, release, abandon,
-    // the server: each is answered by what its step is answered with
+    // to the server: answered by the reply of the step
     open_task, open_round, evaluate,
-    // the party that it names, in the same way; deliveries only where they say so
+    // to the named party: answered likewise; deliveries only if they request it
     deliveries, take_step, save_state, restore_state,
-    // the recorder; keep_state is answered once it is on the disk
+    // to the recorder; keep_state is answered once it is on disk
     evaluation_record, recorded_events, run_warning, progress_snapshot, keep_model, keep_state,
-    // whoever carries messages: continue_events() is called after the inputs that wait
+    // to the scheduler: call continue_events() after the pending inputs
     pause,
-    // whoever began the run: it is over
+    // to the caller that started the run: the run has ended
     run_report>;
 
 } // namespace mneme

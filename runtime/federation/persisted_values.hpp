@@ -1,4 +1,4 @@
-/// persisted_values: how values that know nothing of checkpoints are saved in one.
+/// persisted_values: serialization of types that do not depend on checkpoints themselves.
 #pragma once
 #include "runtime/federation/party_steps.hpp"
 #include "runtime/federation/run_report.hpp"

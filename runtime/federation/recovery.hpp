@@ -1,5 +1,5 @@
-/// recovery: what it takes to go on from a checkpoint, and what runs again. A coroutine is never saved: a client's
-/// round is a pure function, so it runs again from its assignment.
+/// recovery: saves and restores the federation, and reruns assignments. A coroutine is never saved; a client's round is
+/// a pure function, so it is rerun from its assignment.
 #pragma once
 #include "runtime/federation/checkpoint_turn.hpp"
 #include "runtime/federation/dispatcher.hpp"
@@ -7,25 +7,25 @@ namespace mneme {
 
 class recovery {
 public:
-  /// All outlive this.
+  /// All arguments must outlive this object.
   recovery(const federation_settings& settings, run_clock& clock, current_round& round, in_flight_table& in_flight,
            server_links& links, computing_ahead& ahead, dispatcher& dispatch, run_output& out)
       : settings_(settings), clock_(clock), round_(round), in_flight_(in_flight), links_(links), ahead_(ahead),
         dispatch_(dispatch), out_(out) {}
 
   // -- checkpoints
-  /// All of the federation, to or from a checkpoint. @param next what follows
-  /// Loading throws archive_error where the checkpoint says what cannot be. @pre no wave is out
+  /// Saves or loads the whole federation. @param next step of the run after the checkpoint
+  /// Loading throws archive_error if the checkpoint is inconsistent. @pre no wave is out
   void persist(archive& state, next_step& next);
 
-  // -- what runs again
-  /// Computes what `top` waits for: again, where its result was evicted, with those that arrive next.
+  // -- reruns
+  /// Computes the result that `top` needs. If it was evicted, also recomputes others that arrive next.
   void compute_for(assignment_id top);
-  // Each returns whether all that runs again is where it was: then what is parked is what was parked, and the run goes
-  // on as if nothing had happened. Else a wave is out.
-  /// A checkpoint was loaded, and all parties have been restored.
+  // Each function returns whether all reruns have caught up, so that the parked jobs are those from before the
+  // interruption and the run can continue. Otherwise a wave is out.
+  /// Starts reruns after a checkpoint was loaded and all parties were restored.
   [[nodiscard]] bool begin_again();
-  /// A wave has ended in which rounds ran again.
+  /// Continues reruns after a wave has ended.
   [[nodiscard]] bool catch_up();
 
 private:

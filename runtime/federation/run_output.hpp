@@ -1,4 +1,4 @@
-/// run_output: what the federation wants done, and what it tells of itself, in its order.
+/// run_output: commands and events of the federation, in order.
 #pragma once
 #include "runtime/federation/federation_command.hpp"
 #include "runtime/federation/run_clock.hpp"
@@ -7,28 +7,28 @@ namespace mneme {
 
 class run_output {
 public:
-  /// @param settings what is traced @param clock of the events @param place of the open round, which events name. Clock
-  /// and place outlive this.
+  /// @param settings for tracing. @param clock time of events. @param place open round, named in events. Clock and
+  /// place must outlive this object.
   run_output(const federation_settings& settings, const run_clock& clock, const round_place& place)
       : trace_(settings.trace), clock_(clock), place_(place), log_(settings.trace, settings.values_round) {}
 
-  /// Nothing is wanted any more once the run is over.
+  /// Adds a command; ignored after the end of the run.
   void command(federation_command order) {
     if (!over_)
       commands_.push_back(std::move(order));
   }
-  /// Swaps the commands that wait for those in `taken`, which are forgotten.
+  /// Swaps the pending commands with `taken`, whose contents are discarded.
   void take_commands(std::vector<federation_command>& taken) {
     taken.clear();
     std::swap(taken, commands_);
   }
 
-  /// A line of events.csv.
+  /// Adds a line to events.csv.
   void record(const char* actor, const char* event, std::optional<client_id> client = {}, std::int64_t bytes = 0) {
     if (trace_)
       log_.record(now(), {.task = place_.task, .round = place_.round}, actor, event, client, bytes);
   }
-  /// Lines that wait go to the recorder; not while a wave is out, because one that fails is forgotten.
+  /// Sends buffered lines to the recorder. Not while a wave is out: the lines of a failed wave are discarded.
   void flush_events();
   void flush_many_events() {
     if (log_.has_many_events())
@@ -37,11 +37,11 @@ public:
   [[nodiscard]] run_log& log() noexcept { return log_; }
   [[nodiscard]] run_report& report() noexcept { return log_.report(); }
 
-  /// A wave begins.
+  /// Saves the state at the start of a wave.
   void mark() { log_.mark(clock_.now()); }
-  /// It has failed: how a failed run ends does not depend on how far its last wave had come.
+  /// Restores the state from before a failed wave, so that the end does not depend on the wave's progress.
   void return_to_mark() { failed_at_ = log_.return_to_mark(); }
-  /// The run is over; nothing follows the report.
+  /// Ends the run. Nothing follows its report.
   void end(run_status status, std::string error);
   [[nodiscard]] bool is_over() const noexcept { return over_; }
 
@@ -53,7 +53,7 @@ private:
   const round_place& place_;
   run_log log_;
   std::vector<federation_command> commands_;
-  std::optional<virtual_time> failed_at_; // where virtual time stood when the wave was begun that failed
+  std::optional<virtual_time> failed_at_; // virtual time at the start of a failed wave
   bool over_ = false;
 };
 

@@ -1,4 +1,5 @@
-/// shard_journal: what a shard has been given and has told, so that another host can take it over at any moment.
+/// shard_journal: record of a shard's assignments and reports, so that another host can take the shard over at any
+/// time.
 #pragma once
 #include "runtime/federation/rerun.hpp"
 #include "runtime/federation/shard_rounds.hpp"
@@ -6,70 +7,70 @@
 #include <variant>
 namespace mneme {
 
-/// Stands between the federation and whoever hosts one shard. While the host is well it passes everything on, and takes
-/// notes. When the host is lost its rounds, which are pure, run again at the next one, up to where they were; then what
-/// was asked for and not answered is asked for again. The federation sees no more of it than a wave that took long.
+/// Sits between the federation and the host of one shard. While the host works, it forwards messages and records them.
+/// If the host is lost, the shard's rounds are rerun at the next host, up to the stages they had reached; then
+/// unanswered requests are repeated. The federation only sees a wave that takes longer.
 class shard_journal {
 public:
   using command = std::variant<start_rounds, release, abandon>;
 
-  /// @param clients outlives the journal
+  /// @param clients must outlive the journal
   shard_journal(shard_id shard, const population& clients) : shard_(shard), rounds_(shard, clients) {}
 
   // -- inputs: from the federation
   void take(command order);
 
   // -- inputs: from the host and about it
-  /// What is wrong with a report of the present host, as far as its rounds and jobs are concerned; empty: nothing is.
+  /// Returns the error in a report of the current host concerning its rounds and jobs; empty if valid.
   [[nodiscard]] std::string wrong_with(const wave_report& report) const;
-  /// A report of the present host; fills in how long its jobs take. Answers with what is wrong with it, and then has
-  /// taken nothing of it; empty: nothing is.
+  /// Validates a report and applies it, with the durations of its jobs filled in. Returns the error; empty if valid. An
+  /// invalid report changes nothing.
   [[nodiscard]] std::string take(wave_report report);
-  /// The same of a report that was looked at. @pre wrong_with() finds nothing
+  /// Applies a valid report. @pre wrong_with() returned empty
   void accept(wave_report report);
-  /// Commands wait until there is another one.
+  /// The host is lost: commands wait for the next one.
   void host_lost();
-  /// There is a host that knows nothing of this shard. @pre there was none
+  /// A new host, without any state of this shard. @pre there is no host
   void host_found();
-  /// Another host takes the shard over, while the present one lives. Answers with what the present one should forget.
+  /// Moves the shard from a working host to another. Returns the message that makes the old host discard its rounds.
   /// @pre is_quiet(), and its commands were taken
   [[nodiscard]] abandon change_host();
 
   // -- outputs
-  /// For the host.
+  /// Commands for the host.
   [[nodiscard]] std::vector<command> take_commands() { return std::exchange(commands_, {}); }
-  /// For the federation.
+  /// Reports for the federation.
   [[nodiscard]] std::vector<wave_report> take_reports() { return std::exchange(reports_, {}); }
-  /// No round is at the shard and nobody waits for it: another host would begin as this one goes on.
+  /// True if the shard has no round and no pending request: another host could start without any rerun.
   [[nodiscard]] bool is_idle() const noexcept { return rounds_.by_id().empty() && !wave_ && waiting_.empty(); }
-  /// The host owes no answer: rounds may be at the shard, and their clients wait.
+  /// True if no reply of the host is pending. Rounds may be at the shard, with their clients waiting.
   [[nodiscard]] bool is_quiet() const noexcept { return host_ == host_state::well && !wave_ && waiting_.empty(); }
-  /// There is a host, and it has not said all that it was asked for.
+  /// True if there is a host and a reply of it is pending.
   [[nodiscard]] bool awaits_host() const noexcept {
     return host_ != host_state::none && (wave_ || host_ != host_state::well);
   }
-  /// What a round at the shard was started with; null: it is not there.
+  /// Assignment of a round at the shard; null if there is none.
   [[nodiscard]] const assignment* given(assignment_id id) const;
-  /// How many stages of a round at the shard its host has told of.
+  /// Number of stages that the host has reported for a round at the shard.
   [[nodiscard]] std::uint32_t stages_told(assignment_id id) const;
-  /// How many rounds the host has to tell of before its wave ends.
+  /// Number of rounds that the host must report before its wave ends.
   [[nodiscard]] std::size_t rounds_owed() const noexcept {
     return host_ == host_state::repeating ? unrepeated_.size() : rounds_.owed();
   }
-  /// The first of them, if there is any.
+  /// The first of them; null if there is none.
   [[nodiscard]] const assignment* first_owed() const;
 
 private:
   enum class host_state : std::uint8_t {
     none,
     well,
-    repeating, ///< Rounds run again, up to where they were.
-    settling,  ///< They are there; what had run besides runs again, and nobody waits for it.
+    repeating, ///< Rounds are rerun up to the stages they had reached.
+    settling,  ///< Rounds have caught up; released jobs run again, but no wave depends on them.
   };
-  /// What the federation waits for.
+  /// The wave that the federation waits for.
   struct open_wave {
     bool at_once = false;
-    bool is_listed = false; // it knows which batches run
+    bool is_listed = false; // its batches are known
   };
 
   void begin(const start_rounds& wave);
@@ -86,12 +87,12 @@ private:
   void go_on();
 
   shard_id shard_;
-  shard_rounds rounds_; // which of them are owed is not counted while they are repeated
+  shard_rounds rounds_; // pending rounds are not counted during a rerun
   host_state host_ = host_state::none;
   std::optional<open_wave> wave_;
   rerun repeated_;                     // at the new host
-  std::set<assignment_id> unrepeated_; // of which it has to tell next
-  wave_report answer_;                 // of rounds whose start nobody has told yet
+  std::set<assignment_id> unrepeated_; // rounds that must be reported next
+  wave_report answer_;                 // of rounds whose start has not been reported
   std::vector<command> waiting_;
   std::vector<command> commands_;
   std::vector<wave_report> reports_;

@@ -1,4 +1,4 @@
-/// shard_rounds: the rounds at one shard, the jobs of their present stages, and which rounds its host owes an answer.
+/// shard_rounds: rounds at one shard, jobs of their current stages, and the rounds whose report is pending.
 #pragma once
 #include "runtime/federation/batch_planner.hpp"
 #include "runtime/population/population.hpp"
@@ -6,7 +6,7 @@
 #include <span>
 namespace mneme {
 
-/// Calls `then` with each round's jobs, which stand together.
+/// Calls `then` with the jobs of each round; jobs of one round must be adjacent.
 template <class Jobs, class Then>
 void each_round(Jobs& issued, Then then) {
   for (std::size_t first = 0, next = 0; first < issued.size(); first = next) {
@@ -16,7 +16,7 @@ void each_round(Jobs& issued, Then then) {
   }
 }
 
-/// A value that follows what the shard was given and what its host has told; it asks nobody for anything.
+/// A value that follows the shard's assignments and the host's reports. It sends no messages.
 class shard_rounds {
 public:
   enum class job_state : std::uint8_t { parked, released, run };
@@ -27,43 +27,43 @@ public:
   struct kept_round {
     assignment given{};
     virtual_time ready{};
-    bool told = false;            ///< The host has told which jobs its present stage has.
-    std::vector<kept_job> jobs{}; ///< Those of the present stage.
-    std::size_t parked = 0;       ///< How many of them nobody has released.
+    bool told = false;            ///< The host has reported the jobs of the current stage.
+    std::vector<kept_job> jobs{}; ///< Of the current stage.
+    std::size_t parked = 0;       ///< Number of jobs that are not released.
     [[nodiscard]] std::uint32_t stage() const { return jobs.empty() ? 0 : jobs.front().issued.id.stage; }
     [[nodiscard]] std::uint32_t stages() const { return told ? stage() + 1 : 0; }
-    /// The host has all that it needs to tell how the round goes on.
+    /// True if the host has everything it needs to report the next stage.
     [[nodiscard]] bool is_owed() const noexcept { return !told || parked == 0; }
   };
 
-  /// @param clients outlives the rounds
+  /// @param clients must outlive this object
   shard_rounds(shard_id shard, const population& clients) : shard_(shard), clients_(clients) {}
 
   [[nodiscard]] const std::map<assignment_id, kept_round>& by_id() const noexcept { return rounds_; }
-  /// Null: it is not at the shard.
+  /// Null if the round is not at the shard.
   [[nodiscard]] const kept_round* find(assignment_id id) const;
-  /// How many rounds are owed.
+  /// Number of rounds whose report is pending.
   [[nodiscard]] std::size_t owed() const noexcept { return owed_; }
-  /// All of them, as they were given.
+  /// All rounds at the shard, as they were assigned.
   [[nodiscard]] start_rounds as_given() const;
-  /// Jobs that have been released: their outcomes are lost with their host.
+  /// Released jobs; their results are lost with the host.
   [[nodiscard]] std::vector<parked_job> released_jobs() const;
 
   void start(const start_rounds& wave);
-  /// The round is at the shard no more; nothing happens if it is not there.
+  /// Removes a round; no effect if it is not at the shard.
   void end(assignment_id id);
-  /// The jobs of these batches are released. @pre each is one of its round's present stage
+  /// Marks the jobs of these batches as released. @pre each belongs to the current stage of its round
   void release(const std::vector<composition>& batches);
-  /// Rounds come to their next stages, with these jobs; fills in how long they take on the clients' devices.
-  /// @param state parked, or released where the host has released them by itself
+  /// Moves rounds to their next stages with these jobs, and fills in the durations on the clients' devices.
+  /// @param state parked, or released if the host has released them itself
   void next_stage(std::vector<issued_job>& issued, job_state state);
-  /// All that was released has run.
+  /// All released jobs have run.
   void end_wave();
-  /// What was released does not run at the host any more; the jobs themselves stay released.
+  /// Released jobs no longer run at the host; they stay marked as released.
   void forget_wave() noexcept { released_.clear(); }
-  /// Another host asks for a job of the round's present stage, with a key of its own.
+  /// Another host requests a job of the round's current stage under its own key.
   void rekey(assignment_id id, std::size_t step, const issued_job& job);
-  /// Counts them anew, after rounds were repeated.
+  /// Recounts the pending rounds after a rerun.
   void count_owed();
 
 private:
@@ -71,7 +71,7 @@ private:
   const population& clients_;
   std::map<assignment_id, kept_round> rounds_;
   std::size_t owed_ = 0;
-  std::vector<job_id> released_; // jobs that run at the host now
+  std::vector<job_id> released_; // jobs that the host is running
 };
 
 } // namespace mneme

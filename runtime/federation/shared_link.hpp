@@ -1,40 +1,41 @@
-/// shared_link: transfers that compete for one link, in virtual time.
+/// shared_link: transfers that share one link in virtual time.
 #pragma once
 #include "runtime/base/archive.hpp"
 #include "runtime/base/virtual_clock.hpp"
 #include "runtime/population/population.hpp"
 namespace mneme {
 
-/// Every transfer gets an equal part of the link's rate, but no more than its own link takes, and what one leaves goes
-/// to the others (max-min fairness; Bertsekas and Gallager 1992, section 6.5.2). Rates hold until a transfer begins or
-/// ends, or its own link changes. Each change costs n log n of the n transfers under way. No state of it depends on
-/// more than the order of what happens in virtual time.
+/// Max-min fairness (Bertsekas and Gallager 1992, section 6.5.2): each transfer gets an equal part of the link's rate,
+/// at most the rate of its own link; unused rate is shared by the others. Rates hold until a transfer starts or ends,
+/// or its own link changes. A change costs n log n for n transfers. State depends only on the order of events in
+/// virtual time.
 class shared_link {
 public:
   struct moving {
     assignment_id owner{};
     client_id client{};
     double bits_left = 0.0;
-    double own_mbit = 0.0;          ///< Its own link's; may be infinite.
-    virtual_time own_until = never; ///< Its own link changes then.
-    double mbit = 0.0;              ///< Its part; follows from the others.
-    virtual_time ends_at = never;   ///< The same.
+    double own_mbit = 0.0;          ///< Of the client's own link; may be infinite.
+    virtual_time own_until = never; ///< Time at which its own link changes.
+    double mbit = 0.0;              ///< Its current rate; derived from all transfers.
+    virtual_time ends_at = never;   ///< Derived in the same way.
     void persist(archive& state) { state(owner)(client)(bits_left)(own_mbit)(own_until); }
   };
 
-  /// @param mbit that all transfers have together
+  /// @param mbit total rate of all transfers
   explicit shared_link(double mbit) : mbit_(mbit) {}
 
-  /// Brings all transfers up to a time. @pre now is not before the last
+  /// Advances all transfers to `now`. @pre now is not before the last call
   void move_to(virtual_time now);
-  /// @pre moved to the present
+  /// @pre advanced to the current time
   void add(moving begun);
   void erase(assignment_id owner);
-  /// Those that are over, in the order in which they began. @pre moved to the present
+  /// Removes and returns ended transfers, in the order in which they started. @pre advanced to the current time
   [[nodiscard]] std::vector<moving> take_ended();
-  /// Asks for what own links do now where that was known up to now only. @pre moved to the present
+  /// Updates rates of own links that were known only up to now. @pre advanced to the current time
   void renew(const population& clients, link_direction direction);
-  /// When a transfer ends or an own link changes; end_of_runs if none ever does, never if there are none.
+  /// Time at which a transfer ends or an own link changes: end_of_runs if neither happens, never if there are no
+  /// transfers.
   [[nodiscard]] virtual_time next_change() const;
   [[nodiscard]] const std::vector<moving>& transfers() const noexcept { return transfers_; }
 
@@ -45,7 +46,7 @@ private:
 
   double mbit_;
   virtual_time at_{};
-  std::vector<moving> transfers_; // in the order in which they began
+  std::vector<moving> transfers_; // in the order in which they started
 };
 
 } // namespace mneme

@@ -1,20 +1,20 @@
-/// start_queue: rounds that are dispatched and not yet at their shards.
+/// start_queue: dispatched rounds that have not been sent to their shards.
 #pragma once
 #include "runtime/federation/federation_settings.hpp"
 #include <algorithm>
 namespace mneme {
 
-/// Sorted by shard as they come, because virtual time waits while they are handed over.
+/// Sorted by shard on insertion, because virtual time stands still while rounds are sent.
 class start_queue {
 public:
   explicit start_queue(std::size_t shards) : waves_(shards) {}
-  /// @param ready when its download is over
+  /// @param ready virtual time at which its download ends
   void add(assignment&& added, virtual_time ready) {
     auto& wave = waves_[shard_of(added.client, waves_.size()).value];
     wave.assignments.push_back(std::move(added));
     wave.ready.push_back(ready);
   }
-  /// @param ids ascending; those that do not wait here are passed over
+  /// @param ids ascending; ids that are not queued are ignored
   void erase(const std::vector<assignment_id>& ids) {
     for (auto& wave : waves_)
       erase_of(wave, ids);
@@ -25,7 +25,7 @@ public:
       sum += wave.assignments.size();
     return sum;
   }
-  /// Bytes of the weights from which they start, each counted by itself.
+  /// Total bytes of the start weights, counted for each round.
   [[nodiscard]] std::int64_t weight_bytes() const {
     std::int64_t sum = 0;
     for (const auto& wave : waves_)
@@ -33,13 +33,13 @@ public:
         sum += waiting.in->weights ? waiting.in->weights->bytes() : 0;
     return sum;
   }
-  /// Takes all rounds of one shard.
+  /// Removes and returns all rounds of one shard.
   [[nodiscard]] start_rounds take(shard_id where) {
     auto& wave = waves_.at(where.value);
     start_rounds taken;
     std::swap(taken, wave);
     taken.to = where;
-    wave.assignments.reserve(taken.assignments.size()); // the next cohort is about as large
+    wave.assignments.reserve(taken.assignments.size()); // the next cohort has a similar size
     wave.ready.reserve(taken.assignments.size());
     return taken;
   }

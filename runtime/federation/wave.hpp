@@ -1,4 +1,4 @@
-/// What the federation and its shards tell each other while virtual time waits for real work.
+/// Messages between the federation and its shards while virtual time waits for results.
 #pragma once
 #include "runtime/base/virtual_clock.hpp"
 #include "runtime/federation/parties.hpp"
@@ -8,8 +8,8 @@
 #include <vector>
 namespace mneme {
 
-/// Rounds of clients that begin at the shard `to`. `ready`: when each one's download is over. `at_once`: the shard
-/// releases their first jobs by itself.
+/// Client rounds that start at shard `to`. `ready`: end of each download in virtual time. `at_once`: the shard releases
+/// the first jobs itself.
 struct start_rounds { // federation -> shard
   shard_id to{};
   std::vector<assignment> assignments{};
@@ -17,17 +17,17 @@ struct start_rounds { // federation -> shard
   bool at_once = false;
 };
 
-/// One stage of one client, parked at the shard.
+/// One stage of one client's round, parked at the shard.
 struct issued_job {
   job_id id{};
   fuse_key key{};
   std::int64_t rows = 0;
-  std::int64_t bytes = 0;   ///< That its outcome will hold.
-  std::int64_t width = 1;   ///< How many such jobs make a fused group.
-  virtual_duration takes{}; ///< On the client's device.
+  std::int64_t bytes = 0;   ///< Size of its result.
+  std::int64_t width = 1;   ///< Number of such jobs in a fused batch.
+  virtual_duration takes{}; ///< Virtual duration on the client's device.
 };
 
-/// What a client's device does for it.
+/// Work of the job on the client's device.
 [[nodiscard]] inline device_work device_work_of(const issued_job& job) noexcept {
   return {.rows = job.rows, .trains = trains(job.key), .begins_round = job.id.stage == 0};
 }
@@ -35,29 +35,29 @@ struct issued_job {
 struct finished_round {
   assignment_id id{};
   client_result result{};
-  party_bytes bytes{}; ///< What it sends to each party weighs so much, at wire width.
+  party_bytes bytes{}; ///< Size of its message to each party, at wire width.
 };
 
-/// The jobs of one batch, ascending.
+/// Jobs of one batch, ascending.
 using composition = std::vector<job_id>;
 
-/// What became of started rounds and released jobs. Reports of several shards come in any order.
+/// Progress of started rounds and released jobs. Reports of different shards arrive in any order.
 struct wave_report { // shard -> federation
   shard_id from{};
-  std::vector<issued_job> issued{};                   ///< Ascending id.
-  std::optional<std::vector<composition>> released{}; ///< `issued` runs already, in these batches.
-  std::vector<finished_round> finished{};             ///< Ascending id.
-  std::vector<round_failure> failed{};                ///< Ascending id.
-  bool last = true;                                   ///< It is the last of the wave; others go before it.
+  std::vector<issued_job> issued{};                   ///< Ascending ids.
+  std::optional<std::vector<composition>> released{}; ///< Set if `issued` already runs, in these batches.
+  std::vector<finished_round> finished{};             ///< Ascending ids.
+  std::vector<round_failure> failed{};                ///< Ascending ids.
+  bool last = true;                                   ///< False if more reports of this wave follow.
 };
 
-/// Exactly these batches run now.
+/// Runs exactly these batches now.
 struct release { // federation -> shard
   shard_id to{};
   std::vector<composition> batches{};
 };
 
-/// Rounds that were started and not finished are forgotten.
+/// Discards rounds that were started and have not finished.
 struct abandon { // federation -> shard
   shard_id to{};
   std::vector<assignment_id> assignments{};
