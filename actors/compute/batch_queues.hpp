@@ -1,4 +1,4 @@
-/// batch_queues: batches that are ready to run and not yet begun, for all threads that compute.
+/// batch_queues: batches that are ready to run, shared by all threads that compute.
 #pragma once
 #include "runtime/federation/wave.hpp"
 #include <deque>
@@ -6,38 +6,37 @@
 #include <optional>
 namespace mneme {
 
-/// Workers count from 0; the first one may share its thread with actors that do not compute.
+/// Number of a worker, from 0. Worker 0 may share its thread with actors that do not compute.
 using worker_id = id_of<struct worker_tag>;
 
-/// A batch with all that it takes to run it on any thread.
+/// A batch with everything that a thread needs to run it.
 struct ready_batch {
-  std::size_t queue = 0; ///< Who is given its outcomes: the shard of that number, or a party.
+  std::size_t queue = 0; ///< Receiver of its results: a shard's number, or a party.
   composition ids{};
   std::vector<job> jobs{};      ///< In the order of `ids`.
-  double multiplications = 0.0; ///< About how many it takes; it decides who is woken for it, nothing else.
+  double multiplications = 0.0; ///< Estimated cost; decides only which workers are woken.
 };
 
-/// A line of batches for each shard, and one for each party. It is the one thing that threads share and
-/// change: a batch passes from thread to thread without a message, and who runs it never changes its bits. Safe to use
-/// from several threads.
+/// One queue per shard and per party. This is the only mutable state that threads share: a batch moves between threads
+/// without a message, and its bits do not depend on the thread that runs it. Thread-safe.
 class batch_queues {
 public:
-  /// @param hosts the first so many workers host the shards in turn
+  /// @param hosts number of workers, from 0, that host the shards round-robin
   batch_queues(std::size_t shards, std::size_t workers, std::size_t hosts);
-  /// Adds to the end of a line. Answers with the workers that have to be told, because they wait for work: whoever
-  /// hosts the line, then as many others as the batches keep busy, the last of the workers first.
+  /// Appends batches to a queue. Returns the idle workers to wake: the host of the queue, then as many others as the
+  /// batches can keep busy, highest number first.
   [[nodiscard]] std::vector<worker_id> put(std::size_t line, std::vector<ready_batch> batches);
-  /// The next batch for a worker: of its own shards', then of the longest other line. Nothing: the worker counts as
-  /// waiting from now on, until put() names it.
+  /// Removes the next batch for a worker: from its own shards' queues, then from the longest other queue. nullopt: the
+  /// worker counts as idle until put() returns it.
   [[nodiscard]] std::optional<ready_batch> take(worker_id who);
   [[nodiscard]] std::size_t queue_of(party_id who) const noexcept { return shards_ + index_of(who); }
-  /// Whose line it is, as a number in `parties`; null: a shard's.
+  /// Party of a queue, as an index of `parties`; nullopt for a shard's queue.
   [[nodiscard]] std::optional<std::size_t> party_of(std::size_t line) const noexcept {
     return line < shards_ ? std::nullopt : std::optional(line - shards_);
   }
-  /// Who hosts a shard, and runs short jobs of the parties.
+  /// Worker that hosts a shard. For a party: the worker that runs its short jobs.
   [[nodiscard]] worker_id host_of(std::size_t line) const noexcept;
-  /// Batches that wait: of all shards, and of each party.
+  /// Waiting batches: of all shards together, and of each party.
   struct lengths {
     std::size_t clients = 0;
     std::array<std::size_t, mneme::parties.size()> parties{};
@@ -47,13 +46,13 @@ public:
 
 private:
   using batch_queue = std::deque<ready_batch>;
-  /// The longest line that is hosted by `host`, or of all where there is none; null: they are empty.
+  /// Longest queue hosted by `host`, or longest of all if `host` is nullopt. Null: all are empty.
   [[nodiscard]] batch_queue* longest(std::optional<worker_id> host);
 
   const std::size_t hosts_, shards_;
   mutable std::mutex mutex_;
-  std::vector<batch_queue> queues_; // the parties' are the last ones
-  std::vector<bool> waits_;         // by worker
+  std::vector<batch_queue> queues_; // shards first, then parties
+  std::vector<bool> waits_;         // idle; by worker
 };
 
 } // namespace mneme

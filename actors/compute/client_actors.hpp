@@ -1,4 +1,4 @@
-/// client_actors: the clients of a shard as actors that run on their worker's thread.
+/// client_actors: hosts the clients of a shard as actors on their worker's thread.
 #pragma once
 #include "actors/compute/client_host.hpp"
 #include "actors/compute/client_unit.hpp"
@@ -6,10 +6,10 @@
 #include "actors/protocol/run_context.hpp"
 namespace mneme {
 
-/// One actor for each assignment; its answers reach the worker as messages.
+/// One actor for each assignment; it replies to the worker by messages.
 class client_actors final : public client_host {
 public:
-  /// @param run outlives the worker
+  /// @param run must outlive the worker
   client_actors(worker_actor::pointer worker, shard_id home, const run_context& run);
   [[nodiscard]] std::unique_ptr<hosted_client> start(assignment assigned) override;
   void run_turns() override { unit_.run_turns(); }

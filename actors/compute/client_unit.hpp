@@ -1,4 +1,4 @@
-/// client_unit: runs the clients of a worker's shards on the thread on which the worker runs.
+/// client_unit: runs the clients of a worker's shards on the worker's thread.
 #pragma once
 #include <caf/execution_unit.hpp>
 #include <caf/local_actor.hpp>
@@ -6,31 +6,31 @@
 #include <vector>
 namespace mneme {
 
-/// A client's turns are microseconds, too short to be worth another thread: handing them over, and sharing what they
-/// read, would cost more than they take. So workers run in parallel, and the clients of a worker one after the other.
+/// A client's turn takes microseconds. Moving it to another thread would cost more. So workers run in parallel, and the
+/// clients of one worker run one after another.
 class client_unit final : public caf::execution_unit {
 public:
   explicit client_unit(caf::local_actor& worker) : execution_unit(&worker.system()), worker_(worker) {}
   void exec_later(caf::resumable* client) override { ready_.push_back(client); }
 
-  /// Runs `act`, which spawns clients or sends to clients only: those that become ready by it run with run_turns().
+  /// Runs `act`, which only spawns clients or sends to clients. Clients that become ready run with run_turns().
   template <class Act>
   auto within(Act act) {
     const context_guard guard(*this);
     return act();
   }
 
-  /// Runs the clients that are ready, until none is.
+  /// Runs ready clients until none is left.
   void run_turns() {
-    for (std::size_t i = 0; i < ready_.size(); ++i) // may grow meanwhile
+    for (std::size_t i = 0; i < ready_.size(); ++i) // ready_ can grow in the loop
       resume(ready_[i]);
     ready_.clear();
   }
 
 private:
-  static constexpr std::size_t messages_max = 64; // of one turn
+  static constexpr std::size_t messages_max = 64; // per turn
 
-  /// What is spawned or made ready meanwhile runs in the unit.
+  /// While it exists, actors that are spawned or become ready run in the unit.
   class context_guard {
   public:
     explicit context_guard(client_unit& unit) : worker_(unit.worker_), outside_(worker_.context()) {

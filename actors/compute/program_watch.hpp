@@ -1,4 +1,4 @@
-/// program_watch: what happens between the slices of the programs that a worker runs, and ends other jobs.
+/// program_watch: runs between the slices of a worker's programs, and ends jobs of an interrupted run.
 #pragma once
 #include "actors/protocol/interfaces.hpp"
 #include "actors/protocol/recorder_clock.hpp"
@@ -7,16 +7,17 @@
 #include <optional>
 namespace mneme {
 
-/// Shows progress, writes what slices have made, and ends the jobs of a run that is interrupted. Wall time decides how
-/// often, and no result.
+/// Reports progress, saves what slices have computed, and ends the jobs of an interrupted run. Wall-clock time decides
+/// how often, but never a result.
 class program_watch final : public slice_watch {
 public:
-  /// @param worker whose thread it is; outlives it
+  /// @param worker runs on the same thread and must outlive this object
   program_watch(worker_actor::pointer worker, run_context_ref run) : worker_(worker), run_(std::move(run)) {}
-  /// Where progress is shown.
+  /// Sets the receiver of progress reports.
   void show_to(recorder_actor recorder) { recorder_ = std::move(recorder); }
   [[nodiscard]] bool go_on(const std::string& name, double progress) override;
-  /// Jobs that end soon are waited for, so that what they have computed gets into the last checkpoint.
+  /// True if the current job must end. Jobs that end soon may finish, so that the last checkpoint contains their
+  /// results.
   [[nodiscard]] bool is_over() override;
 
 private:
@@ -26,8 +27,8 @@ private:
   worker_actor::pointer worker_;
   run_context_ref run_;
   recorder_actor recorder_;
-  std::optional<recorder_stopwatch> shown_{};       // since the last time
-  std::optional<recorder_stopwatch> interrupted_{}; // since a step was the first to see it
+  std::optional<recorder_stopwatch> shown_{};       // since the last report
+  std::optional<recorder_stopwatch> interrupted_{}; // since a step first saw the interruption
   recorder_stopwatch since_saved_;
   double save_took_s_ = 0.0;
 };

@@ -1,16 +1,15 @@
-/// run_batch: computes a batch of jobs, and how much there is to compute.
+/// run_batch: computes a batch of jobs, and estimates its cost.
 #pragma once
 #include "runtime/training/executor.hpp"
 #include <atomic>
 namespace mneme {
 
-/// Computes `jobs` and adds to `busy_ns` how long that took, for the report only. A failure, LibTorch's included, is a
-/// text in the outcomes. @param watch is asked between the slices of programs; null: nobody is
+/// Computes `jobs` and adds the time to `busy_ns`, for the report only. A failure, also of LibTorch, is returned as
+/// text in the results. @param watch is called between the slices of programs; may be null
 [[nodiscard]] outcomes run_batch(const std::vector<job>& jobs, executor& on, std::atomic<std::int64_t>& busy_ns,
                                  slice_watch* watch = nullptr);
 
-/// About how many multiplications a job takes, from its rows and the size of its net; infinite where that is not known
-/// beforehand.
+/// Estimated number of multiplications of a job, from its rows and the size of its net; infinity if unknown.
 [[nodiscard]] double multiplications_of(const work& job);
 
 } // namespace mneme

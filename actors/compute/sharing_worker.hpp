@@ -4,8 +4,8 @@
 #include <caf/typed_event_based_actor.hpp>
 namespace mneme {
 
-/// It gives the thread back after each message, so that what a batch has brought is folded before many others have
-/// taken its place in the caches and in memory. Other actors keep the thread until their mailbox is empty.
+/// Yields the thread after each message, so that the results of a batch are folded before later batches displace them
+/// from caches and memory. Other actors keep the thread until their mailbox is empty.
 class sharing_worker final : public worker_actor::stateful_impl<worker_state> {
 public:
   using stateful = worker_actor::stateful_impl<worker_state>;

@@ -1,4 +1,4 @@
-/// step_host: runs the steps of a method's half that an actor hosts, and the jobs that they ask for.
+/// step_host: runs the steps of a party's half, and the jobs that they request.
 #pragma once
 #include "actors/compute/batch_queues.hpp"
 #include "actors/protocol/interfaces.hpp"
@@ -10,17 +10,17 @@ namespace mneme {
 
 class step_host {
 public:
-  /// What its actor does for it.
+  /// Functions of the actor.
   struct hooks {
-    std::function<void(std::vector<ready_batch>)> put{}; ///< Into the actor's line.
-    std::function<void(std::string)> warn{};             ///< Shown to the user.
+    std::function<void(std::vector<ready_batch>)> put{}; ///< Appends batches to the actor's queue.
+    std::function<void(std::string)> warn{};             ///< Prints a warning.
   };
-  /// @param whose names the half in errors: "server"; run outlives the host
+  /// @param whose name of the half in errors, such as "server" @param run must outlive this object
   step_host(const run_context& run, const char* whose, hooks with)
       : run_(run), whose_(whose), hooks_(std::move(with)) {}
 
-  /// Runs a step to its end. @param rows that it may ask for; may be null. @param begin makes its coroutine.
-  /// @param value_of makes the answer of it, or throws what it threw
+  /// Runs a step to its end. @param rows that it may request; may be null. @param begin creates its coroutine.
+  /// @param value_of converts the coroutine's value into the reply, or rethrows its exception
   template <class Answer, class Begin, class ValueOf>
   caf::typed_response_promise<Answer> run(caf::typed_response_promise<Answer> answer, const round_place& where,
                                           const central_rows* rows, Begin begin, ValueOf value_of) {
@@ -35,20 +35,20 @@ public:
     });
     return answer;
   }
-  /// Runs the jobs of a plan and hands over all outcomes together, in its order.
+  /// Runs the jobs of a plan and passes all results to `then`, in the plan's order.
   void run_all(plan jobs, std::function<void(outcomes)> then);
   /// A worker has run a batch.
   void take(batch_done& in);
-  /// Names the half in errors.
+  /// Name of the half in errors.
   [[nodiscard]] const char* whose() const noexcept { return whose_; }
-  /// The run has been interrupted in the middle of a step: the half is not between two calls.
+  /// True if the run was interrupted during a step, so that the half's state is inconsistent.
   [[nodiscard]] bool is_interrupted() const noexcept { return interrupted_; }
   [[nodiscard]] caf::error error_in(const std::string& step, const std::string& text) const {
     return caf::make_error(run_errc::server_failed, std::string(whose_) + ", " + step + ": " + text);
   }
 
 private:
-  /// One step at work: a coroutine and what to do with its value.
+  /// A running step: its coroutine and the receiver of its value.
   template <class Task>
   struct hosted_step {
     job_desk desk{};
@@ -56,10 +56,10 @@ private:
     hosted_step(const central_rows* rows, row_store* store) : context(desk, rows, store) {}
     round_place where{};
     std::optional<Task> work{};
-    std::function<void(Task&)> ended{}; // takes the value, or throws what the step threw
+    std::function<void(Task&)> ended{}; // receives the value, or rethrows the exception
     std::function<void(caf::error)> failed{};
   };
-  /// Jobs that are at work, by the number of their plan.
+  /// Running jobs, by plan number.
   struct running_plan {
     outcomes known{};
     std::size_t missing = 0;
@@ -85,7 +85,7 @@ private:
     if (failure)
       step->failed(error_in(step_at(step->where, failure->job), failure->text));
   }
-  /// A step by the round (from 1) in which it is, and the job of it that failed.
+  /// Describes a step by its round (from 1) and its failed job.
   [[nodiscard]] std::string step_at(const round_place& place, const std::optional<job_id>& failed) const;
   [[nodiscard]] std::vector<composition> compositions_of(const plan& jobs, std::uint64_t number) const;
   [[nodiscard]] std::int64_t width_of(const work& request) const;

@@ -1,10 +1,10 @@
-/// wake: tells workers that there are batches to run.
+/// wake: notifies workers of ready batches.
 #pragma once
 #include "actors/compute/batch_queues.hpp"
 #include "actors/protocol/interfaces.hpp"
 namespace mneme {
 
-/// Puts `batches` into a line and tells those who wait for them. @param workers all of them, by number
+/// Appends `batches` to a queue and wakes idle workers. @param workers all workers, by number
 template <class Self>
 void put_and_wake(Self* self, batch_queues& queues, const std::vector<worker_actor>& workers, std::size_t line,
                   std::vector<ready_batch> batches) {

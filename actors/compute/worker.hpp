@@ -1,4 +1,4 @@
-/// worker: the one kind of thread that computes; it hosts shards and runs batches, its own shards' first.
+/// worker: the only kind of thread that computes. It hosts shards and runs batches, those of its own shards first.
 #pragma once
 #include "actors/compute/client_actors.hpp"
 #include "actors/compute/program_watch.hpp"
@@ -7,8 +7,8 @@
 #include "runtime/training/executor.hpp"
 namespace mneme {
 
-/// Hosts the shards that the queues say. A worker either has told itself to run the next batch, or waits and is listed
-/// as such in the queues: then whoever puts a batch into a line tells it.
+/// Hosts the shards that the queues assign to it. A worker either has sent itself next_batch, or is registered as idle
+/// in the queues and is woken by the sender of the next batch.
 class worker_state {
 public:
   static constexpr const char* name = "mneme.worker";
@@ -26,7 +26,7 @@ private:
         : clients(host, id, run), rounds(id, run, clients) {}
   };
   [[nodiscard]] shard& hosted(shard_id id);
-  /// Passes on what has come of a shard: reports to the scheduler, batches into its line.
+  /// Forwards the output of a shard: reports to the scheduler, batches to its queue.
   void pass_on(shard_id id);
   void run_next();
   void stay_awake();
@@ -38,7 +38,7 @@ private:
   std::shared_ptr<batch_queues> queues_;
   std::unique_ptr<executor> executor_;
   program_watch watch_;
-  std::vector<std::unique_ptr<hosted_shard>> shards_; // by number; null: hosted elsewhere
+  std::vector<std::unique_ptr<hosted_shard>> shards_; // by number; null: hosted by another worker
   worker_peers peers_;
   bool has_computed_ = false;
 };

@@ -1,4 +1,4 @@
-/// party_host: what every party does alike, whichever half of the method it hosts.
+/// party_host: behavior common to all parties.
 #pragma once
 #include "actors/compute/step_host.hpp"
 #include "actors/compute/wake.hpp"
@@ -6,7 +6,7 @@
 #include "runtime/federation/party_steps.hpp"
 namespace mneme {
 
-/// What a party is spawned with.
+/// Arguments with which a party is spawned.
 struct party_setup {
   run_context_ref run{};
   std::shared_ptr<batch_queues> queues{};
@@ -14,8 +14,8 @@ struct party_setup {
   recorder_actor recorder{};
 };
 
-/// Its actor hands it what every party is asked, and runs the steps that only its half knows.
-/// @tparam Receive the half's member that is given a delivery
+/// Handles the requests that all parties receive; the actor adds the steps of its own half.
+/// @tparam Receive member of the half that takes a delivery
 template <class Half, auto Receive>
 class party_host {
 public:
@@ -29,7 +29,7 @@ public:
                 .warn = [self, recorder = setup.recorder](
                             std::string text) { self->send(recorder, run_warning{std::move(text)}); }}),
         half_(std::move(half)) {
-    MNEME_CHECK(half_ != nullptr); // the method says that it has one
+    MNEME_CHECK(half_ != nullptr); // the method declares this half
   }
 
   [[nodiscard]] Half& half() const { return *half_; }
@@ -57,7 +57,7 @@ public:
       return restored_state{.sections = std::move(in.sections)};
     });
   }
-  /// Runs `act`; what it throws is the answer, in words. @param step names it
+  /// Runs `act`. If it throws, the reply is an error message. @param step names the step in it
   template <class Act>
   auto tried(const char* step, Act act) -> decltype(act()) {
     std::optional<decltype(act())> answer;

@@ -1,4 +1,4 @@
-/// server: hosts the server half of the method, one step at a time, and evaluates it.
+/// server: hosts and evaluates the server half of a method, one step at a time.
 #pragma once
 #include "actors/parties/party_host.hpp"
 namespace mneme {
@@ -30,7 +30,7 @@ private:
   run_context_ref context_;
   party_host<server_half, &server_half::fold> party_;
   std::unique_ptr<central_rows> rows_;
-  std::vector<std::int32_t> labels_, answers_; // of all test rows, when they were evaluated last
+  std::vector<std::int32_t> labels_, answers_; // of all test rows, from the last evaluation
 };
 
 } // namespace mneme

@@ -1,4 +1,4 @@
-/// batch_rules_of: how a run's jobs are cut into batches.
+/// batch_rules_of: limits on the batches of a run.
 #pragma once
 #include "actors/protocol/run_context.hpp"
 #include "runtime/federation/batch_planner.hpp"

@@ -7,12 +7,12 @@ void persist(archive& state, class_tally& tally);
 void persist(archive& state, evaluation_record& line);
 void persist(archive& state, accuracy_matrix& matrix);
 
-/// What a recorder knows of a run so far; a run that goes on begins with it.
+/// State of the recorder. A resumed run starts with it.
 struct recorded_past {
-  std::string device{};    ///< On which it was computed.
-  std::int64_t rounds = 0; ///< Closed so far.
+  std::string device{};    ///< Device of the computation.
+  std::int64_t rounds = 0; ///< Number of closed rounds.
   std::int64_t client_rounds = 0;
-  line_lengths lines{}; ///< Lengths at the checkpoint; what follows was written after it.
+  line_lengths lines{}; ///< File lengths at the checkpoint; later lines are discarded.
   accuracy_matrix matrix{};
   std::vector<evaluation_record> evaluations{};
   timeline course{}; ///< For timeline.jsonl.
@@ -21,9 +21,9 @@ struct recorded_past {
   void persist(archive& state);
 };
 
-/// Where a run that goes on stood.
+/// State with which a run resumes.
 struct run_past {
-  archive run{}; ///< The state of scheduler and server, for loading.
+  archive run{}; ///< State of scheduler and parties.
   recorded_past recorded{};
 };
 using past_ref = std::shared_ptr<const run_past>;

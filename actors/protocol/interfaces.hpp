@@ -5,142 +5,142 @@
 #include <caf/typed_actor.hpp>
 namespace mneme {
 
-/// Owns virtual time: the event queue, the links, the rounds, the memories of all clients.
+/// Owns virtual time: event queue, links, rounds and the memories of all clients.
 using scheduler_actor = caf::typed_actor<
-    // Runs to the end; a failure is a report that names client, round and job in words.
+    // Runs the federation to its end. A failure is a report that names client, round and job.
     caf::result<run_report>(run_request),
-    // Ends the run after the event at hand.
+    // Ends the run after the current event.
     caf::result<void>(stop_run),
-    // A shard has answered a start or a release: every client it resumed waits again or is done.
+    // Report of a shard on rounds that it started or jobs that it ran.
     caf::result<void>(wave_report)>;
 
-/// Whoever is told what became of started rounds and released jobs.
+/// Receives the wave reports of all shards.
 using report_taker_actor = caf::typed_actor<
-    // A report of a shard.
+    // Report of a shard.
     caf::result<void>(wave_report)>;
 
-/// Whoever hosts shards, or finds hosts for them.
+/// Hosts shards, or forwards messages to their hosts.
 using shard_host_actor = caf::typed_actor<
-    // Starts rounds of a shard; answered by wave_reports, the last of which says so.
+    // Starts rounds of a shard. Answered by wave_reports; the last one is marked.
     caf::result<void>(start_rounds),
-    // Runs exactly these batches; answered in the same way.
+    // Runs exactly these batches. Answered likewise.
     caf::result<void>(release),
-    // Forgets rounds that were started and not finished.
+    // Discards rounds that were started and have not finished.
     caf::result<void>(abandon)>;
 
-/// Stands between the scheduler and the hosts of shards where a run has nodes.
+/// Routes messages between the scheduler and the hosts of shards, if a run has nodes.
 using placement_actor = caf::typed_actor<
-    // To the shard, wherever it is.
+    // For the shard, forwarded to its host.
     caf::result<void>(start_rounds),
-    // The same.
+    // For the shard, forwarded likewise.
     caf::result<void>(release),
-    // The same.
+    // For the shard, forwarded likewise.
     caf::result<void>(abandon),
-    // A shard that is hosted in the run's own process tells.
+    // Report of a shard that the run's own process hosts.
     caf::result<void>(wave_report),
-    // A report of a shard on a node, as it has arrived.
+    // Message of a node, not parsed yet.
     caf::result<void>(node_frame),
-    // A node was lost, or is back.
+    // A node was lost, or has reconnected.
     caf::result<void>(node_change),
-    // This process has come further with a round that a node computes, too.
+    // Report of the run's own process on a round that a node computes, too.
     caf::result<void>(home_report),
-    // Looks for nodes that are back; it tells itself.
+    // Timer: checks lost and reconnected nodes. Sent to itself.
     caf::result<void>(look_after_nodes),
-    // Keeps its thread awake, because more will come soon; it tells itself.
+    // Keeps polling because more messages are expected. Sent to itself.
     caf::result<void>(look_for_frames)>;
 
 /// Carries messages between the run and the workers of a node.
 using uplink_actor = caf::typed_actor<
-    // Who the workers are; comes first.
+    // The workers. First message.
     caf::result<void>(worker_peers),
     // From a worker, for the run.
     caf::result<void>(wave_report),
-    // From the run, for a worker, as it has arrived.
+    // From the run, for a worker, not parsed yet.
     caf::result<void>(node_frame),
-    // Wakes workers once results have left; it tells itself.
+    // Timer: wakes workers after results have been sent. Sent to itself.
     caf::result<void>(look_after_nodes)>;
 
 /// Hosts the half of the method that a party runs (runtime/federation/parties.hpp).
 using party_actor = caf::typed_actor<
-    // What clients have sent it, in virtual order.
+    // Uploads of clients, in virtual order.
     caf::result<void>(deliveries),
-    // Its step at the end of a round; answers with what it says.
+    // Step at the end of a round. Returns the model or the advice.
     caf::result<step_taken>(take_step),
-    // Answers with the half's own figures; the server with the predictor's named tensors, too.
+    // Returns the summary metrics of the half; the server also the named tensors of its predictor.
     caf::result<learnt>(save_model),
-    // Appends what the half would go on with; what is shared is saved once.
+    // Appends the state of the half to a checkpoint. Shared tensors are saved once.
     caf::result<saved_state>(save_state),
-    // Goes on with it, and hands back the rest.
+    // Restores the state of the half. Returns the rest of the checkpoint.
     caf::result<restored_state>(restore_state),
     // A worker has run one of its jobs.
     caf::result<void>(batch_done)>;
 
-/// The party that opens tasks and rounds, and whose predictor is evaluated.
+/// The party that opens tasks and rounds and whose predictor is evaluated.
 using server_actor = party_actor::extend<
-    // A task begins; answers how it is run.
+    // Opens a task. Returns the plan for it.
     caf::result<task_plan>(open_task),
-    // Answers with what the round's clients receive, as it arrives, and its bytes.
+    // Opens a round. Returns the broadcast, as clients receive it, and its bytes.
     caf::result<opened_round>(open_round),
-    // Accuracy and loss on the test rows of each task up to one.
+    // Returns accuracy and loss on the test rows of each opened task.
     caf::result<evaluated>(evaluate),
-    // Deciles over clients of the predictor's accuracy on rows like their own, when all tasks are over.
+    // Returns deciles over clients of the accuracy on rows like their own, after the last task.
     caf::result<fairness>(measure_fairness)>;
 
-/// Hosts one round of one client and ends with it. Spawned with its assignment, so it starts at once; it answers every
-/// stage, and its end, with a round_answer to the worker that hosts its shard.
+/// Hosts one round of one client and ends with it. Starts when it is spawned. After each stage and at the end it sends
+/// a round_answer to the worker that hosts its shard.
 using client_actor = caf::typed_actor<
-    // Resumes the round.
+    // Resumes the round with results.
     caf::result<void>(job_outcomes)>;
 
-/// Hosts shards, and computes batches: the only actor that does. It has one executor and one thread.
+/// Hosts shards and runs batches; no other actor computes. It has one executor and one thread.
 using worker_actor = caf::typed_actor<
-    // Who else there is; comes first.
+    // The other actors. First message.
     caf::result<void>(worker_peers),
-    // Starts rounds of a shard; answered by wave_reports, the last of which says so.
+    // Starts rounds of a shard. Answered by wave_reports; the last one is marked.
     caf::result<void>(start_rounds),
-    // A client's coroutine has come to its next stage or to its end.
+    // A client has reached its next stage or its end.
     caf::result<void>(round_answer),
-    // Runs exactly these batches; answered in the same way.
+    // Runs exactly these batches. Answered likewise.
     caf::result<void>(release),
-    // Runs the next batch of all that are ready, and goes on until there is none.
+    // Runs the next ready batch, and repeats until there is none.
     caf::result<void>(next_batch),
-    // Another worker has run a batch of a shard that is hosted here.
+    // Another worker has run a batch of a shard of this worker.
     caf::result<void>(batch_done),
-    // Forgets rounds that were started and not finished.
+    // Discards rounds that were started and have not finished.
     caf::result<void>(abandon)>;
 
-/// Writes everything a run leaves behind, and shows its progress. Failures to write are errors.
+/// Writes the files of a run and shows its progress. A failure to write is an error.
 using recorder_actor = caf::typed_actor<
-    // One evaluation: a line of metrics.jsonl, and at the end of a task a row of the matrix.
+    // An evaluation: a line of metrics.jsonl; at the end of a task also a row of the matrix.
     caf::result<void>(evaluation_record),
     // Lines of events.csv.
     caf::result<void>(recorded_events),
-    // Shown to the user.
+    // Printed for the user.
     caf::result<void>(run_warning),
-    // Where the run stands.
+    // Progress of the run.
     caf::result<void>(progress_snapshot),
-    // How far a long program of a worker has come.
+    // Progress of a long program of a worker.
     caf::result<void>(program_progress),
-    // The model at the end of a task: models/task_N.safetensors.
+    // Model at the end of a task, for models/task_N.safetensors.
     caf::result<void>(keep_model),
-    // The final predictor: model.safetensors; and the method's figures.
+    // Final predictor, for model.safetensors, and summary metrics of the method.
     caf::result<void>(learnt),
-    // Writes summary.json and answers with it.
+    // Writes summary.json and returns it.
     caf::result<run_summary>(finish_run),
-    // Adds its own state and answers when the checkpoint is on the disk.
+    // Adds its own state to a checkpoint. Returns when the checkpoint is on disk.
     caf::result<void>(keep_state)>;
 
-/// The actors that workers talk to. On a node there are but those that compute, and who carries reports.
+/// Actors with which workers exchange messages. A node has only workers and the actor that carries reports.
 struct worker_peers {
-  report_taker_actor scheduler{}; ///< Who is given reports.
-  std::vector<party_actor> parties{}; ///< By party_id; null where the method has none.
+  report_taker_actor scheduler{};     ///< Receiver of reports.
+  std::vector<party_actor> parties{}; ///< Indexed by party_id; null if the method has no such party.
   recorder_actor recorder{};
-  std::vector<worker_actor> workers{}; ///< All of them, by number.
+  std::vector<worker_actor> workers{}; ///< All workers, by number.
 };
 
-/// Writes checkpoints, on a thread of its own: it waits for the disk.
+/// Writes checkpoints on a thread of its own, because it waits for the disk.
 using checkpoint_writer_actor = caf::typed_actor<
-    // Answers when it is on the disk; an error says why it is not, and all before are whole.
+    // Returns when the checkpoint is on disk. On an error all earlier checkpoints are complete.
     caf::result<void>(write_checkpoint)>;
 
 } // namespace mneme

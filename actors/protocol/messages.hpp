@@ -1,4 +1,4 @@
-/// Messages between actors, in the order of a round; those of the federation are in runtime/federation, without CAF.
+/// Messages between actors, in the order of a round. Messages of the federation are in runtime/federation.
 #pragma once
 #include "runtime/federation/party_steps.hpp"
 #include "runtime/federation/run_records.hpp"
@@ -13,13 +13,13 @@ namespace mneme {
 
 // -- run --------------------------------------------------------------------------------------------------------------
 
-/// Why a run ended early; the text beside it names client, round and job.
+/// Reason of an early end of a run. The error text names client, round and job.
 enum class run_errc : std::uint8_t {
-  round_failed = 1, ///< A client's round threw, or a job of it failed and was not handled.
-  server_failed,    ///< The server half threw, or a job of it failed.
+  round_failed = 1, ///< A client's round threw, or one of its jobs failed unhandled.
+  server_failed,    ///< The server half threw, or one of its jobs failed.
   recorder_failed,  ///< A file of the run directory could not be written.
-  actor_lost,       ///< A shard, worker or server ended although the run goes on.
-  interrupted,      ///< No failure: a program of the server's ended between two slices.
+  actor_lost,       ///< A shard, worker or server ended during the run.
+  interrupted,      ///< No failure: a server program stopped between two slices.
 };
 std::string to_string(run_errc);
 bool from_string(caf::string_view, run_errc&);
@@ -29,40 +29,41 @@ bool inspect(Inspector& f, run_errc& x) {
   return caf::default_enum_inspect(f, x);
 }
 
-/// The text of an error without CAF's decoration.
+/// Message of an error, without CAF's prefix.
 std::string in_words(const caf::error& why);
 
 struct run_request {}; // simulation -> scheduler; answered by the run_report
 struct stop_run {};    // simulation -> scheduler, at SIGINT
 
-// clang-format off: a table of messages
+// a table of messages
+// clang-format off
 // -- parties ----------------------------------------------------------------------------------------------------------
 
 struct save_model {};                                                         // simulation -> parties
-// Answer; simulation -> recorder.
+// Reply; simulation -> recorder.
 struct learnt {
   tensors_ref model{};
   std::map<std::string, double> figures{};
   std::map<std::string, at::Tensor> pictures{}; // by name
 };
 struct measure_fairness {};                                                   // simulation -> server
-struct fairness { std::vector<double> deciles{}; };                           // answer
+struct fairness { std::vector<double> deciles{}; };                           // reply
 
-// -- a wave: real work that virtual time is waiting for ---------------------------------------------------------------
+// -- a wave: jobs whose results virtual time needs --------------------------------------------------------------------
 
 struct round_answer { shard_id to{}; assignment_id id{}; round_step step{}; }; // client -> worker that hosts its shard
 struct job_outcomes { outcomes results{}; };                                  // worker -> client
-struct next_batch {};                                                         // who put batches into a queue -> worker
-/// `to`: the shard whose batch it was; parties read `ids` only. `done`: in the order of `ids`.
-struct batch_done { shard_id to{}; composition ids{}; outcomes done{}; };     // worker -> who asked
+struct next_batch {};                                                         // sender of a batch -> worker
+/// `to`: shard of the batch; parties read only `ids`. `done`: in the order of `ids`.
+struct batch_done { shard_id to{}; composition ids{}; outcomes done{}; };     // worker -> owner of the batch
 struct worker_peers;                                                          // run -> worker; see interfaces.hpp
 
 // -- nodes ------------------------------------------------------------------------------------------------------------
 
-/// A message of the network, whole and not yet read. `node`: from which, or 0 on a node.
+/// A complete network message, not parsed yet. `node`: the sender; 0 on a node.
 struct node_frame { std::uint32_t node = 0; archive::buffer content{}; };     // connections -> placement, uplink
 struct node_change { std::uint32_t node = 0; bool is_there = false; std::string why{}; }; // connections -> placement
-/// What the run's own process has come to with rounds that a node computes, too; `seconds`: since it began with them.
+/// Report of the run's own process on rounds that a node computes, too. `seconds`: since it started them.
 struct home_report { wave_report report{}; double seconds = 0.0; };             // home rounds -> placement
 struct look_after_nodes {};                                                   // placement, uplink -> themselves
 struct look_for_frames {};                                                    // placement -> itself
@@ -126,7 +127,7 @@ CAF_BEGIN_TYPE_ID_BLOCK(mneme, caf::first_custom_type_id)
 CAF_END_TYPE_ID_BLOCK(mneme)
 CAF_ERROR_CODE_ENUM(mneme::run_errc)
 
-// In one process tensors travel as handles: nothing is serialised.
+// Within a process tensors are passed as handles; nothing is serialized.
 #define MNEME_IN_PROCESS(type) CAF_ALLOW_UNSAFE_MESSAGE_TYPE(mneme::type)
 MNEME_IN_PROCESS(run_request) MNEME_IN_PROCESS(stop_run) MNEME_IN_PROCESS(run_report) MNEME_IN_PROCESS(open_task)
 MNEME_IN_PROCESS(task_plan) MNEME_IN_PROCESS(open_round) MNEME_IN_PROCESS(opened_round) MNEME_IN_PROCESS(deliveries)
@@ -144,4 +145,4 @@ MNEME_IN_PROCESS(write_checkpoint) MNEME_IN_PROCESS(restored_state)
 MNEME_IN_PROCESS(program_progress) MNEME_IN_PROCESS(node_frame) MNEME_IN_PROCESS(node_change)
 MNEME_IN_PROCESS(look_after_nodes) MNEME_IN_PROCESS(look_for_frames) MNEME_IN_PROCESS(home_report)
 #undef MNEME_IN_PROCESS
-// clang-format on
+    // clang-format on

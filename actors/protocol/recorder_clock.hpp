@@ -1,4 +1,4 @@
-/// recorder_clock: wall time, read for the record and for how long a thread stays awake, never for a result.
+/// recorder_clock: wall-clock time for records and polling; never for results.
 #pragma once
 #include <chrono>
 namespace mneme {

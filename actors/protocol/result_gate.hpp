@@ -1,15 +1,15 @@
-/// result_gate: keeps the workers of a node from making results faster than the network carries them away.
+/// result_gate: backpressure; pauses a node's workers while its send buffer is full.
 #pragma once
 #include <atomic>
 #include <functional>
 namespace mneme {
 
-/// Safe to use from several threads.
+/// Thread-safe.
 class result_gate {
 public:
-  /// @param is_full tells if as many results as there may be were given to the network and have not left
+  /// @param is_full returns whether the unsent results have reached their limit
   explicit result_gate(std::function<bool()> is_full) : is_full_(std::move(is_full)) {}
-  /// A worker asks before it computes; if so it waits to be told to go on.
+  /// Called by a worker before it computes. If true, the worker pauses until it is notified.
   [[nodiscard]] bool holds_back() {
     const bool full = is_full();
     if (full)
@@ -17,7 +17,7 @@ public:
     return full;
   }
   [[nodiscard]] bool is_full() const { return is_full_(); }
-  /// True if a worker has been held back since the last call.
+  /// True if a worker has paused since the last call.
   [[nodiscard]] bool take_waiting() { return someone_waits_.exchange(false); }
 
 private:

@@ -1,11 +1,11 @@
-/// checkpoint_pace: keeps checkpoints from slowing a run down. It decides when they are taken, never what they hold.
+/// checkpoint_pace: limits the share of wall time for checkpoints. It affects when they are taken, not their content.
 #pragma once
 #include "actors/protocol/recorder_clock.hpp"
 namespace mneme {
 
 class checkpoint_pace {
 public:
-  /// One may be taken now: none is being written, and those before have used at most 5 % of the wall time.
+  /// True if none is being written and earlier ones took at most 5 % of the wall time.
   [[nodiscard]] bool allows() const { return writing_ == 0 && used_s_ <= 0.05 * wall_.seconds(); }
   void began() {
     if (writing_++ == 0)

@@ -1,4 +1,4 @@
-/// federation_settings_of: what a run's federation decides by.
+/// federation_settings_of: makes the constant inputs of a run's federation.
 #pragma once
 #include "actors/protocol/run_context.hpp"
 #include "runtime/federation/federation_settings.hpp"

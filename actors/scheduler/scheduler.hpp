@@ -1,4 +1,4 @@
-/// scheduler: carries messages between the federation, which decides, and its peers. It decides nothing itself.
+/// scheduler: carries messages between the federation, which makes all decisions, and its peers.
 #pragma once
 #include "actors/protocol/checkpoint_state.hpp"
 #include "actors/protocol/interfaces.hpp"
@@ -10,28 +10,28 @@ namespace mneme {
 
 struct scheduler_peers {
   server_actor server{};
-  std::vector<party_actor> parties{}; ///< By party_id, the server among them; null where the method has none.
+  std::vector<party_actor> parties{}; ///< Indexed by party_id, with the server; null if the method has no such party.
   recorder_actor recorder{};
-  std::vector<shard_host_actor> shards{}; ///< Who hosts each shard, or knows who does.
-  std::vector<worker_actor> workers{};    ///< All that compute in this process.
-  placement_actor placement{};            ///< Null where there are no nodes.
+  std::vector<shard_host_actor> shards{}; ///< Host of each shard, or the actor that forwards to it.
+  std::vector<worker_actor> workers{};    ///< All workers of this process.
+  placement_actor placement{};            ///< Null if there are no nodes.
 };
 
-/// Peers are made when the run begins, because shards need the scheduler's handle.
+/// Peers are created when the run starts, because shards need the scheduler's handle.
 class scheduler_state {
 public:
   static constexpr const char* name = "mneme.scheduler";
-  /// `past`: where a run that goes on stood; null: the run begins.
+  /// `past`: state with which a run resumes; null: a new run.
   scheduler_state(scheduler_actor::pointer self, const run_context_ref& context,
                   std::function<scheduler_peers(scheduler_actor)> make_peers, past_ref past);
   scheduler_actor::behavior_type make_behavior();
 
 private:
   caf::result<run_report> run();
-  /// Sends what the federation wants, in its order.
+  /// Sends the federation's commands in order.
   void carry_out();
 
-  /// To the shard that the command names, or to the recorder.
+  /// Sends a command to the shard that it names, or to the recorder.
   template <class Command>
   void send(Command command);
   void send(open_task command);
@@ -45,11 +45,11 @@ private:
   void send(pause);
   void send(run_report ended);
 
-  /// Asks a peer; the answer is an input of the federation.
+  /// Sends a request to a peer. The reply is an input of the federation.
   template <class Answer, class Peer, class Command>
   void ask(const Peer& peer, Command command);
   [[nodiscard]] const party_actor& party(party_id who) const { return peers_.parties.at(index_of(who)); }
-  /// A peer cannot do what it was asked for, so the run ends.
+  /// Ends the run after an error of a peer.
   void fail(const caf::error& why);
 
   scheduler_actor::pointer self_;
@@ -59,7 +59,7 @@ private:
   federation federation_;
   past_ref past_;
   checkpoint_pace pace_;
-  std::vector<federation_command> commands_; // kept for its memory
+  std::vector<federation_command> commands_; // reused to avoid allocation
 };
 
 } // namespace mneme

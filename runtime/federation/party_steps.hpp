@@ -7,7 +7,8 @@
 #include "runtime/results/metrics.hpp"
 namespace mneme {
 
-// clang-format off: a table of requests and replies
+// a table of requests and replies
+// clang-format off
 // -- the server; it replies to open_task with a task_plan
 struct open_task {
   round_place where{};

@@ -18,7 +18,8 @@ namespace jit = torch::jit;
 constexpr std::size_t refusals_max = 20;
 
 /// Constructs that are looked into. With blocks, closures, globals and decorators are not among them.
-// clang-format off: a table
+// a table
+// clang-format off
 constexpr std::array known_constructs{
     jit::TK_IF,           jit::TK_FOR,         jit::TK_WHILE,        jit::TK_ASSIGN,
     jit::TK_AUG_ASSIGN,   jit::TK_RETURN,      jit::TK_EXPR_STMT,    jit::TK_RAISE,
