@@ -4,33 +4,33 @@
 namespace mneme {
 namespace {
 
-/// Without workers to feed, shards follow from the number of clients alone.
+/// Number of shards from the number of clients alone, for runs without workers.
 std::int64_t shards_for(std::int64_t clients) {
   if (clients < 1'000)
     return 1;
   return clients < 100'000 ? 2 : 4;
 }
 
-/// How many clients are at work at a time.
+/// Number of clients that are busy at the same time.
 std::int64_t clients_at_work(const scenario& settings) {
   const auto stated = settings.rounds.mode == round_mode::async ? settings.rounds.concurrency : settings.rounds.cohort;
   return stated > 0 ? std::min(stated, settings.clients.count) : settings.clients.count;
 }
 
-/// About how many multiplications a client's training takes.
+/// Estimated number of multiplications of a client's training.
 double multiplications_of_client(const run_context& run) {
   const auto clients = std::max<std::int64_t>(run.scenario.clients.count, 1);
   const auto rows = std::ssize(run.tasks->tasks.front().train) / clients * run.scenario.training.epochs;
   return static_cast<double>(rows) * static_cast<double>(run.net->size());
 }
 
-/// True where clients train and do nothing else, and each of them for a short time.
+/// True if clients only train, each for a short time.
 bool has_short_jobs(const run_context& run) {
   return run.needs.upload_size_known && multiplications_of_client(run) < tuning::short_job_max;
 }
 
-/// True where short jobs are trained client by client: narrow batches then cost nothing, and the uploads of the first
-/// are folded while others run, and threads end together.
+/// True if short jobs are trained client by client. Narrow batches then cost nothing, early uploads are folded while
+/// other batches run, and threads finish at the same time.
 bool gains_by_narrow_batches(const run_context& run) {
   return has_short_jobs(run) && multiplications_of_client(run) > tuning::short_job_min &&
          run.scenario.rounds.mode == round_mode::sync && run.net->dense_layers();

@@ -23,8 +23,7 @@ bool program_watch::is_over() {
   return interrupted_->seconds() > waited_s;
 }
 
-/// Files take at most a twentieth of the time. If one cannot be written the run goes on: a resumed one begins the
-/// program again.
+/// Writing takes at most 5 % of the time. If it fails the run continues; a resumed run restarts the program.
 void program_watch::save(bool at_once) {
   constexpr double saved_min_s = 1.0;
   if (!run_->slices || (!at_once && since_saved_.seconds() < std::max(saved_min_s, 20.0 * save_took_s_)))

@@ -11,14 +11,14 @@
 namespace mneme {
 namespace {
 
-/// True if a job is described by what same_kind() compares.
+/// True if same_kind() compares everything that describes the job.
 bool is_simple(const train_job& job) { return !job.replay.samples.source && !job.notes.targets.defined(); }
-/// True if key_of and chosen_width are bound to return the same for both jobs.
+/// True if key_of and chosen_width return the same values for both jobs.
 bool same_kind(const train_job& a, const train_job& b) {
   return a.net == b.net && a.objective == b.objective && a.samples.source == b.samples.source && a.options == b.options;
 }
 
-/// What stands in the place of a job that is in a batch: one that computes nothing.
+/// Replaces a job that was moved into a batch by one that computes nothing.
 void set_released(work& job) { job.emplace<compute_job>(); }
 bool is_released(const work& job) {
   const auto* const computing = std::get_if<compute_job>(&job);
@@ -58,7 +58,7 @@ void shard::start(start_rounds wave) {
 
 void shard::answered(assignment_id id, round_step&& step) {
   auto* const round = rounds_.find(id);
-  if (!round) // forgotten meanwhile
+  if (!round) // discarded in the meantime
     return;
   --answers_missing_;
   if (auto* jobs = std::get_if<plan>(&step)) {
@@ -74,7 +74,7 @@ void shard::answered(assignment_id id, round_step&& step) {
   if (answers_missing_ == 0 && at_once_)
     start_at_once();
   if (run_.gate && answers_missing_ == 0 && batches_missing_ > 0 && !report_.finished.empty())
-    report_finished(); // the network carries what a batch has brought while the next is computed
+    report_finished(); // sent over the network while the next batch is computed
   report_if_quiet();
 }
 
@@ -82,7 +82,7 @@ void shard::take(const composition& ids, outcomes done) {
   --batches_missing_;
   for (std::size_t i = 0; i < ids.size(); ++i) {
     auto* const round = rounds_.find(ids[i].assignment);
-    if (!round) // forgotten meanwhile
+    if (!round) // discarded in the meantime
       continue;
     round->known.at(ids[i].step) = std::move(done.at(i));
     if (--round->outcomes_missing > 0)
@@ -96,7 +96,7 @@ void shard::take(const composition& ids, outcomes done) {
     round->turns->resume(std::exchange(round->known, {}));
   }
 
-  if (answers_missing_ == 0) // of forgotten rounds all, or other outcomes of these are missing
+  if (answers_missing_ == 0) // otherwise all rounds were discarded, or other results are missing
     report_if_quiet();
   else
     clients_.run_turns();
@@ -111,7 +111,7 @@ void shard::forget(const std::vector<assignment_id>& rounds) {
   clients_.run_turns();
 }
 
-/// The round is not told: it runs again, from its assignment, when the run goes on.
+/// Does not report the round: it is rerun from its assignment when the run resumes.
 void shard::interrupt(job_id last, hosted_round& round) {
   report_.failed.push_back({.last_job = last, .client = round.client, .reason = interrupted_text});
   round.turns->abandon();
@@ -123,7 +123,7 @@ void shard::finish(assignment_id id, client_result&& result) {
   party_bytes bytes{};
   for (std::size_t p = 0; p < parties.size(); ++p) {
     auto& part = result.*parties[p].part;
-    if (format != wire_format::fp32) // else it arrives as it is
+    if (format != wire_format::fp32) // otherwise it arrives unchanged
       part = across_the_wire(part, format, run_.method->wire_layout(*run_.net));
     bytes[p] = wire_bytes(part.get(), format);
   }
@@ -163,7 +163,7 @@ const shard::job_kind& shard::kind_of(const work& job) {
   last_kind_ = {.key = key_of(job), .width = fixed > 0 ? fixed : chosen_width(job, run_.device)};
   last_training_ = {};
   const auto* const source = training ? training->samples.source.get() : nullptr;
-  if (source && !source->passing) { // what is made is not kept alive
+  if (source && !source->passing) { // does not keep generated rows alive
     last_training_.net = training->net;
     last_training_.objective = training->objective;
     last_training_.samples.source = training->samples.source;
@@ -180,7 +180,7 @@ void shard::release(std::vector<composition> batches) {
     ready_.push_back(made_ready(std::move(ids)));
 }
 
-/// Releases the first jobs of what has been started. All shards are taken to have as much: how others' jobs are cut is
+/// Releases the first jobs of the started rounds. Assumes that all shards have as many: the batches of other shards are
 /// not known here.
 void shard::start_at_once() {
   at_once_ = false;
@@ -189,7 +189,7 @@ void shard::start_at_once() {
   for (const auto& issued : part.issued)
     bytes += issued.bytes;
   const auto rules = batch_rules_of(run_);
-  const bool by_due = reads_due(bytes, rules); // else when they are due is not asked for
+  const bool by_due = reads_due(bytes, rules); // otherwise due times are not needed
   std::vector<parked_job> parked;
   parked.reserve(part.issued.size());
   for (const auto& issued : part.issued)
@@ -215,13 +215,14 @@ ready_batch shard::made_ready(composition ids) {
   for (const auto& id : batch.ids) {
     auto& waiting = waiting_job(id);
     batch.multiplications += multiplications_of(waiting);
-    batch.jobs.emplace_back(id, std::move(waiting)); // jobs are large: they move once, into their place
+    batch.jobs.emplace_back(id, std::move(waiting)); // jobs are large, so each is moved only once
     set_released(waiting);
   }
   return batch;
 }
 
-/// A job that waits for its release. Who commands a node is another process: what it names may not be there.
+/// Finds a job that waits for its release. Throws if it does not exist: on a node the request comes from another
+/// process.
 work& shard::waiting_job(const job_id& id) {
   auto* const round = rounds_.find(id.assignment);
   if (!round || id.stage != round->stage || id.step >= round->parked.size() || is_released(round->parked[id.step]))
@@ -232,8 +233,7 @@ work& shard::waiting_job(const job_id& id) {
 
 // -- reports ----------------------------------------------------------------------------------------------------------
 
-/// Rounds that are finished while others are at work are reported as they come: their uploads need not wait in memory
-/// for the others.
+/// Reports finished rounds while others are still running, so that their uploads do not wait in memory.
 void shard::report_finished() {
   wave_report part{.from = report_.from, .finished = std::exchange(report_.finished, {}), .last = false};
   sort_unless_sorted(part.finished, [](const finished_round& round) { return round.id; });
@@ -241,7 +241,7 @@ void shard::report_finished() {
   reports_.push_back(std::move(part));
 }
 
-/// The barrier: the last report of a wave is made when nothing is on its way, in id order whatever came first.
+/// The barrier: makes the last report of a wave when no answer or result is missing, in id order.
 void shard::report_if_quiet() {
   if (answers_missing_ + batches_missing_ > 0)
     return;

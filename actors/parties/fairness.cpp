@@ -1,12 +1,12 @@
-// How unevenly a run's predictor serves its clients. Clients hold training rows only, so a client is judged by test
-// rows like its own: each (task, class) counts by the client's share of training rows in it.
+// Deciles over clients of the predictor's accuracy. Clients have training rows only, so test rows are weighted: each
+// (task, class) counts by the client's share of training rows in it.
 #include "actors/parties/server.hpp"
 #include "runtime/base/tuning.hpp"
 #include <caf/typed_event_based_actor.hpp>
 namespace mneme {
 namespace {
 
-/// The test rows of a task by their class, from the first class of the task on.
+/// Test rows of a task by class, from the first class of the task.
 std::vector<std::vector<std::int64_t>> rows_by_class(const task_stream& tasks, const task_rows& task) {
   std::vector<std::vector<std::int64_t>> rows(static_cast<std::size_t>(task.classes.size()));
   for (const auto row : task.test)
@@ -21,7 +21,7 @@ caf::result<fairness> server_state::measure() {
   const auto& tasks = *context_->tasks;
   const auto learnt = party_.half().predict();
   plan jobs;
-  std::vector<std::size_t> cell_of; // of each job: which (task, class)
+  std::vector<std::size_t> cell_of; // by job: its (task, class)
   std::size_t cells = 0;
   for (const auto& task : tasks.tasks)
     for (const auto& rows : rows_by_class(tasks, task)) {
@@ -54,7 +54,7 @@ caf::result<fairness> server_state::measure() {
   return answer;
 }
 
-/// In percent, of every client that holds rows whose classes are tested.
+/// Accuracy in percent of every client that has rows of tested classes.
 std::vector<double> server_state::client_accuracies(const std::vector<evaluate_output>& cells) const {
   const auto& tasks = *context_->tasks;
   std::vector<double> accuracies;

@@ -9,7 +9,7 @@
 namespace mneme {
 namespace {
 
-/// Training rows as the run's task stream and partition give them.
+/// Training rows by task, from the run's task stream and partition.
 class training_rows final : public central_rows {
 public:
   explicit training_rows(run_context_ref context) : context_(std::move(context)) {}
@@ -109,7 +109,7 @@ caf::result<step_taken> server_state::close(const take_step& in) {
       });
 }
 
-/// Digest of everything that is learnt: a projection, once chosen, is part of it through the read-out.
+/// Digest of everything that is trained. A projection enters through the read-out that was fitted on it.
 digest128 server_state::model_digest() const {
   const auto learnt = party_.half().predict();
   const auto weights = learnt.weights ? digest_of(*learnt.weights) : digest128{};
@@ -139,19 +139,19 @@ plan server_state::evaluation_plan(const evaluate& in) const {
   return jobs;
 }
 
-/// At the end of a run all tasks are evaluated: summary.json scores the classes by these answers.
+/// True for the evaluation of all tasks at the end of a run, whose predictions summary.json scores by class.
 bool server_state::is_of_all_tasks(const evaluate& in) const {
   return in.masks.size() == context_->tasks->tasks.size();
 }
 
-/// @param first the row of the task with which the part begins
+/// @param first row of the task at which the part starts
 void server_state::note_answers(const task_rows& task, std::size_t first, const evaluate_output& part) {
   for (std::size_t i = 0; i < part.answers.size(); ++i)
     labels_.push_back(context_->tasks->test->label(task.test[first + i]));
   answers_.insert(answers_.end(), part.answers.begin(), part.answers.end());
 }
 
-/// By label; each part lists its answers.
+/// Counts rows and correct predictions by label.
 void server_state::count_classes(const task_rows& task, std::size_t first, const evaluate_output& part,
                                  std::vector<class_tally>& per_class) const {
   for (std::size_t i = 0; i < part.answers.size(); ++i) {
@@ -199,7 +199,7 @@ caf::result<evaluated> server_state::evaluate_model(const evaluate& in) {
   return answer;
 }
 
-/// What is learnt, under the names of files.
+/// Everything that is trained, under its names in files.
 tensors_ref server_state::named_weights() const {
   const auto predicted = party_.half().predict();
   const auto* flat = predicted.weights ? predicted.weights->find(flat_weights) : nullptr;
@@ -218,7 +218,8 @@ learnt server_state::named_model() const {
   if (!answers_.empty()) {
     const class_answers all_rows{.labels = labels_, .answers = answers_, .classes = context_->tasks->classes};
     figures.merge(class_figures(all_rows, context_->scenario.seed));
-    if (const auto newest = context_->tasks->tasks.back().classes; newest.low > 0) // else tasks share their classes
+    if (const auto newest = context_->tasks->tasks.back().classes;
+        newest.low > 0) // otherwise tasks share their classes
       figures["new_share"] = share_taken_for(all_rows, newest);
   }
   return {.model = named_weights(), .figures = std::move(figures), .pictures = party_.half().pictures()};

@@ -1,7 +1,7 @@
 #include "actors/protocol/checkpoint_state.hpp"
 namespace mneme {
 
-// Every member is named, so that a new one does not compile before it is decided upon.
+// Structured bindings name every member, so that adding one fails to compile until this file handles it.
 
 void persist(archive& state, class_tally& tally) {
   auto& [rows, correct] = tally;

@@ -3,7 +3,7 @@
 namespace mneme {
 namespace {
 
-/// The default of worker.ahead_max is no order to be frugal.
+/// Uses a larger limit if worker.ahead_max has its default value.
 std::int64_t results_bytes_max(const worker_section& worker) {
   const auto stated = worker.ahead_max.bytes, usual = worker_section{}.ahead_max.bytes;
   return stated < usual ? stated : 4 * stated;

@@ -105,7 +105,7 @@ void scheduler_state::send(deliveries command) {
 
 // -- to the recorder --------------------------------------------------------------------------------------------------
 
-/// A run whose checkpoints cannot be written goes on without them.
+/// If a checkpoint cannot be written, the run continues.
 void scheduler_state::send(keep_state command) {
   const auto ended = [this] {
     pace_.ended();
@@ -118,7 +118,7 @@ void scheduler_state::send(keep_state command) {
   });
 }
 
-/// Messages that have come meanwhile, a stop among them, are handled first.
+/// Lets pending messages, such as a stop request, be handled first.
 void scheduler_state::send(pause) {
   self_->run_delayed(std::chrono::nanoseconds(0), [this] {
     federation_.continue_events();

@@ -24,7 +24,7 @@ availability::availability(std::shared_ptr<const population> clients)
   plan_first_changes();
 }
 
-/// By time, then client, then kind: the order in which entries were made decides nothing.
+/// Orders by time, then client, then kind, so that the order of insertion has no effect.
 bool availability::later(const entry& a, const entry& b) noexcept {
   return std::tie(a.at, a.client, a.change) > std::tie(b.at, b.client, b.change);
 }
@@ -38,7 +38,7 @@ void availability::push(const entry& change) {
 
 void availability::plan_first_changes() {
   const auto count = static_cast<std::uint32_t>(clients_->size());
-  // Room for all that each client can wait for: growing later would need twice the memory for a while.
+  // Reserves the final size: growing later would need twice the memory for a while.
   calendar_.reserve(std::size_t{count} * static_cast<std::size_t>(random_ + reaches_ + staggered_));
   for (std::uint32_t c = 0; random_ && c < count; ++c)
     calendar_.push_back({later_by({}, clients_->arrival_time({c})), {c}, number(kind::joined)});
@@ -54,7 +54,7 @@ void availability::plan_first_changes() {
 }
 
 void availability::open_task(task_id task, virtual_time now) {
-  if (entered_.empty() || task.value == 0) { // every client begins with the first task
+  if (entered_.empty() || task.value == 0) { // every client starts with the first task
     opened_ = task;
     return;
   }
@@ -73,7 +73,7 @@ void availability::open_task(task_id task, virtual_time now) {
   std::make_heap(calendar_.begin(), calendar_.end(), later);
 }
 
-/// Who is enrolled before the task, and will be in it, may keep the old one.
+/// Draws the clients that keep their old task, among those that are enrolled now and in the new task.
 std::vector<client_id> availability::staying(task_id into) const {
   std::vector<client_id> enrolled;
   if (!clients_->has_staying_clients())
@@ -100,14 +100,14 @@ std::vector<availability_change> availability::move_to(virtual_time now) {
     const auto change = static_cast<kind>(std::min(next.change, number(kind::entered_task)));
     const task_id task{change == kind::entered_task ? next.change - number(kind::entered_task) : 0};
     if (change == kind::entered_task && task <= entered_[next.client.value])
-      continue; // overtaken: a later task was entered first
+      continue; // superseded: the client has entered a later task
     changes.push_back({.at = next.at, .client = next.client, .change_kind = change, .task = task});
     follow_up(next);
   }
   return changes;
 }
 
-/// Makes the change, and plans the client's next of its kind.
+/// Applies the change and schedules the client's next change of this kind.
 void availability::follow_up(const entry& change) {
   const auto client = change.client.value;
   switch (static_cast<kind>(std::min(change.change, number(kind::entered_task)))) {

@@ -6,9 +6,9 @@
 namespace mneme {
 namespace {
 
-/// Where a job stands among those that may share its batches.
+/// Sort key of a job among those that may share its batches.
 struct job_place {
-  std::int64_t rows = 0; // negative: the longest come first
+  std::int64_t rows = 0; // negative: the longest jobs come first
   virtual_time due{};
   job_id id{};
   auto operator<=>(const job_place&) const = default;
@@ -23,14 +23,14 @@ struct job_group {
 };
 
 struct batch_limits {
-  std::int64_t width = 1;    // jobs of a batch
-  std::int64_t rows_max = 0; // about so many rows; 0: any
-  // Outcomes are used while others are computed: the first ones that are due come first, and the last batches are
-  // smaller, down to a quarter, so that all threads end together.
+  std::int64_t width = 1;    // jobs per batch
+  std::int64_t rows_max = 0; // approximate limit of rows per batch; 0: no limit
+  // Results are used while others are computed: jobs due first come first, and the last batches shrink to a quarter, so
+  // that all threads finish at the same time.
   bool tapered = false;
 };
 
-/// There are few groups: shards times kinds of jobs.
+/// Linear search: there are few groups (shards times kinds of jobs).
 job_group& group_of(std::vector<job_group>& groups, const parked_job& parked) {
   for (auto& known : groups)
     if (known.shard == parked.shard && known.key == parked.job.key)
@@ -54,7 +54,7 @@ std::vector<job_group> grouped(std::span<const parked_job> jobs) {
   return groups;
 }
 
-/// @param rows of this key at all shards
+/// @param rows total of this key over all shards
 batch_limits limits_of(const job_group& group, std::int64_t rows, const batch_rules& rules) {
   const auto parts = rules.workers * rules.batches_per_worker;
   const auto share = (rows + parts - 1) / parts;
@@ -78,7 +78,7 @@ std::vector<composition> cut(job_group group, const batch_limits& limits, bool b
   std::int64_t sum = 0, left = group.rows, rows_max = 0;
   const auto rows_min = (limits.rows_max + 3) / 4;
   for (const auto& place : group.jobs) {
-    const bool is_rest = limits.tapered && 2 * left < rows_min; // which is no batch of its own
+    const bool is_rest = limits.tapered && 2 * left < rows_min; // too small for a batch
     const bool is_full = batches.empty() || std::ssize(batches.back()) >= limits.width ||
                          (rows_max > 0 && sum - place.rows > rows_max && !is_rest);
     if (is_full) {
@@ -107,7 +107,7 @@ std::vector<shard_batches> plan_batches(std::span<const parked_job> jobs, const 
       rows += group.key == key ? group.rows : 0;
     return rows * shards_alike;
   };
-  std::vector<batch_limits> limits; // a worker's share follows from all shards, so before any group is cut
+  std::vector<batch_limits> limits; // computed before any group is cut, since a worker's share depends on all shards
   for (const auto& group : groups)
     limits.push_back(limits_of(group, rows_of_key(group.key), rules));
 
@@ -128,7 +128,7 @@ bool reads_due(std::int64_t outcome_bytes, const batch_rules& rules) {
 }
 
 std::int64_t even_width(std::int64_t jobs, std::int64_t width) {
-  const auto batches = std::max<std::int64_t>(1, (4 * jobs + 3 * width) / (4 * width)); // rounded down from 3/4 above
+  const auto batches = std::max<std::int64_t>(1, (4 * jobs + 3 * width) / (4 * width)); // rounds up above 3/4
   return (jobs + batches - 1) / batches;
 }
 

@@ -2,7 +2,7 @@
 #include "runtime/federation/persisted_values.hpp"
 namespace mneme {
 
-// Every member is named, so that a new one does not compile before it is decided upon.
+// Structured bindings name every member, so that adding one fails to compile until this file handles it.
 
 namespace {
 
@@ -34,23 +34,23 @@ void persist(archive& state, round_failure& failure) {
 
 void persist(archive& state, composition& ids);
 
-/// A vector of values that are described here.
+/// A vector whose elements have a carry() function here.
 template <class T>
 void persist_each(archive& state, std::vector<T>& values) {
   std::uint64_t count = values.size();
   state(count);
   if (state.loading())
-    values.clear(); // grows as far as there are bytes to read, whatever `count` says
+    values.clear(); // grows only as far as bytes can be read, whatever `count` is
   for (std::uint64_t i = 0; i < count; ++i)
     persist(state, state.loading() ? values.emplace_back() : values[i]);
 }
 
 void persist(archive& state, composition& ids) { persist_each(state, ids); }
 
-/// A memory may hold what the upload holds, and is the one that comes again.
+/// The memory is shared first: it may contain tensors of the upload, and it is sent again later.
 void carry(archive& state, client_result& result, tensor_exchange& shared) {
   auto& [upload, memory, rows, to_proxy, counts, losses] = result;
-  state.exchanging(&shared)(memory);
+  state.exchanging (&shared)(memory);
   state.exchanging(nullptr)(upload)(rows)(to_proxy)(counts)(losses);
 }
 

@@ -23,7 +23,7 @@ bool client_work::stage_over(assignment_in_flight& owner) {
   return false;
 }
 
-/// The client is at its first job, and will not see its end.
+/// The client has started its first job and will drop out during it.
 void client_work::begin_to_drop_out(assignment_in_flight& owner) {
   out_.record("client", "start", owner.client);
   const auto stage = owner.stages.empty() ? virtual_duration{0} : owner.stages.front();
@@ -32,7 +32,7 @@ void client_work::begin_to_drop_out(assignment_in_flight& owner) {
   clock_.expect(owner, federation_event::kind::drop_out, clock_.now() + left);
 }
 
-/// All parts leave at the same time, each over a link of its own.
+/// Starts the transfers of all parts at the same time, each on its own link.
 void client_work::send_off(assignment_in_flight& owner) {
   const auto send = [&](party_id to) {
     out_.record("client", row_of(to).leaves_event, owner.client, owner.sends[index_of(to)]);
@@ -46,7 +46,7 @@ void client_work::send_off(assignment_in_flight& owner) {
   expect_arrival(owner, {.at = owner.sent_at()});
 }
 
-/// The upload is delivered once all parts have arrived, those at other parties one after the other.
+/// The upload counts as delivered once all parts have arrived; parts for other parties arrive one after another.
 void client_work::expect_arrival(assignment_in_flight& owner, party_arrival before) {
   party_arrival next{.at = never};
   for (const auto to : settings_.further_parties)
@@ -72,7 +72,7 @@ void client_work::links_changed() {
     auto& owner = in_flight_.at(id);
     const auto there =
         later_by(clock_.now(), settings_.clients->devices().latency(owner.client, direction, owner.visit));
-    if (direction == link_direction::down) { // other parties' advice may come later
+    if (direction == link_direction::down) { // the advice of other parties may arrive later
       const auto planned = owner.planned_download_end();
       owner.delay = std::max(there, planned) - planned;
       clock_.expect(owner, federation_event::kind::stage_over, planned + owner.delay);
@@ -122,7 +122,7 @@ void client_work::deliver(assignment_in_flight& owner) {
     hand_over_deliveries();
 }
 
-/// What a client outside the cohort has found holds from now on.
+/// Commits the memory of a client outside the cohort.
 void client_work::end_without_upload(assignment_in_flight& owner) {
   ahead_.delivered(owner);
   out_.record("client", row_of(owner.doing).ends_event, owner.client);

@@ -47,7 +47,7 @@ broadcast_ref current_round::broadcast_in(task_id task, const federation_setting
   return sent;
 }
 
-/// Every broadcast of the round has the same weights, whatever the client's task.
+/// Every broadcast of the round has the same weights, for clients in any task.
 std::int64_t current_round::known_upload_bytes(const federation_settings& settings) {
   if (!settings.upload_size_known)
     return 0;
@@ -60,7 +60,7 @@ std::int64_t current_round::known_upload_bytes(const federation_settings& settin
 void current_round::persist(archive& state) {
   state(place)(is_open)(wants_clients)(missing)(folded)(deadline)(dropped_out);
   if (!is_open)
-    opened = {}; // no client receives it any more
+    opened = {}; // no client receives it any longer
   state(opened.in)(opened.bytes)(opened.first_contact_bytes);
   for (auto& [advice, bytes] : heard)
     state(advice)(bytes);

@@ -19,7 +19,7 @@ void dispatcher::open_task(task_id task) {
   keep_up();
 }
 
-// -- work begins ------------------------------------------------------------------------------------------------------
+// -- start of work ----------------------------------------------------------------------------------------------------
 
 bool dispatcher::give_cohort_work() {
   const auto cohort = pool_.draw_cohort(round_.place.round);
@@ -44,7 +44,7 @@ void dispatcher::fill_places() {
   round_.wants_clients = places > 0 && in_flight_.size() == 0;
 }
 
-/// A client outside the cohort never drops out: nobody waits for an upload.
+/// A client outside the cohort never drops out, because no round waits for it.
 void dispatcher::begin_work(client_id client, activity_id kind) {
   const auto& doing = row_of(kind);
   const auto visit = pool_.begin_visit(client);
@@ -79,7 +79,7 @@ void dispatcher::begin_work(client_id client, activity_id kind) {
   start_work(std::move(added), is_shared ? std::optional(bytes) : std::nullopt);
 }
 
-/// Until a client has what the server sends, and what other parties do.
+/// Time until the client has the broadcast and the advice of all other parties.
 virtual_duration dispatcher::download_time(const transfer& sent) const {
   const auto& devices = settings_.clients->devices();
   auto time = devices.download_time(sent);
@@ -90,7 +90,7 @@ virtual_duration dispatcher::download_time(const transfer& sent) const {
   return time;
 }
 
-/// Its first event is the end of its download; where that is shared, the link says when it is.
+/// The first event of an assignment is the end of its download; a shared link computes it.
 void dispatcher::start_work(assignment_in_flight&& added, std::optional<std::int64_t> shared_bytes) {
   const auto client = added.client;
   added.round = round_.place.round;
@@ -119,9 +119,9 @@ void dispatcher::start(const assignment_in_flight& owner) {
                owner.horizon);
 }
 
-// -- work ends --------------------------------------------------------------------------------------------------------
+// -- end of work ------------------------------------------------------------------------------------------------------
 
-/// What the round has made of the client's memory holds from its delivery on, never before.
+/// The client's new memory is committed at the delivery, never before.
 void dispatcher::end(assignment_in_flight& owner) {
   if (const auto* const counts = owner.result.counts.get())
     out_.log().counted(*counts);
@@ -195,7 +195,7 @@ void dispatcher::take(const availability_change& change) {
   pool_.changed(change.client);
 }
 
-/// What a client was at is lost; what it remembers stays, if it may use that again.
+/// Cancels the client's work. Its memory stays if the client may use it after a return.
 void dispatcher::leave(client_id client) {
   ++out_.report().left;
   if (const auto id = pool_.assignment_of(client)) {
@@ -209,7 +209,7 @@ void dispatcher::leave(client_id client) {
     memories_.erase(client);
 }
 
-// -- what is saved ----------------------------------------------------------------------------------------------------
+// -- saved state ------------------------------------------------------------------------------------------------------
 
 void dispatcher::persist(archive& state) {
   state(next_assignment_);

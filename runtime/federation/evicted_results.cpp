@@ -3,8 +3,8 @@
 namespace mneme {
 namespace {
 
-/// Uploads that arrive at one time are delivered in the order in which they were sent off, which follows from when each
-/// stage before ended. An event that is in the queue leaves before those of its time that are still to come.
+/// Uploads that arrive at the same time are delivered in the order in which they were sent, which follows from the ends
+/// of all earlier stages. An event in the queue precedes events of the same time that are still to be scheduled.
 bool is_delivered_before(const assignment_in_flight& a, const assignment_in_flight& b) {
   const auto ends_a = a.stage_events(), ends_b = b.stage_events();
   const auto [of_a, of_b] = std::mismatch(ends_a.begin(), ends_a.end(), ends_b.begin(), ends_b.end());
@@ -15,7 +15,7 @@ bool is_delivered_before(const assignment_in_flight& a, const assignment_in_flig
   return of_a == ends_a.end();
 }
 
-/// What goes to other parties leaves with the upload, which counts as delivered when all has arrived.
+/// Parts for other parties are sent with the upload, which counts as delivered when all have arrived.
 virtual_time delivered_at(const assignment_in_flight& owner, const population& clients) {
   auto latest = owner.sent_at();
   for (std::size_t p = 0; p < parties.size(); ++p)
@@ -25,7 +25,7 @@ virtual_time delivered_at(const assignment_in_flight& owner, const population& c
   return latest;
 }
 
-/// Assignments in one phase, the one that is delivered first at the front.
+/// Assignments in one phase, ordered by delivery.
 std::vector<assignment_id> by_delivery(in_flight_table& table, assignment_phase phase, const population& clients) {
   std::vector<std::pair<virtual_time, const assignment_in_flight*>> arrivals;
   for (const auto id : table.ids())

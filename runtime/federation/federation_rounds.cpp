@@ -1,12 +1,12 @@
-// The federation's rounds: tasks begin, clients are drawn and sent off, rounds close. An asynchronous round is what
-// lies between two server steps.
+// Rounds of the federation: opening tasks, dispatching clients, closing rounds. In an asynchronous run a round is the
+// time between two server steps.
 #include "runtime/federation/federation.hpp"
 #include <fmt/format.h>
 #include <string>
 namespace mneme {
 namespace {
 
-/// Where the run stands. @param tasks of the whole run
+/// Progress of the run. @param tasks of the whole run
 progress_snapshot progress_of(const round_place& place, const run_report& report, std::int64_t tasks) {
   return {.task = place.task,
           .round = place.round,
@@ -22,7 +22,7 @@ progress_snapshot progress_of(const round_place& place, const run_report& report
           .batches = report.batches};
 }
 
-/// The classes among which rows of each task opened so far are told apart.
+/// For each opened task, the classes among which predictions on its rows are made.
 std::vector<class_range> masks_of_evaluation(const federation_settings& settings, const round_place& place) {
   std::vector<class_range> masks;
   for (std::uint32_t t = 0; t <= place.task.value; ++t)
@@ -40,7 +40,7 @@ std::vector<class_range> masks_of_evaluation(const federation_settings& settings
   return masks;
 }
 
-/// Why the run ends in a round that nobody can take part in any more.
+/// Error message for a round in which no client can take part any longer.
 std::string no_client_text(round_id round, virtual_time now) {
   return fmt::format("round {} has no client and waits in vain: at {:.9g} s of virtual time the traces of "
                      "devices.availability_file have ended for everybody who could take part; expected traces that "
@@ -50,7 +50,7 @@ std::string no_client_text(round_id round, virtual_time now) {
 
 } // namespace
 
-// -- a task begins ----------------------------------------------------------------------------------------------------
+// -- opening a task ---------------------------------------------------------------------------------------------------
 
 void federation::begin() {
   guarded([this] {
@@ -73,7 +73,7 @@ void federation::take(const task_plan& plan) {
   });
 }
 
-// -- a round opens ----------------------------------------------------------------------------------------------------
+// -- opening a round --------------------------------------------------------------------------------------------------
 
 void federation::take(opened_round& opened) {
   guarded([&] {
@@ -88,7 +88,7 @@ void federation::take(opened_round& opened) {
   });
 }
 
-/// A round that waits for nobody closes empty.
+/// A round without clients closes empty.
 void federation::give_work() {
   if (settings_.is_async())
     dispatch_.fill_places();
@@ -96,11 +96,11 @@ void federation::give_work() {
     close();
 }
 
-// -- a round closes ---------------------------------------------------------------------------------------------------
+// -- closing a round --------------------------------------------------------------------------------------------------
 
 void federation::close() {
   if (round_.folded == 0 && dispatch_.waits_in_vain() && settings_.clients->availability_traces_end()) {
-    out_.report().reaches_nobody = true; // rounds would close empty up to the end of the run
+    out_.report().reaches_nobody = true; // all later rounds would close empty
     return finish(run_status::failed, no_client_text(round_.place.round, clock_.now()));
   }
   round_.is_open = round_.wants_clients = false;
@@ -110,13 +110,13 @@ void federation::close() {
   ++out_.report().rounds;
   out_.log().closed();
   clock_.made_progress();
-  if (round_.folded == 0) // an empty round leaves the model as it is
+  if (round_.folded == 0) // an empty round does not change the model
     return round_closed();
   turn_.begin();
   out_.command(take_step{.where = round_.place});
 }
 
-/// The server has stepped; the other parties look at its model, and what they say goes out with the next broadcasts.
+/// After the server's step the other parties receive its model; their advice is sent with the next broadcasts.
 void federation::take(const step_taken& step) {
   guarded([&] {
     const auto who = turn_.who();
@@ -176,7 +176,7 @@ void federation::next_round() {
   } else if (place.task.value + 1 < settings_.tasks.size()) {
     checkpoints_.next = next_step::task;
   } else {
-    --place.round.value; // events of the end belong to the last round
+    --place.round.value; // final events belong to the last round
     return finish(run_status::done);
   }
   if (checkpoints_.is_due_after(out_.report().rounds))

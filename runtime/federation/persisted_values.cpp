@@ -1,7 +1,7 @@
 #include "runtime/federation/persisted_values.hpp"
 namespace mneme {
 
-// Every member is named, so that a new one does not compile before it is decided upon.
+// Structured bindings name every member, so that adding one fails to compile until this file handles it.
 
 void persist(archive& state, class_range& classes) {
   auto& [low, high] = classes;
@@ -28,7 +28,7 @@ void persist(archive& state, client_result& result) {
   state(upload)(memory)(rows)(to_proxy)(counts)(losses);
 }
 
-/// What is said at the end of the run only stays out.
+/// Omits values that are set only at the end of the run.
 void persist(archive& state, run_report& report) {
   auto& [status, error, waits_for, reaches_nobody, digest, trace_digest, ended, rounds, client_rounds, late_uploads,
          dropped, enrolled_max, joined, left, transitions, staleness_sum, staleness_max, upload_bytes, download_bytes,

@@ -13,7 +13,7 @@ std::int64_t bytes_of(const client_result& result) {
 
 } // namespace
 
-// -- what runs again --------------------------------------------------------------------------------------------------
+// -- reruns -----------------------------------------------------------------------------------------------------------
 
 void recovery::compute_for(assignment_id top) {
   if (in_flight_.at(top).phase != assignment_phase::evicted)
@@ -76,10 +76,10 @@ void recovery::persist_assignments(archive& state) {
   }
 }
 
-/// A result that is not stored is computed again when its time has come; a round that has none runs again up to where
-/// it was.
+/// A result that is not saved is recomputed when it arrives in virtual time. A round without a result is rerun up to
+/// the stage it had reached.
 void recovery::persist_assignment(archive& state, assignment_in_flight& saved, bool with_results) {
-  MNEME_CHECK(saved.phase != assignment_phase::repeating, saved.id.value); // no checkpoint is taken meanwhile
+  MNEME_CHECK(saved.phase != assignment_phase::repeating, saved.id.value); // no checkpoint is taken during a rerun
   auto phase = saved.has_result() && !with_results ? assignment_phase::evicted : saved.phase;
   std::vector<virtual_duration> stages(saved.stages.begin(), saved.stages.end());
   std::uint64_t reached = saved.stages_reached;
@@ -103,12 +103,12 @@ void recovery::persist_assignment(archive& state, assignment_in_flight& saved, b
   if (saved.has_result())
     ahead_.has_result(saved);
   else
-    saved.held_bytes = 0; // counted again as its jobs are released
+    saved.held_bytes = 0; // recounted when its jobs are released
   if (phase == assignment_phase::computing)
     ahead_.repeat(saved, static_cast<std::uint32_t>(stages.size()));
 }
 
-/// Where bits depend on the batch, a result computed again might be another.
+/// True if a recomputed result could differ, because bits depend on the batch.
 bool recovery::stores_results() {
   std::int64_t bytes = 0;
   for (const auto id : in_flight_.ids())

@@ -1,11 +1,11 @@
-// What a checkpoint may say. Its checksum tells damage, and nothing of who wrote the bytes: what the run relies upon
-// when it goes on is looked at here.
+// Validation of loaded checkpoints. A checksum detects damage but not forgery, so everything that the run relies on is
+// checked here.
 #include "runtime/federation/recovery.hpp"
 #include <algorithm>
 namespace mneme {
 namespace {
 
-/// What a checkpoint says that does not hold ends its loading. @param wrong "names ..."
+/// Throws archive_error if `holds` is false. @param wrong message, "names ..."
 void must_hold(bool holds, const char* wrong) {
   if (!holds)
     throw archive_error(wrong);
@@ -17,7 +17,7 @@ bool is_within(class_range classes, std::int64_t count) {
 
 } // namespace
 
-/// An assignment in a checkpoint.
+/// Validates an assignment of a checkpoint.
 void recovery::expect_possible(const assignment_in_flight& saved, assignment_phase phase,
                                const std::vector<virtual_duration>& stages, std::uint64_t reached) const {
   using enum assignment_phase;
@@ -43,7 +43,7 @@ void recovery::expect_possible(const assignment_in_flight& saved, assignment_pha
   must_hold(phase != finished || !saved.uploads() || saved.result.upload, "has a finished round without its upload");
 }
 
-/// All else that was loaded.
+/// Validates everything else that was loaded.
 void recovery::expect_sound(next_step next) const {
   must_hold(next <= next_step::event && (next == next_step::event) == round_.is_open, "goes on with nothing");
   must_hold(dispatch_.is_sound(), "has a population of other clients or tasks");

@@ -5,7 +5,7 @@
 namespace mneme {
 namespace {
 
-/// The batches of one shard. Which jobs share a batch changes no bits on a CPU.
+/// Groups jobs of one shard into batches. On a CPU the grouping does not affect any bit.
 std::vector<composition> batches_of(const std::vector<parked_job>& jobs) {
   std::vector<composition> batches;
   for (auto& planned : plan_batches(jobs, {}))
@@ -68,7 +68,7 @@ void shard_journal::accept(wave_report report) {
   go_on();
 }
 
-/// A report tells of a round once, and of those only that are owed; the last one leaves none out.
+/// A report may mention a round once, and only if it is pending; the last report omits none.
 std::string shard_journal::wrong_with(const wave_report& report) const {
   if (!awaits_host())
     return "reports what nobody asked for";
@@ -76,10 +76,10 @@ std::string shard_journal::wrong_with(const wave_report& report) const {
   ended.reserve(report.finished.size() + report.failed.size());
   if (auto wrong = wrong_with_ends(report, ended); !wrong.empty())
     return wrong;
-  std::size_t told = 0; // rounds that come to their next jobs
+  std::size_t told = 0; // rounds that have reached their next jobs
   if (auto wrong = wrong_with_jobs(report.issued, told); !wrong.empty())
     return wrong;
-  for (std::size_t i = 0, e = 0; i < report.issued.size() && e < ended.size();) // both ascend
+  for (std::size_t i = 0, e = 0; i < report.issued.size() && e < ended.size();) // both are ascending
     if (const auto id = report.issued[i].id.assignment; id == ended[e])
       return fmt::format("tells of assignment {} twice", id.value);
     else
@@ -87,7 +87,8 @@ std::string shard_journal::wrong_with(const wave_report& report) const {
   if (report.released)
     if (auto wrong = wrong_with_released(report); !wrong.empty())
       return wrong;
-  const auto answered = ended.size() + (report.released ? 0 : told); // what is released at once is owed again
+  const auto answered =
+      ended.size() + (report.released ? 0 : told); // jobs released at once make the round pending again
   if (report.last && answered != rounds_owed())
     return fmt::format("ends its wave and owes {} rounds", rounds_owed() - answered);
   return {};
@@ -103,7 +104,7 @@ std::string shard_journal::wrong_with_round(assignment_id id) const {
   return {};
 }
 
-/// @param ended becomes the rounds that end, ascending
+/// @param ended receives the ids of ended rounds, ascending
 std::string shard_journal::wrong_with_ends(const wave_report& report, std::vector<assignment_id>& ended) const {
   for (const auto& finished : report.finished) {
     if (!ended.empty() && !(ended.back() < finished.id))
@@ -148,8 +149,8 @@ std::string shard_journal::wrong_with_released(const wave_report& report) const 
   return {};
 }
 
-/// Stages follow one another, and those of a round that runs again are what they were.
-/// @param rounds becomes how many there are
+/// Stages must follow one another, and stages of a rerun round must equal the earlier ones.
+/// @param rounds receives the number of rounds
 std::string shard_journal::wrong_with_jobs(const std::vector<issued_job>& issued, std::size_t& rounds) const {
   std::string wrong;
   std::optional<assignment_id> before;
@@ -209,7 +210,7 @@ const assignment* shard_journal::first_owed() const {
   return nullptr;
 }
 
-// -- another host -----------------------------------------------------------------------------------------------------
+// -- change of host ---------------------------------------------------------------------------------------------------
 
 void shard_journal::host_lost() {
   host_ = host_state::none;
@@ -229,7 +230,7 @@ void shard_journal::host_found() {
   answer_ = {.from = shard_};
   if (rounds.empty()) {
     if (wave_)
-      reports_.push_back({.from = shard_}); // all it asked for had come, but for the end
+      reports_.push_back({.from = shard_}); // everything had been reported, except the end of the wave
     end_wave();
     return go_on();
   }
@@ -239,7 +240,7 @@ void shard_journal::host_found() {
     for (const auto& [id, round] : rounds)
       unrepeated_.insert(id);
   } else
-    again.at_once = wave_->at_once && !wave_->is_listed; // else the rounds have no jobs, and that was told
+    again.at_once = wave_->at_once && !wave_->is_listed; // otherwise the rounds were reported to have no jobs
   commands_.push_back(std::move(again));
 }
 
@@ -261,7 +262,7 @@ void shard_journal::repeat(wave_report& report) {
       waiting.push_back({.job = job, .shard = shard_});
     repeated_.waits_for(std::move(waiting));
   });
-  // Until all are where they were these may be lost again: their rounds are kept.
+  // The host may be lost again before all rounds have caught up, so their rounds are kept.
   for (auto& finished : report.finished) {
     repeated_.ended(finished.id);
     unrepeated_.erase(finished.id);
@@ -282,7 +283,7 @@ void shard_journal::repeat(wave_report& report) {
   commands_.push_back(release{.to = shard_, .batches = batches_of(behind)});
 }
 
-/// All rounds are where they were. Tells what nobody has told yet, and lets run again what had been released.
+/// All rounds have caught up: reports what has not been reported, and runs released jobs again.
 void shard_journal::settle() {
   for (const auto& [id, round] : rounds_.by_id()) {
     const auto& jobs = repeated_.jobs_of(id);
@@ -296,7 +297,7 @@ void shard_journal::settle() {
   note(answer_);
   rounds_.count_owed();
   host_ = wave_ ? host_state::well : host_state::settling;
-  const auto lost = rounds_.released_jobs(); // whether anybody waits for them or not
+  const auto lost = rounds_.released_jobs(); // whether or not a wave depends on them
   answer_.last = lost.empty();
   if (wave_)
     reports_.push_back(std::exchange(answer_, {.from = shard_}));
@@ -311,7 +312,7 @@ void shard_journal::settle() {
   go_on();
 }
 
-/// Commands that have come while there was no host that could take them.
+/// Applies the commands that arrived while no host could take them.
 void shard_journal::go_on() {
   for (auto& order : std::exchange(waiting_, {}))
     take(std::move(order));
