@@ -1,4 +1,4 @@
-/// checkpoint_writer: puts checkpoints on the disk, one after another, while the run goes on.
+/// checkpoint_writer: writes checkpoints to disk one after another while the run continues.
 #pragma once
 #include "actors/protocol/interfaces.hpp"
 #include "runtime/storage/checkpoint_file.hpp"

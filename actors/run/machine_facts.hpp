@@ -1,4 +1,4 @@
-/// machine_facts: what decides how this machine computes, as summaries and `mneme doctor` tell it.
+/// machine_facts: properties of this machine that affect results and speed, for summaries and `mneme doctor`.
 #pragma once
 #include <initializer_list>
 #include <string>
@@ -6,17 +6,17 @@
 #include <vector>
 namespace mneme {
 
-/// A name and what is known of it, in words.
+/// Pairs of a name and a printable value.
 using machine_facts = std::vector<std::pair<std::string, std::string>>;
 
-/// The processor, its cores, and the instruction sets that kernels are chosen by.
+/// Processor, number of cores, and the instruction sets by which kernels are chosen.
 [[nodiscard]] machine_facts processor_facts();
-/// Libraries that compute or carry messages, with their versions.
+/// Libraries for computation and communication, with versions.
 [[nodiscard]] machine_facts library_facts();
 
-/// What stands behind "NAME :" in a file of lines "name: value", as /proc has them; empty if there is no such line.
+/// Value of the line "NAME: value" in a file such as those in /proc; empty if there is none.
 [[nodiscard]] std::string value_in(const char* file, const std::string& name);
-/// "MKL_CBWR=AVX2, OMP_NUM_THREADS=1": those of the variables that are set; "none".
+/// Environment variables that are set, such as "MKL_CBWR=AVX2, OMP_NUM_THREADS=1"; "none" if there are none.
 [[nodiscard]] std::string variables_set(std::initializer_list<const char*> names);
 
 } // namespace mneme

@@ -1,4 +1,4 @@
-/// node_actors: the workers of a node, for one run.
+/// node_actors: the workers of a node for one run.
 #pragma once
 #include "actors/compute/batch_queues.hpp"
 #include "actors/nodes/uplink.hpp"
@@ -6,17 +6,17 @@
 #include <caf/actor_system_config.hpp>
 namespace mneme {
 
-/// They end with it; a batch that is at work is waited for.
+/// The destructor ends the workers and waits for a running batch.
 class node_actors {
 public:
-  /// @param context with the layout of the run
+  /// @param context includes the layout of the run
   node_actors(const run_context_ref& context, uplink_hooks hooks);
   ~node_actors();
   node_actors(const node_actors&) = delete;
   node_actors& operator=(const node_actors&) = delete;
-  /// A message of the run. Safe from any thread.
+  /// Handles a message of the run. Thread-safe.
   void take(archive::buffer message);
-  /// Batches that wait for a worker. Safe from any thread.
+  /// Number of batches that wait for a worker. Thread-safe.
   [[nodiscard]] std::size_t queued_batches() const { return queues_->waiting().clients; }
 
 private:

@@ -1,4 +1,4 @@
-/// progress: what a user sees of a run while it goes on. Wall-clock is read here, in the recorder, and nowhere else.
+/// progress: prints the progress of a run. Apart from the recorder, only this file reads wall-clock time.
 #pragma once
 #include "actors/protocol/recorder_clock.hpp"
 #include "actors/run/terminal_block.hpp"
@@ -9,30 +9,29 @@
 #include <string>
 namespace mneme {
 
-/// block: one live block on a terminal; lines: one line per evaluation; json: one JSON object per
-/// line; quiet: nothing but failures.
+/// block: a live block on a terminal; lines: one line per evaluation; json: one JSON object per line; quiet: only
+/// failures.
 enum class progress_style { block, lines, json, quiet };
 /// block if `out` is a terminal, else lines.
 [[nodiscard]] progress_style default_style(std::FILE* out);
 
-/// Writes to one stream; never throws, whatever becomes of the stream. A run that failed says why
-/// in every style.
+/// Writes to one stream and never throws, even if the stream fails. Prints the error of a failed run in every style.
 class progress {
 public:
-  /// @param share_done kept at the share of the rounds that is done, whatever the style; may be null
+  /// @param share_done set to the share of finished rounds, in every style; may be null
   progress(std::FILE* out, progress_style style, std::atomic<double>* share_done = nullptr);
-  /// Title, seed and scenario digest come first. The clock for rates and time left starts here.
+  /// Prints title, seed and scenario digest. Starts the clock for rates and time left.
   void started(const std::string& title, const std::string& directory, std::int64_t seed,
                const std::string& scenario_digest);
-  /// The run goes on, or begins again, in the directory of an earlier one; `text` says where.
+  /// The run continues or restarts in the directory of an earlier one. @param text says from where
   void resumed(const std::string& text, std::int64_t rounds, std::int64_t client_rounds);
-  /// Redraws the block at most ten times a second; nothing in the other styles.
+  /// Redraws the block at most ten times per second; no effect in other styles.
   void tick(const progress_snapshot& now);
-  /// The same, for a program between two slices.
+  /// Likewise for a program between two slices.
   void tick(const program_progress& now);
   void evaluated(const evaluation_record& record);
   void warned(const std::string& text);
-  /// The accuracy matrix, the main figures, and the run digest last.
+  /// Prints the accuracy matrix, the main metrics, and the run digest last.
   void finished(const run_summary& summary, const accuracy_matrix& matrix);
 
 private:
@@ -46,10 +45,10 @@ private:
   std::atomic<double>* share_done_;
   std::string directory_{};
   progress_snapshot last_{};
-  std::optional<program_progress> program_{}; ///< Shown until the run has moved on.
+  std::optional<program_progress> program_{}; ///< Printed until the run advances.
   std::int64_t rounds_done_ = 0;
-  std::int64_t rounds_before_ = 0, client_rounds_before_ = 0; ///< Done before this process went on.
-  std::optional<double> accuracy_{};                          ///< Accuracy of the latest evaluation.
+  std::int64_t rounds_before_ = 0, client_rounds_before_ = 0; ///< Done before this process resumed the run.
+  std::optional<double> accuracy_{};                          ///< Of the latest evaluation.
   recorder_stopwatch began_;
 };
 

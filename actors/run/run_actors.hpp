@@ -1,4 +1,4 @@
-/// run_actors: the actors of a run, from the first to the last of its messages.
+/// run_actors: creates the actors of a run and runs them to the end.
 #pragma once
 #include "actors/nodes/node_pool.hpp"
 #include "actors/nodes/node_records.hpp"
@@ -9,18 +9,18 @@
 #include <caf/actor_system.hpp>
 namespace mneme {
 
-/// What the actors are given besides their world.
+/// Arguments of the actors, apart from the run context.
 struct run_actors_setup {
-  recorder_setup recorder{};                        ///< Without its writer.
+  recorder_setup recorder{};                        ///< Its writer is set later.
   std::shared_ptr<checkpoint_folder> checkpoints{}; ///< Null: none are written.
-  past_ref past{};                                  ///< Null: the run begins.
-  const std::atomic<int>* interrupts = nullptr;     ///< Above 0: the run ends early.
-  std::shared_ptr<node_pool> nodes{};               ///< That host the shards; null: workers of this process do.
-  std::shared_ptr<node_records> records{};          ///< What the summary says of them.
+  past_ref past{};                                  ///< Null for a new run.
+  const std::atomic<int>* interrupts = nullptr;     ///< Above 0: end the run early.
+  std::shared_ptr<node_pool> nodes{};               ///< Hosts of the shards; null: workers of this process.
+  std::shared_ptr<node_records> records{};          ///< For the summary.
   renamed_nodes_function renamed_nodes{};           ///< May be null.
 };
 
-/// Runs the actors to the end; the summary is made even where it cannot be written.
+/// Runs the actors to the end. Returns the summary even if it could not be written.
 [[nodiscard]] run_summary run_to_end(caf::actor_system& system, const run_context_ref& context, run_actors_setup setup);
 
 } // namespace mneme

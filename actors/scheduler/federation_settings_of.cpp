@@ -3,7 +3,7 @@
 namespace mneme {
 namespace {
 
-/// Uses a larger limit if worker.ahead_max has its default value.
+/// Four times worker.ahead_max, or worker.ahead_max itself if the user has lowered it below the default to save memory.
 std::int64_t results_bytes_max(const worker_section& worker) {
   const auto stated = worker.ahead_max.bytes, usual = worker_section{}.ahead_max.bytes;
   return stated < usual ? stated : 4 * stated;
