@@ -1,10 +1,10 @@
-/// client_context: what a client's round may see, and ask for.
+/// client_context: inputs of a client's round, and the jobs it may request.
 #pragma once
 #include "runtime/method/context.hpp"
 #include "runtime/method/round.hpp"
 namespace mneme {
 
-/// Lives as long as the round.
+/// Exists as long as the round.
 class client_context : public context {
 public:
   client_context(job_desk& desk, const assignment& assigned, row_store* store = nullptr)
@@ -13,11 +13,11 @@ public:
   [[nodiscard]] const sample_view& samples() const noexcept { return assigned_.samples; }
   /// Empty before the first delivered round.
   [[nodiscard]] const tensor_map& memory() const noexcept;
-  /// @param own_purpose one of the method, first_method_purpose or more
+  /// @param own_purpose a purpose of the method: first_method_purpose or higher
   [[nodiscard]] rng_key stream(std::uint32_t own_purpose) const noexcept {
     return {assigned_.seed, own_purpose, assigned_.client, assigned_.in->place.task, assigned_.visit, 0};
   }
-  /// The stream below which training shuffles and augments.
+  /// Key of the stream for shuffling and augmentation in training.
   [[nodiscard]] rng_key training_stream() const noexcept { return key_for(stream(0), purpose::shuffle); }
 
 private:

@@ -1,4 +1,4 @@
-/// What a round of a client, or a step of the server, may see and ask for while it runs.
+/// Jobs that a client's round or a server step may request while it runs.
 #pragma once
 #include "runtime/base/check.hpp"
 #include "runtime/base/task.hpp"
@@ -10,10 +10,11 @@
 #include <utility>
 namespace mneme {
 
-/// All jobs of one stage: they run in parallel, and their outcomes come back together.
+/// All jobs of one stage. They run in parallel, and their results return together.
 using plan = std::vector<work>;
 
-/// Holds the jobs that one coroutine has asked for, and the outcomes that the host has computed. One stage at a time.
+/// Channel between a coroutine and its host: requested jobs in one direction, results in the other. One stage at a
+/// time.
 class job_desk {
 public:
   // coroutine side
@@ -25,7 +26,7 @@ public:
   // host side
   explicit job_desk(assignment_id owner = {}) : owner_(owner) {}
   [[nodiscard]] plan take_plan() { return std::move(plan_); }
-  /// Hands over the outcomes and runs the coroutine to its next stage or to its end.
+  /// Passes the results to the coroutine and runs it to its next stage or to its end.
   void answer(outcomes results) {
     outcomes_ = std::move(results);
     std::exchange(waiting_, {}).resume();
@@ -40,7 +41,7 @@ private:
   std::uint32_t stage_ = 0;
 };
 
-/// Jobs that were described but not asked for yet. They get a name, and are awaited then:
+/// Jobs that have been described but not requested. Name them, then await them:
 ///     auto training = ctx.train({.net = net, .start = in.weights, ...});
 ///     auto trained = co_await training;   // throws job_error
 template <class... Outputs>
@@ -63,7 +64,7 @@ public:
     return static_cast<pending&>(*this).operator co_await();
   }
 
-  /// `auto both = first & second; auto [a, b] = co_await both;`
+  /// Combines jobs into one stage: `auto both = first & second; auto [a, b] = co_await both;`
   template <class... Others>
   [[nodiscard]] friend pending<Outputs..., Others...> operator&(pending& first, pending<Others...>& second) {
     plan both = std::move(first.plan_);
@@ -92,7 +93,7 @@ private:
   plan plan_;
 };
 
-/// The same of any number of jobs with one kind of outcome, which come back in their order.
+/// Any number of jobs with the same kind of result. Results return in the order of the jobs.
 template <class Output>
 class [[nodiscard]] pending_list {
 public:
@@ -128,8 +129,8 @@ private:
   plan plan_;
 };
 
-/// The jobs of a stage, of any kinds, for who learns what they are while the run goes on: outcomes come back as they
-/// are, reasons why there are none among them.
+/// Jobs of any kinds, for callers that choose the kinds at run time, such as Python. Results are returned unchanged; a
+/// failed job's result is its error.
 class [[nodiscard]] pending_stage {
 public:
   pending_stage(job_desk& desk, plan jobs) : desk_(desk), jobs_(std::move(jobs)) {}
@@ -154,22 +155,22 @@ private:
   plan jobs_;
 };
 
-/// The jobs that a client or the server may ask for. Nothing runs before the result is awaited.
+/// Jobs that a client or the server may request. Nothing runs before the result is awaited.
 class context {
 public:
-  /// @param store where rows that are made are shared; null: rows_of() may not be called
+  /// @param store shares rows that are made; null: rows_of() must not be called
   explicit context(job_desk& desk, row_store* store = nullptr) : desk_(desk), store_(store) {}
   pending<train_output> train(train_job&& job) { return ask<train_output>(std::move(job)); }
   pending<extract_output> extract(extract_job&& job) { return ask<extract_output>(std::move(job)); }
   pending<statistics_output> statistics(statistics_job&& job) { return ask<statistics_output>(std::move(job)); }
   pending<evaluate_output> evaluate(evaluate_job&& job) { return ask<evaluate_output>(std::move(job)); }
   pending<compute_output> compute(compute_job&& job) { return ask<compute_output>(std::move(job)); }
-  /// Throws std::invalid_argument if the program cannot say what it makes.
+  /// Throws std::invalid_argument if the program does not declare its result.
   pending<program_output> run(program_job&& job) {
     check_promises(job);
     return ask<program_output>(std::move(job));
   }
-  /// Several programs at once: calls of one kind may be stacked.
+  /// Runs several programs in parallel. Calls of the same kind may be stacked.
   pending_list<program_output> run_each(std::vector<program_job> programs) {
     plan jobs;
     for (auto& program : programs) {
@@ -178,11 +179,11 @@ public:
     }
     return {desk_, std::move(jobs)};
   }
-  /// All jobs of a stage, whatever their kinds. Programs among them have passed check_promises().
+  /// Runs all jobs of a stage. @pre programs among them have passed check_promises()
   pending_stage run_all(plan jobs) { return {desk_, std::move(jobs)}; }
-  /// Whose jobs these are, and how many stages it had before: for the errors of a job.
+  /// Owner and stage of the next job, for error messages.
   [[nodiscard]] job_id next_job() const noexcept { return {desk_.owner(), desk_.stage(), 0}; }
-  /// Images and labels that travelled, were remembered or have just been made, as rows that jobs read (row_store.hpp).
+  /// Makes a view of images and labels that were received, remembered or generated, for use in jobs (row_store.hpp).
   [[nodiscard]] sample_view rows_of(const at::Tensor& images, const at::Tensor& labels) const {
     MNEME_CHECK(store_ != nullptr);
     return every_row_of(store_->rows_of(images, labels));
@@ -192,7 +193,7 @@ private:
   template <class Output, class Job>
   pending<Output> ask(Job&& job) {
     plan single;
-    single.emplace_back(std::in_place_type<Job>, std::move(job)); // jobs are large: they move once
+    single.emplace_back(std::in_place_type<Job>, std::move(job)); // jobs are large, so they are moved once
     return {desk_, std::move(single)};
   }
   job_desk& desk_;

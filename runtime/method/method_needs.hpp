@@ -1,4 +1,4 @@
-/// method_needs: what a method needs of the engine, as one value.
+/// method_needs: what a method requires of the engine.
 #pragma once
 #include "runtime/data/partition.hpp"
 #include "runtime/models/model.hpp"
@@ -6,66 +6,65 @@
 #include <map>
 namespace mneme {
 
-/// Which training rows a client's context shows.
+/// Training rows that are visible to a client.
 enum class rows_shown : std::uint8_t {
-  current,     ///< Those of its current task.
-  cumulative,  ///< Those of all tasks so far in which it was enrolled (`joint`).
-  centralised, ///< All clients' rows, cumulative, shown to client 0 alone, which is the whole cohort.
-  offline,     ///< The same, but those of all tasks of the run from the first one on.
+  current,     ///< Rows of its current task.
+  cumulative,  ///< Rows of all tasks so far in which it was enrolled (`joint`).
+  centralised, ///< All clients' rows, cumulative, visible to client 0, which is the whole cohort.
+  offline,     ///< Likewise, with the rows of all tasks from the first task on.
 };
 
-/// A module from outside that a method reads, from a TorchScript file or an AOTInductor package.
+/// A module that a method loads from a TorchScript file or an AOTInductor package.
 struct module_request {
   std::filesystem::path file{};
-  std::array<std::int64_t, 3> input{}; ///< Channels, height and width of a row that it takes; zeros: those of the data.
-  bool own_rows = false;               ///< It says itself which rows it takes, and how many of them in a call.
+  std::array<std::int64_t, 3> input{}; ///< Channels, height and width of its input rows; zeros: those of the data.
+  bool own_rows = false;               ///< The file states the shape and number of its input rows.
 };
 
-/// The defaults are what federated averaging of a net with a linear head needs; the
-/// engine knows no other way to find out.
+/// Defaults suit federated averaging of a net with a linear head. The engine learns about a method only from these
+/// values.
 struct method_needs {
-  /// The head that nets are built with.
+  /// Head with which nets are built.
   head_kind head = head_kind::linear;
-  /// Directions of a class: head_kind::proxies.
+  /// Directions per class, for head_kind::proxies.
   std::int64_t proxies = 10;
-  /// Nets that can end without a ReLU before the head do so, unless their key says otherwise (model.last_relu).
+  /// Omits the ReLU before the head in nets that can do so, unless model.last_relu says otherwise.
   bool signed_features = false;
-  /// Rows of the head behind those of the classes: numbers made of the features, which the method's losses read.
+  /// Extra rows of the head after those of the classes, for the method's losses.
   std::int64_t further_outputs = 0;
-  /// Nets with a token per task tell, in the map "divergence", a task's classes apart and from all older ones.
+  /// Nets with task tokens output the map "divergence": the classes of a task, and one score for all older classes.
   bool divergence = false;
-  /// What attention reads besides an image's own tokens; nets without attention are refused by the method.
+  /// Extra tokens that attention reads. The method must refuse nets without attention.
   prompt_shape prompts{};
   rows_shown rows = rows_shown::current;
-  /// The server step needs the uploads of one broadcast, all of them at hand: then the method is refused where the
-  /// server steps as uploads come.
+  /// The server step needs all uploads of one broadcast together. Such a method is refused in asynchronous runs.
   bool round_barrier = false;
-  /// A client's round is one job, behind which it uploads as many bytes as the broadcast's weights have: then virtual
-  /// time needs no client's result before its upload arrives, and uploads are folded while others are computed.
+  /// A client's round is one job, and its upload has the size of the broadcast weights. Virtual time then needs no
+  /// result before the upload arrives, and uploads are folded while others are computed.
   bool upload_size_known = false;
-  /// The method has a third party, made by strategy::make_proxy().
+  /// The method has a third party, created by strategy::make_proxy().
   bool has_proxy = false;
-  /// A client's half is not told which task it is in (round_place), unless strategy.oracle says so.
+  /// Hides the task from the client half (round_place), unless strategy.oracle is true.
   bool blind_clients = false;
-  /// The server trains on training rows, which the report says: no federation then.
+  /// The server trains on training rows, so the run is no federation; the report says so.
   bool central_data = false;
-  /// The column of partition.file that tells a client's rows apart (`sample_view::marks`).
+  /// Column of partition.file that distinguishes rows of a client (`sample_view::marks`).
   row_mark_column row_marks{};
-  /// safetensors files that keys of the method name, by key; they are read before check().
+  /// safetensors files named by keys of the method, by key. They are read before check().
   std::map<std::string, std::filesystem::path> tensor_files{};
-  /// Files of modules that keys of the method name, by key; they are loaded and tried before check().
+  /// Module files named by keys of the method, by key. They are loaded and probed before check().
   std::map<std::string, module_request> module_files{};
-  /// Texts that keys of the method name, by key; they are read before check().
+  /// Text files named by keys of the method, by key. They are read before check().
   std::map<std::string, std::filesystem::path> text_files{};
-  /// Features of frozen nets are kept here between runs; empty: nowhere.
+  /// Folder that caches features of frozen nets between runs; empty: no cache.
   std::filesystem::path feature_folder{};
-  /// The run's net is never trained: the method learns what stands behind it.
+  /// The run's net is never trained; the method trains a net after it.
   bool frozen_net = false;
-  /// The method decides itself which clients rest on what they remember: tasks.staying_share is told to it, and every
-  /// client enters every task.
+  /// The method itself decides which clients keep their old task: it receives tasks.staying_share, and every client
+  /// enters every task.
   bool own_groups = false;
-  /// Defaults in any section in place of the usual ones, as TOML; every preset lies above them. They may follow from
-  /// keys that are words: only those have been read when the engine looks at them.
+  /// Defaults of any section, as TOML; presets override them. They may depend only on the method's word keys, which are
+  /// read first.
   std::string defaults{};
 };
 

@@ -1,4 +1,4 @@
-/// proxy_half: what the third party of a method remembers and does: it receives from clients and advises them.
+/// proxy_half: third party of a method: receives messages of clients and sends them advice.
 #pragma once
 #include "runtime/method/server_half.hpp"
 namespace mneme {
@@ -7,14 +7,14 @@ namespace mneme {
 class proxy_half {
 public:
   virtual ~proxy_half() = default;
-  /// What a client has sent (client_result::to_proxy) arrives.
+  /// A client's message (client_result::to_proxy) has arrived.
   virtual void receive(const delivery& in) = 0;
-  /// The server has stepped, and the proxy is given the model as it arrives: what is said to clients from now on, until
-  /// the next call; null: nothing. May ask for jobs.
+  /// Called after a server step with the model as the proxy receives it. Returns the advice for clients until the next
+  /// call; null: none. May request jobs.
   virtual task<tensors_ref> advise(server_context& ctx, const round_place& place, const tensors_ref& model) = 0;
-  /// The proxy's own figures for summary.json, by key, at the end of the run.
+  /// Metrics of the proxy for summary.json, by key, at the end of the run.
   [[nodiscard]] virtual std::map<std::string, double> figures() const { return {}; }
-  /// All that calls have changed since the constructor, as server_half::persist has it.
+  /// Saves or loads everything that calls have changed since the constructor; see server_half::persist.
   virtual void persist(archive& state) = 0;
 };
 
