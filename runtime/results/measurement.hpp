@@ -1,4 +1,4 @@
-/// measurement: a figure that a run or a node tells of itself while it works, for programs that collect such figures.
+/// measurement: a metric of a running run or node, for monitoring systems.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -6,10 +6,10 @@
 #include <vector>
 namespace mneme {
 
-/// A measurement with one value for each set of labels.
+/// A metric with one value for each set of labels.
 struct measurement {
   enum class kind : std::uint8_t {
-    gauge,   ///< Goes up and down.
+    gauge,   ///< Can increase and decrease.
     counter, ///< Only grows; its name ends in "_total".
   };
   struct sample {

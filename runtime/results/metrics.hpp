@@ -1,4 +1,4 @@
-/// Metrics of federated continual learning: the accuracy matrix and what follows from it.
+/// Metrics of federated continual learning: the accuracy matrix and values derived from it.
 #pragma once
 #include "runtime/base/ids.hpp"
 #include "runtime/base/virtual_clock.hpp"
@@ -9,7 +9,7 @@
 #include <vector>
 namespace mneme {
 
-/// Test rows of one class, and how many of them were taken for it.
+/// Number of test rows of one class, and of correct predictions among them.
 struct class_tally {
   std::int64_t rows = 0, correct = 0;
 };
@@ -17,58 +17,57 @@ struct class_tally {
 /// One evaluation, as a line of metrics.jsonl. Accuracies in percent.
 struct evaluation_record {
   task_id task{};
-  round_id round{}; ///< The round after which it was taken, from 0.
+  round_id round{}; ///< Last closed round, from 0.
   virtual_time at{};
-  double accuracy = 0.0;                             ///< Pooled over the test rows of all tasks seen.
-  std::vector<double> accuracy_per_task{};           ///< Accuracies of tasks 0 .. task.
-  std::vector<std::int64_t> rows_per_task{};         ///< Test rows behind them.
+  double accuracy = 0.0;                             ///< Over the test rows of all tasks seen.
+  std::vector<double> accuracy_per_task{};           ///< Tasks 0 to `task`.
+  std::vector<std::int64_t> rows_per_task{};         ///< Number of test rows of each.
   double loss = 0.0;                                 ///< Mean over the same rows.
-  std::int64_t upload_bytes = 0, download_bytes = 0; ///< Since the run began.
+  std::int64_t upload_bytes = 0, download_bytes = 0; ///< Since the start of the run.
   std::int64_t clients_enrolled = 0, client_rounds = 0, late_uploads = 0, dropped = 0;
-  bool end_of_task = false;           ///< Becomes a row of the accuracy matrix.
-  std::optional<double> forgetting{}; ///< So far, by forgetting_at(); filled by the recorder.
-  /// The clients' own loss in the round, or server step, that ended with the evaluation: the mean over the rows of all
-  /// trainings whose uploads it has taken in, each by its mean over the steps of its last epoch. Null: none told one.
+  bool end_of_task = false;           ///< Adds a row to the accuracy matrix.
+  std::optional<double> forgetting{}; ///< So far, by forgetting_at(); set by the recorder.
+  /// Training loss of the clients whose uploads were folded in the round or server step before the evaluation: mean
+  /// over rows; each training counts with its mean over the steps of its last epoch. nullopt: none was reported.
   std::optional<double> training_loss{};
-  std::map<std::string, double> training_loss_terms{}; ///< What it is the sum of, by name.
-  std::vector<class_tally> per_class{}; ///< By label, at the end of a task; empty otherwise. In a file of its own.
+  std::map<std::string, double> training_loss_terms{}; ///< Its terms, by name.
+  std::vector<class_tally> per_class{}; ///< By label, at the end of a task; else empty. In a separate file.
 };
 
-/// An accuracy in percent, and the virtual seconds after which it was first measured; null: never.
+/// An accuracy in percent, and the virtual seconds at which it was first reached; nullopt: never.
 struct reached_target {
   double accuracy = 0.0;
   std::optional<double> seconds{};
 };
-/// When each of `targets` was reached, by the accuracy on all tasks seen. @param evaluations in virtual order
+/// Time at which each of `targets` was reached by the accuracy on all tasks seen. @param evaluations in virtual order
 [[nodiscard]] std::vector<reached_target> times_to(const std::vector<double>& targets,
                                                    const std::vector<evaluation_record>& evaluations);
 
-/// The nine deciles: where a tenth, two tenths, ... of the sorted values lie, interpolated between neighbours (the
-/// usual definition 7 of Hyndman and Fan 1996). Empty if there is no value.
+/// The nine deciles, with linear interpolation (definition 7 of Hyndman and Fan 1996). Empty if there is no value.
 [[nodiscard]] std::vector<double> deciles_of(std::vector<double> values);
 
-/// Rows of the accuracy matrix: a[t][s] is the accuracy on task s just after task t, in percent.
+/// Accuracy matrix: a[t][s] is the accuracy on task s after task t, in percent.
 struct accuracy_matrix {
   std::vector<std::vector<double>> rows{}; ///< rows[t] has t + 1 entries.
-  std::vector<double> pooled{};            ///< Accuracy on all classes seen after task t, pooled over rows.
+  std::vector<double> pooled{};            ///< Accuracy on all classes seen after task t, over all their rows.
   void add(const evaluation_record& end_of_task);
 };
 
-/// Section 6 of the design; undefined values are nullopt, and null in summary.json.
+/// Definitions in docs/metrics.md. Undefined values are nullopt, and null in summary.json.
 struct continual_metrics {
   std::optional<double> average_incremental_accuracy{}; ///< Mean over t of pooled[t].
   std::optional<double> average_accuracy_task_mean{};   ///< Mean over t of the mean of row t.
-  std::optional<double> final_accuracy{};               ///< pooled of the last row.
+  std::optional<double> final_accuracy{};               ///< pooled, of the last row.
   std::optional<double> final_accuracy_task_mean{};
   std::optional<double> forgetting{};                ///< Mean over t < T of max over s < T of a[s][t], minus a[T][t].
-  std::optional<double> forgetting_including_last{}; ///< The same, max over s <= T.
+  std::optional<double> forgetting_including_last{}; ///< Likewise with max over s <= T.
   std::optional<double> forgetting_from_first{};     ///< Mean over t < T of a[t][t] - a[T][t].
-  std::optional<double> backward_transfer{};         ///< Its negative.
+  std::optional<double> backward_transfer{};         ///< The negative of forgetting_from_first.
 };
 [[nodiscard]] continual_metrics metrics_of(const accuracy_matrix& matrix);
 
-/// Forgetting at an evaluation during task T: mean over t < T of max over s < T of a[s][t], minus the accuracy on t
-/// now. Null in the first task, and where rows of `before` are missing. @param before rows of the tasks before T
+/// Forgetting during task T: mean over t < T of max over s < T of a[s][t], minus the current accuracy on t. nullopt in
+/// the first task, and if rows of `before` are missing. @param before matrix rows of the tasks before T
 [[nodiscard]] std::optional<double> forgetting_at(const accuracy_matrix& before, const evaluation_record& now);
 
 } // namespace mneme

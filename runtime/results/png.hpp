@@ -1,10 +1,10 @@
-/// png: pictures of a run in a format that everything shows.
+/// png: encodes images of a run as PNG.
 #pragma once
 #include <ATen/core/Tensor.h>
 #include <string>
 namespace mneme {
 
-/// The file's bytes: 8 bits a sample, one filter (none). Equal pictures give equal bytes with one version of zlib.
+/// Returns the bytes of the file: 8 bits per sample, no filter. Equal images give equal bytes with one version of zlib.
 /// @param picture [1 or 3, H, W] uint8 on the host @pre not empty
 [[nodiscard]] std::string png_bytes(const at::Tensor& picture);
 

@@ -1,4 +1,4 @@
-/// run_directory: the files a run leaves behind (design, section 6).
+/// run_directory: the files that a run writes (docs/runs.md).
 #pragma once
 #include "runtime/base/atomic_file.hpp"
 #include "runtime/base/diagnostic.hpp"
@@ -16,55 +16,55 @@ namespace mneme {
 class partition;
 struct dataset;
 
-/// One node of a run, and what it did for it. Real times and bytes: no two runs have the same.
+/// A node of a run and its work. Real times and bytes, which differ between runs.
 struct node_record {
   std::string address{}, name{};
   std::int64_t workers = 0, client_rounds = 0;
-  double busy_seconds = 0.0;                        ///< Summed over its workers.
-  std::uint64_t bytes_sent = 0, bytes_received = 0; ///< By the run, to the node and from it.
-  std::uint64_t bytes_waiting = 0;                  ///< Now, for the network on the way to it.
-  std::int64_t losses = 0;                          ///< How often it was lost,
-  double away_seconds = 0.0;                        ///< and for how long until it was back.
-  std::string wrong{};                              ///< Why its answers are not taken any more; empty: they are.
-  bool is_there = true;                             ///< Now.
+  double busy_seconds = 0.0;                        ///< Sum over its workers.
+  std::uint64_t bytes_sent = 0, bytes_received = 0; ///< Sent to the node, and received from it.
+  std::uint64_t bytes_waiting = 0;                  ///< Bytes queued for it now.
+  std::int64_t losses = 0;                          ///< Number of times it was lost,
+  double away_seconds = 0.0;                        ///< and total time until it was back.
+  std::string wrong{};                              ///< Reason for its rejection; empty if it is accepted.
+  bool is_there = true;                             ///< Connected now.
 };
 
-/// Everything summary.json says. `status`: "done", "failed", "interrupted".
+/// Contents of summary.json. `status`: "done", "failed" or "interrupted".
 struct run_summary {
   std::string scenario{}, scenario_digest{}, run_digest{}, strategy{}, dataset{}, status{};
-  std::string error{}; ///< Why a run failed; empty otherwise.
+  std::string error{}; ///< Reason of a failure; else empty.
   std::int64_t seed = 0, tasks = 0, rounds = 0, clients = 0, client_rounds = 0, late_uploads = 0, dropped = 0,
                enrolled_max = 0;
-  std::int64_t joined = 0, left = 0, task_transitions = 0; ///< These count clients' own changes, apart from rounds.
-  std::optional<double> staleness_mean{};                  ///< Mean over delivered uploads, in server steps; async.
+  std::int64_t joined = 0, left = 0, task_transitions = 0; ///< Changes of clients at times of their own.
+  std::optional<double> staleness_mean{};                  ///< Over delivered uploads, in server steps; async only.
   std::optional<std::int64_t> staleness_max{};
   continual_metrics metrics{};
-  std::vector<reached_target> time_to_accuracy{};               ///< In the scenario's order.
+  std::vector<reached_target> time_to_accuracy{};               ///< In the order of the scenario.
   std::optional<std::vector<double>> client_accuracy_deciles{}; ///< Nine, in percent.
   std::int64_t upload_bytes = 0, download_bytes = 0;
   double virtual_seconds = 0.0, wall_seconds = 0.0, cpu_seconds = 0.0, client_rounds_per_second = 0.0;
   double fused_width_mean = 0.0, worker_busy_share = 0.0;
   std::int64_t peak_rss_bytes = 0;
   std::string device{};
-  std::map<std::string, double> figures{};                    ///< The method's own, by key.
+  std::map<std::string, double> figures{};                    ///< Metrics of the method, by key.
   bool central_data = false;                                  ///< The server trained on training rows.
-  std::optional<std::string> trace_digest{};                  ///< With --trace only.
-  std::vector<node_record> nodes{};                           ///< Where it was run with nodes.
+  std::optional<std::string> trace_digest{};                  ///< Only with --trace.
+  std::vector<node_record> nodes{};                           ///< Only for runs with nodes.
   std::string arithmetic{};                                   ///< "machine" or "portable"
-  std::vector<std::pair<std::string, std::string>> machine{}; ///< What it was computed on and with, by name.
+  std::vector<std::pair<std::string, std::string>> machine{}; ///< Machine and libraries, by name.
   std::string folder{};                                       ///< The run directory; not in the file.
-  std::string resume_from{}; ///< The run directory, where an unfinished run can go on; not in the file.
+  std::string resume_from{}; ///< The run directory, if the run can be resumed; not in the file.
 };
-/// The text of summary.json: one object, indented, with a final line break; undefined metrics are
-/// null, `error` and `trace_digest` appear only where there is one.
+/// Text of summary.json: one indented object with a final line break. Undefined metrics are null; `error` and
+/// `trace_digest` are omitted if empty.
 [[nodiscard]] std::string json_text(const run_summary& summary);
-/// The line of metrics.jsonl, without its line break. Tasks and rounds from 1.
+/// Line of metrics.jsonl without its line break. Tasks and rounds count from 1.
 [[nodiscard]] std::string json_text(const evaluation_record& evaluation);
 
-/// What a run directory says of its run besides the resolved scenario.
+/// Information on a run in its directory, in addition to the resolved scenario.
 struct run_origin {
-  std::string scenario{};        ///< Its name.
-  std::string scenario_digest{}; ///< With it, runs that never ended are told apart.
+  std::string scenario{};        ///< Name of the scenario.
+  std::string scenario_digest{}; ///< Identifies runs that have no summary.
   std::string data_digest{};     ///< The content of its data set; "" where an earlier version began the run.
   bool trace = false;
 };
@@ -85,97 +85,98 @@ struct event_record {
   std::int64_t bytes = 0;
 };
 
-/// A line of digests.csv: what a run had come to when the server had stepped.
+/// Line of digests.csv: state of a run after a server step.
 struct step_digests {
   virtual_time at{};
-  std::int64_t round = 0;      ///< Rounds closed so far, this one among them.
-  std::int64_t deliveries = 0; ///< Uploads that the server has taken in so far.
-  digest128 model{};           ///< Digest of all that is learnt.
+  std::int64_t round = 0;      ///< Number of closed rounds, with this one.
+  std::int64_t deliveries = 0; ///< Number of folded uploads.
+  digest128 model{};           ///< Of everything that is trained.
   digest128 run{};             ///< The run digest so far.
 };
 
-/// A line of deliveries.csv: a tensor of an upload, as it reached a party.
+/// Line of deliveries.csv: a tensor of an upload, as it arrived at a party.
 struct tensor_digest {
   virtual_time at{};
-  std::int64_t round = 0; ///< The open one, counted from 1.
+  std::int64_t round = 0; ///< The open round, from 1.
   const char* party = "";
   client_id client{};
   std::string tensor{};
   digest128 digest{};
 };
 
-/// Lengths in bytes of the files that grow by lines.
+/// Lengths in bytes of the files to which lines are appended.
 struct line_lengths {
   std::uint64_t events = 0, digests = 0, deliveries = 0;
 };
 
-/// Draws accuracy.svg, from the title of the run and its evaluations in the order of their rounds.
+/// Draws accuracy.svg from the title of the run and its evaluations in order.
 using accuracy_drawing =
     std::function<std::string(const std::string& title, std::span<const evaluation_record> evaluations)>;
 
-/// Owns the folder and its open files. What cannot be written throws std::system_error naming the
-/// file; everything written before stays whole (temporary name, then rename; lines are flushed).
+/// Owns the folder and its open files. A failure to write throws std::system_error with the file name; existing
+/// contents stay complete (temporary name, then rename; lines are flushed).
 class run_directory {
 public:
-  /// True if there is a folder which holds nothing but the files of a run that was killed before its scenario.toml was
-  /// written. An empty folder does not count: it may belong to another program.
+  /// True for a folder that contains only files of a run that was killed before it wrote scenario.toml. False for an
+  /// empty folder: it may belong to another program.
   [[nodiscard]] static bool never_began(const std::filesystem::path& folder);
-  /// `out` if given (an error if it exists), else runs/<scenario>-<strategy>-s<seed>-<digest8>, with
-  /// -2, -3, ... if taken. As `out`, a folder whose run was killed before it began is taken over. Two runs never share
-  /// a folder (created atomically), nor two processes (locked while open).
+  /// Creates `out` (an error if it exists), or runs/<scenario>-<strategy>-s<seed>-<digest8> with -2, -3, ... if taken.
+  /// Given as `out`, a folder for which never_began() is true is reused. Folders are created atomically and locked
+  /// while open, so no two runs or processes share one.
   [[nodiscard]] static expected<run_directory> create(const std::filesystem::path& out,
                                                       const std::string& default_name);
-  /// The folder of a run that began earlier; fails while another process writes into it.
+  /// Opens the folder of an existing run. Fails while another process writes into it.
   [[nodiscard]] static expected<run_directory> open(const std::filesystem::path& path);
   [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
-  /// Where the folder is now, which others may have moved; "" if it has been removed, or lacks what a run begins with.
+  /// Current path of the folder, which may have been moved. Empty if it was removed, or lacks files needed to resume.
   [[nodiscard]] std::filesystem::path resumable_at() const;
   [[nodiscard]] std::filesystem::path checkpoints() const { return path_ / "checkpoint"; }
 
-  /// Where the model at the end of a task is kept, below the folder.
+  /// Path, below the folder, of the model at the end of a task.
   [[nodiscard]] static std::string model_file(task_id task);
 
-  /// Where the values of a round are kept, counted from 1, below the folder.
+  /// Path, below the folder, of the values of a round, counted from 1.
   [[nodiscard]] static std::string values_file(std::int64_t round);
 
-  /// Notes, for whoever opens the folder later, what scenario.toml does not say.
+  /// Records information that scenario.toml does not contain.
   void write_origin(const run_origin& from);
   [[nodiscard]] expected<run_origin> origin() const;
-  /// "done", "failed", "interrupted", or "" where no summary says so.
+  /// "done", "failed" or "interrupted"; empty if there is no summary.
   [[nodiscard]] std::string status() const;
-  /// Lengths of events.csv, digests.csv and deliveries.csv, all of which are on the disk when it returns.
+  /// Flushes events.csv, digests.csv and deliveries.csv to disk and returns their lengths.
   [[nodiscard]] line_lengths settled_lines();
-  /// The first of the three files that is shorter; "" if none is.
+  /// Name of the first of the three files that is shorter; empty if none is.
   [[nodiscard]] std::string file_shorter_than(const line_lengths& lengths) const;
-  /// Takes away what was written after the state that is given, so that the run goes on as if it had not been.
+  /// Removes everything that was written after the given state.
   /// @param names of classes, by label
   void cut_back(std::span<const evaluation_record> evaluations, const accuracy_matrix& matrix, std::int64_t tasks,
                 const std::vector<std::string>& names, const line_lengths& lengths);
 
-  void write(const std::string& name, std::string_view content); ///< Whole file, atomically.
+  void write(const std::string& name, std::string_view content); ///< Writes a whole file atomically.
   void add(const evaluation_record& line);                       ///< metrics.jsonl
-  void add(std::span<const event_record> lines);                 ///< events.csv, opened at the first call.
-  void add(std::span<const step_digests> lines);                 ///< digests.csv, the same
-  void add(std::span<const tensor_digest> lines);                ///< deliveries.csv, the same
-  /// accuracy_matrix.csv with all `tasks` columns and the rows so far, atomically.
+  void add(std::span<const event_record> lines);                 ///< events.csv, opened by the first call.
+  void add(std::span<const step_digests> lines);                 ///< digests.csv, likewise
+  void add(std::span<const tensor_digest> lines);                ///< deliveries.csv, likewise
+  /// Writes accuracy_matrix.csv atomically, with `tasks` columns and the rows so far.
   void write_matrix(const accuracy_matrix& matrix, std::int64_t tasks);
-  /// accuracy_per_class.csv: each class at the end of each task so far, atomically; nothing where none was counted.
-  /// @param names by label; empty: none are known
+  /// Writes accuracy_per_class.csv atomically: each class at the end of each task so far. No file if no class was
+  /// counted.
+  /// @param names by label; empty if unknown
   void write_classes(std::span<const evaluation_record> evaluations, const std::vector<std::string>& names);
-  /// partition.csv by task, client and row, atomically. Rows are rows of the original training file,
-  /// whatever the task's transform.
+  /// Writes partition.csv atomically, ordered by task, client and row. Rows are those of the original training file,
+  /// for any transform of the task.
   void write_partition(const partition& who, std::int64_t clients, std::int64_t tasks, const dataset& train);
 
 private:
   run_directory(std::filesystem::path path, open_file lock) : path_(std::move(path)), lock_(std::move(lock)) {}
-  /// Throws, saying where the folder is now, if it has been moved or removed: what is written would lie elsewhere. The
-  /// same where a file is gone without which nobody can go on with the run.
+  /// Throws, with the current path, if the folder was moved or removed, or if a file is missing that is needed to
+  /// resume.
   void expect_in_place() const;
   template <class Line>
   void add_lines(std::optional<line_file>& file, const char* name, const char* header, std::span<const Line> lines);
   std::filesystem::path path_;
-  bool has_begun_ = false; ///< scenario.toml is written, or was there.
-  open_file lock_;         ///< The folder itself.
+  bool has_begun_ = false;                                                   ///< scenario.toml exists.
+  open_file lock_;                                                           ///< The folder itself.
   std::optional<line_file> metrics_{}, events_{}, digests_{}, deliveries_{}; ///< Opened by their first line.
 };
 

@@ -1,16 +1,16 @@
-/// kept_tensors: tensors that one run leaves for others, in a file that says whether they are still the same.
+/// kept_tensors: cached tensors that runs share, in files with a digest.
 #pragma once
 #include "runtime/base/diagnostic.hpp"
 #include "runtime/base/tensor_map.hpp"
 #include <filesystem>
 namespace mneme {
 
-/// Writes a safetensors file, whole or not at all, whose metadata hold a digest of its name, its tensors, and their
-/// names, dtypes and shapes. Throws std::system_error naming the file.
+/// Writes a safetensors file atomically. Its metadata contain a digest of its name and its tensors with names, dtypes
+/// and shapes. Throws std::system_error with the file name.
 void keep_tensors(const std::filesystem::path& file, const tensor_map& tensors);
 
-/// Reads one back. Fails where it cannot be read, and where its digest is missing or another one: then the file has
-/// been damaged, or has taken another one's place, and whoever needs it makes it again.
+/// Reads such a file. Fails if it cannot be read, or if its digest is missing or wrong: it was damaged or replaced, and
+/// the caller computes the tensors again.
 [[nodiscard]] expected<tensor_map> read_kept_tensors(const std::filesystem::path& file);
 
 } // namespace mneme

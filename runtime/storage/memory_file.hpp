@@ -1,4 +1,4 @@
-/// memory_file: tensor maps by client in a nameless file that vanishes when it is closed.
+/// memory_file: tensor maps by client, in an unnamed file that is deleted when it is closed.
 #pragma once
 #include "runtime/base/ids.hpp"
 #include "runtime/base/tensor_map.hpp"
@@ -6,8 +6,8 @@ struct sqlite3;
 struct sqlite3_stmt;
 namespace mneme {
 
-/// A private temporary database of SQLite, below $SQLITE_TMPDIR, $TMPDIR or /var/tmp. Nothing has to survive the run,
-/// so it keeps no journal. Errors throw std::runtime_error.
+/// A private temporary SQLite database in $SQLITE_TMPDIR, $TMPDIR or /var/tmp, without a journal. Errors throw
+/// std::runtime_error.
 class memory_file {
 public:
   memory_file();
@@ -15,20 +15,20 @@ public:
   memory_file& operator=(const memory_file&) = delete;
   ~memory_file();
 
-  /// Between the two, writes go to the file together.
+  /// Starts a transaction.
   void begin() { run("BEGIN"); }
   void commit() { run("COMMIT"); }
 
-  /// Adds or replaces.
+  /// Inserts or replaces a memory.
   void write(client_id client, const tensor_map& memory);
-  /// @pre written before, and not erased since
+  /// @pre written and not erased
   [[nodiscard]] memory_ref read(client_id client);
   void erase(client_id client);
 
 private:
   void run(const char* sql);
   [[nodiscard]] sqlite3_stmt* prepared(const char* sql);
-  /// Runs a statement to its first row or its end; whether there is a row.
+  /// Runs a statement to its first row or its end. Returns whether there is a row.
   bool step(sqlite3_stmt* statement);
   [[noreturn]] void fail() const;
 

@@ -1,4 +1,4 @@
-/// connection: one end of a stream of messages between two processes, encrypted or not. It never waits.
+/// connection: one end of a message stream between two processes, with or without TLS. Non-blocking.
 #pragma once
 #include "runtime/transport/frames.hpp"
 #include "runtime/transport/tls.hpp"
@@ -6,7 +6,7 @@
 #include <unistd.h>
 namespace mneme {
 
-/// Owns a number that the system gave.
+/// Owns a file descriptor.
 class owned_descriptor {
 public:
   explicit owned_descriptor(int number = -1) : number_(number) {}
@@ -25,11 +25,11 @@ private:
   int number_;
 };
 
-/// How long a peer may take, and how much it may say.
+/// Timeouts and size limits for a peer.
 struct connection_limits {
-  /// Until a peer is trusted: for connecting, TLS, and its first message.
+  /// Limit for connecting, TLS and the first message, until the peer is authenticated.
   std::chrono::milliseconds introduction{5000};
-  std::chrono::milliseconds silence{3000}; ///< After that without a sign of life it counts as lost.
+  std::chrono::milliseconds silence{3000}; ///< A peer that sends no heartbeat for this time counts as lost.
   std::size_t first_message_bytes = std::size_t{1} << 16;
   std::size_t message_bytes = std::size_t{4} << 30;
 };
@@ -38,35 +38,35 @@ class connection {
 public:
   using clock = std::chrono::steady_clock;
 
-  /// @param identity null: nothing is encrypted @param host the name of a peer that is connected to; empty: the peer
-  /// has come by itself @param connecting the socket is not yet connected
+  /// @param identity null: no encryption @param host name of the peer to which this end connects; empty if the peer
+  /// connected to this end @param connecting the socket is not connected yet
   connection(owned_descriptor socket, const tls_identity_ref& identity, std::string host, bool connecting,
              const connection_limits& limits, clock::time_point now);
-  ~connection(); ///< Tells the peer that the end is meant.
+  ~connection(); ///< Notifies the peer of a regular end.
   connection(const connection&) = delete;
   connection& operator=(const connection&) = delete;
 
   [[nodiscard]] int socket() const noexcept { return socket_.get(); }
   [[nodiscard]] bool is_connected() const noexcept { return stage_ != stage::connecting; }
-  /// What poll() has to look for.
+  /// Events for poll().
   [[nodiscard]] short awaited_events() const;
-  /// Reads and writes as far as it goes. Throws protocol_error, with the reason why it has to be closed.
+  /// Reads and writes as much as possible. Throws protocol_error with the reason if the connection must be closed.
   void go_on(clock::time_point now);
-  /// Throws protocol_error where the peer has been silent for too long; sends a sign of life where it is time.
+  /// Throws protocol_error if the peer has been silent for too long. Sends a heartbeat if one is due.
   void look_at_clock(clock::time_point now);
-  /// When look_at_clock() is due.
+  /// Time of the next due call of look_at_clock().
   [[nodiscard]] clock::time_point next_look() const;
-  /// The peer has said who it is: it may take its time, and send long messages.
+  /// Marks the peer as authenticated: longer timeouts and longer messages are allowed.
   void trust(clock::time_point now);
 
   void send(std::shared_ptr<const archive> message) { writer_.add(std::move(message)); }
-  /// A message that is sent now goes out at once: nothing is on its way, and the link is ready.
+  /// True if a message can be sent without delay: nothing is queued and the connection is open.
   [[nodiscard]] bool can_send_at_once() const noexcept { return stage_ == stage::open && waiting_bytes() == 0; }
-  /// Writes as far as it goes. Throws as go_on().
+  /// Writes as much as possible. Throws like go_on().
   void send_now(clock::time_point now);
   void consumed(std::size_t bytes);
   [[nodiscard]] std::vector<archive::buffer> take_messages() { return reader_.take_messages(); }
-  /// The peer has shown that it speaks the protocol.
+  /// True if the peer has sent a valid preamble.
   [[nodiscard]] bool has_begun() const noexcept { return reader_.has_begun(); }
   [[nodiscard]] bool is_trusted() const noexcept { return trusted_; }
   [[nodiscard]] std::size_t waiting_bytes() const noexcept { return writer_.waiting_bytes() + out_.left(); }
@@ -81,7 +81,7 @@ private:
   void shake_hands();
   void read_some();
   void write_some();
-  /// Bytes moved; 0: not now. Throws protocol_error at the end of the stream.
+  /// Number of bytes received; 0 if none are available. Throws protocol_error at the end of the stream.
   [[nodiscard]] std::size_t receive();
   [[nodiscard]] std::size_t transmit();
   [[nodiscard]] std::size_t moved(std::ptrdiff_t count, const char* act);
@@ -95,7 +95,7 @@ private:
   bool tls_wants_write_ = false;
   frame_reader reader_;
   frame_writer writer_;
-  std::vector<std::byte> in_; // what is not part of a message, and what comes after it
+  std::vector<std::byte> in_; // bytes that are not part of a message, and bytes after them
   outgoing_frames out_;
   clock::time_point began_, heard_, spoke_;
   std::uint64_t bytes_sent_ = 0, bytes_received_ = 0;

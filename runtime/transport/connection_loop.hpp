@@ -8,56 +8,57 @@
 #include <variant>
 namespace mneme {
 
-/// Connections of a process count from 1; no number comes twice.
+/// Number of a connection in this process, from 1; never reused.
 using connection_id = std::uint64_t;
 
-/// Is told what happens, on the loop's thread. It must not wait.
+/// Receives events on the loop's thread. Must not block.
 class connection_watcher {
 public:
   virtual ~connection_watcher() = default;
-  /// The peer speaks the protocol. @param peer its address @param accepted it has come by itself
+  /// The peer has sent a valid preamble. @param peer its address @param accepted the peer connected to this process
   virtual void opened(connection_id id, const std::string& peer, bool accepted) = 0;
   virtual void received(connection_id id, archive::buffer message) = 0;
-  /// It is over, whoever ended it; `why` goes on after the peer's name. Comes once, opened or not.
+  /// The connection has ended. `why` continues a sentence that starts with the peer's name. Called once per connection,
+  /// also if it was never opened.
   virtual void closed(connection_id id, const std::string& peer, const std::string& why) = 0;
 };
 
 struct connection_figures {
-  std::uint64_t bytes_sent = 0, bytes_received = 0; ///< On the wire, but for TLS' and TCP's own.
+  std::uint64_t bytes_sent = 0, bytes_received = 0; ///< On the wire, without overhead of TLS and TCP.
   std::uint64_t message_bytes_given = 0, message_bytes_sent = 0;
-  /// Messages that were given to send() and have not left.
+  /// Bytes of messages that were passed to send() and are not sent yet.
   [[nodiscard]] std::uint64_t waiting_bytes() const noexcept { return message_bytes_given - message_bytes_sent; }
 };
 
-/// Safe to use from several threads. All connections end with it.
+/// Thread-safe. The destructor ends all connections.
 class connection_loop {
 public:
-  /// @param watcher outlives the loop
+  /// @param watcher must outlive the loop
   connection_loop(tls_identity_ref identity, const connection_limits& limits, connection_watcher& watcher);
   ~connection_loop();
   connection_loop(const connection_loop&) = delete;
   connection_loop& operator=(const connection_loop&) = delete;
 
-  /// Takes connections from now on; answers with the port. Without an identity on the loopback only.
+  /// Starts to accept connections. Returns the port. Without an identity only on the loopback.
   [[nodiscard]] expected<std::uint16_t> listen(const node_address& address);
-  /// Where a node is; without an identity on the loopback only.
+  /// Resolves the address of a node. Without an identity only on the loopback.
   [[nodiscard]] expected<node_place> place_of(const node_address& address) const;
-  /// Ends in opened() or in closed(). An address that cannot be reached is followed by the next.
+  /// Starts to connect; opened() or closed() follows. Tries the addresses of the node in turn.
   connection_id connect(node_place place);
   void trust(connection_id id) { add(trusted{id}); }
   void send(connection_id id, archive message);
-  /// A message that was received has done its work: its sender may send as many bytes more.
+  /// Acknowledges a received message: its sender may send as many more bytes.
   void consumed(connection_id id, std::size_t bytes);
-  /// After what was sent before has left, or cannot. @param why as for closed()
+  /// Closes a connection after queued messages have been sent, if possible. @param why as for closed()
   void close(connection_id id, std::string why) { add(ended{id, std::move(why), false}); }
-  /// Whatever waits to be sent: the peer may not read it.
+  /// Closes a connection immediately; queued messages are lost.
   void drop(connection_id id, std::string why) { add(ended{id, std::move(why), true}); }
   [[nodiscard]] connection_figures figures(connection_id id);
 
-  /// Connections that have come and are not trusted yet. For one more, the first of the address that has most leaves.
+  /// Limit of unauthenticated connections. Beyond it, the oldest of the address with the most connections is closed.
   static constexpr std::size_t strangers_max = 32;
-  /// Messages up to this length leave on the thread that sends them, where nothing is on its way: waking the loop's
-  /// thread takes 20 us, four times in a round of short jobs.
+  /// Messages up to this size are sent on the calling thread if nothing is queued: waking the loop's thread takes 20
+  /// us, four times in a round of short jobs.
   static constexpr std::size_t at_once_bytes_max = std::size_t{1} << 20;
 
 private:
@@ -85,11 +86,11 @@ private:
   struct held_connection {
     std::unique_ptr<connection> stream{};
     std::string peer{};
-    bool accepted = false, told = false;  // that it is open
-    node_place others{};                  // where it is tried if it cannot be reached
-    std::optional<std::string> closing{}; // once all is sent,
-    bool closes_at_once = false;          // or before
-    std::optional<std::string> broken{};  // why it cannot go on, found by another thread
+    bool accepted = false, told = false;  // told: opened() was called
+    node_place others{};                  // addresses to try if this one fails
+    std::optional<std::string> closing{}; // reason for closing once everything is sent,
+    bool closes_at_once = false;          // or immediately
+    std::optional<std::string> broken{};  // error found by another thread
   };
 
   void run(const std::stop_token& stop);
@@ -110,15 +111,15 @@ private:
   connection_limits limits_;
   connection_watcher& watcher_;
   owned_descriptor wake_;
-  std::mutex held_mutex_; // guards held_; taken before mutex_, and by other threads only where it is free
-  std::mutex mutex_;      // guards what follows, up to listener_
+  std::mutex held_mutex_; // guards held_; lock before mutex_; other threads only try to lock it
+  std::mutex mutex_;      // guards the members up to listener_
   std::vector<order> orders_;
   connection_id next_ = 1;
   std::map<connection_id, connection_figures> figures_;
-  std::map<connection_id, std::size_t> consumed_; // and not yet told
+  std::map<connection_id, std::size_t> consumed_; // acknowledgments that are not sent yet
   owned_descriptor listener_;
   std::map<connection_id, held_connection> held_;
-  std::jthread thread_; // last: it ends before what it uses
+  std::jthread thread_; // last, so that it ends before the members it uses
 };
 
 } // namespace mneme

@@ -1,4 +1,4 @@
-/// node_address: where a node listens.
+/// node_address: host and port of a node.
 #pragma once
 #include "runtime/base/diagnostic.hpp"
 #include <cstdint>
@@ -9,17 +9,17 @@ namespace mneme {
 
 struct node_address {
   std::string host{};
-  std::uint16_t port = 0; ///< 0: any that is free, to listen on.
+  std::uint16_t port = 0; ///< 0: any free port, for listening.
   auto operator<=>(const node_address&) const = default;
   [[nodiscard]] std::string text() const; ///< "host:port", "[::1]:port"
 };
 
-/// "HOST:PORT", with brackets around an address of colons.
+/// Parses "HOST:PORT"; an IPv6 address needs brackets.
 [[nodiscard]] expected<node_address> parsed_address(const std::string& text);
-/// "A:PORT,B:PORT", or "@FILE" with one in a line (# begins a comment). Each may stand there once.
+/// Parses "A:PORT,B:PORT", or "@FILE" with one address per line (# starts a comment). Duplicates are an error.
 [[nodiscard]] expected<std::vector<node_address>> parsed_addresses(const std::string& text);
 
-/// An address as the system takes it.
+/// Socket address of the operating system.
 struct socket_address {
   sockaddr_storage storage{};
   socklen_t size = 0;
@@ -27,12 +27,12 @@ struct socket_address {
   [[nodiscard]] std::string text() const;
   [[nodiscard]] const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
 };
-/// A node by the name under which it is reached, and all its addresses, which are tried in turn.
+/// A node's name and all its addresses, to be tried in turn.
 struct node_place {
   std::string host{};
   std::vector<socket_address> addresses{};
 };
-/// All addresses of the name; waits for name servers.
+/// Resolves a name. Blocks while name servers respond.
 [[nodiscard]] expected<std::vector<socket_address>> resolved(const node_address& address);
 
 } // namespace mneme

@@ -1,20 +1,20 @@
-/// outgoing_frames: bytes that leave a connection together, from where they are.
+/// outgoing_frames: frames that are sent together, with message contents referenced in place.
 #pragma once
 #include "runtime/base/archive.hpp"
 namespace mneme {
 
-/// Frames that leave together: bytes of their own, and those of messages from where they are.
+/// Sequence of own bytes and of references into messages.
 class outgoing_frames {
 public:
-  /// @param copies all of it is one piece: messages are copied
+  /// @param copies copy messages, so that all bytes are contiguous
   explicit outgoing_frames(bool copies) : copies_(copies) {}
   void append(std::span<const std::byte> bytes);
-  /// @param message what the bytes are part of
+  /// @param message owner of the bytes
   void append(std::span<const std::byte> bytes, const std::shared_ptr<const archive>& message);
   [[nodiscard]] std::size_t left() const noexcept { return left_; }
-  /// The first pieces of what is left, at most `pieces_max` of them.
+  /// The first remaining pieces, at most `pieces_max`.
   [[nodiscard]] std::span<const std::span<const std::byte>> pieces();
-  /// So many bytes have left.
+  /// `count` bytes were sent.
   void advance(std::size_t count);
 
   static constexpr std::size_t pieces_max = 256;
@@ -27,7 +27,7 @@ private:
   bool copies_;
   std::vector<std::byte> own_;
   std::vector<piece> pieces_;
-  std::size_t first_ = 0; // of pieces_
+  std::size_t first_ = 0; // index in pieces_
   std::size_t left_ = 0;
   std::vector<std::shared_ptr<const archive>> messages_;
   std::vector<std::span<const std::byte>> next_;

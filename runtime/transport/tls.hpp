@@ -1,4 +1,4 @@
-/// tls: who this process is to its peers, and whom it believes.
+/// tls: identity of this process towards peers, and verification of theirs.
 #pragma once
 #include "runtime/base/diagnostic.hpp"
 #include <filesystem>
@@ -7,7 +7,7 @@ struct ssl_ctx_st;
 struct ssl_st;
 namespace mneme {
 
-/// PEM files. All three are given, or none: then nothing is encrypted and only the loopback is open.
+/// PEM files: either all three, or none. Without them only the loopback is allowed, unencrypted.
 struct tls_files {
   std::filesystem::path certificate{}, key{}, authority{};
   [[nodiscard]] bool any() const { return !certificate.empty() || !key.empty() || !authority.empty(); }
@@ -18,13 +18,13 @@ struct freed_ssl {
 };
 using ssl_session = std::unique_ptr<ssl_st, freed_ssl>;
 
-/// A certificate with its key, and the authority that has to have signed the peer's. TLS 1.3, both sides verified, no
-/// session is ever resumed.
+/// Certificate with key, and the authority that must have signed the peer's certificate. TLS 1.3, both sides are
+/// verified, no session resumption.
 class tls_identity {
 public:
-  /// What is wrong with the files, each by its option.
+  /// Loads the files. Errors name the option.
   [[nodiscard]] static expected<std::shared_ptr<const tls_identity>> load(const tls_files& files);
-  /// One end of a connection over `socket`, which it does not own.
+  /// Creates one end of a connection over `socket`, which the caller owns.
   [[nodiscard]] ssl_session session(int socket, bool accepts) const;
 
 private:
@@ -35,15 +35,15 @@ private:
 };
 using tls_identity_ref = std::shared_ptr<const tls_identity>;
 
-/// What is wrong with the certificate of a peer that was reached as `host`: one that names hosts or addresses is valid
-/// for these alone, one that names none (as make_keys() writes it) for all. Empty: nothing is.
+/// Checks the name in the certificate of a peer that was reached as `host`. A certificate with host names or addresses
+/// is valid for these only; one without (as make_keys() writes it) is valid for all. Returns the error; empty if valid.
 [[nodiscard]] std::string wrong_with_name(const ssl_st* session, const std::string& host);
 
-/// The oldest error that OpenSSL has kept for this thread, in words; forgets all of them.
+/// Message of the oldest OpenSSL error of this thread. Clears all errors.
 [[nodiscard]] std::string tls_error_text();
 
-/// Writes ca.pem, ca.key, node.pem and node.key, valid for ten years, into a folder in which none of them is. All nodes
-/// of one owner may use the same pair: a peer counts as a friend if the authority has signed it.
+/// Writes ca.pem, ca.key, node.pem and node.key, valid for ten years. Fails if one of them exists. All nodes of one
+/// owner may use the same pair: a peer is accepted if the authority has signed its certificate.
 [[nodiscard]] expected<void> make_keys(const std::filesystem::path& folder);
 
 } // namespace mneme
