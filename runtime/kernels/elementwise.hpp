@@ -11,7 +11,7 @@ void relu_backward(float* d, const float* y, std::int64_t n);
 void add(float* out, const float* a, const float* b, std::int64_t n, bool relu);
 /// x *= factor
 void scale(float* x, std::int64_t n, float factor);
-/// g += factor * (w - start): the gradient of factor / 2 |w - start|^2.
+/// g += factor * (w - start): adds the gradient of factor / 2 |w - start|^2.
 void pull_back(float* g, const float* w, const float* start, std::int64_t n, float factor);
 /// out[c] = before[c] + scale * sum over rows of in[row, c], in row order.
 struct row_sums {

@@ -1,12 +1,12 @@
-/// packed_rows: products of rows of large matrices, from copies of b that stay in the first-level cache.
+/// packed_rows: products with large matrices b, from copies of panels of b that fit the first-level cache.
 #pragma once
 #include "runtime/kernels/instruction_set.hpp"
 #include "runtime/kernels/products.hpp"
 namespace mneme::kernels {
 
-// Rows of b that lie a page apart drive each other out of the first-level cache. Here a panel of its columns is copied,
-// with as many terms as fit, and sums wait in memory for the terms of the next panel, as they are: no bit differs from
-// that of a tile that reads all terms at once.
+// Rows of b that are a page apart evict each other from the first-level cache. A panel of columns is therefore copied,
+// with as many terms as fit, and partial sums are kept in memory until the next panel. All bits equal those of a tile
+// that reads all terms at once.
 
 inline constexpr std::int64_t first_cache_floats = 8192; // of 32 KiB
 /// Columns of a panel.

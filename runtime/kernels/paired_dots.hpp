@@ -1,4 +1,4 @@
-/// paired_dots: dots whose terms are added as AVX2 does, eight side by side, in vectors of AVX-512: two dots share one.
+/// paired_dots: dot products in AVX-512 whose terms are added in eight lanes as in AVX2: two dots share a vector.
 #pragma once
 #include "runtime/kernels/instruction_set.hpp"
 #include "runtime/kernels/products.hpp"

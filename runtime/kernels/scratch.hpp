@@ -1,14 +1,14 @@
-/// scratch: memory that kernels work in, kept from call to call so that its pages are not asked for anew.
+/// scratch: working memory of kernels, reused between calls to avoid page faults.
 #pragma once
 #include <array>
 #include <cstdint>
 #include <memory>
 namespace mneme::kernels {
 
-/// Belongs to one thread at a time. What lies in it has no meaning between calls.
+/// Used by one thread at a time. Contents are undefined between calls.
 class scratch {
 public:
-  /// At least `floats` floats at a cache line; slots do not overlap. Contents are undefined.
+  /// Returns at least `floats` floats, aligned to a cache line; slots do not overlap. Contents are undefined.
   [[nodiscard]] float* take(std::size_t slot, std::int64_t floats) {
     constexpr std::int64_t line_floats = 16;
     auto& memory = slots_.at(slot);

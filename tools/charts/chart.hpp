@@ -1,4 +1,4 @@
-/// chart: curves over an axis, bars over categories, or a heat map, as a picture in SVG for a page or as a file.
+/// chart: line charts, bar charts, heat maps and span charts as SVG, for a page or as a file.
 #pragma once
 #include "tools/charts/palette.hpp"
 #include <optional>
@@ -6,13 +6,13 @@
 #include <vector>
 namespace mneme {
 
-/// What every chart says of itself: `id` in a page and as a file's name, and words for those who do not see it.
+/// Texts of a chart: `id` (also its file name), labels, and a description for screen readers.
 struct chart_text {
   std::string id{}, title{}, description{}, x_label{}, y_label{};
   std::string note{}; ///< A sentence below the names, as what bands are; "": none.
 };
 
-/// A curve or a kind of bars. Those of one group are hidden together in a page; those without a group stay.
+/// A curve or a set of bars. A page hides all series of a group together; series without a group stay visible.
 struct chart_series {
   std::string name{};
   series_look look{};
@@ -21,32 +21,32 @@ struct chart_series {
 
 struct chart_curve {
   chart_series series{};
-  std::vector<std::pair<double, double>> points{}; ///< By x.
+  std::vector<std::pair<double, double>> points{}; ///< Sorted by x.
   std::vector<std::array<double, 3>> band{};       ///< x, low, high for each point; empty: no band.
-  bool stepped = false;                            ///< A value holds until the next.
+  bool stepped = false;                            ///< A value holds until the next point.
 };
 
-/// A vertical line, as where a task ends.
+/// A vertical line, for example at the end of a task.
 struct chart_mark {
   double x = 0.0;
-  std::optional<series_look> look{};  ///< Null: it holds for all curves.
+  std::optional<series_look> look{};  ///< nullopt: it belongs to all curves.
   std::optional<std::size_t> group{}; ///< Hidden with it.
 };
 
 struct line_chart {
   chart_text text{};
   std::vector<chart_curve> curves{};
-  bool whole_x = false; ///< x counts things: there is nothing between 1 and 2.
+  bool whole_x = false; ///< x has integer values only.
   std::vector<chart_mark> marks{};
-  std::optional<double> y_min{}, y_max{}; ///< Null: what the curves need.
+  std::optional<double> y_min{}, y_max{}; ///< nullopt: from the data.
 };
 
-/// A value and, of several runs, the least and the most of them.
+/// A value, and minimum and maximum over several runs.
 struct chart_bar {
   double value = 0.0, low = 0.0, high = 0.0;
 };
 
-/// Bars of one kind: one per category, null where there is none.
+/// Bars of one series: one per category; nullopt if missing.
 struct chart_bars {
   chart_series series{};
   std::vector<std::optional<chart_bar>> bars{};
@@ -58,16 +58,16 @@ struct bar_chart {
   std::vector<chart_bars> kinds{};
 };
 
-/// Cells on a scale from `low` to `high`, which a bar of colours beside them shows.
+/// Cells colored by a scale from `low` to `high`, with a color bar.
 struct heat_map {
   chart_text text{};
   std::vector<std::string> rows{}, columns{};
-  std::vector<std::string> column_words{};                  ///< What a reader is told of each; empty: `columns`.
-  std::vector<std::vector<std::optional<double>>> values{}; ///< [row][column]; null cells stay empty.
+  std::vector<std::string> column_words{};                  ///< Texts of columns in tooltips; empty: `columns`.
+  std::vector<std::vector<std::optional<double>>> values{}; ///< [row][column]; nullopt: empty cell.
   double low = 0.0, high = 100.0;
 };
 
-/// Stretches of x in rows, as of a Gantt chart.
+/// Intervals of x in rows, as in a Gantt chart.
 struct span_chart {
   struct span {
     std::size_t row = 0, kind = 0;
@@ -77,17 +77,17 @@ struct span_chart {
   std::vector<std::string> rows{};
   std::vector<chart_series> kinds{};
   std::vector<span> spans{};
-  double from = 0.0, to = 1.0; ///< The axis of x.
+  double from = 0.0, to = 1.0; ///< Range of the x axis.
 };
 
 enum class picture_place : std::uint8_t {
-  page, ///< Within a page, which names title and series itself and reads the values from `data-` attributes.
-  file, ///< Alone, dark on white, with title and names.
+  page, ///< In a page, which has its own title and legend and reads values from `data-` attributes.
+  file, ///< Stand-alone, dark on white, with title and legend.
 };
 
-/// An <svg> element with a title and a description. In a page, lines and words have the colour of the text around it.
-/// Equal charts give equal text. A curve is drawn with at most 1,000 points: of a longer one, the lowest and the
-/// highest of each of up to 500 stretches. At most 18 series are named in a file.
+/// Returns an <svg> element with title and description. In a page, lines and text have the color of the surrounding
+/// text. Equal charts give equal text. A curve has at most 1,000 points; a longer one is reduced to minimum and maximum
+/// of up to 500 intervals. A file's legend has at most 18 series.
 [[nodiscard]] std::string svg_of(const line_chart& chart, picture_place place);
 [[nodiscard]] std::string svg_of(const bar_chart& chart, picture_place place);
 [[nodiscard]] std::string svg_of(const heat_map& chart, picture_place place);

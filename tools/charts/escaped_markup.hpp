@@ -1,9 +1,9 @@
-/// escaped_markup: text in pages and pictures.
+/// escaped_markup: escapes text for XML and HTML.
 #pragma once
 #include <string>
 namespace mneme {
 
-/// Text escaped for XML and HTML. Control characters, which neither can hold, become spaces; line breaks stay.
+/// Returns escaped text. Control characters, which are not allowed, become spaces; line breaks stay.
 [[nodiscard]] std::string escaped_markup(const std::string& text);
 
 } // namespace mneme

@@ -1,4 +1,4 @@
-/// svg_canvas: the frame, axes and names that all charts share, drawn as SVG.
+/// svg_canvas: frame, axes and legend of all charts, as SVG.
 #pragma once
 #include "tools/charts/chart.hpp"
 #include <string_view>
@@ -7,11 +7,11 @@ namespace mneme {
 struct axis_span {
   double low = 0.0, high = 1.0;
   [[nodiscard]] double size() const { return high - low; }
-  /// The least span that holds this one and `value`.
+  /// The smallest span that contains this one and `value`.
   [[nodiscard]] axis_span with(double value) const;
 };
 
-/// The picture in SVG units, and the plot within it.
+/// Size of the picture in SVG units, and position of the plot.
 struct chart_frame {
   static constexpr double width = 560.0, height = 340.0;
   double left = 56.0, right = 542.0, top = 30.0, bottom = 292.0;
@@ -19,9 +19,9 @@ struct chart_frame {
   [[nodiscard]] double plot_height() const { return bottom - top; }
 };
 
-/// "0.25", "12.5k", "20M": four digits at most.
+/// Formats a tick, such as "0.25", "12.5k" or "20M", with at most four digits.
 [[nodiscard]] std::string tick_text(double value);
-/// A span with some room around the values that is not empty; a bound that is given stays.
+/// Adds margins to a span; the result is not empty. Given bounds are kept.
 [[nodiscard]] axis_span with_room(axis_span values, const std::optional<double>& low,
                                   const std::optional<double>& high);
 
@@ -40,16 +40,16 @@ public:
   void line(double x1, double y1, double x2, double y2, std::string_view style);
   void label(double x, double y, std::string_view text, std::string_view style);
   void shapes(std::string_view elements) { text_ += elements; }
-  /// What a reader is told of `element` under the pointer; the element's end tag is "</TAG>".
+  /// Adds a tooltip to an element; its end tag is "</TAG>".
   void told(std::string_view tag, std::string_view attributes, std::string_view words);
-  /// Ticks and lines of y, and the words of both axes.
+  /// Draws ticks and grid of y, and the labels of both axes.
   void y_axis(const chart_text& text);
   void x_ticks(bool whole);
   /// Opens and closes a <g> of a series.
   void open(const chart_series& series, std::string_view attributes);
   void close() { text_ += "</g>\n"; }
-  /// The element. In a file with the title above it, the series' names and the note below.
-  /// @param attributes more of the <svg> in a page
+  /// Returns the element; in a file with title, legend and note.
+  /// @param attributes further attributes of <svg> in a page
   [[nodiscard]] std::string finish(const chart_text& text, const std::vector<chart_series>& names,
                                    std::string_view attributes);
   [[nodiscard]] picture_place place() const { return place_; }

@@ -1,4 +1,4 @@
-/// http_limits: a server over HTTP that takes little of its program: threads, connections, bytes and time.
+/// http_limits: an HTTP server with limits on threads, connections, bytes and time.
 #pragma once
 #include <chrono>
 #include <httplib.h>
@@ -7,14 +7,14 @@
 namespace mneme {
 
 struct http_limits {
-  std::size_t threads = 4;       ///< Which answer.
-  bool this_machine_only = true; ///< Whoever names another host is refused (see http_head.hpp).
+  std::size_t threads = 4;       ///< Number of threads that answer requests.
+  bool this_machine_only = true; ///< Refuse requests for other hosts (see http_head.hpp).
 };
 
-/// Answers a request per connection, GET or HEAD, whole and never in ranges. A connection takes a thread only when its
-/// request has arrived; those that have not said it all wait in places of their own, for `silent_max` at most, and
-/// where more come than there are places the longest silent one is dropped. An answer is written for `answer_max` at
-/// most; where it goes on for ever, each piece is. No other program can listen on the same port.
+/// Answers one GET or HEAD request per connection, never in ranges. A connection uses a thread only when its request is
+/// complete. Incomplete requests wait for at most `silent_max`; if there are too many, the one that has been silent
+/// longest is closed. Writing a response takes at most `answer_max`, each piece of an endless one likewise. No other
+/// program can listen on the same port.
 class limited_http_server final : public httplib::Server {
 public:
   static constexpr std::size_t connections_waiting_max = 64;

@@ -1,4 +1,4 @@
-/// metrics_server: measurements for Prometheus over HTTP, to this machine alone.
+/// metrics_server: serves Prometheus metrics over HTTP, to this machine only.
 #pragma once
 #include "runtime/base/diagnostic.hpp"
 #include "tools/live/prometheus_text.hpp"
@@ -6,11 +6,10 @@
 #include <memory>
 namespace mneme {
 
-/// Answers /metrics on 127.0.0.1, on threads of its own, until it goes.
+/// Serves /metrics on 127.0.0.1 from threads of its own, until it is destroyed.
 class metrics_server {
 public:
-  /// @param port 0: any that is free @param measure is called by any thread. Fails, naming the port, where nothing can
-  /// listen there.
+  /// @param port 0: any free port @param measure is called on any thread. Fails with the port if it cannot listen.
   static expected<std::unique_ptr<metrics_server>> listening(int port,
                                                              std::function<std::vector<measurement>()> measure);
   metrics_server(const metrics_server&) = delete;

@@ -1,13 +1,13 @@
-/// prometheus_text: measurements in Prometheus' text format (version 0.0.4), for runs and nodes.
+/// prometheus_text: formats measurements in Prometheus' text format (version 0.0.4).
 #pragma once
 #include "runtime/results/live_view.hpp"
 #include "runtime/results/measurement.hpp"
 namespace mneme {
 
-/// Names and help are the caller's and taken as they are; values of labels may hold anything.
+/// Names and help texts are not escaped; label values are.
 [[nodiscard]] std::string prometheus_text(const std::vector<measurement>& measurements);
 
-/// What a run tells of itself: rounds, clients, traffic, jobs, accuracy. Empty before a run has begun.
+/// Metrics of a run: rounds, clients, traffic, jobs, accuracy. Empty before a run has started.
 [[nodiscard]] std::vector<measurement> measurements_of(const live_run& run);
 
 } // namespace mneme

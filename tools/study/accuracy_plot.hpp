@@ -1,14 +1,14 @@
-/// accuracy_plot: accuracy over the rounds of a run as a picture that every browser shows.
+/// accuracy_plot: accuracy over the rounds of a run as SVG.
 #pragma once
 #include "runtime/results/metrics.hpp"
 #include "tools/charts/chart.hpp"
 #include <span>
 namespace mneme {
 
-/// A curve per task and one over all tasks seen, with a line between the rounds at which a task ends and the next
-/// begins. @pre `evaluations` are in the order of their rounds
+/// One curve per task and one over all tasks seen, with a vertical line at the end of each task.
+/// @pre `evaluations` are in the order of their rounds
 [[nodiscard]] line_chart task_accuracy_chart(chart_text text, std::span<const evaluation_record> evaluations);
-/// The same of a run, as a file: accuracy.svg. Equal evaluations give equal text.
+/// The same chart as a file, accuracy.svg. Equal evaluations give equal text.
 [[nodiscard]] std::string accuracy_plot_svg(const std::string& title, std::span<const evaluation_record> evaluations);
 
 } // namespace mneme

@@ -1,20 +1,20 @@
-/// activity_figures: what clients of a run were at, as charts.
+/// activity_figures: charts of clients' activities over virtual time.
 #pragma once
 #include "tools/charts/chart.hpp"
 #include "tools/study/group_curves.hpp"
 namespace mneme {
 
-/// The median round as a Gantt chart: who downloaded, computed, uploaded, waited and was late. At most 60 clients have
-/// a row; of more, every so-manieth does, which the chart's note says. @param id of the chart
+/// Gantt chart of the round of median length: download, computing, upload, waiting and lateness of each client. Shows
+/// at most 60 clients; of more, every n-th, as the note of the chart says. @param id of the chart
 [[nodiscard]] std::optional<span_chart> gantt_figure(const run_activity& activity, const std::string& id,
                                                      const std::string& title);
 
-/// How many clients were at each thing over virtual time.
+/// Number of clients in each activity over virtual time.
 [[nodiscard]] std::optional<line_chart> utilisation_figure(const run_activity& activity, const std::string& id,
                                                            const std::string& title);
 
-/// Virtual time until accuracies were reached first, and how much of it downloads, computing, uploads and other waiting
-/// took of the clients that were waited for: synchronous runs.
+/// Virtual time until target accuracies were first reached, divided into download, computing, upload and other waiting
+/// of the slowest clients. Synchronous runs only.
 [[nodiscard]] std::optional<bar_chart> time_parts_figure(const reported_run& run, const std::string& id,
                                                          const std::string& title);
 

@@ -1,11 +1,11 @@
-/// comparison_text: a comparison as a table for a terminal, a spreadsheet, a page or a paper.
+/// comparison_text: formats a comparison for a terminal, spreadsheet, web page or paper.
 #pragma once
 #include "tools/study/comparison.hpp"
 namespace mneme {
 
 enum class comparison_format {
   text,     ///< Aligned; means with deviation and interval, paired differences, ranks.
-  csv,      ///< A line per row, column and metric, in full precision.
+  csv,      ///< One line per row, column and metric, in full precision.
   markdown, ///< The same tables as text.
   latex,    ///< The same as tabulars.
   html,     ///< The same as tables of a page, each in a region that scrolls.

@@ -1,5 +1,4 @@
-/// database: SQLite with values instead of status codes; what goes wrong throws std::runtime_error in SQLite's
-/// words.
+/// database: SQLite with exceptions instead of status codes. Errors throw std::runtime_error with SQLite's message.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -12,7 +11,7 @@ namespace mneme {
 
 class database;
 
-/// The file is none of SQLite's, or is not as SQLite has left it.
+/// The file is no SQLite database, or is damaged.
 class damaged_database : public std::runtime_error {
 public:
   using std::runtime_error::runtime_error;
@@ -30,9 +29,9 @@ public:
   database_statement& bind(int parameter, std::int64_t number);
   database_statement& bind(int parameter, double number);
   database_statement& bind_null(int parameter);
-  /// True while there is a row.
+  /// Returns true while there is a row.
   [[nodiscard]] bool next();
-  /// To the end, and ready for other parameters.
+  /// Runs to the end and resets the statement for other parameters.
   void run();
   [[nodiscard]] std::string text(int column) const;
   [[nodiscard]] std::int64_t integer(int column) const;
@@ -47,12 +46,12 @@ private:
 
 class database {
 public:
-  /// Opens or creates the file; ":memory:" lives as long as the object.
+  /// Opens or creates the file; ":memory:" exists as long as this object.
   explicit database(const std::filesystem::path& file);
   database(const database&) = delete;
   database& operator=(const database&) = delete;
   ~database();
-  /// Statements without parameters and results.
+  /// Runs statements without parameters and results.
   void run(const std::string& sql) const;
   [[nodiscard]] std::int64_t last_row() const;
   [[nodiscard]] sqlite3* handle() const noexcept { return handle_; }

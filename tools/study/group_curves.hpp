@@ -1,4 +1,4 @@
-/// group_curves: what runs have measured, as curves and bars of their groups.
+/// group_curves: curves and bars of groups of runs.
 #pragma once
 #include "runtime/results/timeline.hpp"
 #include "tools/charts/chart.hpp"
@@ -7,36 +7,36 @@
 #include <algorithm>
 namespace mneme {
 
-/// A run with everything that its charts show.
+/// A run with everything that charts show.
 struct reported_run {
   stored_run run{};
-  std::vector<evaluation_record> evaluations{}; ///< Empty where nothing was evaluated.
-  std::vector<timeline_bin> course{};           ///< Empty for runs of versions that kept none.
-  std::vector<class_accuracy> classes{};        ///< The same.
-  std::optional<run_activity> activity{};       ///< Null where the run has no events.csv.
+  std::vector<evaluation_record> evaluations{}; ///< Empty if nothing was evaluated.
+  std::vector<timeline_bin> course{};           ///< Empty for runs of older versions.
+  std::vector<class_accuracy> classes{};        ///< Likewise.
+  std::optional<run_activity> activity{};       ///< nullopt if the run has no events.csv.
 };
 
-/// Runs that differ in the seed alone.
+/// Runs that differ only in the seed.
 struct run_group {
   std::string name{}; ///< "fedprox", or "training.learning_rate = 0.1".
   std::vector<reported_run> runs{};
 };
 
-/// The groups in the order of their first runs.
+/// Groups runs, in the order of each group's first run.
 [[nodiscard]] std::vector<run_group> grouped_runs(std::vector<reported_run> runs);
-/// The name and look of group number `group`.
+/// Name and style of a group.
 [[nodiscard]] chart_series series_of(const std::vector<run_group>& groups, std::size_t group);
 
-/// A value of each step of a run: what x and y are.
+/// Points (x, y) of a run, one per step.
 using run_points = std::vector<std::pair<double, double>>;
 
-/// The mean of the k-th points of all runs and, of several runs, least and most of their values as a band.
+/// Mean of the k-th points of all runs; for several runs also the band from minimum to maximum.
 [[nodiscard]] chart_curve averaged_curve(chart_series series, const std::vector<run_points>& runs);
-/// The same of bars whose categories are the points' x, whole numbers from 1 to `categories`.
+/// Likewise for bars; the points' x are categories, integers from 1 to `categories`.
 [[nodiscard]] chart_bars averaged_bars(chart_series series, const std::vector<run_points>& runs,
                                        std::size_t categories);
 
-/// A curve for each group, of what `points` makes of a run; groups without a point have none.
+/// One curve per group, from the points that `points` returns for a run. Groups without points have no curve.
 template <class Points>
 std::vector<chart_curve> curves_of(const std::vector<run_group>& groups, Points points) {
   std::vector<chart_curve> curves;
@@ -51,11 +51,11 @@ std::vector<chart_curve> curves_of(const std::vector<run_group>& groups, Points 
   return curves;
 }
 
-/// Places at which the tasks of runs end, but for the last task of each: a mark for all where all runs agree, else
-/// those of each run in the colour of its group. @param place where the evaluation at the end of a task lies
+/// Vertical marks at the ends of tasks, except each run's last task: one for all runs if they agree, otherwise one per
+/// run in its group's color. @param place x of the evaluation at the end of a task
 template <class Place>
 std::vector<chart_mark> task_marks(const std::vector<run_group>& groups, Place place) {
-  std::vector<std::pair<std::size_t, std::vector<double>>> ends; // of each run, with its group
+  std::vector<std::pair<std::size_t, std::vector<double>>> ends; // by run, with its group
   for (std::size_t g = 0; g < groups.size(); ++g)
     for (const auto& run : groups[g].runs) {
       if (run.evaluations.empty())

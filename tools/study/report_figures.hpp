@@ -1,24 +1,24 @@
-/// report_figures: groups of runs as the charts of a report.
+/// report_figures: charts of a report.
 #pragma once
 #include "tools/study/group_curves.hpp"
 namespace mneme {
 
-/// A picture with its id, for a page (`in_page`) and as a file of its own (`alone`).
+/// A chart with its id, for use in a page (`in_page`) and as a file (`alone`).
 struct report_figure {
   chart_text text{};
-  std::vector<chart_series> names{};  ///< Names of its series, where they are not the groups.
-  std::optional<std::size_t> group{}; ///< It shows this group alone, and is hidden with it.
+  std::vector<chart_series> names{};  ///< Names of its series, if they are not the groups.
+  std::optional<std::size_t> group{}; ///< The only group it shows, if any; hidden with the group.
   std::string in_page{}, alone{};
 };
 
 struct report_drawing {
   std::vector<report_figure> figures{};
-  std::vector<std::string> constants{}; ///< A sentence for each figure that would show a value that never changes.
+  std::vector<std::string> constants{}; ///< A sentence for each chart that would show a constant.
 };
 
-/// Accuracy over rounds and over virtual time; of up to 12 groups the accuracy on each task, the accuracy matrix and
-/// the last accuracy on each class; forgetting of each task, training loss, clients, traffic, staleness, and uploads in
-/// a second. Of several seeds the mean and, as a band, least and most. What no run can show is left out.
+/// Makes the charts: accuracy over rounds and over virtual time; for up to 12 groups accuracy per task, accuracy matrix
+/// and final accuracy per class; forgetting per task, training loss, clients, traffic, staleness and uploads per
+/// second. Several seeds are shown as mean with a band from minimum to maximum. Charts without data are omitted.
 [[nodiscard]] report_drawing figures_of(const std::vector<run_group>& groups);
 
 } // namespace mneme

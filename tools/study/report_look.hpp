@@ -1,12 +1,12 @@
-/// report_look: the style sheet and the scripts of a report's page.
+/// report_look: style sheet and scripts of the report page.
 #pragma once
 #include <string_view>
 namespace mneme {
 
 extern const std::string_view report_style;
-/// Dark or light, groups shown, and values under the pointer or, with arrow keys, of the focused figure.
+/// Dark and light mode, visibility of groups, and values under the pointer or, with arrow keys, of the focused figure.
 extern const std::string_view report_script;
-/// Follows a run: needs report_script before it. Each event is the page anew.
+/// Updates the page during a run; needs report_script. Each event contains the whole page.
 extern const std::string_view live_script;
 
 } // namespace mneme

@@ -1,4 +1,4 @@
-/// run_activity: what each client of a run was at, and when, from its events.csv.
+/// run_activity: activities of each client over virtual time, from events.csv.
 #pragma once
 #include "tools/study/stored_run.hpp"
 #include <array>
@@ -8,47 +8,47 @@ enum class client_doing : std::uint8_t {
   downloading,
   computing,
   uploading,
-  waiting, ///< It has delivered, and its round is open.
-  late,    ///< Its round is over, and it is still at work for it.
+  waiting, ///< It has delivered; its round is open.
+  late,    ///< It still works for a round that has closed.
 };
 inline constexpr std::size_t doings = 5;
 
-/// A client's stretch of time at one thing, in virtual seconds.
+/// An activity of a client from one virtual time to another, in seconds.
 struct client_span {
   std::uint32_t client = 0;
   client_doing doing = client_doing::downloading;
   double from_s = 0.0, to_s = 0.0;
 };
 
-/// One round with all who were at work in it. Of an asynchronous run, what lies between two server steps.
+/// A round with all its activities. Asynchronous runs: the time between two server steps.
 struct round_activity {
   std::int64_t round = 0; ///< From 1.
   double opened_s = 0.0, closed_s = 0.0;
-  std::vector<client_span> spans{}; ///< By client, then time; those that reach beyond the round are cut there.
+  std::vector<client_span> spans{}; ///< By client, then time; cut at the end of the round.
 };
 
-/// A closed round's length, as the client made it whose answer came last: what it took to download, to compute and to
-/// upload, and what the round waited besides.
+/// Length of a closed round, divided by the activities of the client that arrived last: download, computing, upload,
+/// and other waiting.
 struct round_parts {
   double closed_s = 0.0;
   double download_s = 0.0, compute_s = 0.0, upload_s = 0.0, other_s = 0.0;
 };
 
-/// Clients at each thing, on average over a stretch of virtual time.
+/// Mean number of clients in each activity during an interval of virtual time.
 struct activity_bin {
-  double at_s = 0.0; ///< Its middle.
+  double at_s = 0.0; ///< Center of the interval.
   std::array<double, doings> clients{};
 };
 
 struct run_activity {
-  round_activity median_round{}; ///< The round of the median length, the earliest of such.
+  round_activity median_round{}; ///< The round of median length, the earliest if several.
   std::vector<round_parts> rounds{};
   std::vector<activity_bin> bins{};
 };
 
-/// Null where the run has no events.csv (`mneme run --trace`), or one of more than 256 MiB. Fails, naming the file and
-/// its line, where a line is damaged.
-/// @param drops_late as the run's rounds.late says
+/// Returns nullopt if the run has no events.csv (`mneme run --trace`), or one of more than 256 MiB. Fails with file and
+/// line if a line is damaged.
+/// @param drops_late value of the run's rounds.late
 [[nodiscard]] expected<std::optional<run_activity>> read_activity(const std::filesystem::path& folder, bool drops_late);
 
 } // namespace mneme

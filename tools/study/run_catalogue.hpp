@@ -1,32 +1,32 @@
-/// run_catalogue: an index of the run directories below a folder, in one file that can be made again from them.
+/// run_catalogue: index of the run directories below a folder, in a file that can be rebuilt from them.
 #pragma once
 #include "tools/study/database.hpp"
 #include "tools/study/stored_run.hpp"
 #include <memory>
 namespace mneme {
 
-/// "rounds.cohort=5", "final_accuracy>=70", "status!=done": numbers are compared as numbers, words as words.
+/// A condition such as "rounds.cohort=5", "final_accuracy>=70" or "status!=done". Numbers compare as numbers, words as
+/// words.
 struct run_filter {
   std::string name{}, comparison{}, value{};
 };
-/// Fails where the text is no NAME, comparison and VALUE.
+/// Fails if the text is not NAME, comparison and VALUE.
 [[nodiscard]] expected<run_filter> parsed_filter(const std::string& text);
 
 class run_catalogue {
 public:
   static constexpr const char* file_name = "catalogue.sqlite";
 
-  /// Opens FOLDER/catalogue.sqlite and brings it up to date with the directories: what has changed is read again, what
-  /// is gone is forgotten. A file that is not as it was written, or is of another version, is made anew; where the
-  /// folder cannot be written, or another process holds the file, the index lives in memory. A run directory that is
-  /// damaged has the status "damaged", and its error says what is wrong.
+  /// Opens FOLDER/catalogue.sqlite and updates it: changed directories are read again, removed ones deleted. A damaged
+  /// file, or one of another version, is rebuilt. If the folder is not writable, or another process has the file, the
+  /// index is in memory. A damaged run directory has the status "damaged" and an error.
   explicit run_catalogue(std::filesystem::path folder);
 
-  /// What was wrong with the file, if it was damaged.
+  /// Errors of the file, if it was damaged.
   [[nodiscard]] const diagnostics& damage() const noexcept { return damage_; }
-  /// The runs for which all filters hold, by folder. A name that a run does not have holds for "!=" alone.
+  /// Runs that satisfy all filters, by folder. A name that a run does not have satisfies only "!=".
   [[nodiscard]] std::vector<stored_run> find(const std::vector<run_filter>& filters) const;
-  /// Every name that filters may use and some run has.
+  /// All names that filters can use and some run has.
   [[nodiscard]] std::vector<std::string> names() const;
 
 private:

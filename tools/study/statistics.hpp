@@ -1,25 +1,25 @@
-/// statistics: what a sample of a few runs says of a method: mean, deviation, interval, ranks.
+/// statistics: mean, deviation, confidence interval and ranks of a small sample of runs.
 #pragma once
 #include <cstdint>
 #include <optional>
 #include <vector>
 namespace mneme {
 
-/// A sample's mean, and how far it may be from the mean of all seeds that there are.
+/// Mean of a sample with its confidence interval.
 struct sample_statistics {
   std::int64_t count = 0;
-  std::optional<double> mean{};       ///< Null for an empty sample.
-  std::optional<double> deviation{};  ///< With n - 1 below the sum; null for fewer than two values.
+  std::optional<double> mean{};       ///< nullopt for an empty sample.
+  std::optional<double> deviation{};  ///< Sample standard deviation (n - 1); nullopt for fewer than two values.
   std::optional<double> half_width{}; ///< The 95 % interval is mean - half_width .. mean + half_width.
 };
 
-/// The interval is Student's (1908): t(0.975, n - 1) * deviation / sqrt(n).
+/// Student's interval (1908): t(0.975, n - 1) * deviation / sqrt(n).
 [[nodiscard]] sample_statistics statistics_of(const std::vector<double>& sample);
 
-/// The x below which a share of 0.975 of Student's t distribution lies. @pre degrees >= 1
+/// The 0.975 quantile of Student's t distribution. @pre degrees >= 1
 [[nodiscard]] double t_quantile_975(std::int64_t degrees);
 
-/// Ranks from 1, the best first; equal values share the mean of their places.
+/// Ranks from 1, the best first; equal values get their mean rank.
 [[nodiscard]] std::vector<double> ranks_of(const std::vector<double>& values, bool less_is_better);
 
 } // namespace mneme

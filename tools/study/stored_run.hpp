@@ -1,4 +1,4 @@
-/// stored_run: what a run directory says of its run, for those who look at many.
+/// stored_run: contents of a run directory, for tools that read many runs.
 #pragma once
 #include "runtime/base/diagnostic.hpp"
 #include "runtime/results/metrics.hpp"
@@ -17,40 +17,40 @@ struct stored_run {
   std::string error{};       ///< Why it failed; "" otherwise.
   std::string data_digest{}; ///< The content of its data set; "" where its folder does not say.
   std::int64_t seed = 0;
-  /// The resolved scenario: "rounds.cohort" and its value as TOML, words without their quotes.
+  /// The resolved scenario: "rounds.cohort" and its value as TOML; strings without quotes.
   std::map<std::string, std::string> keys{};
-  /// "processor", "LibTorch", ... and what they were where it was computed; empty where the summary does not say.
+  /// "processor", "LibTorch", ... of the machine that computed it; empty if the summary has none.
   std::map<std::string, std::string> machine{};
-  /// Every number of summary.json; null where it is undefined.
+  /// All numbers of summary.json; nullopt if undefined.
   std::map<std::string, std::optional<double>> figures{};
 };
 
-/// True where a run began, or left its summary.
+/// True if the folder has a scenario.toml or summary.json of a run.
 [[nodiscard]] bool is_run_folder(const std::filesystem::path& folder);
-/// The run folders at or below `folder`, at most three levels deep, by path.
+/// Run directories at or below `folder`, at most three levels deep, by path.
 [[nodiscard]] std::vector<std::filesystem::path> run_folders_in(const std::filesystem::path& folder);
 
-/// Fails, naming the file, where a file is missing or damaged or does not belong to the others.
+/// Fails with the file name if a file is missing, damaged or belongs to another run.
 [[nodiscard]] expected<stored_run> read_stored_run(const std::filesystem::path& folder);
-/// The lines of metrics.jsonl; the file and its line are named where one is damaged. `end_of_task` holds for the last
-/// line of each task.
+/// Lines of metrics.jsonl. Fails with file and line if one is damaged. `end_of_task` is true for the last line of a
+/// task.
 [[nodiscard]] expected<std::vector<evaluation_record>> read_evaluations(const std::filesystem::path& folder);
 
-/// The lines of timeline.jsonl; `staleness_sum` is that of the mean.
+/// Lines of timeline.jsonl; `staleness_sum` is computed from the mean.
 [[nodiscard]] expected<std::vector<timeline_bin>> read_timeline(const std::filesystem::path& folder);
 
-/// The accuracy on a class just after a task, in percent.
+/// Accuracy on a class after a task, in percent.
 struct class_accuracy {
   task_id task{};
   std::int64_t label = 0;
   std::string name{}; ///< "" where the data set has none.
   double accuracy = 0.0;
 };
-/// The lines of accuracy_per_class.csv; none where the run has no such file.
+/// Lines of accuracy_per_class.csv; empty if the run has no such file.
 [[nodiscard]] expected<std::vector<class_accuracy>> read_class_accuracies(const std::filesystem::path& folder);
 
-/// The value of `name`: "scenario", "strategy", "dataset", "version", "status", "device", "seed", or a scenario key;
-/// null if the run has none of that name.
+/// Value of `name`: "scenario", "strategy", "dataset", "version", "status", "device", "seed", or a scenario key. Null
+/// if the run has no such name.
 [[nodiscard]] const std::string* said_by(const stored_run& run, const std::string& name);
 
 } // namespace mneme

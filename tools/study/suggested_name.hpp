@@ -1,11 +1,11 @@
-/// suggested_name: what a name of a key or a metric that no run has may have been meant to be.
+/// suggested_name: suggestion for a misspelled name of a key or metric.
 #pragma once
 #include <string>
 #include <vector>
 namespace mneme {
 
-/// "did you mean 'rounds.cohort'?", where `word` is a known name without its section, nearly a known name or nearly the
-/// last part of one, or a part of one; else "expected one of ..." with at most a dozen names, or `otherwise`.
+/// Returns "did you mean 'rounds.cohort'?" if `word` is similar to a known name, to its last part, or is a part of it.
+/// Otherwise "expected one of ..." with at most twelve names, or `otherwise`.
 [[nodiscard]] std::string name_suggestion(const std::string& word, const std::vector<std::string>& known,
                                           const std::string& otherwise = {});
 

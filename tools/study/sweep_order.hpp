@@ -1,11 +1,11 @@
-/// sweep_order: what the newest sweep into a folder has run, in its order, for those who look at the runs later.
+/// sweep_order: stores the order of a sweep's runs, for later comparisons.
 #pragma once
 #include "tools/study/sweep_plan.hpp"
 namespace mneme {
 
-/// FOLDER/sweep.json: an object with the label and scenario digest of each run. @throws std::system_error
+/// Writes FOLDER/sweep.json: label and scenario digest of each run. @throws std::system_error
 void write_sweep_order(const std::filesystem::path& folder, const sweep_plan& plan);
-/// The digests of its runs, the first point first; empty where no sweep has left a file that can be read.
+/// Digests of the runs in order; empty if there is no readable file.
 [[nodiscard]] std::vector<std::string> read_sweep_order(const std::filesystem::path& folder);
 
 } // namespace mneme

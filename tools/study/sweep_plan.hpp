@@ -1,4 +1,4 @@
-/// sweep_plan: every run of a sweep, checked and told apart before the first of them starts.
+/// sweep_plan: all runs of a sweep, validated before the first one starts.
 #pragma once
 #include "tools/study/sweep_request.hpp"
 namespace mneme {
@@ -11,17 +11,15 @@ struct planned_run {
 };
 
 struct sweep_plan {
-  std::vector<planned_run> runs{}; ///< Scenarios, then values in the order of the axes, then seeds.
-  std::vector<std::string> by{};   ///< The keys that tell the points apart, for a comparison.
+  std::vector<planned_run> runs{}; ///< Ordered by scenarios, then values of the axes, then seeds.
+  std::vector<std::string> by{};   ///< Keys in which points differ, for a comparison.
   diagnostics warnings{};
-  diagnostics wrong{}; ///< What is wrong with points that are not among the runs.
+  diagnostics wrong{}; ///< Errors of points that are not among the runs.
 };
 
-/// Reads every scenario of the grid. Fails with all that is wrong in them, each finding once, and where two points are
-/// the same run.
+/// Reads all scenarios of the grid. Fails with all their errors, each once, or if two points are the same run.
 [[nodiscard]] expected<sweep_plan> plan_sweep(const sweep_request& request);
-/// The same of the points that are well, so that these can be checked further; all that is wrong with others is in
-/// `wrong`.
+/// Likewise, but returns the valid points for further checks, with the errors of all others in `wrong`.
 [[nodiscard]] sweep_plan checked_points(const sweep_request& request);
 
 } // namespace mneme

@@ -1,9 +1,9 @@
-/// sweep_request: a grid of scenarios, keys and seeds, as a user asks for it.
+/// sweep_request: a grid of scenarios, keys and seeds, as given by the user.
 #pragma once
 #include "runtime/scenario/read.hpp"
 namespace mneme {
 
-/// A key of scenarios, and the values that it takes in turn.
+/// A scenario key and its values.
 struct sweep_axis {
   std::string key{};                 ///< "rounds.cohort"
   std::vector<std::string> values{}; ///< As TOML, or bare strings.
@@ -12,18 +12,18 @@ struct sweep_axis {
 struct sweep_request {
   std::vector<std::filesystem::path> scenarios{};
   std::vector<sweep_axis> axes{};
-  overrides settings{};              ///< They hold for all runs.
+  overrides settings{};              ///< Applied to all runs.
   std::vector<std::int64_t> seeds{}; ///< Empty: the scenarios' own.
 };
 
-/// "1,2,7-9"; empty for "". Fails, naming `option`, where that is no list of different seeds.
+/// Parses "1,2,7-9"; empty for "". Fails with the name of `option` unless it is a list of different seeds.
 [[nodiscard]] expected<std::vector<std::int64_t>> parsed_seeds(const std::string& option, const std::string& text);
-/// "KEY=V1,V2": commas within brackets, braces and quotes part no values.
+/// Parses "KEY=V1,V2". Commas in brackets, braces and quotes do not separate values.
 [[nodiscard]] expected<sweep_axis> parsed_axis(const std::string& text);
 
 /// True if the file parses and has a [sweep] table.
 [[nodiscard]] bool is_sweep_file(const std::filesystem::path& file);
-/// A file with nothing but
+/// Reads a file of this form:
 ///   [sweep]
 ///   scenarios = ["a.toml", "b.toml"]   # relative to the file
 ///   seeds = "1-5"                      # or a list
@@ -31,7 +31,7 @@ struct sweep_request {
 ///   training.learning_rate = [0.1, 0.01]
 ///   [sweep.set]
 ///   rounds.per_task = 3
-/// Fails with everything that is wrong in it, each with its place.
+/// Fails with all errors and their locations.
 [[nodiscard]] expected<sweep_request> read_sweep(const std::filesystem::path& file);
 
 } // namespace mneme
