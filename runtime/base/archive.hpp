@@ -1,4 +1,4 @@
-/// archive: one description of a state both writes it to a checkpoint and reads it back.
+/// archive: serialization in both directions from one description of a type.
 #pragma once
 #include "runtime/base/ids.hpp"
 #include "runtime/base/tensor_exchange.hpp"
@@ -17,17 +17,17 @@
 #include <vector>
 namespace mneme {
 
-/// `all(a)(b)` appends a and b when saving and assigns them when loading, so a type is described once: by a member
-/// `persist(archive&)` or a function `persist(archive&, T&)` beside it. Numbers are little-endian. While saving,
-/// tensors of maps, which are frozen, are kept by handle and written from where they are; a tensor that stands alone
-/// is copied, because its owner may write into it. What several handles share is saved once and shared again.
+/// `all(a)(b)` appends a and b when saving and assigns them when loading. A type is described once, by a member
+/// `persist(archive&)` or a free function `persist(archive&, T&)`. Numbers are little-endian. When saving, tensors of
+/// maps, which are immutable, are kept by handle and written without a copy; other tensors are copied, because their
+/// owner may modify them. Objects shared by several handles are saved once, and are shared again after loading.
 class archive {
 public:
   using buffer = std::shared_ptr<const std::vector<std::byte>>;
 
   archive() = default; ///< For saving.
-  /// For loading from bytes [first, first + count) of `from`. A load that needs more throws archive_error, before
-  /// memory is taken for it.
+  /// For loading from bytes [first, first + count) of `from`. Reading past the end throws archive_error before memory
+  /// is allocated.
   archive(buffer from, std::size_t first, std::size_t count);
 
   [[nodiscard]] bool loading() const noexcept { return source_ != nullptr; }
@@ -42,26 +42,26 @@ public:
       visit(value);
     return *this;
   }
-  /// A landmark: reading fails here, by name, where another one was written.
+  /// Marks a section. Loading fails with its name if another section was written there.
   archive& section(std::string_view name);
-  /// A tensor that is never written to.
+  /// Saves or loads a tensor that is never modified.
   archive& frozen(at::Tensor& value) {
     frozen_tensor(value);
     return *this;
   }
-  /// From here on tensors of maps that writer and reader both have are named instead of saved; null: none are. Writer
-  /// and reader say so at the same places. @param with outlives the archive
+  /// From here on, tensors of maps that both sides have are replaced by digests; null: none are. Both sides must call
+  /// it at the same position. @param with must outlive the archive
   archive& exchanging(tensor_exchange* with) {
     exchange_ = with;
     return *this;
   }
-  /// Loading: from here on tensors that lay on a device when they were saved are brought to this one, so that what is
-  /// computed with them is computed where it would have been. Without it all of them are loaded to the host.
+  /// Loading: from here on, tensors that were saved from a device are moved to `device`, so that later computation runs
+  /// there. Without it all tensors are loaded to the host.
   archive& onto(const c10::Device& device) {
     device_ = device;
     return *this;
   }
-  /// The values of a vector as they lie in memory, which may hold millions.
+  /// Saves or loads the elements of a vector as one block.
   template <class T>
   archive& plain(std::vector<T>& values) {
     static_assert(std::is_trivially_copyable_v<T> && std::has_unique_object_representations_v<T>);
@@ -71,13 +71,13 @@ public:
     return *this;
   }
 
-  /// How many bytes it holds, tensors included.
+  /// Size in bytes, with tensors.
   [[nodiscard]] std::size_t size() const noexcept { return loading() ? end_ - at_ : bytes_.size() + blob_bytes_; }
-  /// What was saved, front to back, without a copy of frozen tensors.
+  /// Passes the saved bytes to `then` in order, without copying immutable tensors.
   void each_piece(const std::function<void(std::span<const std::byte>)>& then) const;
-  /// The same as one piece, for the other constructor.
+  /// The saved bytes as one buffer, for the loading constructor.
   [[nodiscard]] buffer contents() const;
-  /// Throws unless all that was saved has been read.
+  /// Throws unless everything that was saved has been read.
   void expect_end() const;
 
 private:
@@ -89,7 +89,7 @@ private:
   void visit(std::vector<T>& values) {
     const auto count = counted(values.size(), 1);
     if (loading())
-      values.clear(); // grows as far as there are bytes to read, whatever `count` says
+      values.clear(); // grows only as far as bytes can be read, whatever `count` is
     for (std::size_t i = 0; i < count; ++i)
       (*this)(loading() ? values.emplace_back() : values[i]);
   }
@@ -98,7 +98,7 @@ private:
     const auto count = counted(entries.size(), 1);
     if (!loading()) {
       for (auto& [key, value] : entries)
-        (*this)(const_cast<K&>(key))(value); // saving changes nothing
+        (*this)(const_cast<K&>(key))(value); // saving does not modify it
       return;
     }
     entries.clear();
@@ -107,7 +107,7 @@ private:
       (*this)(key)(entries[key]);
     }
   }
-  /// Whoever shares what is saved shares it again when it is loaded.
+  /// Preserves sharing: handles of one object are handles of one object after loading.
   template <class T>
   void visit(std::shared_ptr<const T>& handle) {
     const auto [number, is_new] = numbered(handle, typeid(T));
@@ -115,7 +115,7 @@ private:
       handle = std::static_pointer_cast<const T>(is_new || number == 0 ? nullptr : shared_[number - 1]);
     if (!is_new)
       return;
-    auto content = loading() ? std::make_shared<T>() : std::const_pointer_cast<T>(handle); // saving changes nothing
+    auto content = loading() ? std::make_shared<T>() : std::const_pointer_cast<T>(handle); // saving does not modify it
     (*this)(*content);
     handle = content;
     shared_[number - 1] = handle;
@@ -123,14 +123,14 @@ private:
   void visit(at::Tensor& tensor);
   void visit(tensor_map& tensors);
 
-  /// Saves or loads the number of `handle` (0: null), and says whether its content follows.
+  /// Saves or loads the number of `handle` (0: null). Returns it, and whether its content follows.
   std::pair<std::size_t, bool> numbered(const std::shared_ptr<const void>& handle, std::type_index kind);
   void frozen_tensor(at::Tensor& value);
   void save_frozen(const at::Tensor& value);
   void load_frozen(at::Tensor& value);
   void save_tensor(const at::Tensor& value, bool frozen);
   void load_tensor(at::Tensor& value);
-  /// Saves `count`, or loads it and makes sure that as many items of `bytes_min` each can follow.
+  /// Saves `count`, or loads it and checks that as many items of at least `bytes_min` can follow.
   std::size_t counted(std::size_t count, std::size_t bytes_min);
   void raw(void* data, std::size_t count);
 
@@ -138,21 +138,21 @@ private:
     std::size_t at = 0; ///< Offset in bytes_ before which the tensor is inserted.
     at::Tensor host{};
   };
-  std::vector<std::byte> bytes_; // saving: everything but the blobs
+  std::vector<std::byte> bytes_; // saving: everything except blobs
   std::vector<blob> blobs_;
   std::size_t blob_bytes_ = 0;
   buffer source_; // loading
   std::size_t at_ = 0, end_ = 0;
-  std::vector<std::shared_ptr<const void>> shared_; // by number, from 1; kept, so that no address comes twice
+  std::vector<std::shared_ptr<const void>> shared_; // by number, from 1; kept alive, so that no address is reused
   std::vector<std::type_index> kinds_;              // of shared_
   std::unordered_map<const void*, std::size_t> numbers_;
-  std::vector<at::Tensor> frozen_; // the same of frozen tensors
+  std::vector<at::Tensor> frozen_; // immutable tensors, likewise
   std::unordered_map<const void*, std::size_t> frozen_numbers_;
   tensor_exchange* exchange_ = nullptr;
-  c10::Device device_{c10::DeviceType::CPU}; // loading: of tensors that lay on one
+  c10::Device device_{c10::DeviceType::CPU}; // loading: target of tensors that were saved from a device
 };
 
-// -- ids, and types of the standard library that need no more than other types ----------------------------------------
+// -- ids, and types of the standard library ---------------------------------------------------------------------------
 
 template <class Tag, class Rep>
 void persist(archive& state, id_of<Tag, Rep>& id) {

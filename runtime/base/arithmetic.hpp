@@ -1,12 +1,12 @@
-/// arithmetic: whether this process computes with portable arithmetic, or with whatever is fastest on its machine.
+/// arithmetic: whether this process uses portable arithmetic or the fastest kernels of its machine.
 #pragma once
 namespace mneme {
 
-/// The variable that decides, for a process and all that it starts, and its value for portable arithmetic.
+/// Environment variable that decides for a process and its children, and its value for portable arithmetic.
 inline constexpr const char *arithmetic_variable = "MNEME_ARITHMETIC", *portable_word = "portable";
 
-/// One order of operations, that of AVX2 with FMA, for all that reaches a result. What the environment said
-/// when this was first asked.
+/// True for portable arithmetic: one order of operations, that of AVX2 with FMA, for everything that affects a result.
+/// Reads the environment at the first call.
 [[nodiscard]] bool is_portable();
 
 } // namespace mneme

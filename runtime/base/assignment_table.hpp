@@ -1,4 +1,4 @@
-/// assignment_table: values by assignment id, for the many that come and go every round.
+/// assignment_table: hash table by assignment id, for values that are inserted and erased every round.
 #pragma once
 #include "runtime/base/check.hpp"
 #include "runtime/base/ids.hpp"
@@ -8,12 +8,12 @@
 #include <vector>
 namespace mneme {
 
-/// A hash table without a node per value. Ids are handed out in sequence, so their low bits are the hash: those at
-/// work lie side by side and hardly ever collide. Linear probing; erasing closes the gap, so nothing wears out.
+/// Open addressing without a node per value. Ids are sequential, so their low bits are the hash and collisions are
+/// rare. Linear probing; erasing closes the gap, so no tombstones accumulate.
 template <class Value>
 class assignment_table {
 public:
-  /// @pre `id` is not in the table. References to other values do not survive it.
+  /// @pre `id` is not in the table. Invalidates references to other values.
   Value& insert(assignment_id id, Value&& value) {
     if (2 * (size_ + 1) > slots_.size())
       grow();
@@ -24,10 +24,10 @@ public:
     auto& place = slots_[at];
     place.id = id;
     place.used = true;
-    place.value = std::move(value); // values are large: they move once
+    place.value = std::move(value); // values are large, so they are moved once
     return place.value;
   }
-  /// Null if there is none.
+  /// Null if `id` is not in the table.
   [[nodiscard]] Value* find(assignment_id id) noexcept {
     for (auto at = home_of(id); !slots_.empty() && slots_[at].used; at = next(at))
       if (slots_[at].id == id)
@@ -40,7 +40,7 @@ public:
     MNEME_CHECK(entry != nullptr, id.value);
     return *entry;
   }
-  /// @pre `id` is in the table. References to other values do not survive it.
+  /// @pre `id` is in the table. Invalidates references to other values.
   void erase(assignment_id id) {
     auto gap = home_of(id);
     for (; slots_.at(gap).id != id; gap = next(gap))
@@ -53,14 +53,14 @@ public:
       }
     slots_[gap].used = false;
     auto& left = slots_[gap].value;
-    std::destroy_at(&left); // values are large: an empty one is made in place, not moved there
+    std::destroy_at(&left); // values are large: an empty one is constructed in place
     std::construct_at(&left);
     --size_;
   }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
-  /// How many there is room for, at least twice the size.
+  /// Number of slots, at least twice the size.
   [[nodiscard]] std::size_t slots() const noexcept { return slots_.size(); }
-  /// Ascending.
+  /// All ids, ascending.
   [[nodiscard]] std::vector<assignment_id> ids() const {
     std::vector<assignment_id> ids;
     ids.reserve(size_);
@@ -90,7 +90,7 @@ private:
         insert(entry.id, std::move(entry.value));
   }
 
-  std::vector<slot> slots_; // a power of two of them
+  std::vector<slot> slots_; // size is a power of two
   std::size_t size_ = 0;
 };
 

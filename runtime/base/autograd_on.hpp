@@ -1,10 +1,10 @@
-/// autograd_on: LibTorch's autograd in a thread that computes without it.
+/// autograd_on: enables LibTorch's autograd in a thread that runs without it.
 #pragma once
 #include <ATen/core/grad_mode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 namespace mneme {
 
-/// Autograd as a fresh thread has it, whatever the caller has switched off, until the end of the block.
+/// Enables autograd with its default settings until the end of the scope.
 class autograd_on {
 public:
   autograd_on() : keys_(c10::impl::LocalDispatchKeySet(c10::impl::PODLocalDispatchKeySet{})), gradients_(true) {}

@@ -1,4 +1,4 @@
-/// available_memory: how much more memory this process can have, as far as the system says.
+/// available_memory: memory that this process can still allocate.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -10,10 +10,9 @@ struct memory_room {
   std::string source{}; ///< "free on this machine", "left below the limit of the control group /x"
 };
 
-/// The least of what the machine has (MemAvailable) and what limits of control groups leave, those around the process's
-/// own included; of both versions of control groups, and pages of files that can be dropped counted as free. Without
-/// either, more than any process can have.
-/// @param proc, groups where the system shows these; others for tests
+/// The minimum of the machine's available memory (MemAvailable) and of what the limits of its control groups (versions
+/// 1 and 2) leave; file pages that can be dropped count as free. A huge number if neither is known.
+/// @param proc, groups mount points; others for tests
 [[nodiscard]] memory_room available_memory(const std::filesystem::path& proc = "/proc",
                                            const std::filesystem::path& groups = "/sys/fs/cgroup");
 

@@ -1,9 +1,9 @@
-/// blanks: a text without the blanks around it.
+/// blanks: removes surrounding white space.
 #pragma once
 #include <string_view>
 namespace mneme {
 
-/// `text` without blanks, tabs and carriage returns at its ends.
+/// Returns `text` without leading and trailing blanks, tabs and carriage returns.
 [[nodiscard]] inline std::string_view without_blanks(std::string_view text) {
   constexpr std::string_view blanks = " \t\r";
   const auto first = text.find_first_not_of(blanks);

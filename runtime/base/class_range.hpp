@@ -1,9 +1,9 @@
-/// class_range: neighbouring labels of a run, from one up to another.
+/// class_range: a range of consecutive labels.
 #pragma once
 #include <cstdint>
 namespace mneme {
 
-/// Labels low .. high - 1 of the run.
+/// Labels low .. high - 1.
 struct class_range {
   std::int64_t low = 0, high = 0;
   [[nodiscard]] std::int64_t size() const noexcept { return high - low; }

@@ -1,4 +1,4 @@
-/// run_digest: 128-bit XXH3, chained over what a run decides, so that equal digests mean equal runs.
+/// run_digest: 128-bit XXH3, chained over all decisions of a run, so that equal digests mean equal runs.
 #pragma once
 #include "runtime/base/tensor_map.hpp"
 #include <compare>
@@ -22,12 +22,12 @@ struct digest128 {
 /// 32 hex digits, high half first.
 [[nodiscard]] std::string hex_text(const digest128& digest);
 [[nodiscard]] digest128 digest_of(std::span<const std::byte> bytes);
-/// Names, dtypes, shapes and contents, in name order; tensors on a GPU are copied to the host.
+/// Digest of names, dtypes, shapes and contents in name order. Tensors on a GPU are copied to the host.
 [[nodiscard]] digest128 digest_of(const tensor_map& tensors);
-/// The content of a file; throws std::system_error if it cannot be read.
+/// Digest of a file's content. Throws std::system_error if it cannot be read.
 [[nodiscard]] digest128 digest_of_file(const std::string& path);
 
-/// Over bytes that come in pieces: equal to the digest of the pieces laid end to end.
+/// Digest over bytes that arrive in pieces; equals the digest of their concatenation.
 class digest_stream {
 public:
   digest_stream();
@@ -41,7 +41,7 @@ private:
   std::unique_ptr<XXH3_state_s, freed> state_;
 };
 
-/// d' = H(d, item). Whole numbers enter as 8 little-endian bytes whatever their type, doubles by their bits.
+/// d' = H(d, item). Integers of any type enter as 8 little-endian bytes, doubles by their bits.
 class run_digest {
 public:
   void add(std::uint64_t item);

@@ -1,4 +1,4 @@
-/// distinct_numbers: a set of at most so many numbers, without a node per number.
+/// distinct_numbers: a hash set of numbers with a fixed capacity, without a node per number.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -7,11 +7,11 @@
 #include <vector>
 namespace mneme {
 
-/// A hash table whose time and memory follow how many numbers it has room for. 2^32 - 1 is none of them.
+/// Time and memory depend on the capacity. 2^32 - 1 is not a legal number.
 class distinct_numbers {
 public:
   explicit distinct_numbers(std::size_t size_max) : slots_(std::bit_ceil(2 * size_max + 1), empty) {}
-  /// False: it was in the set. @pre fewer than `size_max` are, or it is
+  /// Returns false if the number was in the set. @pre the set has room, or contains the number
   bool insert(std::uint32_t number) {
     std::size_t at = (number * std::size_t{0x9E3779B97F4A7C15}) >> 32 & (slots_.size() - 1);
     for (; slots_[at] != empty; at = (at + 1) & (slots_.size() - 1))
@@ -29,7 +29,7 @@ public:
 private:
   static constexpr std::uint32_t empty = 0xFFFFFFFF;
 
-  std::vector<std::uint32_t> slots_; // a power of two of them
+  std::vector<std::uint32_t> slots_; // size is a power of two
 };
 
 } // namespace mneme

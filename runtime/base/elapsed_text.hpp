@@ -1,4 +1,4 @@
-/// elapsed_text: how long something took, in words.
+/// elapsed_text: formats a duration.
 #pragma once
 #include <string>
 namespace mneme {

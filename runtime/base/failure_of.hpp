@@ -1,4 +1,4 @@
-/// failure_of: where exceptions of LibTorch, the system and the standard library become words for people.
+/// failure_of: converts exceptions of LibTorch, the system and the standard library into messages for users.
 #pragma once
 #include <exception>
 #include <new>
@@ -6,10 +6,10 @@
 #include <system_error>
 namespace mneme {
 
-/// The exception at hand in words, never "", without addresses. @pre called within a catch clause
+/// Message of the current exception, never empty, without addresses. @pre called in a catch clause
 [[nodiscard]] std::string failure_text();
 
-/// What `act` throws, in words; "": nothing.
+/// Runs `act`. Returns the message of its exception; empty if it does not throw.
 template <class Act>
 [[nodiscard]] std::string failure_of(Act&& act) {
   try {
@@ -20,7 +20,7 @@ template <class Act>
   }
 }
 
-/// Why the system refuses `act`, a std::system_error in words; "": it does not. Other exceptions go on.
+/// Runs `act`. Returns the message of its std::system_error; empty if it does not throw. Other exceptions propagate.
 template <class Act>
 [[nodiscard]] std::string system_refusal(Act&& act) {
   try {
@@ -31,11 +31,10 @@ template <class Act>
   }
 }
 
-/// The sentence of an exception of LibTorch's, without its stack and the code around.
+/// Message of a LibTorch exception, without stack trace and source code.
 [[nodiscard]] std::string short_reason(const std::exception& thrown);
 
-/// Why LibTorch refuses `act`, as short_reason() has it; "": it does not. A lack of memory is no refusal:
-/// std::bad_alloc goes on.
+/// Runs `act`. Returns short_reason() of its LibTorch exception; empty if it does not throw. std::bad_alloc propagates.
 template <class Act>
 [[nodiscard]] std::string torch_refusal(Act&& act) {
   try {

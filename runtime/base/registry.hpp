@@ -1,4 +1,4 @@
-/// registered<Entry>: what registration lines have put together before main(). The only globals of mneme.
+/// registered<Entry>: entries of registration objects, collected before main(). The only globals of mneme.
 #pragma once
 #include <algorithm>
 #include <vector>
@@ -10,7 +10,7 @@ std::vector<Entry>& registered() {
   return entries;
 }
 
-/// A copy, sorted by name: the order of registration depends on the linker.
+/// Returns a copy sorted by name, because the order of registration depends on the linker.
 template <class Entry>
 std::vector<Entry> registered_by_name() {
   auto entries = registered<Entry>();

@@ -1,9 +1,9 @@
-/// resumed_state: what this process computes with was read from a checkpoint.
+/// resumed_state: records that this process has loaded a checkpoint.
 #pragma once
 namespace mneme {
 
-/// From here on a broken promise between our own functions may be the fault of a file whose checksum was made to fit,
-/// which no reader can tell from a true one: such a process ends with exit code 1 and says so, instead of aborting.
+/// From now on a failed MNEME_CHECK may be caused by a checkpoint that was forged with a valid checksum. The process
+/// then ends with exit code 1 and says so, instead of aborting.
 void note_resumed_state();
 
 } // namespace mneme

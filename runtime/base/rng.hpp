@@ -9,7 +9,7 @@
 #include <vector>
 namespace mneme {
 
-/// What the engine draws. A method's own purposes start at `first_method_purpose`.
+/// Purposes of the engine's streams. A method's own purposes start at `first_method_purpose`.
 enum class purpose : std::uint32_t {
   initial_weights,
   class_order,
@@ -42,14 +42,14 @@ enum class purpose : std::uint32_t {
 };
 inline constexpr std::uint32_t first_method_purpose = 0x10000;
 
-/// Names one random stream.
+/// Key of one random stream.
 struct rng_key {
   std::uint64_t seed = 0;
-  std::uint32_t purpose = 0; ///< A `purpose`, or a method's own from `first_method_purpose` on.
+  std::uint32_t purpose = 0; ///< A `purpose`, or one of the method, from `first_method_purpose`.
   client_id client{};
   task_id task{};
-  std::uint32_t visit = 0; ///< Earlier assignments of this client: a drop-out does not change other clients' draws.
-  std::uint64_t index = 0; ///< Whatever else tells streams apart: an epoch, a class, a round.
+  std::uint32_t visit = 0; ///< Earlier assignments of this client, so that drop-outs do not affect other clients.
+  std::uint64_t index = 0; ///< Distinguishes further: an epoch, a class, a round.
   bool operator==(const rng_key&) const = default;
 };
 /// For engine purposes: `key_for({seed}, purpose::shuffle)`.
@@ -58,15 +58,14 @@ struct rng_key {
   return base;
 }
 
-/// What a stream is made of: block b of it is philox4x32({b as two words, high}, key).
+/// Philox state of a stream: its block b is philox4x32({b as two words, high}, key).
 struct stream_name {
   std::array<std::uint32_t, 2> key{}, high{};
 };
 [[nodiscard]] stream_name stream_name_of(const rng_key& key);
 
-/// One stream. Cheap to make (no state but a key and a counter), so make one where it is needed.
-/// Integers are the same on every platform; reals are too, but for the last digit where the
-/// mathematical library differs.
+/// One stream. It consists of a key and a counter, so create it where it is needed. Integers are equal on every
+/// platform; reals too, except for the last digit if the mathematical library differs.
 class rng_stream {
 public:
   explicit rng_stream(const rng_key& key);

@@ -1,4 +1,4 @@
-/// tensor_exchange: tensors that the writer and the reader of archives both have, so that each crosses once.
+/// tensor_exchange: lets archives replace tensors that both sides have by digests, so that each is sent once.
 #pragma once
 #include "runtime/base/digest.hpp"
 #include <optional>
@@ -6,13 +6,13 @@
 #include <string>
 namespace mneme {
 
-/// What was saved cannot be read back as what is asked for. The text goes on after "it": "ends early".
+/// Error while loading. The text continues a sentence whose subject is the archive: "ends early".
 class archive_error : public std::runtime_error {
 public:
   using std::runtime_error::runtime_error;
 };
 
-/// What is wrong with the bytes that `read` reads; "": nothing.
+/// Runs `read`. Returns the message of its archive_error; empty if it does not throw.
 template <class Read>
 [[nodiscard]] std::string archive_damage(Read&& read) {
   try {
@@ -30,11 +30,11 @@ public:
     digest128 name{};
     bool is_new = false; ///< The reader does not have it: its content follows.
   };
-  /// Saving: the name of a frozen tensor; nothing where it is too small to be worth one.
+  /// Saving: digest of an immutable tensor; nullopt if the tensor is too small to be worth it.
   [[nodiscard]] virtual std::optional<offered_tensor> offer(const at::Tensor& value) = 0;
-  /// Loading: a tensor that has come with its name.
+  /// Loading: caches a tensor that arrived with its digest.
   virtual void keep(const digest128& name, const at::Tensor& value) = 0;
-  /// Loading: a tensor of which only the name has come. Throws archive_error if there is none.
+  /// Loading: returns the tensor with a digest. Throws archive_error if there is none.
   [[nodiscard]] virtual at::Tensor find(const digest128& name) = 0;
 };
 

@@ -1,4 +1,4 @@
-/// Named tensors: weights, uploads, class statistics, and what a client remembers between rounds.
+/// Named tensors: weights, uploads, class statistics, and memories of clients.
 #pragma once
 #include <ATen/core/Tensor.h>
 #include <cstdint>
@@ -8,15 +8,15 @@
 #include <string_view>
 namespace mneme {
 
-/// Tensors sorted by name. Copying copies handles, not contents, so the one rule of sharing is:
-/// a tensor in a map is frozen. Replace it with put(); never write into it.
+/// Tensors sorted by name. Copies share contents, so tensors in a map are immutable: replace one with put(), never
+/// modify it.
 class tensor_map {
 public:
-  /// Adds or replaces. @pre `value` is contiguous and needs no gradient
+  /// Inserts or replaces. @pre `value` is contiguous and requires no gradient
   void put(std::string name, at::Tensor value);
-  /// Throws std::out_of_range, naming `name` and what there is instead.
+  /// Throws std::out_of_range with `name` and the existing names.
   [[nodiscard]] const at::Tensor& at(std::string_view name) const;
-  /// Null if there is none.
+  /// Null if there is no such tensor.
   [[nodiscard]] const at::Tensor* find(std::string_view name) const noexcept;
   [[nodiscard]] bool empty() const noexcept { return entries_.empty(); }
   [[nodiscard]] std::size_t size() const noexcept { return entries_.size(); }
@@ -30,18 +30,18 @@ private:
   std::map<std::string, at::Tensor, std::less<>> entries_;
 };
 
-/// Shared by any number of readers; another value needs another map.
+/// An immutable map, shared by any number of readers.
 using tensors_ref = std::shared_ptr<const tensor_map>;
 
-/// What a client remembers between rounds. Null: nothing yet. Committed on delivery only, so a
-/// client that leaves or misses its deadline remembers what it knew before the round.
+/// A client's memory between rounds; null: none yet. Committed on delivery only, so a client that leaves or misses its
+/// deadline keeps the memory from before the round.
 using memory_ref = tensors_ref;
 
-/// The name under which the flat weights [P] of a net travel in broadcasts and uploads. The layout
-/// of the scenario's model says which part of it is which parameter.
+/// Name of the flat weights [P] of a net in broadcasts and uploads. The layout of the scenario's model gives the
+/// position of each parameter.
 inline constexpr const char* flat_weights = "weights";
 
-/// A map that holds one tensor, named `flat_weights`.
+/// A map with one tensor, named `flat_weights`.
 [[nodiscard]] tensors_ref weights_only(at::Tensor flat);
 
 } // namespace mneme

@@ -1,11 +1,11 @@
-/// triangle: the lower half of a symmetric matrix in panels of rows, one after the other in a flat tensor.
+/// triangle: lower half of a symmetric matrix, stored as panels of rows in a flat tensor.
 #pragma once
 #include <ATen/core/Tensor.h>
 namespace mneme {
 
-// M rows of the matrix. Panel p holds rows p b .. min((p + 1) b, M) - 1 and columns from 0 to its last row, so that a
-// Gram matrix is summed panel by panel, each an ordinary product: half of the work and of the memory.
-// Elements above the diagonal within a panel mean nothing.
+// M: rows of the matrix. Panel p holds rows p b .. min((p + 1) b, M) - 1 and columns 0 to its last row, so a Gram
+// matrix is summed panel by panel, each an ordinary product, with half of the work and memory. Elements above the
+// diagonal within a panel are undefined.
 
 inline constexpr std::int64_t panel_rows = 256;
 
@@ -17,7 +17,7 @@ inline constexpr std::int64_t panel_rows = 256;
 /// One panel of `flat`: a view [rows, first + rows].
 struct panel {
   at::Tensor values{};
-  std::int64_t first = 0; ///< The matrix's row that is its first.
+  std::int64_t first = 0; ///< Row of the matrix at which the panel starts.
 };
 [[nodiscard]] std::vector<panel> panels_of(const at::Tensor& flat, std::int64_t width);
 

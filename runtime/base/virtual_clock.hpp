@@ -1,4 +1,4 @@
-/// Simulated time, and the queue of things that will happen in it.
+/// Virtual time, and a queue of future events.
 #pragma once
 #include "runtime/base/check.hpp"
 #include <algorithm>
@@ -8,7 +8,7 @@
 #include <vector>
 namespace mneme {
 
-/// A clock without now(): a time is a value that arrives in a message. Resolution 1 ns.
+/// A clock without now(): times arrive in messages. Resolution 1 ns.
 struct virtual_clock {
   using duration = std::chrono::nanoseconds;
   using rep = duration::rep;
@@ -19,7 +19,7 @@ struct virtual_clock {
 using virtual_time = virtual_clock::time_point;
 using virtual_duration = virtual_clock::duration;
 
-/// `seconds` rounded up to 1 ns, as every virtual duration is. @pre 0 <= seconds < 9e9
+/// Returns `seconds` rounded up to 1 ns, as for all virtual durations. @pre 0 <= seconds < 9e9
 [[nodiscard]] virtual_duration rounded_up(double seconds);
 [[nodiscard]] inline double in_seconds(virtual_time at) {
   return std::chrono::duration<double>(at.time_since_epoch()).count();
@@ -28,14 +28,14 @@ using virtual_duration = virtual_clock::duration;
 /// Order among events of equal times: a deadline leaves after the ordinary ones.
 enum class precedence : std::uint8_t { ordinary, deadline };
 
-/// Future events in a total order: earlier time first, deadlines after everything else of their
-/// time, then push order. Only the scheduler owns one.
+/// Future events in a total order: by time; at equal times deadlines last; then in the order of insertion. Only the
+/// scheduler owns one.
 template <class Event>
 class event_queue {
 public:
   struct entry {
     virtual_time at{};
-    std::uint64_t place = 0; // among those of its time: its number, deadlines from 2^63 on
+    std::uint64_t place = 0; // rank among events of its time: its number; deadlines from 2^63 on
     Event event{};
     template <class Archive>
     void persist(Archive& state) {
@@ -69,11 +69,11 @@ public:
 
   template <class Archive>
   void persist(Archive& state) {
-    state(heap_)(now_)(next_sequence_); // a heap stays one
+    state(heap_)(now_)(next_sequence_); // a heap remains a heap
   }
 
 private:
-  struct later { // a type: the heap's functions take it in, and make no call of it
+  struct later { // a type, so that the heap functions inline it
     bool operator()(const entry& a, const entry& b) const noexcept {
       return a.at != b.at ? a.at > b.at : a.place > b.place;
     }
