@@ -406,3 +406,50 @@ TEST_CASE("an interrupt ends a run with exit code 130 and what it has recorded",
   CHECK(WEXITSTATUS(status) == 130);
   CHECK(contains(content_of(here.path() / "r/summary.json"), "\"interrupted\""));
 }
+
+TEST_CASE("a folder or file that is named like a command is a folder or file", "[cli]") {
+  const scratch_folder here;
+  write_file(here.path() / "a.toml", tiny);
+  write_file(here.path() / "table.csv", "x,label\n1,0\n2,1\n3,0\n4,1\n");
+  REQUIRE(mneme_in(here.path(), "run a.toml --quiet --out base").code == 0);
+  for (const std::string name : {"sweep", "new", "help"}) {
+    CAPTURE(name);
+    std::filesystem::rename(here.path() / "base", here.path() / name);
+    for (const auto& arguments : {"compare " + name, "compare --metric final_accuracy " + name, "compare -- " + name,
+                                  "report " + name + " -o page.html", "verify " + name + " --quiet", "resume " + name,
+                                  "diff " + name + " " + name, "list runs --in " + name}) {
+      CAPTURE(arguments);
+      const auto result = mneme_in(here.path(), arguments);
+      CAPTURE(result.errors);
+      CHECK(result.code == 0);
+    }
+    std::filesystem::rename(here.path() / name, here.path() / "base");
+    std::filesystem::copy_file(here.path() / "table.csv", here.path() / (name + ".csv"));
+    std::filesystem::copy_file(here.path() / "a.toml", here.path() / name);
+    for (const auto& arguments :
+         {"validate " + name, "validate " + name + " a.toml", "run a.toml --quiet --out r-" + name,
+          "sweep " + name + " --dry-run", "calibrate " + name + " --seconds 0.1 -o p-" + name}) {
+      CAPTURE(arguments);
+      const auto result = mneme_in(here.path(), arguments);
+      CAPTURE(result.errors);
+      CHECK(result.code == 0);
+    }
+    std::filesystem::remove(here.path() / name);
+    const auto missing = mneme_in(here.path(), "doctor " + name);
+    CHECK(missing.code == 2);
+    CHECK(contains(missing.errors, "'" + name + "'"));
+  }
+}
+
+TEST_CASE("each command has the words behind it to itself", "[cli]") {
+  const scratch_folder here;
+  for (const auto* arguments :
+       {"new sweep run", "schema run", "completion bash run", "list models run", "help run sweep"}) {
+    CAPTURE(arguments);
+    const auto result = mneme_in(here.path(), arguments);
+    CAPTURE(result.errors);
+    CHECK(result.code == 2);
+    CHECK_FALSE(contains(result.errors, "unknown command"));
+    CHECK_FALSE(contains(result.errors, "SCENARIO"));
+  }
+}

@@ -37,6 +37,7 @@ struct command_line {
 
   command_line() {
     app.set_version_flag("--version", "mneme " MNEME_VERSION);
+    app.require_subcommand(0, 1); // the words after a command are its own: a folder may be named like a command
     run_command = app.add_subcommand("run", "Run scenarios, one after another.");
     resume_command = app.add_subcommand("resume", "Go on with a run that was interrupted, killed or failed.");
     verify_command = app.add_subcommand("verify", "Run again what a run directory holds, and compare the digests.");
@@ -386,9 +387,12 @@ int parse_and_dispatch(int count, const char* const* words) {
     return bad_input(std::string(error.what()) + "; see `mneme help" + (count > 1 ? " " + std::string(words[1]) : "") +
                      "`");
   }
-  for (const auto* command : line.app.get_subcommands())
-    if (const auto extras = command->remaining(); !extras.empty())
+  for (const auto* command : line.app.get_subcommands()) {
+    auto extras = command->remaining();
+    std::erase(extras, "--"); // the words after it are no options
+    if (!extras.empty())
       return complain_about_extras(*command, extras);
+  }
   if (const auto extras = line.app.remaining(); !extras.empty())
     return complain_about_extras(line.app, extras);
   for (const auto* command : line.app.get_subcommands())
