@@ -17,9 +17,9 @@ std::vector<std::vector<std::int64_t>> rows_by_class(const task_stream& tasks, c
 } // namespace
 
 caf::result<fairness> server_state::measure() {
-  auto answer = self_->make_response_promise<fairness>();
   const auto& tasks = *context_->tasks;
   const auto learnt = party_.half().predict();
+  auto answer = self_->make_response_promise<fairness>(); // after what may throw: a promise answers by itself
   plan jobs;
   std::vector<std::size_t> cell_of; // by job: its (task, class)
   std::size_t cells = 0;

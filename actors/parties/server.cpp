@@ -57,7 +57,9 @@ server_actor::behavior_type server_state::make_behavior() {
   return {
       [this](const deliveries& in) { return party_.take(in); },
       [this](const take_step& in) { return close(in); },
-      [this](save_model) { return named_model(); },
+      [this](save_model) {
+        return party_.tried("saving the model", [&]() -> caf::result<learnt> { return named_model(); });
+      },
       [this](save_state& in) { return party_.save(in); },
       [this](restore_state& in) { return party_.restore(in); },
       [this](batch_done& in) { party_.steps().take(in); },
@@ -65,8 +67,8 @@ server_actor::behavior_type server_state::make_behavior() {
       [this](const open_round& in) {
         return party_.tried("opening a round", [&]() -> caf::result<opened_round> { return broadcast_of(in.where); });
       },
-      [this](const evaluate& in) { return evaluate_model(in); },
-      [this](measure_fairness) { return measure(); },
+      [this](const evaluate& in) { return party_.tried("evaluation", [&] { return evaluate_model(in); }); },
+      [this](measure_fairness) { return party_.tried("evaluation", [&] { return measure(); }); },
   };
 }
 
@@ -163,13 +165,13 @@ void server_state::count_classes(const task_rows& task, std::size_t first, const
 }
 
 caf::result<evaluated> server_state::evaluate_model(const evaluate& in) {
-  auto answer = self_->make_response_promise<evaluated>();
   auto jobs = evaluation_plan(in);
   evaluated sums{.per_task = std::vector<evaluate_output>(in.masks.size())};
   if (in.end_of_task)
     sums.per_class.resize(static_cast<std::size_t>(context_->tasks->classes));
   if (in.with_model)
     sums.model = named_weights();
+  auto answer = self_->make_response_promise<evaluated>(); // after what may throw: a promise answers by itself
   if (jobs.empty()) {
     answer.deliver(std::move(sums));
     return answer;

@@ -154,7 +154,7 @@ expected<trained_net> trained_and_kept(const scenario& settings, const scenario&
   const net_lock lock(beside(".lock"));
   if (fs::exists(net_file.weights) && read_kept_tensors(net_file.weights)) // who held the lock before has trained it
     return net_file;
-  if (options.style != progress_style::quiet)
+  if (options.style != progress_style::quiet && options.style != progress_style::silent)
     std::fprintf(stderr, "the backbone of %s is trained first, once, and kept as %s\n",
                  settings.model.backbone.string().c_str(), net_file.weights.string().c_str());
   const auto out = beside(".run");

@@ -68,7 +68,7 @@ void progress::started(const std::string& title, const std::string& directory, s
                                 {"seed", seed},
                                 {"scenario_digest", scenario_digest},
                                 {"directory", directory}}));
-  if (style_ != progress_style::quiet)
+  if (!writes_little())
     block_.say(fmt::format("{}{}seed {}\nscenario digest {}", title, title.empty() ? "" : "\n", seed, scenario_digest));
 }
 
@@ -77,7 +77,7 @@ void progress::resumed(const std::string& text, std::int64_t rounds, std::int64_
   client_rounds_before_ = client_rounds;
   if (style_ == progress_style::json)
     return block_.say(one_line({{"event", "resumed"}, {"rounds", rounds}, {"text", text}}));
-  if (style_ != progress_style::quiet)
+  if (!writes_little())
     block_.say(text);
 }
 
@@ -97,7 +97,7 @@ void progress::tick(const program_progress& now) {
 
 void progress::redraw_block() {
   constexpr double redraw_min_s = 0.1;
-  if (style_ == progress_style::block && !block_.is_younger_than(redraw_min_s))
+  if (draws_block() && !block_.is_younger_than(redraw_min_s))
     block_.draw(block_text());
 }
 
@@ -118,14 +118,17 @@ void progress::evaluated(const evaluation_record& record) {
 void progress::warned(const std::string& text) {
   if (style_ == progress_style::json)
     return block_.say(one_line({{"event", "warning"}, {"text", text}}));
-  if (style_ != progress_style::quiet)
+  if (!writes_little())
     block_.say("warning: " + text);
 }
 
 void progress::finished(const run_summary& summary, const accuracy_matrix& matrix) {
   if (style_ == progress_style::json)
     return block_.say(event_line("finished", json_text(summary)));
-  if (style_ != progress_style::quiet)
+  const bool is_told_elsewhere = style_ == progress_style::silent || style_ == progress_style::embedded_block;
+  if (summary.status == "failed" && is_told_elsewhere)
+    return;
+  if (!writes_little())
     return block_.say(report_text(summary, matrix, directory_));
   if (summary.status == "failed")
     block_.say("error: " + summary.error);

@@ -10,12 +10,14 @@
 namespace mneme {
 
 /// block: a live block on a terminal; lines: one line per evaluation; json: one JSON object per line; quiet: only
-/// failures.
-enum class progress_style { block, lines, json, quiet };
+/// failures; silent: nothing; embedded_block: the block, without failures. Callers that report failures themselves use
+/// the last two.
+enum class progress_style { block, lines, json, quiet, silent, embedded_block };
 /// block if `out` is a terminal, else lines.
 [[nodiscard]] progress_style default_style(std::FILE* out);
 
-/// Writes to one stream and never throws, even if the stream fails. Prints the error of a failed run in every style.
+/// Writes to one stream and never throws, even if the stream fails. Prints the error of a failed run in every style but
+/// silent and embedded_block.
 class progress {
 public:
   /// @param share_done set to the share of finished rounds, in every style; may be null
@@ -39,6 +41,12 @@ private:
   [[nodiscard]] std::string block_text() const;
   [[nodiscard]] double share() const;
   void redraw_block();
+  [[nodiscard]] bool draws_block() const noexcept {
+    return style_ == progress_style::block || style_ == progress_style::embedded_block;
+  }
+  [[nodiscard]] bool writes_little() const noexcept {
+    return style_ == progress_style::quiet || style_ == progress_style::silent;
+  }
 
   terminal_block block_;
   progress_style style_;

@@ -101,6 +101,7 @@ TEST_CASE("json: every line is an object that names its event") {
 TEST_CASE("quiet says nothing of a run that succeeds, and why one failed") {
   CHECK(whole_run(progress_style::quiet, done).empty());
   CHECK(whole_run(progress_style::quiet, {.status = "failed", .error = "disk full"}) == "error: disk full\n");
+  CHECK(whole_run(progress_style::silent, {.status = "failed", .error = "disk full"}).empty());
 }
 
 TEST_CASE("block: the block shows the round and erases itself before anything else is said") {
