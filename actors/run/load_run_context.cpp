@@ -9,6 +9,7 @@
 #include "runtime/method/strategy.hpp"
 #include "runtime/modules/load_module.hpp"
 #include "runtime/population/availability_trace.hpp"
+#include "runtime/population/client_rows_user.hpp"
 #include "runtime/population/device_speeds.hpp"
 #include "runtime/population/link_trace.hpp"
 #include "runtime/scenario/named_paths.hpp"
@@ -463,6 +464,8 @@ expected<std::shared_ptr<run_context>> load_run_context(const scenario& settings
   settings.strategy.method->prepare(*setup);
   context->method = settings.strategy.method;
   context->rows = std::make_shared<const client_rows>(shared_tasks, *parts, context->population, context->needs.rows);
+  if (auto* const user = dynamic_cast<client_rows_user*>(settings.strategy.method.get()))
+    user->set_client_rows(context->rows);
   if (request.split)
     *request.split = *parts;
   return context;

@@ -26,6 +26,7 @@ job_world client_view::world() const {
           .start = in->weights,
           .start_object = in->weights_object,
           .samples = ctx.samples(),
+          .owner = owner,
           .stream = ctx.training_stream()};
 }
 
@@ -95,7 +96,10 @@ void bind_client_view(nb::module_& module) {
       .def("evaluate", [](client_view& v, nb::kwargs o) { return evaluate_request(v.world(), o); })
       .def_prop_ro("client", [](const client_view& v) { return v.live().self().value; })
       .def_prop_ro("place", [](const client_view& v) { return v.in->sent.place; })
-      .def_prop_ro("rows", [](const client_view& v) { return row_set{v.live().samples()}; })
+      .def_prop_ro("rows",
+                   [](const client_view& v) {
+                     return row_set{v.live().samples(), v.owner};
+                   })
       .def_prop_ro(
           "memory",
           [](client_view& v) {
@@ -107,7 +111,7 @@ void bind_client_view(nb::module_& module) {
       .def(
           "rows_of",
           [](const client_view& v, nb::object images, nb::object labels) {
-            return row_set{v.live().rows_of(tensor_of(images, "images"), tensor_of(labels, "labels"))};
+            return row_set{v.live().rows_of(tensor_of(images, "images"), tensor_of(labels, "labels")), nullptr};
           },
           "images"_a, "labels"_a, "Images and labels that travelled or were made, as rows that jobs read.")
       .def(

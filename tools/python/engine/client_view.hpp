@@ -19,6 +19,7 @@ struct client_view {
   const method_setup* setup = nullptr;
   const client_context* context = nullptr; ///< Null: the round is over.
   const broadcast_view* in = nullptr;
+  std::shared_ptr<const row_owner> owner{};
   nb::object memory{}; ///< dict, once it was asked for.
 
   [[nodiscard]] const client_context& live() const;

@@ -123,6 +123,10 @@ void hosted_method::prepare(const method_setup& setup) {
   });
 }
 
+std::shared_ptr<const row_owner> hosted_method::owner_of(const client_context& ctx, const broadcast& in) const {
+  return std::make_shared<const row_owner>(ctx.self(), client_rows_.lock(), setup_.tasks, in.place.task, ctx.samples());
+}
+
 bool hosted_method::is_checked(const round_place& place) { return place.round.value < rounds_checked; }
 
 nb::object hosted_method::view_of(const broadcast& in) const {

@@ -1,5 +1,6 @@
 /// hosted_method: a method written in Python as the engine knows methods.
 #pragma once
+#include "runtime/population/client_rows_user.hpp"
 #include "tools/python/engine/client_view.hpp"
 #include <deque>
 #include <map>
@@ -11,7 +12,7 @@ using hosted_value = std::variant<bool, std::int64_t, double, std::string, std::
                                   std::vector<double>, std::vector<std::string>>;
 
 /// Its halves run under the interpreter's lock while they decide, and never while anything is computed.
-class hosted_method final : public strategy {
+class hosted_method final : public strategy, public client_rows_user {
 public:
   /// @param type the class, a subclass of mneme.Method
   explicit hosted_method(nb::object type);
@@ -26,6 +27,7 @@ public:
   void prepare(const method_setup& setup) override;
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
   [[nodiscard]] std::unique_ptr<server_half> make_server() const override;
+  void set_client_rows(const std::shared_ptr<const client_rows>& rows) override { client_rows_ = rows; }
 
   // For its halves, which hold the GIL:
   [[nodiscard]] const method_setup& setup() const { return setup_; }
@@ -35,6 +37,8 @@ public:
   [[nodiscard]] const nb::object& client_function() const { return client_function_; }
   /// The broadcast as Python is shown it: one object for all clients of a round.
   [[nodiscard]] nb::object view_of(const broadcast& in) const;
+  /// The client of a round, which names rows.
+  [[nodiscard]] std::shared_ptr<const row_owner> owner_of(const client_context& ctx, const broadcast& in) const;
   /// True in the first rounds, whose clients' halves run twice and have to agree.
   [[nodiscard]] static bool is_checked(const round_place& place);
 
@@ -50,6 +54,7 @@ private:
   std::vector<preset> presets_;
   method_needs needs_;
   method_setup setup_;
+  std::weak_ptr<const client_rows> client_rows_; // of the run
   travelling_weights travelling_;
   mutable std::deque<nb::object> views_; // broadcast_view, the newest last; the GIL guards it
 };

@@ -16,8 +16,9 @@ void hosted_round::begin(const broadcast& in) {
     const auto* const shown = nb::inst_ptr<broadcast_view>(broadcast_);
     const auto count = hosted_method::is_checked(in.place) ? 2 : 1;
     halves_.reserve(2);
+    const auto owner = method_.owner_of(context_, in);
     for (auto i = 0; i < count; ++i) {
-      auto view = nb::cast(client_view{.setup = &method_.setup(), .context = &context_, .in = shown});
+      auto view = nb::cast(client_view{.setup = &method_.setup(), .context = &context_, .in = shown, .owner = owner});
       halves_.push_back({.view = view, .run = generator_run(method_.client_function()(view, broadcast_), where)});
     }
     if (!is_over())

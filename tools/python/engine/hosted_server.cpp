@@ -1,4 +1,6 @@
 #include "tools/python/engine/hosted_server.hpp"
+#include "runtime/base/failure_of.hpp"
+#include "runtime/federation/persisted_values.hpp"
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <nanobind/stl/map.h>
@@ -24,7 +26,19 @@ job_world server_view::world() const {
   return {.setup = setup,
           .place = place,
           .start = start,
+          .owner = owner,
           .stream = key_for({.seed = setup->seed, .task = place.task, .visit = place.round.value}, purpose::shuffle)};
+}
+
+row_set server_view::rows_of_task(std::int64_t task) const {
+  const auto& ctx = live();
+  if (!central_data)
+    throw std::invalid_argument("self.ctx.rows_of_task() reads clients' rows on the server, which the method does not "
+                                "declare; expected central_data = True in the class");
+  if (task < 0 || task >= setup->tasks)
+    throw std::invalid_argument(
+        fmt::format("self.ctx.rows_of_task({}): the run has the tasks 0 to {}", task, setup->tasks - 1));
+  return {ctx.rows().of_task({static_cast<std::uint32_t>(task)}), owner};
 }
 
 // -- the object -------------------------------------------------------------------------------------------------------
@@ -45,7 +59,8 @@ bool server_object::overrides(const char* name) const {
   return under_gil(name, [&] { return nb::cast<bool>(object_.attr("_overrides")(name)); });
 }
 
-void server_object::enter(const round_place& place) const {
+void server_object::enter(const round_place& place) {
+  place_ = place;
   under_gil("a round", [&] { object_.attr("place") = nb::cast(place); });
 }
 
@@ -121,8 +136,13 @@ private:
 
 } // namespace
 
-task<void> server_object::close(server_context& ctx, const round_place& place, tensors_ref start) const {
-  server_view now{.setup = &method_.setup(), .context = &ctx, .place = place, .start = std::move(start)};
+task<void> server_object::close(server_context& ctx, const round_place& place, tensors_ref start) {
+  enter(place);
+  server_view now{.setup = &method_.setup(),
+                  .context = &ctx,
+                  .place = place,
+                  .start = std::move(start),
+                  .central_data = method_.needs().central_data};
   server_step step(ctx);
   step.begin(object_, std::move(now));
   while (!step.is_over()) {
@@ -151,10 +171,21 @@ at::Tensor server_object::weights(const char* attribute) const {
 }
 
 std::map<std::string, double> server_object::figures() const {
-  return under_gil("figures", [&] { return nb::cast<std::map<std::string, double>>(object_.attr("figures")()); });
+  return under_gil("figures", [&] {
+    const nb::object given = object_.attr("figures")();
+    std::map<std::string, double> figures;
+    if (!nb::try_cast(given, figures))
+      throw std::invalid_argument(fmt::format("figures() returned {}; expected a dict of numbers by name",
+                                              nb::cast<std::string>(nb::repr(given)).substr(0, 100)));
+    return figures;
+  });
 }
 
-void server_object::persist(archive& state) const {
+/// A checkpoint may lie between open_round() and fold(): where the round stands is part of it.
+void server_object::persist(archive& state) {
+  state(place_);
+  if (state.loading() && place_)
+    enter(*place_);
   std::string text;
   tensor_map tensors;
   const bool saving = !state.loading();
@@ -323,6 +354,22 @@ private:
   at::Tensor shown_of_;                            // the tensor of which
 };
 
+/// In place of a server whose class could not be made: the first step of the run fails with the reason.
+class failed_server final : public server_half {
+public:
+  explicit failed_server(std::string reason) : reason_(std::move(reason)) {}
+  task<task_plan> open_task(server_context&, const round_place&) override { fail(); }
+  broadcast open_round(const round_place&) override { fail(); }
+  void fold(const delivery&) override { fail(); }
+  task<void> close_round(server_context&, const round_place&) override { fail(); }
+  predictor predict() const override { fail(); }
+  void persist(archive&) override { fail(); }
+
+private:
+  [[noreturn]] void fail() const { throw std::runtime_error(reason_); }
+  std::string reason_;
+};
+
 hosted_averaging_server& alive(const averaging_host& host) {
   if (!host.server)
     throw std::invalid_argument("a server was used after its run");
@@ -332,11 +379,17 @@ hosted_averaging_server& alive(const averaging_host& host) {
 } // namespace
 
 std::unique_ptr<server_half> make_hosted_server(const hosted_method& method) {
-  return under_gil("making the server", [&]() -> std::unique_ptr<server_half> {
-    if (nb::cast<bool>(method.instance().attr("_averages")()))
-      return std::make_unique<hosted_averaging_server>(method);
-    return std::make_unique<hosted_server>(method);
+  std::unique_ptr<server_half> made;
+  const auto reason = failure_of([&] {
+    made = under_gil("making the server", [&]() -> std::unique_ptr<server_half> {
+      if (nb::cast<bool>(method.instance().attr("_averages")()))
+        return std::make_unique<hosted_averaging_server>(method);
+      return std::make_unique<hosted_server>(method);
+    });
   });
+  if (!made)
+    made = std::make_unique<failed_server>(reason);
+  return made;
 }
 
 void bind_servers(nb::module_& module) {
@@ -368,13 +421,11 @@ void bind_servers(nb::module_& module) {
       .def(
           "rows_of",
           [](const server_view& v, nb::object images, nb::object labels) {
-            return row_set{v.live().rows_of(tensor_of(images, "images"), tensor_of(labels, "labels"))};
+            return row_set{v.live().rows_of(tensor_of(images, "images"), tensor_of(labels, "labels")), nullptr};
           },
           "images"_a, "labels"_a)
-      .def(
-          "rows_of_task",
-          [](const server_view& v, std::uint32_t task) { return row_set{v.live().rows().of_task({task})}; }, "task"_a,
-          "All training rows of a task: of methods with central_data = True.")
+      .def("rows_of_task", &server_view::rows_of_task, "task"_a,
+           "All training rows of a task: of methods with central_data = True.")
       .def(
           "warn", [](const server_view& v, const std::string& text) { v.live().warn(text); }, "text"_a)
       .def(

@@ -15,9 +15,13 @@ struct server_view {
   const method_setup* setup = nullptr;
   server_context* context = nullptr; ///< Null: no step is going on.
   round_place place{};
-  tensors_ref start{}; ///< Weights that its jobs begin with; may be null.
+  tensors_ref start{};       ///< Weights that its jobs begin with; may be null.
+  bool central_data = false; ///< The method declares that its server reads training rows.
+  std::shared_ptr<const row_owner> owner = std::make_shared<const row_owner>();
   [[nodiscard]] server_context& live() const;
   [[nodiscard]] job_world world() const;
+  /// All training rows of a task. Throws std::invalid_argument for a task that there is not, and unless `central_data`.
+  [[nodiscard]] row_set rows_of_task(std::int64_t task) const;
 };
 
 /// The object of Python's server half, with what both kinds of servers do alike. Takes the GIL for itself.
@@ -31,21 +35,23 @@ public:
 
   /// True if the user's class has a function of its own in place of the package's.
   [[nodiscard]] bool overrides(const char* name) const;
-  void enter(const round_place& place) const;
+  /// Python's self.place, which all later calls read.
+  void enter(const round_place& place);
   /// The tensors that open_round() adds to the broadcast; null: none.
   [[nodiscard]] tensors_ref opened() const;
   void fold(const delivery& in) const;
   /// close_round(), with the jobs that it yields.
-  [[nodiscard]] task<void> close(server_context& ctx, const round_place& place, tensors_ref start) const;
+  [[nodiscard]] task<void> close(server_context& ctx, const round_place& place, tensors_ref start);
   /// Weights [P] that Python keeps as self.weights, or answers predict() with. Frozen: what Python writes into is
   /// copied.
   [[nodiscard]] at::Tensor weights(const char* attribute) const;
   [[nodiscard]] std::map<std::string, double> figures() const;
-  void persist(archive& state) const;
+  void persist(archive& state);
 
 private:
   const hosted_method& method_;
   nb::object object_;
+  std::optional<round_place> place_;     // of the newest round; nullopt before the first one
   mutable at::Tensor frozen_;            // a copy of the weights that Python holds,
   mutable const void* copied_ = nullptr; // of which this is the tensor,
   mutable std::int64_t version_ = 0;     // at this version

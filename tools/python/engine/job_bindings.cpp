@@ -1,6 +1,4 @@
 #include "tools/python/engine/job_requests.hpp"
-#include "tools/python/engine/native_losses.hpp"
-#include "tools/python/engine/python_loss.hpp"
 #include <ATen/core/Tensor.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/string.h>
@@ -9,10 +7,82 @@ namespace {
 
 using nb::literals::operator""_a;
 
-loss_object proximal(double mu) {
-  if (!(mu >= 0.0))
-    throw std::invalid_argument("mneme.proximal(mu): expected mu >= 0");
-  return {proximal_objective(mu)};
+loss_object object_of(objective_terms terms) {
+  auto objective = objective_of(terms);
+  return {.terms = std::move(terms), .objective = std::move(objective)};
+}
+
+/// A number, as Python and numpy have them. Throws nb::type_error for anything else.
+double factor_of(nb::handle value) {
+  const bool is_number = !PyBool_Check(value.ptr()) && !PyUnicode_Check(value.ptr()) && PyNumber_Check(value.ptr()) &&
+                         !nb::isinstance<loss_object>(value);
+  const double factor = is_number ? PyFloat_AsDouble(value.ptr()) : 0.0;
+  if (!is_number || PyErr_Occurred()) {
+    PyErr_Clear();
+    throw nb::type_error(("a loss times " + nb::cast<std::string>(nb::repr(value)).substr(0, 100) +
+                          "; expected a number, as in 0.5 * mneme.cross_entropy()")
+                             .c_str());
+  }
+  return factor;
+}
+
+loss_object times(const loss_object& loss, nb::handle factor) { return object_of(loss.terms.times(factor_of(factor))); }
+
+loss_object plus(const loss_object& loss, nb::handle other) {
+  loss_object* more = nullptr;
+  if (!nb::try_cast<loss_object*>(other, more) || !more)
+    throw nb::type_error(("a loss plus " + nb::cast<std::string>(nb::repr(other)).substr(0, 100) +
+                          "; expected a loss: mneme.loss(function) makes one of a function")
+                             .c_str());
+  return object_of(loss.terms.plus(more->terms));
+}
+
+/// sum(losses) begins with 0.
+loss_object plus_from_left(const loss_object& loss, nb::handle other) {
+  if (PyLong_Check(other.ptr()) && !PyBool_Check(other.ptr()) && nb::cast<std::int64_t>(other) == 0)
+    return loss;
+  return plus(loss, other);
+}
+
+void bind_losses(nb::module_& module) {
+  nb::class_<loss_object>(module, "Loss",
+                          "An objective of training: terms, each once, with a factor. a + b has the terms of both; "
+                          "0.5 * a multiplies every term.")
+      .def("__repr__", [](const loss_object& loss) { return "<mneme loss '" + loss.terms.text() + "'>"; })
+      .def("__add__", &plus, nb::arg("other").none())
+      .def("__radd__", &plus_from_left, nb::arg("other").none())
+      .def("__mul__", &times, nb::arg("factor").none())
+      .def("__rmul__", &times, nb::arg("factor").none())
+      .def(
+          "__truediv__",
+          [](const loss_object& loss, nb::handle by) { return object_of(loss.terms.times(1.0 / factor_of(by))); },
+          "divisor"_a)
+      .def("_content", [](const loss_object& loss) {
+        nb::list written;
+        for (const auto& term : loss.terms.written)
+          written.append(nb::make_tuple(term.loss->function(), term.factor));
+        auto native = loss.terms;
+        native.written.clear();
+        return nb::make_tuple(native.text(), written);
+      });
+  module.attr("_cross_entropy") = nb::cast(object_of({.cross_entropy = 1.0}));
+  module.def(
+      "proximal", [](double mu) { return object_of(proximal_terms(mu)); }, "mu"_a,
+      "Cross-entropy + mu / 2 |w - start|^2 (Li et al. 2020, eq. 2).");
+  module.def(
+      "corrected", [] { return object_of(corrected_terms()); },
+      "Cross-entropy; each step's gradient gains side['correction'] [P] (Karimireddy et al. 2020, eq. 3).");
+  module.def(
+      "distillation",
+      [](double weight, double temperature) { return object_of(distillation_terms(weight, temperature)); },
+      "weight"_a = 1.0, "temperature"_a = 2.0,
+      "weight * cross-entropy between teacher and net at a temperature, over the classes `taught` (Li and Hoiem 2018, "
+      "eqs. 2 and 3); a sum's part, as in cross_entropy() + distillation().");
+  module.def("_python_loss", [](nb::object function, const std::string& name, const std::string& identity) {
+    objective_terms terms;
+    terms.written.push_back({.loss = std::make_shared<const python_loss>(std::move(function), name, identity)});
+    return object_of(std::move(terms));
+  });
 }
 
 template <class Output>
@@ -87,38 +157,17 @@ void bind_results(nb::module_& module) {
 void bind_jobs(nb::module_& module) {
   nb::class_<job_request>(module, "Job", "A job that was described; `yield` asks for it.");
   nb::class_<row_set>(module, "Rows", "Rows of a data set that jobs may read.")
-      .def("__len__", [](const row_set& rows) { return rows.samples.size(); })
+      .def("__len__", &row_set::size)
       .def_prop_ro(
           "numbers", [](const row_set& rows) { return torch_object(rows.numbers()); },
           "[n] int64: the same number is the same row for the whole run.")
       .def_prop_ro(
           "labels", [](const row_set& rows) { return torch_object(rows.labels()); }, "[n] int64")
-      .def(
-          "pick", [](const row_set& rows, nb::object numbers) { return rows.pick(tensor_of(numbers, "numbers")); },
-          "numbers"_a, "The rows of the data set with these numbers.");
-  nb::class_<loss_object>(module, "Loss", "An objective of training; a + b is their sum.")
-      .def("__repr__", [](const loss_object& loss) { return "<mneme loss '" + loss.objective->identity() + "'>"; })
-      .def(
-          "__add__",
-          [](const loss_object& a, const loss_object& b) {
-            return loss_object{added_losses(a.objective, b.objective)};
-          },
-          "other"_a, nb::is_operator());
-  const loss_object plain{cross_entropy_objective()};
-  module.attr("_cross_entropy") = nb::cast(plain);
-  module.def("proximal", &proximal, "mu"_a, "Cross-entropy + mu / 2 |w - start|^2 (Li et al. 2020, eq. 2).");
-  module.def(
-      "corrected", [] { return loss_object{corrected_objective()}; },
-      "Cross-entropy; each step's gradient gains side['correction'] [P] (Karimireddy et al. 2020, eq. 3).");
-  module.def(
-      "distillation",
-      [](double weight, double temperature) { return loss_object{distilling_objective(weight, temperature)}; },
-      "weight"_a = 1.0, "temperature"_a = 2.0,
-      "weight * cross-entropy between teacher and net at a temperature, over the classes `taught` (Li and Hoiem 2018, "
-      "eqs. 2 and 3); a sum's part, as in cross_entropy() + distillation().");
-  module.def("_python_loss", [](nb::object function, const std::string& name, const std::string& digest) {
-    return loss_object{std::make_shared<const python_loss>(std::move(function), name, digest)};
-  });
+      .def("pick", &row_set::pick, nb::arg("numbers").none(),
+           "The rows with these numbers, in this order: a client's own, of this task or an earlier one.")
+      .def("at", &row_set::at, nb::arg("positions").none(),
+           "The rows at these positions of the set (-1 is the last), or where a mask of bools is true.");
+  bind_losses(module);
   bind_results(module);
 }
 

@@ -1,6 +1,5 @@
 #include "tools/python/engine/job_requests.hpp"
 #include "runtime/training/impossible_training.hpp"
-#include "tools/python/engine/native_losses.hpp"
 #include <ATen/ATen.h>
 #include <array>
 #include <fmt/format.h>
@@ -54,16 +53,20 @@ public:
     if (value.is_valid())
       into = value.is(nb::handle(Py_True));
   }
-  [[nodiscard]] sample_view rows(const char* name, const sample_view& otherwise) {
+  [[nodiscard]] sample_view rows(const char* name, const job_world& world) {
     const auto value = find(name);
     if (!value.is_valid())
-      return otherwise;
+      return world.samples;
     row_set* given = nullptr;
     if (nb::try_cast<row_set*>(value, given) && given)
-      return given->samples;
-    if (otherwise.source)
-      return row_set{otherwise}.pick(tensor_of(value, label(name))).samples;
-    wrong(name, value, "rows, as ctx.rows or ctx.rows_of(images, labels)");
+      return rows_of_world(name, *given, world);
+    if (!world.samples.source)
+      wrong(name, value, "rows, as ctx.rows or ctx.rows_of(images, labels)");
+    try {
+      return row_set{.samples = world.samples, .owner = world.owner}.pick(value).samples;
+    } catch (const std::invalid_argument& refused) {
+      throw std::invalid_argument(fmt::format("{}: {}", label(name), refused.what()));
+    }
   }
   void classes(const char* name, class_range& into, std::int64_t classes_max) {
     const auto value = find(name);
@@ -101,6 +104,18 @@ public:
   }
 
 private:
+  /// Throws where the rows are those of another client, or of the server.
+  [[nodiscard]] sample_view rows_of_world(const char* name, const row_set& given, const job_world& world) const {
+    if (!given.owner)
+      return given.samples;
+    given.owner->expect_alive();
+    if (world.owner && !given.owner->is_same(*world.owner))
+      throw std::invalid_argument(
+          fmt::format("{} are rows of {}, and {} asks for the job; expected its own, as ctx.rows", label(name),
+                      given.owner->name(), world.owner->name()));
+    return given.samples;
+  }
+
   const char* job_;
   const nb::kwargs& options_;
   std::size_t unread_; // options that were given and that nobody has asked for
@@ -118,14 +133,14 @@ tensors_ref weights_option(option_reader& options, const char* name, const job_w
   return weights_only(flat_tensor_of(value, world.setup->net->size(), options.label(name)));
 }
 
-loss_ref loss_option(option_reader& options) {
+loss_object loss_option(option_reader& options) {
   const auto value = options.find("loss");
   if (!value.is_valid())
-    return cross_entropy_objective();
+    return {.terms = {.cross_entropy = 1.0}, .objective = cross_entropy_objective()};
   loss_object* given = nullptr;
   if (!nb::try_cast<loss_object*>(value, given) || !given)
     options.wrong("loss", value, "a loss of mneme, as mneme.cross_entropy(), or mneme.loss(function)");
-  return given->objective;
+  return *given;
 }
 
 tensors_ref tensors_option(option_reader& options, const char* name) {
@@ -155,17 +170,17 @@ void side_options(option_reader& options, const job_world& world, train_job& job
     options.classes("taught", job.options.taught, world.setup->classes);
   }
   if (const auto replay = options.find("replay"); replay.is_valid()) {
-    job.replay.samples = options.rows("replay", world.samples);
+    job.replay.samples = options.rows("replay", world);
     job.options.replay_rows = job.options.batch_rows;
   }
   options.integer("replay_rows", job.options.replay_rows, 0);
   options.number("replay_weight", job.options.replay_weight, 0.0);
 }
 
-/// A teacher is there if and only if the loss compares the net with it.
-void expect_teacher(const train_job& job) {
+/// Throws unless a teacher is given if and only if the loss compares the net with it.
+void expect_teacher(const train_job& job, bool reads_teacher) {
   const auto taught = job.options.taught, classes = job.options.classes;
-  if (reads_teacher(*job.objective) != static_cast<bool>(job.teacher))
+  if (reads_teacher != static_cast<bool>(job.teacher))
     throw std::invalid_argument(job.teacher ? "ctx.train(): teacher is given, and the loss compares nothing with it; "
                                               "expected loss=mneme.cross_entropy() + mneme.distillation()"
                                             : "ctx.train(): the loss compares the net with a teacher, and there is "
@@ -183,8 +198,9 @@ job_request train_request(const job_world& world, const nb::kwargs& given) {
   option_reader options("train", given);
   const auto& setup = *world.setup;
   train_job job{.net = setup.net, .start = weights_option(options, "start", world)};
-  job.samples = options.rows("rows", world.samples);
-  job.objective = loss_option(options);
+  job.samples = options.rows("rows", world);
+  const auto loss = loss_option(options);
+  job.objective = loss.objective;
   job.options = options_for_round(setup.training, setup.trainable, world.place.opened, world.place.round_of_task,
                                   world.place.rounds_of_task);
   options.integer("epochs", job.options.epochs, 0);
@@ -196,7 +212,7 @@ job_request train_request(const job_world& world, const nb::kwargs& given) {
   options.classes("classes", job.options.classes, setup.classes);
   result_option(options, job.options);
   side_options(options, world, job);
-  expect_teacher(job);
+  expect_teacher(job, loss.terms.distillation.has_value());
   job.stream = world.stream;
   std::int64_t stream = 0;
   options.integer("stream", stream, 0);
@@ -208,7 +224,7 @@ job_request train_request(const job_world& world, const nb::kwargs& given) {
 job_request extract_request(const job_world& world, const nb::kwargs& given) {
   option_reader options("extract", given);
   extract_job job{.net = world.setup->net, .weights = weights_option(options, "weights", world)};
-  job.samples = options.rows("rows", world.samples);
+  job.samples = options.rows("rows", world);
   options.flag("logits", job.logits);
   options.finish();
   return {.request = std::move(job)};
@@ -217,7 +233,7 @@ job_request extract_request(const job_world& world, const nb::kwargs& given) {
 job_request statistics_request(const job_world& world, const nb::kwargs& given) {
   option_reader options("statistics", given);
   statistics_job job{.net = world.setup->net, .weights = weights_option(options, "weights", world)};
-  job.samples = options.rows("rows", world.samples);
+  job.samples = options.rows("rows", world);
   options.flag("gram", job.gram);
   job.classes = {0, world.setup->classes};
   options.finish();
@@ -227,52 +243,25 @@ job_request statistics_request(const job_world& world, const nb::kwargs& given) 
 job_request evaluate_request(const job_world& world, const nb::kwargs& given) {
   option_reader options("evaluate", given);
   evaluate_job job{.learnt = {.net = world.setup->net, .weights = weights_option(options, "weights", world)}};
-  job.samples = options.rows("rows", world.samples);
+  job.samples = options.rows("rows", world);
   job.mask = world.place.opened;
   options.classes("classes", job.mask, world.setup->classes);
   options.finish();
   return {.request = std::move(job)};
 }
 
-// -- rows -------------------------------------------------------------------------------------------------------------
-
-at::Tensor row_set::numbers() const {
-  auto rows = at::empty({samples.size()}, at::kLong);
-  if (samples.rows)
-    std::copy(samples.rows->begin(), samples.rows->end(), rows.mutable_data_ptr<std::int64_t>());
-  return rows;
-}
-
-at::Tensor row_set::labels() const {
-  auto labels = at::empty({samples.size()}, at::kLong);
-  auto* at = labels.mutable_data_ptr<std::int64_t>();
-  if (samples.rows)
-    for (const auto row : *samples.rows)
-      *at++ = samples.source->label(row);
-  return labels;
-}
-
-row_set row_set::pick(const at::Tensor& numbers) const {
-  if (numbers.scalar_type() != at::kLong || numbers.dim() != 1)
-    throw std::invalid_argument(fmt::format("rows are {} of {} axes; expected int64 row numbers [n]",
-                                            c10::toString(numbers.scalar_type()), numbers.dim()));
-  const auto host = numbers.cpu().contiguous();
-  const auto* const first = host.const_data_ptr<std::int64_t>();
-  std::vector<std::int64_t> rows(first, first + host.numel());
-  const auto rows_max =
-      samples.source->files_rows() * std::max<std::int64_t>(1, std::ssize(samples.source->transforms));
-  for (const auto row : rows)
-    if (row < 0 || row >= rows_max)
-      throw std::invalid_argument(fmt::format("row {} is none of the data set's; expected 0 to {}", row, rows_max - 1));
-  return {{.source = samples.source, .rows = std::make_shared<const std::vector<std::int64_t>>(std::move(rows))}};
-}
-
 // -- comparing --------------------------------------------------------------------------------------------------------
 
 namespace {
 
+/// Rows that a half makes anew of equal tensors are the same rows.
+bool same_source(const dataset* a, const dataset* b) {
+  return a == b || (a && b && a->passing && b->passing && a->labels == b->labels && equal_bits(a->images, b->images) &&
+                    equal_bits(a->vectors, b->vectors) && equal_bits(a->deviations, b->deviations));
+}
+
 bool same_rows(const sample_view& a, const sample_view& b) {
-  return a.source == b.source && (a.rows == b.rows || (a.rows && b.rows && *a.rows == *b.rows));
+  return same_source(a.source.get(), b.source.get()) && (a.rows == b.rows || (a.rows && b.rows && *a.rows == *b.rows));
 }
 
 bool same_job(const train_job& a, const train_job& b) {

@@ -2,7 +2,8 @@
 #pragma once
 #include "runtime/method/client_context.hpp"
 #include "runtime/method/strategy.hpp"
-#include "tools/python/engine/torch_tensors.hpp"
+#include "tools/python/engine/objective_terms.hpp"
+#include "tools/python/engine/row_sets.hpp"
 namespace mneme {
 
 // Axes: P weights of the net, n rows of a job.
@@ -13,18 +14,10 @@ struct job_request {
   bool is_yielded = false; ///< Its content has moved into the round.
 };
 
-/// Rows of a data set that jobs may read.
-struct row_set {
-  sample_view samples{};
-  [[nodiscard]] at::Tensor numbers() const; ///< [n] int64: the same number is the same row for the whole run
-  [[nodiscard]] at::Tensor labels() const;  ///< [n] int64
-  /// The rows with these numbers. Throws std::invalid_argument unless each is one of the data set.
-  [[nodiscard]] row_set pick(const at::Tensor& numbers) const;
-};
-
 /// An objective of training.
 struct loss_object {
-  loss_ref objective{};
+  objective_terms terms{};
+  loss_ref objective{}; ///< That of the terms.
 };
 
 /// What a job ended with. Tensors become objects when they are asked for.
@@ -40,7 +33,8 @@ struct job_world {
   tensors_ref start{};       ///< `flat_weights` [P] that jobs begin with where none are named; may be null.
   nb::handle start_object{}; ///< As what Python was shown them; null: it was not.
   sample_view samples{};     ///< Rows that jobs read where none are named.
-  rng_key stream{};          ///< Trainings shuffle below it.
+  std::shared_ptr<const row_owner> owner{}; ///< Whose jobs they are.
+  rng_key stream{};                         ///< Trainings shuffle below it.
 };
 
 /// Options of ctx.train(), ctx.extract(), ... by name.

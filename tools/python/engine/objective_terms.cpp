@@ -1,119 +1,186 @@
-#include "tools/python/engine/native_losses.hpp"
+#include "tools/python/engine/objective_terms.hpp"
 #include "runtime/base/tensor_map.hpp"
-#include "strategies/baselines/old_knowledge.hpp"
 #include <ATen/ATen.h>
+#include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
 #include <stdexcept>
 namespace mneme {
 namespace {
 
-class corrected_loss final : public loss {
-public:
-  std::string identity() const override { return "corrected cross-entropy"; }
-  loss_output operator()(const loss_input& in) const override { return (*plain_)(in); }
-  const char* main_term() const override { return plain_->main_term(); }
-  bool regularises() const override { return true; }
-  void regularise(const at::Tensor& weights, const at::Tensor& /*start*/, std::int64_t offset, const tensor_map* side,
-                  at::Tensor& gradients) const override {
-    if (!side || !side->find("correction"))
-      throw std::invalid_argument("mneme.corrected() reads side={'correction': tensor [P]}, which the job has not");
-    const auto& correction = side->at("correction");
-    if (correction.numel() < offset + weights.numel() || correction.scalar_type() != at::kFloat)
-      throw std::invalid_argument("side['correction'] is not float32 of as many numbers as the net has weights");
-    gradients.add_(correction.to(weights.device()).narrow(0, offset, weights.numel()));
-  }
+/// gradients += factor * side["correction"] of one segment of the weights.
+void add_correction(double factor, const at::Tensor& weights, std::int64_t offset, const tensor_map* side,
+                    at::Tensor& gradients) {
+  if (!side || !side->find("correction"))
+    throw std::invalid_argument("mneme.corrected() reads side={'correction': tensor [P]}, which the job has not");
+  const auto& correction = side->at("correction");
+  if (correction.numel() < offset + weights.numel() || correction.scalar_type() != at::kFloat)
+    throw std::invalid_argument("side['correction'] is not float32 of as many numbers as the net has weights");
+  gradients.add_(correction.to(weights.device()).narrow(0, offset, weights.numel()), factor);
+}
 
-private:
-  loss_ref plain_ = cross_entropy_objective();
-};
-
-class distilling_loss final : public loss {
-public:
-  explicit distilling_loss(const distillation_options& with)
-      : with_(with), identity_(fmt::format("distillation {} {}", with.weight, with.temperature)) {}
-  std::string identity() const override { return identity_; }
-  const char* main_term() const override { return "distillation"; }
-
-  loss_output operator()(const loss_input& in) const override {
-    loss_output out{.values = at::zeros({in.logits.size(0)}, in.logits.options().dtype(at::kDouble)),
-                    .d_logits = at::zeros(in.logits.sizes(), in.logits.options())};
-    distil(in, with_, out);
-    return out;
-  }
-
-private:
-  distillation_options with_;
-  std::string identity_;
-};
-
+/// The sum of several terms, or of one with a factor.
 class summed_loss final : public loss {
 public:
-  summed_loss(loss_ref first, loss_ref second)
-      : first_(std::move(first)), second_(std::move(second)),
-        identity_(fmt::format("({}) + ({})", first_->identity(), second_->identity())) {}
-
-  [[nodiscard]] bool teaches() const { return reads_teacher(*first_) || reads_teacher(*second_); }
+  explicit summed_loss(objective_terms terms)
+      : terms_(std::move(terms)), identity_(terms_.text()),
+        pull_(terms_.proximal ? proximal_objective(*terms_.proximal) : nullptr) {}
   std::string identity() const override { return identity_; }
+  bool reads_targets() const override { return terms_.cross_entropy && terms_.written.empty(); }
+
+  const char* main_term() const override {
+    if (terms_.written.size() == 1 && !terms_.cross_entropy && !terms_.distillation)
+      return terms_.written[0].loss->main_term();
+    return terms_.cross_entropy ? "cross_entropy" : "distillation";
+  }
 
   loss_output operator()(const loss_input& in) const override {
-    auto sum = (*first_)(in);
-    auto more = (*second_)(in);
-    auto terms = terms_of(sum, *first_);
-    for (auto& term : terms_of(more, *second_))
-      terms.push_back(std::move(term));
-    sum.values = sum.values + more.values;
-    sum.d_logits.add_(more.d_logits);
-    if (more.d_features.defined())
-      sum.d_features = sum.d_features.defined() ? sum.d_features.add_(more.d_features) : more.d_features;
-    sum.terms = std::move(terms);
+    loss_output sum;
+    if (terms_.cross_entropy)
+      add(sum, (*cross_entropy_objective())(in), "cross_entropy", *terms_.cross_entropy);
+    if (terms_.distillation) {
+      loss_output taught{.values = at::zeros({in.logits.size(0)}, in.logits.options().dtype(at::kDouble)),
+                         .d_logits = at::zeros(in.logits.sizes(), in.logits.options())};
+      distil(in, *terms_.distillation, taught);
+      add(sum, std::move(taught), "distillation", 1.0);
+    }
+    for (const auto& term : terms_.written)
+      add(sum, (*term.loss)(in), term.loss->main_term(), term.factor);
     return sum;
   }
 
-  bool regularises() const override { return first_->regularises() || second_->regularises(); }
+  bool regularises() const override { return (pull_ && pull_->regularises()) || terms_.correction; }
   void regularise(const at::Tensor& weights, const at::Tensor& start, std::int64_t offset, const tensor_map* side,
                   at::Tensor& gradients) const override {
-    for (const auto* const part : {first_.get(), second_.get()})
-      if (part->regularises())
-        part->regularise(weights, start, offset, side, gradients);
+    if (pull_ && pull_->regularises())
+      pull_->regularise(weights, start, offset, side, gradients);
+    if (terms_.correction)
+      add_correction(*terms_.correction, weights, offset, side, gradients);
   }
   std::vector<loss_term> penalties(const at::Tensor& weights, const at::Tensor& start, std::int64_t offset,
                                    const tensor_map* side) const override {
-    auto all = first_->penalties(weights, start, offset, side);
-    for (auto& more : second_->penalties(weights, start, offset, side))
-      all.push_back(std::move(more));
-    return all;
+    return pull_ ? pull_->penalties(weights, start, offset, side) : std::vector<loss_term>{};
   }
 
 private:
-  static std::vector<loss_term> terms_of(const loss_output& out, const loss& part) {
-    return out.terms.empty() ? std::vector<loss_term>{{part.main_term(), out.values}} : out.terms;
+  /// A factor of 1 leaves the term's bits.
+  static void add(loss_output& sum, loss_output term, const char* name, double factor) {
+    if (factor != 1.0) {
+      term.values = term.values * factor;
+      term.d_logits = term.d_logits * factor;
+    }
+    sum.terms.push_back({name, term.values});
+    if (sum.values.defined()) {
+      sum.values = sum.values + term.values;
+      sum.d_logits.add_(term.d_logits);
+    } else {
+      sum.values = std::move(term.values);
+      sum.d_logits = std::move(term.d_logits);
+    }
   }
 
-  loss_ref first_, second_;
+  objective_terms terms_;
   std::string identity_;
+  loss_ref pull_; // nullptr: no proximal term
 };
+
+void expect_same(bool is_same, const std::string& term, const std::string& first, const std::string& second) {
+  if (!is_same)
+    throw std::invalid_argument(
+        fmt::format("the sum has {} twice, with {} and with {}; a sum has each term once: mneme.proximal(mu) and "
+                    "mneme.corrected() contain cross-entropy, and a factor multiplies all terms of a loss",
+                    term, first, second));
+}
+
+std::optional<double> merged(const char* term, const std::optional<double>& a, const std::optional<double>& b) {
+  if (a && b)
+    expect_same(*a == *b, term, fmt::format("{}", *a), fmt::format("{}", *b));
+  return a ? a : b;
+}
+
+std::string text_of(const distillation_options& with) {
+  return fmt::format("weight {} and temperature {}", with.weight, with.temperature);
+}
 
 } // namespace
 
-loss_ref corrected_objective() {
-  static const auto only = std::make_shared<const corrected_loss>();
-  return only;
+objective_terms objective_terms::times(double factor) const {
+  if (!std::isfinite(factor))
+    throw std::invalid_argument(fmt::format("a loss times {}; expected a finite factor", factor));
+  auto scaled = *this;
+  for (auto* value : {&scaled.cross_entropy, &scaled.proximal, &scaled.correction})
+    if (*value)
+      **value *= factor;
+  if (scaled.distillation)
+    scaled.distillation->weight *= factor;
+  for (auto& term : scaled.written)
+    term.factor *= factor;
+  return scaled;
 }
 
-loss_ref distilling_objective(double weight, double temperature) {
-  if (!(weight >= 0.0) || !(temperature > 0.0))
-    throw std::invalid_argument("mneme.distillation(weight, temperature): expected weight >= 0 and temperature > 0");
-  return std::make_shared<const distilling_loss>(distillation_options{.weight = weight, .temperature = temperature});
+objective_terms objective_terms::plus(const objective_terms& others) const {
+  objective_terms sum{.cross_entropy = merged("cross-entropy", cross_entropy, others.cross_entropy),
+                      .proximal = merged("the proximal term", proximal, others.proximal),
+                      .correction = merged("the correction", correction, others.correction),
+                      .distillation = distillation ? distillation : others.distillation,
+                      .written = written};
+  if (distillation && others.distillation)
+    expect_same(distillation->weight == others.distillation->weight &&
+                    distillation->temperature == others.distillation->temperature,
+                "distillation", text_of(*distillation), text_of(*others.distillation));
+  for (const auto& term : others.written) {
+    const auto same = std::find_if(written.begin(), written.end(), [&](const written_term& known) {
+      return known.loss->identity() == term.loss->identity();
+    });
+    if (same == written.end())
+      sum.written.push_back(term);
+    else
+      expect_same(same->factor == term.factor, fmt::format("the loss '{}'", term.loss->main_term()),
+                  fmt::format("the factor {}", same->factor), fmt::format("the factor {}", term.factor));
+  }
+  return sum;
 }
 
-loss_ref added_losses(const loss_ref& first, const loss_ref& second) {
-  return std::make_shared<const summed_loss>(first, second);
+std::string objective_terms::text() const {
+  std::string text;
+  const auto add = [&](const std::string& term) { text += (text.empty() ? "" : " + ") + term; };
+  if (cross_entropy)
+    add(*cross_entropy == 1.0 ? "cross-entropy" : fmt::format("{} cross-entropy", *cross_entropy));
+  if (proximal)
+    add(fmt::format("proximal {}", *proximal));
+  if (correction)
+    add(fmt::format("correction {}", *correction));
+  if (distillation)
+    add(fmt::format("distillation {} {}", distillation->weight, distillation->temperature));
+  for (const auto& term : written)
+    add(fmt::format("{} {}", term.factor, term.loss->identity()));
+  return text;
 }
 
-bool reads_teacher(const loss& objective) {
-  if (const auto* const sum = dynamic_cast<const summed_loss*>(&objective))
-    return sum->teaches();
-  return dynamic_cast<const distilling_loss*>(&objective) != nullptr;
+loss_ref objective_of(const objective_terms& terms) {
+  const bool is_plain = terms.cross_entropy == 1.0 && !terms.correction && !terms.distillation && terms.written.empty();
+  if (is_plain)
+    return terms.proximal ? proximal_objective(*terms.proximal) : cross_entropy_objective();
+  const bool is_written = terms.written.size() == 1 && terms.written[0].factor == 1.0 && !terms.cross_entropy &&
+                          !terms.proximal && !terms.correction && !terms.distillation;
+  if (is_written)
+    return terms.written[0].loss;
+  return std::make_shared<const summed_loss>(terms);
+}
+
+objective_terms proximal_terms(double mu) {
+  if (!(mu >= 0.0) || !std::isfinite(mu))
+    throw std::invalid_argument(fmt::format("mneme.proximal({}): expected mu >= 0", mu));
+  return {.cross_entropy = 1.0, .proximal = mu};
+}
+
+objective_terms corrected_terms() { return {.cross_entropy = 1.0, .correction = 1.0}; }
+
+objective_terms distillation_terms(double weight, double temperature) {
+  if (!(weight >= 0.0) || !(temperature > 0.0) || !std::isfinite(weight) || !std::isfinite(temperature))
+    throw std::invalid_argument(
+        fmt::format("mneme.distillation({}, {}): expected weight >= 0 and temperature > 0", weight, temperature));
+  return {.distillation = distillation_options{.weight = weight, .temperature = temperature}};
 }
 
 } // namespace mneme

@@ -8,9 +8,8 @@ namespace mneme {
 
 // Axes: K models, B rows of a step, R of them that count, C classes of the loss.
 
-python_loss::python_loss(nb::object function, std::string name, const std::string& digest)
-    : function_(std::move(function)), name_(std::move(name)),
-      identity_(fmt::format("python {} {} {}", name_, digest, static_cast<const void*>(function_.ptr()))) {}
+python_loss::python_loss(nb::object function, std::string name, std::string identity)
+    : function_(std::move(function)), name_(std::move(name)), identity_(fmt::format("python {} {}", name_, identity)) {}
 
 python_loss::~python_loss() {
   const held_gil held;

@@ -9,12 +9,13 @@ namespace nb = nanobind;
 /// `function(logits [B, C], labels [B])` returns the loss of each row [B]; padded rows are not shown.
 class python_loss final : public loss {
 public:
-  /// @param digest of its source: equal ones may share a batch
-  python_loss(nb::object function, std::string name, const std::string& digest);
+  /// @param identity losses of equal ones are the same and may share a batch
+  python_loss(nb::object function, std::string name, std::string identity);
   ~python_loss() override;
   python_loss(const python_loss&) = delete;
   python_loss& operator=(const python_loss&) = delete;
   [[nodiscard]] std::string identity() const override { return identity_; }
+  [[nodiscard]] const nb::object& function() const noexcept { return function_; }
   [[nodiscard]] const char* main_term() const override { return name_.c_str(); }
   [[nodiscard]] loss_output operator()(const loss_input& in) const override;
 

@@ -89,7 +89,8 @@ run_handle::run_handle(run_description request) : request_(std::move(request)) {
 run_handle::~run_handle() {
   interrupt();
   const nb::gil_scoped_release released;
-  thread_.join();
+  if (thread_.joinable())
+    thread_.join();
 }
 
 void run_handle::run() {
@@ -143,7 +144,10 @@ bool run_handle::wait(double seconds) {
   const nb::gil_scoped_release released;
   if (!is_over_.load())
     version_ = live_->wait_beyond(version_, std::chrono::milliseconds(static_cast<std::int64_t>(1000.0 * seconds)));
-  return is_over_.load();
+  const bool is_over = is_over_.load();
+  if (is_over && thread_.joinable())
+    thread_.join(); // its end needs the interpreter, which may finalize after the caller has thrown
+  return is_over;
 }
 
 std::vector<std::string> run_handle::evaluations() {
@@ -182,7 +186,7 @@ void bind_runs(nb::module_& module) {
                                     .out = std::move(out),
                                     .name = std::move(name),
                                     .threads = threads,
-                                    .style = block ? progress_style::block : progress_style::quiet,
+                                    .style = block ? progress_style::embedded_block : progress_style::silent,
                                     .trace = trace,
                                     .nodes = std::move(nodes),
                                     .tls = {.certificate = keys[0], .key = keys[1], .authority = keys[2]}});

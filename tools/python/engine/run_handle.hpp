@@ -18,7 +18,7 @@ struct run_description {
   std::filesystem::path out{}; ///< Empty: below runs/.
   std::string name{};          ///< The scenario's, where it has no file; empty: the file's.
   std::int64_t threads = 0;
-  progress_style style = progress_style::quiet;
+  progress_style style = progress_style::silent;
   bool trace = false;
   std::string nodes{}; ///< "A:PORT,B:PORT" or "@FILE"; empty: this process computes.
   tls_files tls{};

@@ -141,7 +141,7 @@ nb::dict torch_dict(const tensor_map* tensors) {
 }
 
 bool equal_bits(const at::Tensor& a, const at::Tensor& b) {
-  if (a.is_same(b))
+  if (a.is_same(b) || (!a.defined() && !b.defined()))
     return true;
   if (!a.defined() || !b.defined() || a.scalar_type() != b.scalar_type() || a.sizes() != b.sizes())
     return false;

@@ -24,6 +24,8 @@ auto under_gil(const char* where, Act act) {
     return act();
   } catch (nb::python_error& thrown) {
     throw user_error(thrown, where);
+  } catch (const nb::cast_error&) {
+    throw std::runtime_error(std::string("in ") + where + ": a value has another type than expected");
   }
 }
 

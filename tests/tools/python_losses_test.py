@@ -1,0 +1,190 @@
+"""Losses of methods in Python: terms, each once, with factors; steps and values are those of PyTorch."""
+import os
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import python_package  # noqa: E402
+
+python_package.enter()
+
+import mneme  # noqa: E402
+import torch  # noqa: E402
+from python_package import scenario  # noqa: E402
+from torch.nn import functional  # noqa: E402
+
+ROWS, EPOCHS, RATE, TAUGHT = 8, 3, 0.5, 4
+SEEN = []
+
+
+def rows_of_test():
+    generator = torch.Generator().manual_seed(5)
+    return torch.randn(ROWS, 1, 1, 64, generator=generator), torch.arange(ROWS) % 10
+
+
+def squared(logits, labels):
+    return (logits ** 2).sum(1)
+
+
+def absolute(logits, labels):
+    return logits.abs().sum(1)
+
+
+def trained_with(loss, **options):
+    """(setup, outcome) of three full steps of SGD on the rows above, from the initial weights."""
+    class Probe(mneme.Method):
+        name = "py-probe"
+
+        def client_round(self, ctx, broadcast):
+            images, labels = rows_of_test()
+            start = broadcast.weights
+            given = {name: value(start) if callable(value) else value for name, value in options.items()}
+            trained = yield ctx.train(start=start, loss=loss, rows=ctx.rows_of(images, labels), epochs=EPOCHS, batch=0,
+                                      learning_rate=RATE, **given)
+            SEEN.append((self.unflatten(start), self.unflatten(trained.weights), trained.loss, trained.loss_terms))
+            return mneme.Upload(trained.weights, rows=1)
+
+    SEEN.clear()
+    with tempfile.TemporaryDirectory() as folder:
+        chosen = scenario("py-probe", rounds={"per_task": 1, "cohort": 1}, tasks={"kind": "single"},
+                          model={"name": "mlp", "hidden": [16]})
+        del chosen["tasks"]["count"]
+        mneme.run(chosen, methods=[Probe], out=os.path.join(folder, "run"))
+    return SEEN[0]
+
+
+def logits_of(weights, images):
+    hidden = functional.relu(functional.linear(images, weights["fc1.weight"], weights["fc1.bias"]))
+    return functional.linear(hidden, weights["fc2.weight"], weights["fc2.bias"])
+
+
+def in_torch(start, value_of):
+    """(weights, value of the last step) of the same steps by torch's autograd. @param value_of (weights, start, logits,
+    labels) -> the loss"""
+    images, labels = rows_of_test()
+    images = images.reshape(ROWS, 64)
+    weights, value = {name: tensor.clone() for name, tensor in start.items()}, None
+    for _ in range(EPOCHS):
+        weights = {name: tensor.detach().requires_grad_(True) for name, tensor in weights.items()}
+        value = value_of(weights, start, logits_of(weights, images), labels)
+        value.backward()
+        weights = {name: tensor - RATE * tensor.grad for name, tensor in weights.items()}
+    return {name: tensor.detach() for name, tensor in weights.items()}, float(value.detach())
+
+
+def entropy(weights, start, logits, labels):
+    return functional.cross_entropy(logits, labels)
+
+
+def pull(mu):
+    return lambda weights, start, logits, labels: mu / 2 * sum(
+        ((tensor - start[name]) ** 2).sum() for name, tensor in weights.items())
+
+
+def taught(weight, temperature):
+    def value(weights, start, logits, labels):
+        images = rows_of_test()[0].reshape(ROWS, 64)
+        teacher = {name: tensor * 2.0 for name, tensor in start.items()}
+        shown = (logits_of(teacher, images)[:, :TAUGHT] / temperature).softmax(1)
+        return -weight * (shown * (logits[:, :TAUGHT] / temperature).log_softmax(1)).sum(1).mean()
+    return value
+
+
+def corrected(weights, start, logits, labels):
+    return 0.01 * sum(tensor.sum() for tensor in weights.values())  # a gradient of 0.01 everywhere
+
+
+def written(function):
+    return lambda weights, start, logits, labels: function(logits, labels).mean()
+
+
+def sum_of(*parts):
+    return lambda *given: sum(factor * part(*given) for factor, part in parts)
+
+
+TEACHER = {"teacher": lambda start: start * 2.0, "taught": range(TAUGHT)}
+SIDE = {"side": lambda start: {"correction": torch.full_like(start, 0.01)}}
+ce, prox, kd = mneme.cross_entropy, mneme.proximal, mneme.distillation
+l2, l1 = mneme.loss(squared), mneme.loss(absolute)
+MEANT = [  # a loss, the same in torch, other options of the job
+    ("cross_entropy", ce(), sum_of((1, entropy)), {}),
+    ("twice", 2.0 * ce(), sum_of((2, entropy)), {}),
+    ("from the right", ce() * 0.5, sum_of((0.5, entropy)), {}),
+    ("divided", ce() / 4, sum_of((0.25, entropy)), {}),
+    ("proximal", prox(0.3), sum_of((1, entropy), (1, pull(0.3))), {}),
+    ("with its own cross_entropy", ce() + prox(0.3), sum_of((1, entropy), (1, pull(0.3))), {}),
+    ("the other way round", prox(0.3) + ce(), sum_of((1, entropy), (1, pull(0.3))), {}),
+    ("twice proximal", 2 * prox(0.3), sum_of((2, entropy), (2, pull(0.3))), {}),
+    ("a sum times a factor", 2 * (ce() + prox(0.3)), sum_of((2, entropy), (2, pull(0.3))), {}),
+    ("a term twice", ce() + ce(), sum_of((1, entropy)), {}),
+    ("taught", ce() + kd(2.0, 3.0), sum_of((1, entropy), (1, taught(2.0, 3.0))), TEACHER),
+    ("half taught", ce() + 0.5 * kd(2.0, 3.0), sum_of((1, entropy), (1, taught(1.0, 3.0))), TEACHER),
+    ("only taught", 3 * kd(0.5, 1.5), sum_of((1, taught(1.5, 1.5))), TEACHER),
+    ("corrected", mneme.corrected(), sum_of((1, entropy), (1, corrected)), SIDE),
+    ("corrected and pulled", mneme.corrected() + prox(0.3), sum_of((1, entropy), (1, corrected), (1, pull(0.3))), SIDE),
+    ("twice corrected", 2 * mneme.corrected(), sum_of((2, entropy), (2, corrected)), SIDE),
+    ("written", l2, sum_of((1, written(squared))), {}),
+    ("written and native", 0.1 * l2 + prox(0.3) + ce(),
+     sum_of((0.1, written(squared)), (1, entropy), (1, pull(0.3))), {}),
+    ("two written", 0.1 * l2 + 0.2 * l1 + ce(),
+     sum_of((0.1, written(squared)), (0.2, written(absolute)), (1, entropy)), {}),
+    ("all", sum([ce(), prox(0.3), kd(2.0, 3.0), 0.1 * l2]),
+     sum_of((1, entropy), (1, pull(0.3)), (1, taught(2.0, 3.0)), (0.1, written(squared))), TEACHER),
+]
+NOT_MEANT = [
+    (lambda: prox(0.1) + prox(0.2), "proximal term twice, with 0.1 and with 0.2"),
+    (lambda: 2 * ce() + prox(0.1), "cross-entropy twice, with 2 and with 1"),
+    (lambda: kd(1.0, 2.0) + kd(1.0, 3.0), "distillation twice, with weight 1 and temperature 2 and with weight 1"),
+    (lambda: kd(1.0) + kd(2.0), "distillation twice"),
+    (lambda: l2 + 2 * l2, "the loss 'squared' twice"),
+    (lambda: ce() * float("nan"), "finite"),
+    (lambda: ce() * float("inf"), "finite"),
+    (lambda: ce() / 0, "division|finite"),
+    (lambda: prox(-1.0), "mu >= 0"),
+    (lambda: prox(float("inf")), "mu >= 0"),
+    (lambda: kd(-1.0), "weight >= 0"),
+    (lambda: kd(1.0, 0.0), "temperature > 0"),
+]
+NO_NUMBER = [lambda: ce() * True, lambda: ce() * "2", lambda: ce() * ce(), lambda: ce() + 1, lambda: ce() + squared,
+             lambda: mneme.loss(3), lambda: mneme.loss(ce()), lambda: ce() * None]
+
+
+class Values(unittest.TestCase):
+    def test_steps_and_values_are_those_of_torch(self):
+        for name, loss, meaning, options in MEANT:
+            with self.subTest(name):
+                start, weights, value, terms = trained_with(loss, **options)
+                expected, last = in_torch(start, meaning)
+                for part, tensor in expected.items():
+                    torch.testing.assert_close(weights[part], tensor, rtol=1e-4, atol=1e-5,
+                                               msg=lambda text: f"{name}: {text}")
+                if "correct" not in name:  # a correction of the gradient is no value
+                    self.assertAlmostEqual(value, last, delta=1e-4 * max(1.0, abs(last)), msg=name)
+                    self.assertAlmostEqual(sum(terms.values()), last, delta=1e-4 * max(1.0, abs(last)), msg=name)
+
+    def test_a_number_of_numpy_or_torch_is_a_factor(self):
+        import numpy
+        for two in (2, 2.0, numpy.float64(2), numpy.float32(2), numpy.int64(2), torch.tensor(2.0)):
+            self.assertEqual(repr(two * ce()), repr(2.0 * ce()))
+            self.assertEqual(repr(ce() * two), repr(2.0 * ce()))
+
+    def test_the_proximal_term_contains_cross_entropy(self):
+        self.assertEqual(repr(ce() + prox(0.3)), repr(prox(0.3)))
+        self.assertEqual(repr(prox(0.3) + prox(0.3)), repr(prox(0.3)))
+
+
+class Refused(unittest.TestCase):
+    def test_a_sum_that_cannot_be_meant(self):
+        for make, words in NOT_MEANT:
+            with self.assertRaisesRegex((ValueError, ZeroDivisionError), words):
+                make()
+
+    def test_what_is_no_number_or_loss(self):
+        for index, make in enumerate(NO_NUMBER):
+            with self.subTest(index), self.assertRaises(TypeError):
+                make()
+
+
+if __name__ == "__main__":
+    python_package.run_tests()
