@@ -44,6 +44,8 @@ class Runs(unittest.TestCase):
         KEPT.clear()
         self.scratch = tempfile.TemporaryDirectory()
         self.addCleanup(self.scratch.cleanup)
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(self.scratch.name)  # data and partitions are kept below runs/data
         self.count = 0
 
     def run_of(self, half, server=mneme.AveragingServer, scenario=SCENARIO, **attributes):

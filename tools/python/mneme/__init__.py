@@ -13,7 +13,8 @@ from mneme._errors import Interrupted, MnemeWarning, RunFailed, ScenarioError
 from mneme._methods import AveragingServer, Method, Server, cross_entropy, key, loss
 from mneme._data import Data
 from mneme._nets import Net, net
-from mneme._runs import Run, compare, load, resume, run, runs, schema, validate
+from mneme._comparison import compare
+from mneme._runs import Run, load, resume, run, runs, schema, validate
 from mneme._sweeps import sweep
 from mneme._version import version as __version__
 from mneme import loggers

@@ -46,4 +46,9 @@ def run_with(files, words):
         traceback.print_exc()
         print(f"error: --python-code {file}: cannot be imported", file=sys.stderr)
         return 2
-    return _engine._run_words(["mneme", *words])
+    code = _engine._run_words(["mneme", *words])
+    thrown = _engine._take_error()
+    if thrown is not None:  # the program has said what it was; this is where
+        print("the method's exception was raised by", file=sys.stderr)
+        traceback.print_tb(thrown.__traceback__)
+    return code

@@ -1,6 +1,5 @@
 """Methods in Python: a client half that names jobs, and a server half that folds uploads."""
 import copy
-import hashlib
 import inspect
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -10,9 +9,7 @@ import torch
 
 from mneme import _engine, _state
 from mneme._scenarios import flattened
-
-_hosted = set()
-
+from mneme._source import digest_of_source
 
 Value = TypeVar("Value", bool, int, float, str, list[bool], list[int], list[float], list[str])
 Jobs = _engine.Job | tuple[_engine.Job, ...]
@@ -52,7 +49,8 @@ def cross_entropy() -> _engine.Loss:
     return _engine._cross_entropy
 
 
-_python_losses = {}
+_python_losses: dict[int, tuple[Any, _engine.Loss]] = {}  # by id of the function, which is kept
+_known_names: set[str] = set()
 
 
 def loss(function: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> _engine.Loss:
@@ -62,44 +60,19 @@ def loss(function: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> _eng
     Native losses are computed for all clients of a batch at once; this one model by model, under the interpreter's
     lock, and a line on stderr says so once.
     """
-    if function not in _python_losses:
-        name = function.__name__
+    if isinstance(function, _engine.Loss) or not callable(function):
+        raise TypeError(f"mneme.loss({function!r}): expected a function of (logits, labels)")
+    if id(function) in _python_losses:
+        return _python_losses[id(function)][1]
+    name = getattr(function, "__name__", type(function).__name__)
+    if name not in _known_names:
+        _known_names.add(name)
         print(f"mneme: the loss '{name}' is Python's: it is computed for one client at a time", file=sys.stderr)
-        _python_losses[function] = _engine._python_loss(function, name, digest_of_source(function))
-    return _python_losses[function]
-
-
-def source_of(part):
-    """The text that a function or class was written as; of a class all that stands in it."""
-    part = getattr(part, "__func__", part)
-    if inspect.isclass(part):
-        return [part.__qualname__, *(text for name, value in sorted(vars(part).items()) if name not in NOT_SOURCE
-                                     for text in (name, *source_of(value)))]
-    if isinstance(part, property):
-        return source_of(part.fget)
-    if isinstance(part, key):
-        return [repr((part.default, part.low, part.high, part.choices, part.help))]
-    if not inspect.isfunction(part):
-        return [repr(part) if isinstance(part, (str, int, float, dict, list, tuple)) else type(part).__name__]
-    try:
-        return [inspect.getsource(part)]
-    except OSError:  # typed at a prompt
-        return [part.__code__.co_code.hex(), repr(part.__code__.co_names)]
-
-
-# Of a class: what says nothing of what it does; some of it later versions of Python add by themselves.
-NOT_SOURCE = {"__module__", "__dict__", "__weakref__", "__doc__", "summary", "parts", "__qualname__", "_mended",
-              "__firstlineno__", "__static_attributes__", "__annotations__", "__annotate__", "__annotate_func__",
-              "__annotations_cache__", "__conditional_annotations__"}
-
-
-def digest_of_source(*parts):
-    """Hexadecimal digest of the text that these classes and functions were written as."""
-    digest = hashlib.sha256()
-    for part in parts:
-        for text in source_of(part):
-            digest.update(text.encode() + b"\0")
-    return digest.hexdigest()[:32]
+    if "<locals>" in getattr(function, "__qualname__", "<locals>"):  # a round may make it anew: equal ones are one loss
+        return _engine._python_loss(function, name, digest_of_source(function))
+    made = _engine._python_loss(function, name, f"at {id(function)}")
+    _python_losses[id(function)] = function, made
+    return made
 
 
 class Server:
@@ -206,8 +179,9 @@ class Method:
     round_barrier: the server needs the uploads of one broadcast together. one_job: a client's round is one training,
     and as many bytes as the broadcast's weights go up: then results are computed while others are folded.
     blind_clients: clients are not told their task. central_data: the server trains on training rows. defaults: keys of
-    other sections, as a dict. presets: {name: (meaning, dict of keys)}. parts: further functions and classes whose
-    source is the method's, too.
+    other sections, as a dict. presets: {name: (meaning, dict of keys)}.
+
+    Its source is the class and all that it refers to (docs/python.md): functions, classes, values of modules, closures.
     """
 
     setup: _engine.Setup
@@ -219,7 +193,6 @@ class Method:
     central_data: bool = False
     defaults: Mapping[str, Any] = {}
     presets: Mapping[str, tuple[str, Mapping[str, Any]]] = {}
-    parts: tuple[Any, ...] = ()
     Server: type[Server] = AveragingServer
     _mended = False  # a run that was begun with another source may go on with this one
 
@@ -255,9 +228,7 @@ class Method:
 
     @classmethod
     def _source_digest(cls):
-        classes = [base for base in cls.__mro__ if base.__module__ != __name__ and base is not object]
-        server = [base for base in cls.Server.__mro__ if base.__module__ != __name__ and base is not object]
-        return digest_of_source(*classes, *[base for base in server if base not in classes], *cls.parts)
+        return digest_of_source(cls)
 
     @classmethod
     def _defaults_toml(cls):
@@ -311,4 +282,7 @@ def host(methods):
             method.summary = (inspect.getdoc(method) or "").split("\n")[0] if method.__doc__ else "A method in Python."
         if any(k[0] in ("name", "preset", "weighting", "oracle", "source") for k in method._keys()):
             raise TypeError(f"{method.__name__}: name, preset, weighting, oracle and source are keys of every method")
+        method._source_digest()  # what has none is refused before anything begins, and so are wrong defaults
+        method._defaults_toml()
+        method._presets_toml()
         _engine._host(method)

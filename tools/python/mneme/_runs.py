@@ -5,6 +5,7 @@ import os
 import subprocess
 import tempfile
 import tomllib
+import traceback
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import torch
 
 from mneme import _engine, _progress
-from mneme._errors import Interrupted, MnemeWarning, RunFailed, ScenarioError
+from mneme._errors import Interrupted, MnemeWarning, RunFailed, ScenarioError, finding_text
 from mneme._data import Data, Partition, described
 from mneme._methods import Method, host
 from mneme._scenarios import opened
@@ -22,6 +23,7 @@ PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "mneme
 _engine._set_program(PROGRAM)
 LOOKS_PER_SECOND = 20
 OnEvaluation = Callable[[Record], object]
+OnEvaluations = OnEvaluation | Sequence[OnEvaluation] | None
 MENDED = "mended.jsonl"  # of a run whose method has changed on the way
 
 
@@ -118,7 +120,7 @@ class Report:
     def __init__(self, folders: Sequence[Path]) -> None:
         with tempfile.TemporaryDirectory(prefix="mneme-") as folder:
             page = os.path.join(folder, "report.html")
-            called("report", *folders, "-o", page)
+            called("report", *words_of(folders), "-o", page)
             with open(page, encoding="utf-8") as file:
                 self.html = file.read()
 
@@ -146,12 +148,30 @@ def split_finding(line):
     return (where, text) if mark else ("", line.removeprefix("error: "))
 
 
+def words_of(folders):
+    """Folders as the program takes them: one that begins with a dash is no option."""
+    names = [os.fspath(getattr(folder, "folder", folder)) for folder in folders]
+    return [os.path.join(".", name) if name.startswith("-") else name for name in names]
+
+
 def warn_of(found):
     for where, text in found:
-        warnings.warn(f"{where}: {text}" if where else text, MnemeWarning, stacklevel=4)
+        warnings.warn(finding_text(where, text), MnemeWarning, stacklevel=5)
 
 
-def watch(handle, on_evaluation, progress):
+def callbacks_of(on_evaluation, loggers):
+    """All that is called with each record."""
+    given = [] if on_evaluation is None else list(on_evaluation) if isinstance(on_evaluation, (list, tuple)) else [
+        on_evaluation]
+    for name, listed in (("on_evaluation", given), ("loggers", loggers)):
+        for callback in listed:
+            if not callable(callback) or isinstance(callback, type):
+                raise TypeError(f"{name}: {callback!r}; expected what is called with a record, as a function or "
+                                "mneme.loggers.TensorBoard(folder), or a list of them")
+    return [*given, *loggers]
+
+
+def watch(handle, callbacks, progress, named):
     """Waits for the run, tells of evaluations, and passes Ctrl-C and what a callback throws on to it."""
     stopped = None
     warned = over = False
@@ -162,12 +182,12 @@ def watch(handle, on_evaluation, progress):
                 continue
             if not warned and handle.pace()[4]:
                 warned = True
-                warn_of(handle.warnings())
+                warn_of(named(handle.warnings()))
             for text in handle.evaluations():
                 record = json.loads(text)
                 progress.evaluated(record)
-                if on_evaluation:
-                    on_evaluation(record)
+                for callback in callbacks:
+                    callback(record)
             progress.moved(handle.pace())
         except BaseException as error:  # KeyboardInterrupt, too; the run ends in order first
             stopped = stopped or error
@@ -175,11 +195,11 @@ def watch(handle, on_evaluation, progress):
     return stopped
 
 
-def performed(handle, on_evaluation, progress, folder=""):
-    """The Run, once the handle's has ended well."""
-    stopped = watch(handle, on_evaluation, progress)
+def performed(handle, callbacks, progress, folder="", named=list):
+    """The Run, once the handle's has ended well. @param named makes findings of the engine's"""
+    stopped = watch(handle, callbacks, progress, named)
     if handle.findings():
-        raise ScenarioError(handle.findings())
+        raise ScenarioError(named(handle.findings()))
     ended = handle.summary()
     if ended is None:
         return Run(folder)  # it was done already
@@ -188,12 +208,30 @@ def performed(handle, on_evaluation, progress, folder=""):
     if isinstance(stopped, KeyboardInterrupt) and status != "done":
         raise Interrupted(resume_from or folder) from None
     if stopped:
+        if status != "done" and not isinstance(stopped, KeyboardInterrupt):
+            stopped.add_note(f"It ended the run in order; mneme.resume({resume_from or folder!r}) goes on")
         raise stopped
     if status == "failed":
-        raise RunFailed(error, folder, resume_from) from cause
+        shown = "".join(traceback.format_exception(cause)) if cause is not None else ""
+        raise RunFailed(error, folder, resume_from, shown) from cause
     if status == "interrupted":
         raise Interrupted(resume_from or folder)
     return Run(folder)
+
+
+@contextlib.contextmanager
+def finishing(loggers):
+    """Calls finish() of loggers, with the run that is put into the list, or without one where it fails."""
+    ended = []
+    try:
+        yield ended
+    except BaseException:
+        for logger in loggers:
+            with contextlib.suppress(Exception):  # the run's own failure is told
+                getattr(logger, "finish", lambda run: None)(None)
+        raise
+    for logger in loggers:
+        getattr(logger, "finish", lambda run: None)(ended[0])
 
 
 def progress_for(quiet):
@@ -204,27 +242,31 @@ def progress_for(quiet):
 
 def run(scenario: Scenario, overrides: Keys = {}, *, data: Data | None = None, partition: Partition | None = None,
         methods: Sequence[type[Method]] = (), threads: int = 0, out: Path | None = None,
-        on_evaluation: OnEvaluation | None = None, trace: bool = False, quiet: bool = False,
+        on_evaluation: OnEvaluations = None, loggers: Sequence[Any] = (), trace: bool = False, quiet: bool = False,
         nodes: str | Iterable[str] = (), keys: Iterable[Path] = ()) -> Run:
     """Runs a scenario in this process and returns its Run.
 
     scenario: a path, a dict of the same keys, or a dict with "extends"; overrides: a dict, which wins over it.
     data: a mneme.Data in place of [data]; partition: [rows] client of each training row, or a function of (labels,
     clients, seed) that returns it. methods: classes of Python that the scenario may name. threads: 0 is one per core.
-    out: the folder of the run, which must not exist. on_evaluation: called with each record; what it throws ends the
-    run in order. Ctrl-C does the same; resume() goes on. nodes: "HOST:PORT" of each process of `mneme node` that
-    computes clients, or "@FILE"; of methods in Python they were started with --python-code FILE. keys: files of
-    certificate, key and authority for them.
+    out: the folder of the run, which must not exist. on_evaluation: a function, or a list of them, which are called
+    with each record; what one throws ends the run in order. loggers: a list of mneme.loggers, which are called with
+    each record and finished with the run. Ctrl-C ends the run in order, too; resume() goes on. trace: events.csv,
+    deliveries.csv and partition.csv are written. quiet: no progress is shown. nodes: "HOST:PORT" of each process of
+    `mneme node` that computes clients, or "@FILE"; of methods in Python they were started with --python-code FILE.
+    keys: files of certificate, key and authority for them.
     Throws ScenarioError before anything is written, RunFailed after.
     """
+    callbacks = callbacks_of(on_evaluation, loggers)
     host(methods)
     merged = dict(overrides)
     if data is not None or partition is not None:
         merged.update(described(scenario, data, partition, merged))
-    with opened(scenario, merged) as (file, settings, name):
-        handle = _engine._RunHandle(file, False, settings, os.fspath(out) if out else "", name, threads,
-                                    not quiet and _progress.on_terminal(), trace, addresses(nodes), list(keys))
-        return performed(handle, on_evaluation, progress_for(quiet))
+    with opened(scenario, merged) as source, finishing(loggers) as ended:
+        handle = _engine._RunHandle(source.file, False, source.settings, os.fspath(out) if out else "", source.name,
+                                    threads, not quiet and _progress.on_terminal(), trace, addresses(nodes), list(keys))
+        ended.append(performed(handle, callbacks, progress_for(quiet), named=source.named))
+    return ended[0]
 
 
 def addresses(nodes):
@@ -233,23 +275,43 @@ def addresses(nodes):
 
 
 def resume(folder: Path | Run, *, methods: Sequence[type[Method]] = (), mended: bool = False, threads: int = 0,
-           on_evaluation: OnEvaluation | None = None, quiet: bool = False, nodes: str | Iterable[str] = (),
-           keys: Iterable[Path] = ()) -> Run:
+           on_evaluation: OnEvaluations = None, loggers: Sequence[Any] = (), quiet: bool = False,
+           nodes: str | Iterable[str] = (), keys: Iterable[Path] = ()) -> Run:
     """Goes on with a run that was interrupted, killed or failed, and returns its Run: the digest is that of a run
     without an interruption. `methods` are the same classes, with the same source.
 
     mended: their source may have changed since. What was computed stays; the run notes from which round on it has
-    another source (`Run.mended`), and `mneme verify` does not accept it."""
+    another source (`Run.mended`), and `mneme verify` does not accept it. threads, on_evaluation, loggers, quiet, nodes
+    and keys are as of run().
+    Throws ScenarioError where it cannot go on, RunFailed where it fails.
+    """
+    callbacks = callbacks_of(on_evaluation, loggers)
     host(methods)
     folder = os.fspath(getattr(folder, "folder", folder))
-    with other_sources(methods if mended else []):
+    if not mended:
+        expect_source(folder, methods)
+    with other_sources(methods if mended else []), finishing(loggers) as ended:
         handle = _engine._RunHandle(folder, True, [], "", "", threads, not quiet and _progress.on_terminal(), False,
                                     addresses(nodes), list(keys))
         try:
-            return performed(handle, on_evaluation, progress_for(quiet), folder)
+            ended.append(performed(handle, callbacks, progress_for(quiet), folder))
         finally:
             if mended and not handle.findings():
                 note_source(Run(folder), methods, handle.rounds_before())
+    return ended[0]
+
+
+def expect_source(folder, methods):
+    """Throws where the run has another source of its method, also where the run is done and would be returned."""
+    if not os.path.exists(os.path.join(folder, "scenario.toml")):
+        return
+    strategy = tomllib.loads(Run(folder).scenario())["strategy"]
+    for method in methods:
+        known, source = strategy.get("source"), method._source_digest()
+        if method.name == strategy["name"] and known not in (None, source):
+            raise ScenarioError([("strategy.source", f"this run was begun with another source of the method "
+                                  f"'{method.name}': its digest was {known} and is {source}; take the same source, run "
+                                  "the scenario again, or let mneme.resume(..., mended=True) go on with this one")])
 
 
 @contextlib.contextmanager
@@ -274,16 +336,20 @@ def note_source(run, methods, rounds):
             file.write(json.dumps({"after_rounds": rounds, "source": source}) + "\n")
 
 
-def validate(scenario: Scenario, overrides: Keys = {}, *, methods: Sequence[type[Method]] = (),
-             data: bool = True) -> list[tuple[str, str]]:
-    """Checks a scenario, and its data unless `data` is False. Returns its warnings as (where, text); throws
-    ScenarioError with all that is wrong."""
+def validate(scenario: Scenario, overrides: Keys = {}, *, data: Data | bool | None = None,
+             partition: Partition | None = None, methods: Sequence[type[Method]] = ()) -> list[tuple[str, str]]:
+    """Checks a scenario and its data. Returns its warnings as (where, text); throws ScenarioError with all that is
+    wrong. scenario, overrides, data, partition and methods are as of run(); data = False: the data is not read."""
     host(methods)
-    with opened(scenario, overrides) as (file, settings, _):
-        wrong, doubtful, _, _ = _engine._check(file, settings, data)
-    if wrong:
-        raise ScenarioError(wrong)
-    return doubtful
+    own = None if isinstance(data, bool) else data
+    merged = dict(overrides)
+    if own is not None or partition is not None:
+        merged.update(described(scenario, own, partition, merged))
+    with opened(scenario, merged) as source:
+        wrong, doubtful, _, _ = _engine._check(source.file, source.settings, data is not False)
+        if wrong:
+            raise ScenarioError(source.named(wrong))
+        return source.named(doubtful)
 
 
 def schema(methods: Sequence[type[Method]] = ()) -> dict[str, Any]:
@@ -306,27 +372,3 @@ def runs(folder: Path = "runs") -> list[Run]:
             found.append(Run(path))
             folders.clear()
     return found
-
-
-def compare(folders: Path | Run | Iterable[Path | Run], *, by: str | Iterable[str] = (),
-            metric: str | Iterable[str] = (), baseline: str = "", where: str | Iterable[str] = (),
-            columns: str = "") -> Any:
-    """The table of `mneme compare`: means over seeds, intervals and differences. A DataFrame where pandas is installed,
-    else a list of dicts."""
-    import csv
-    import io
-    listed = [folders] if isinstance(folders, (str, os.PathLike, Run)) else list(folders)
-    words = ["compare", *[os.fspath(getattr(folder, "folder", folder)) for folder in listed], "--format", "csv"]
-    for option, values in (("--by", by), ("--metric", metric)):
-        values = [values] if isinstance(values, str) else list(values)
-        words += [option, ",".join(values)] if values else []
-    words += ["--columns", columns] if columns else []
-    words += ["--baseline", baseline] if baseline else []
-    for condition in [where] if isinstance(where, str) else where:
-        words += ["--where", condition]
-    text = called(*words)
-    try:
-        import pandas
-    except ImportError:
-        return list(csv.DictReader(io.StringIO(text)))
-    return pandas.read_csv(io.StringIO(text))

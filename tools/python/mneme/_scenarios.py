@@ -3,6 +3,7 @@ import contextlib
 import os
 import re
 import tempfile
+from typing import NamedTuple
 
 from mneme._errors import ScenarioError
 
@@ -48,22 +49,50 @@ def slug(title):
     return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:40] or "scenario"
 
 
+class Opened(NamedTuple):
+    """A scenario as the engine reads it."""
+
+    file: str
+    settings: list[tuple[str, str]]  # [("section.key", TOML)]
+    name: str                        # "": the file's
+    is_made: bool                    # the file is temporary and empty: all keys are settings
+
+    def named(self, findings):
+        """Findings with the key of the dict as their place, where the engine names the command line or the temporary
+        file."""
+        return [self.with_key(where, text) for where, text in findings]
+
+    def with_key(self, where, text):
+        made = self.is_made and where.startswith(self.file)
+        if self.is_made:
+            text = text.replace(self.file, "the scenario")
+        if where != "--set" and not made:
+            return where, text
+        unknown = re.match(r"unknown key '([^']+)' in \[([^\]]+)\]", text)
+        if unknown:
+            return f"{unknown[2]}.{unknown[1]}", text
+        section = re.match(r"(?:unknown section|no) \[([^\]]+)\]|unknown key '([^']+)'", text)
+        if section:
+            return section[1] or section[2], text
+        keys = [key for key, _ in self.settings if re.search(rf"(?<![\w.]){re.escape(key)}(?![\w.])", text)]
+        return min(keys, key=text.index, default="scenario" if made else ""), text
+
+
 @contextlib.contextmanager
 def opened(scenario, overrides):
-    """(file, settings, name): what the engine reads; `name` is empty where the file's is meant. The file may be gone
-    when the context is left."""
+    """An Opened. The file may be gone when the context is left."""
     settings = flattened(overrides)
     if not isinstance(scenario, dict):
-        yield os.fspath(scenario), settings, ""
+        yield Opened(os.fspath(scenario), settings, "", False)
         return
     keys = dict(scenario)
     base = keys.pop("extends", None)
     settings = flattened(keys) + settings
     if base is not None:
-        yield os.fspath(base), settings, slug(keys["title"]) if "title" in keys else ""
+        yield Opened(os.fspath(base), settings, slug(keys["title"]) if "title" in keys else "", False)
         return
     with tempfile.TemporaryDirectory(prefix="mneme-") as folder:
         path = os.path.join(folder, "scenario.toml")
         with open(path, "w", encoding="utf-8"):
             pass
-        yield path, settings, slug(str(keys.get("title", "scenario")))
+        yield Opened(path, settings, slug(str(keys.get("title", "scenario"))), True)

@@ -5,7 +5,8 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from mneme import _engine
+from mneme import _engine, _syntax
+from mneme._data import Data, Partition, described, partition_keys
 from mneme._errors import RunFailed, ScenarioError
 from mneme._methods import Method, host
 from mneme._runs import Run, resume, run
@@ -16,39 +17,59 @@ TRIES = 3  # of a point whose worker was killed
 
 
 def sweep(scenario: Scenario, over: Mapping[str, Iterable[Any]] | None = None, seeds: Iterable[int] = (), *,
-          overrides: Keys = {}, out: Path = "runs", executor: Executor | Any = None,
-          methods: Sequence[type[Method]] = (), threads: int = 1) -> list[Run]:
+          overrides: Keys = {}, data: Data | None = None, partition: Partition | None = None, out: Path = "runs",
+          executor: Executor | Any = None, methods: Sequence[type[Method]] = (), threads: int = 1) -> list[Run]:
     """Runs a grid and returns its Runs in the order of the grid: each combination of values in `over` ({key: values}),
-    once with each seed. Points that are done are kept, and what began is gone on with, so that calling it again ends
-    what was interrupted.
+    once with each of `seeds`. Points that are done are kept, and points that were begun are resumed, so that calling it
+    again completes a sweep that was interrupted.
+
+    scenario, overrides, data, partition and methods are as of run(); a partition that is a function is called for each
+    point. out: the folder that holds the runs. threads: of each run; 0 is one per core.
 
     executor: anything with submit(function, *arguments) that returns futures, as a pool of concurrent.futures, Dask's
     Client and submitit's AutoExecutor, or the module `ray`; their processes have to see `out`, and import the modules
     of `methods`. None: one point after the other, in this process. A point whose worker was killed is submitted again,
     three times at most.
+    Throws ScenarioError with all that is wrong before the first run, RunFailed where one fails.
     """
     host(methods)
-    points = planned(scenario, dict(over or {}), list(seeds), dict(overrides), os.path.abspath(os.fspath(out)))
+    grid = grid_of(dict(over or {}), list(seeds))
+    points = planned(scenario, grid, dict(overrides), data, partition, os.path.abspath(os.fspath(out)))
     if executor is None:
         return [perform(point, methods, threads) for point in points]
     folders = submitted(executor, points, methods, threads)
     return [Run(folder) for folder in folders]
 
 
-def planned(scenario, over, seeds, overrides, out):
+def grid_of(over, seeds):
+    """{key: values}, the seeds last."""
+    def is_list(values):
+        return isinstance(values, Iterable) and not isinstance(values, (str, bytes, dict))
+
+    grid = {key: list(values) if is_list(values) else [] for key, values in over.items()}
+    wrong = [(key, f"over has {over[key]!r} for it; expected a list of values, one or more, which it takes in turn")
+             for key, values in grid.items() if not values]
+    if wrong:
+        raise ScenarioError(wrong)
+    return {**grid, "seed": seeds} if seeds else grid
+
+
+def planned(scenario, grid, overrides, data, partition, out):
     """[(scenario, overrides, folder)]; all points are checked before one runs."""
-    if seeds:
-        over = {**over, "seed": seeds}
+    if data is not None:
+        overrides.update(described(scenario, data, None, overrides))
     points, wrong, taken = [], [], set()
-    for values in itertools.product(*over.values()):
-        chosen = {**overrides, **dict(zip(over, values))}
-        with opened(scenario, chosen) as (file, settings, name):
-            findings, _, resolved, digest = _engine._check(file, settings, False)
-        wrong += [finding for finding in findings if finding not in wrong]
+    for values in itertools.product(*grid.values()):
+        chosen = {**overrides, **dict(zip(grid, values))}
+        if partition is not None:
+            chosen.update(partition_keys(partition, data, scenario, chosen))
+        with opened(scenario, chosen) as source:
+            findings, _, resolved, digest = _engine._check(source.file, source.settings, False)
+            wrong += source.named(findings)
         if digest in taken:
             continue
         taken.add(digest)
-        name = name or os.path.splitext(os.path.basename(file))[0]
+        name = source.name or os.path.splitext(os.path.basename(source.file))[0]
         points.append((scenario, chosen, os.path.join(out, f"{name}-{digest[:8]}")))
     if wrong:
         raise ScenarioError(wrong)
@@ -64,8 +85,11 @@ def perform(point, methods, threads):
     return run(scenario, chosen, out=folder, methods=methods, threads=threads, quiet=True)
 
 
-def perform_there(point, methods, threads):
-    """perform() in another process; what comes back is its folder."""
+def perform_there(point, methods, threads, texts):
+    """perform() in another process; what comes back is its folder. @param texts of files in which the source of methods
+    was found, which the process may not have"""
+    for file, text in texts.items():
+        _syntax.known_texts.setdefault(file, text)
     return perform(point, methods, threads).folder
 
 
@@ -106,7 +130,7 @@ def submitted(executor, points, methods, threads):
     folders, tries = {}, {}
     waiting = dict(enumerate(points))
     while waiting:
-        futures = {index: executor.submit(perform_there, point, list(methods), threads)
+        futures = {index: executor.submit(perform_there, point, list(methods), threads, dict(_syntax.known_texts))
                    for index, point in waiting.items()}
         for index, future in futures.items():
             try:

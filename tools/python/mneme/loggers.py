@@ -1,6 +1,6 @@
 """Loggers: what teams look at gets the records of a run while it goes on, or afterwards.
 
-    mneme.run(scenario, on_evaluation=mneme.loggers.TensorBoard("logs"))
+    mneme.run(scenario, loggers=[mneme.loggers.TensorBoard("logs")])
     mneme.loggers.MLflow("mlruns").log(mneme.load(folder))
     mneme export RUN --tensorboard DIR | --mlflow DIR | --wandb PROJECT
 
