@@ -1,15 +1,18 @@
 // AFC: M. Kang, J. Park and B. Han, "Class-Incremental Learning by Knowledge Distillation with Adaptive Feature
-// Consolidation", CVPR 2022, federated as rehearsal.hpp says. PODNet's proxies and NCA, and a distillation of maps that
-// weighs each channel by how much the loss depends on it. With n classes seen and s new:
+// Consolidation", CVPR 2022. Uses PODNet's proxies and NCA loss, and distills maps with a weight per channel that
+// measures how much the loss depends on the channel. With n classes seen and s new:
 //     L = NCA(z, y) + distillation sqrt(n / s) mean over stages l of mean over channels c of I_lc |u_lc - v_lc|,
-// u the squares of a channel divided by their length (proxy_rehearsal.hpp). Importance, when a task ends and the head
-// is tuned: I_lc = mean over rows of sum over pixels of (d NCA / d map_lc)^2, divided by its mean over the channels of
-// the stage. All as released; the paper weighs squared distances of the maps themselves.
+// where u is the squares of a channel divided by their length (proxy_rehearsal.hpp). At the end of a task, after the
+// head was fine-tuned, the importance is I_lc = mean over rows of sum over pixels of (d NCA / d map_lc)^2, divided by
+// its mean over the channels of the stage.
 //
-// Ours in the federation: each client of the last round measures importance on its rows, without augmentation, with its
-// own model (importance = "received": with the one that it has received), the server takes the mean and sends it with
-// the teacher; where nobody has sent any, all channels weigh 1. Rows count alike and the net is in evaluation mode,
-// where the program sums squares of batch means in training mode, so that a row of a smaller batch counts for more.
+// Official code: all of the above; the paper weights squared distances of the maps themselves. The code sums squares of
+// batch means in training mode, so a row of a smaller batch counts more.
+//
+// Ours: federated as described in rehearsal.hpp. Each client of the last round measures importance on its rows, without
+// augmentation, with its own model (importance = "received": with the received model). The server averages it and sends
+// it with the teacher; without any importance all channels have weight 1. Rows count equally, and the net is in
+// evaluation mode.
 #include "runtime/method/gradients.hpp"
 #include "runtime/models/function.hpp"
 #include "strategies/baselines/proxy_rehearsal.hpp"

@@ -1,11 +1,14 @@
-// FedAdam: S. J. Reddi et al., "Adaptive Federated Optimization", ICLR 2021, Algorithm 2. Clients train as in FedAvg;
-// with Delta their mean movement the server makes
+// FedAdam: S. J. Reddi et al., "Adaptive Federated Optimization", ICLR 2021, Algorithm 2. Clients train as in FedAvg.
+// With the mean update Delta of the clients, the server computes
 //     m = beta_1 m + (1 - beta_1) Delta,
 //     v = beta_2 v + (1 - beta_2) Delta^2,
 //     x = x + eta m / (sqrt(v) + tau).
-// Flower's public program begins with v = 0 and not tau^2, and corrects the rate of its first steps: `preset =
-// "flower"`. Where the server steps as uploads come, Delta is what its rule (FedBuff, FedAsync) would have moved. Ours:
-// running statistics are averaged only.
+//
+// Flower's implementation starts with v = 0 instead of tau^2 and corrects the rate of the first steps: `preset =
+// "flower"`.
+//
+// Ours: in asynchronous runs, Delta is the update of the rule (FedBuff, FedAsync). Running statistics are averaged
+// only.
 #include "strategies/baselines/adaptive_server.hpp"
 namespace mneme::fed_adam_method {
 namespace {

@@ -1,12 +1,15 @@
 // Fed-DualP: Z. Wang et al., "DualPrompt: Complementary Prompting for Rehearsal-free Continual Learning", ECCV 2022,
-// averaged by FedAvg (as STSA compares with it), in the prefix form of section 4.3: some blocks read a prompt that all
-// tasks share (G), others one of the task (E). In training the task's slot is read, and a client minimises
-//     L = CE over the task's classes + match sum over blocks of (1 - cos(q(x), k_t))   (eq. 7);
-// at test, block by block, the slot whose key is nearest to q(x), the class token of the frozen transformer (eq. 6).
+// averaged by FedAvg (as in STSA's comparison), in the prefix form of section 4.3: some blocks read a prompt shared by
+// all tasks (G), others one of the task (E). In training the task's slot is read, and a client minimizes
+//     L = CE over the task's classes + match sum over blocks of (1 - cos(q(x), k_t))   (eq. 7).
+// At test time each block reads the slot whose key is closest to q(x), the class token of the frozen transformer (eq.
+// 6).
 //
-// Ours: the match is a mean over rows, where CODA-Prompt's program of it has a sum and Fed-CPrompt's leaves it out
-// (match = 0: keys stay as drawn); keys and everything else are disjoint, so under Adam the factor changes nothing. At
-// test the slots of tasks so far are chosen from (all_slots = true: of all). The rate is constant.
+// Official code: CODA-Prompt's version sums the match term over rows; Fed-CPrompt's omits it (match = 0: keys are not
+// trained).
+//
+// Ours: the match term is a mean over rows. Keys share no parameter with the rest, so under Adam the factor has no
+// effect. At test time only slots of tasks so far are candidates (all_slots = true: all slots). The rate is constant.
 #include "strategies/baselines/prompting.hpp"
 namespace mneme::fed_dualp_method {
 namespace {

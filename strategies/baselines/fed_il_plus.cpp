@@ -1,9 +1,9 @@
-// FedIL+, as it is named in the comparison of OSI-FL. No paper of that name is known to us, so this is our reading,
-// made of what such methods do: FedAvg whose clients are held to what the model of the task before says of its classes
-// (distillation, T = 2), and a server that replays class prototypes. In the first round of a task that it takes part in
-// a client sends mean and variance of the features of each of its classes, once; after every round the server trains
-// the head alone on normal features drawn from all that it has received. Features are those of the model of that round:
-// they stay what they are where the body is frozen (model.trainable = "head"), and age where it is not.
+// FedIL+, as named in OSI-FL's comparison. We know of no paper with this name, so this is our interpretation: FedAvg
+// whose clients distill the previous task's model on its classes (T = 2), with replay of class prototypes at the
+// server. In its first round of a task, a client sends mean and variance of the features of each of its classes, once.
+// After every round the server trains only the head, on normal features drawn from everything received. Features are
+// those of the model of the round in which they were sent: they stay valid if the body is frozen (model.trainable =
+// "head"), and become outdated otherwise.
 #include "strategies/baselines/old_knowledge.hpp"
 #include <ATen/ATen.h>
 #include <fmt/format.h>

@@ -1,10 +1,13 @@
-// Fed-LwF: FedAvg whose clients are held to what the previous task's model says (Li and Hoiem 2018, "Learning without
-// Forgetting", eqs. 1-3, in the federated form of TARGET and STSA's comparison). For task t > 1 a client minimises
+// Fed-LwF: FedAvg whose clients distill the previous task's model (Li and Hoiem 2018, "Learning without Forgetting",
+// eqs. 1-3, in the federated form of TARGET and of STSA's comparison). For task t > 1 a client minimizes
 //     CE over the classes of the task (eq. 1) + lambda KD,
 //     KD = -sum_c softmax(z_old / T)_c log softmax(z / T)_c (eqs. 2, 3)
-// on the same augmented rows; KD covers the classes of earlier tasks. As in the public code KD is not multiplied by
-// T^2. The previous model is sent with every round, since anybody may take part for the first time. A client whose task
-// has no classes before it (the first, or any of the same classes) trains as in FedAvg: there is nothing to be asked.
+// on the same augmented rows. KD covers the classes of earlier tasks.
+//
+// Official code: KD is not multiplied by T^2, as here.
+//
+// Ours: the previous model is sent in every round, because a client may take part for the first time. A client whose
+// task has no earlier classes (the first task, or tasks with the same classes) trains as in FedAvg.
 #include "strategies/baselines/old_knowledge.hpp"
 namespace mneme {
 namespace {

@@ -1,4 +1,4 @@
-// Finetune: the lower bound of continual learning. FedAvg that looks at nothing but the current task.
+// Finetune: lower bound of continual learning. FedAvg on the rows and classes of the current task only.
 #include "strategies/shared/averaging.hpp"
 namespace mneme {
 namespace {

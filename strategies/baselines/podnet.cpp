@@ -1,15 +1,16 @@
 // PODNet: A. Douillard, M. Cord, C. Ollion, T. Robert and E. Valle, "PODNet: Pooled Outputs Distillation for
-// Small-Tasks Incremental Learning", ECCV 2020, federated as rehearsal.hpp says. Pooled maps of all stages and the
-// final features are kept near those of the model before; ten proxies stand for a class. With g = sqrt(n / s), n
-// classes seen and s new:
+// Small-Tasks Incremental Learning", ECCV 2020. Distills pooled maps of all stages and the final features of the
+// previous model; each class has ten proxies. With g = sqrt(n / s), n classes seen and s new:
 //     L = NCA(z, y) + flat g (1 - cos(x, x~)) + spatial g mean over stages of |u - v|  (proxy_rehearsal.hpp),
-// NCA alone in task 1. Rows of the head of old classes keep their bits; in the last round of a task the whole head is
-// tuned on as many rows of each class, with the rest of the net in evaluation mode. All as released (inclearn), whose
-// NCA is not the paper's: there the margin is that of the right class alone, and that class is left out of the sum.
+// and only NCA in task 1. Head rows of old classes keep their bits. In the last round of a task the whole head is
+// fine-tuned on equally many rows of each class, with the rest of the net in evaluation mode.
 //
-// Ours in the federation: new proxies are those that the server has drawn, as in PyCIL; k-means centres of different
-// clients, by which the program begins, do not correspond, and their average says nothing. Gradients are not clamped
-// (training.clip_norm limits their length). The stages of a ResNet-18 are its four, as the net shows them.
+// Official code (inclearn): as above. Its NCA differs from the paper's: the margin applies to the correct class only,
+// and that class is left out of the sum.
+//
+// Ours: federated as described in rehearsal.hpp. New proxies are drawn by the server, as in PyCIL; the code's k-means
+// centers of different clients do not correspond, so their average would be meaningless. Gradients are not clamped
+// (training.clip_norm limits their length). The stages of a ResNet-18 are its four.
 #include "strategies/baselines/proxy_rehearsal.hpp"
 #include <ATen/TensorOperators.h>
 #include <cmath>

@@ -1,4 +1,4 @@
-// FedAvg (McMahan et al. 2017, Algorithm 1) on FedHAF's net: a frozen backbone, and module and head that are averaged.
+// FedAvg (McMahan et al. 2017, Algorithm 1) on FedHAF's net: a frozen backbone; module and head are averaged.
 #include "strategies/shared/split_learning.hpp"
 namespace mneme {
 namespace {

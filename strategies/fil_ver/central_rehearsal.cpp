@@ -1,18 +1,21 @@
-// Rehearsal by one learner who has all data of the current task: the centralised study of FIL-VER (arXiv 2110.09695,
-// section 5.1), and the ceiling of its federated one. A classifier with its encoder is trained by eq. 9 (eq. 7 where
-// embeddings are points), one behind a frozen encoder by cross-entropy on samples of its embeddings (eq. 4).
+// Rehearsal by a single learner with all data of the current task: the centralized study of FIL-VER (arXiv 2110.09695,
+// section 5.1), and the upper bound of its federated study. A classifier with its encoder is trained by eq. 9 (eq. 7
+// for point embeddings), one on a frozen encoder by cross-entropy on samples of its embeddings (eq. 4).
 //
-//   none      nothing is rehearsed
-//   naive     raw rows are kept and rehearsed
-//   ebr       embeddings of a frozen encoder are kept and rehearsed, `multiplier` times as many
-//   noise     the same with vectors of a random encoder; reading "a": the classifier is trained and tested behind the
-//             frozen encoder; reading "b": behind the random one, which is then no other's
-//   offline   all tasks at once
-// With a frozen encoder, naive and ebr are one and the same (multiplier 1); the paper plots them as different, so what
-// rehearses no embeddings trains encoder and classifier together unless `encoder` says otherwise. No public code at the
-// time of writing. Ours: "16 times" counts vectors, and those there are repeat no further than ebr_repeat_cap; the
-// encoder of the paper's "in-task or held-out data" learns from a tenth of every task (vee_data): one that has seen a
-// single permutation is of no use for the others.
+//   none      no rehearsal
+//   naive     raw rows are stored and rehearsed
+//   ebr       embeddings of a frozen encoder are stored and rehearsed, `multiplier` times as many
+//   noise     likewise with vectors of a random encoder; reading "a": the classifier is trained and tested on the
+//   frozen encoder;
+//             reading "b": on the random encoder, which is then used for nothing else
+//   offline   all tasks together
+// With a frozen encoder, naive and ebr are identical (multiplier 1), but the paper plots them as different. Modes
+// without embeddings therefore train encoder and classifier together unless `encoder` says otherwise. There is no
+// public code.
+//
+// Ours: "16 times" counts vectors, which are repeated at most ebr_repeat_cap times. The encoder for the paper's
+// "in-task or held-out data" is trained on a tenth of every task (vee_data), because one that has seen a single
+// permutation does not transfer.
 #include "strategies/fil_ver/embedding_rehearsal.hpp"
 #include "strategies/fil_ver/ver_loss.hpp"
 #include <ATen/TensorOperators.h>

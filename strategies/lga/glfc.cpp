@@ -1,9 +1,11 @@
-// GLFC: global-local forgetting compensation (Dong, Wang, Fang, Sun, Xu, Wang, Zhu 2022, "Federated Class-Incremental
-// Learning", CVPR). Rows are weighed by the mean gradient of old and of new ones (eqs. 2-4), an old model's sigmoids
-// take the place of the labels of old classes (eq. 5), and a proxy scores global models on images reconstructed from
-// the gradients of prototypes, from the first round on. LGA's predecessor: see lga.cpp for what is ours, and for the
-// quirks of released programs that are keys. GLFC's (github.com/conditionWang/FCIL, 11e161a, without a licence) never
-// forgets its best score (`best_reset`), so that a teacher can stay for many tasks, and draws newcomers into cohorts.
+// GLFC: global-local forgetting compensation (Dong, Wang, Fang, Sun, Xu, Wang and Zhu 2022, "Federated
+// Class-Incremental Learning", CVPR). Rows are weighted by the mean gradients of old and of new rows (eqs. 2-4). The
+// old model's sigmoids replace the labels of old classes (eq. 5). From the first round on, a proxy scores global models
+// on images that it reconstructs from gradients of prototypes. GLFC is the predecessor of LGA; lga.cpp describes our
+// choices and the keys for quirks of the official programs.
+//
+// Official code (github.com/conditionWang/FCIL, 11e161a, without a license): never resets its best score
+// (`best_reset`), so a teacher can stay for many tasks, and draws new clients into cohorts.
 #include "strategies/lga/compensating.hpp"
 #include <ATen/ATen.h>
 namespace mneme {
