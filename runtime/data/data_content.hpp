@@ -1,10 +1,11 @@
-/// data_content: a digest of a data set as it was loaded, which tells later whether a run still has the same rows.
+/// data_content: digest of a loaded data set, by which a resumed run checks that its rows have not changed.
 #pragma once
 #include "runtime/base/digest.hpp"
 #include "runtime/data/dataset.hpp"
 namespace mneme {
 
-/// All that a run reads: rows, labels, domains, numbers of rows, classes, tokens and constants of both splits.
+/// Digest of everything that a run reads: rows, labels, domains, row numbers, classes, tokens and constants of both
+/// splits.
 [[nodiscard]] digest128 data_content(const raw_data& data);
 
 } // namespace mneme

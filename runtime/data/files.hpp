@@ -1,4 +1,4 @@
-/// files: the search for a data set's files below the folders where users keep data.
+/// files: search for the files of a data set in the folders of the user.
 #pragma once
 #include "runtime/base/diagnostic.hpp"
 #include "runtime/settings/scenario.hpp"
@@ -7,17 +7,17 @@
 #include <vector>
 namespace mneme {
 
-/// Files that lie in one folder together.
+/// Files that are in one folder together.
 struct file_set {
   std::string data_set{};                        ///< For diagnostics.
-  std::vector<std::string> folders{};            ///< Below a root, as public downloads name them; tried in order.
-  std::vector<std::vector<std::string>> names{}; ///< Per file, the names it may have; .gz and .xz are tried too.
-  std::string remedy{};                          ///< What brings the files: a sentence for the diagnostic.
+  std::vector<std::string> folders{};            ///< Below a root, named as in public downloads; tried in order.
+  std::vector<std::vector<std::string>> names{}; ///< For each file, its possible names; .gz and .xz are tried, too.
+  std::string remedy{};                          ///< How to obtain the files, for the diagnostic.
 };
 
-/// One path per entry of `set.names`, from the first folder that has them all. A root may itself be
-/// such a folder: by its name, or because `data.root` says so. The diagnostic lists where and what was
-/// looked for, what is missing where some of the files are, and the remedy.
+/// Returns one path per entry of `set.names`, from the first folder that has all files. A root may itself be such a
+/// folder, by its name or by `data.root`. The diagnostic lists the searched folders and names, files that are missing
+/// in an incomplete folder, and the remedy.
 [[nodiscard]] expected<std::vector<std::filesystem::path>> find_files(const file_set& set, const data_section& data,
                                                                       const std::vector<std::filesystem::path>& roots);
 

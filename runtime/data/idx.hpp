@@ -1,26 +1,26 @@
-/// idx: the format of the MNIST family, unsigned bytes behind a big-endian header.
+/// idx: file format of the MNIST family: unsigned bytes after a big-endian header.
 #pragma once
 #include "runtime/data/dataset.hpp"
 #include "runtime/data/files.hpp"
 #include "runtime/data/row_filter.hpp"
 namespace mneme {
 
-/// What the images of a data set look like: anything else in a file is a diagnostic.
+/// Expected shape of the images of a data set; another shape is a diagnostic.
 struct idx_layout {
   std::int64_t height = 28, width = 28, classes = 10;
-  std::int64_t rows_max = 1'000'000; ///< No file of this format has more: a packed one could hold a thousand in a byte.
+  std::int64_t rows_max = 1'000'000; ///< Limit for compressed files, which could claim any number.
 };
 
-/// All labels of an idx1 file, each below `classes`.
+/// Reads all labels of an idx1 file; each must be below `classes`.
 [[nodiscard]] expected<std::vector<std::int32_t>> read_idx_labels(const std::filesystem::path& file,
                                                                   std::int64_t classes);
 
-/// The first `rows` images of an idx3 file that should hold `rows_stated` of them, as [rows, 1, H, W] uint8.
-/// A file read to its end must end there.
+/// Reads the first `rows` images of an idx3 file with `rows_stated` images, as [rows, 1, H, W] uint8. If all are read,
+/// the file must end there.
 [[nodiscard]] expected<at::Tensor> read_idx_images(const std::filesystem::path& file, const idx_layout& layout,
                                                    std::int64_t rows_stated, std::int64_t rows);
 
-/// Images and labels that belong together, up to the last row that `limits` keep.
+/// Reads images with their labels, up to the last row within `limits`.
 [[nodiscard]] expected<image_table> read_idx(const std::filesystem::path& images, const std::filesystem::path& labels,
                                              const idx_layout& layout, row_limits limits);
 
@@ -28,10 +28,10 @@ struct idx_layout {
 struct idx_set {
   file_set files{}; ///< Train images, train labels, test images, test labels.
   idx_layout layout{};
-  double mean = 0.5, deviation = 0.5; ///< Statistics of pixels in [0, 1].
+  double mean = 0.5, deviation = 0.5;     ///< Statistics of pixels in [0, 1].
   std::vector<std::string> class_names{}; ///< As in raw_data.
 };
-/// Finds and reads both splits, turned if `data.transposed`. Reports what is wrong with either.
+/// Finds and reads both splits; transposes images if `data.transposed`. Reports all errors of both.
 [[nodiscard]] expected<raw_data> load_idx(const idx_set& set, const data_section& data,
                                           const std::vector<std::filesystem::path>& roots);
 

@@ -1,10 +1,10 @@
-/// large_pages: memory that is read here and there.
+/// large_pages: large pages for memory that is read at random positions.
 #pragma once
 #include <ATen/core/Tensor.h>
 namespace mneme {
 
-/// Moves a CPU tensor's memory to pages of 2 MiB where the system has them. To read a row from anywhere in small pages,
-/// the processor first has to look up where its page is: a third of the time to gather small images.
+/// Moves a CPU tensor to pages of 2 MiB if the system has them. With small pages, a third of the time to gather small
+/// images goes to address translation.
 void prefer_large_pages(const at::Tensor& memory);
 
 } // namespace mneme

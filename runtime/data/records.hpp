@@ -1,4 +1,4 @@
-/// records: the binary layout of CIFAR, label bytes and then a 32x32 image, one record after the other.
+/// records: binary format of CIFAR: label bytes, then a 32x32 image, record by record.
 #pragma once
 #include "runtime/base/diagnostic.hpp"
 #include "runtime/data/dataset.hpp"
@@ -7,16 +7,16 @@
 #include <optional>
 namespace mneme {
 
-/// The bytes before a record's pixels (planes R, G, B of 32x32).
+/// Bytes before a record's pixels (planes R, G, B of 32x32).
 struct record_layout {
   std::size_t label_bytes = 1;
   std::size_t label_at = 0;
   std::int64_t classes = 10;
-  std::optional<std::size_t> domain_at{}; ///< Where the domain stands; absent: one domain.
+  std::optional<std::size_t> domain_at{}; ///< Position of the domain; nullopt: one domain.
   std::int64_t domains = 1;
 };
 
-/// The records of all `files`, one after the other; of one domain, no further than `limits` keep.
+/// Reads the records of all `files` in order. With one domain, stops at the last row within `limits`.
 [[nodiscard]] expected<image_table> read_records(const std::vector<std::filesystem::path>& files,
                                                  const record_layout& layout, row_limits limits);
 

@@ -1,4 +1,4 @@
-/// resize: images of another size, by exact integer arithmetic.
+/// resize: resizes images in exact integer arithmetic.
 #pragma once
 #include <ATen/core/Tensor.h>
 namespace mneme {

@@ -1,4 +1,4 @@
-/// row_filter: which rows of a file a scenario keeps (train_rows and train_per_class, or those of test).
+/// row_filter: selects the rows of a file that a scenario keeps (train_rows and train_per_class, or those for test).
 #pragma once
 #include "runtime/settings/scenario.hpp"
 #include <cstdint>
@@ -18,13 +18,13 @@ struct row_limits {
   return {.rows = data.test_rows, .per_class = data.test_per_class};
 }
 
-/// Filters a file's rows in their order. Limits hold for each domain by itself: a domain is a file of its own.
+/// Filters a file's rows in order. Limits apply to each domain separately, because a domain is a file of its own.
 class row_filter {
 public:
-  /// `classes` of the data set, which has one domain unless keep() is told otherwise.
+  /// @param classes of the data set; it has one domain unless keep() gets others
   row_filter(row_limits limits, std::int64_t classes) : limits_(limits), classes_(classes) {}
 
-  /// Takes note of the next row and returns true if it is kept.
+  /// Counts the next row. Returns whether it is kept.
   [[nodiscard]] bool keep(std::int32_t label, std::int32_t domain = 0) {
     if (limits_.rows > 0 && seen_[domain]++ >= limits_.rows)
       return false;
@@ -34,7 +34,7 @@ public:
     full_classes_ += kept == limits_.per_class;
     return kept <= limits_.per_class;
   }
-  /// No later row will be kept: a file of one domain need not be read on.
+  /// True if no later row will be kept, so that a file of one domain need not be read further.
   [[nodiscard]] bool done() const {
     const bool enough = limits_.rows > 0 && seen_.contains(0) && seen_.at(0) >= limits_.rows;
     return enough || (limits_.per_class > 0 && full_classes_ == classes_);

@@ -1,4 +1,4 @@
-/// row_store: rows that a method makes, as data sets that all its users share.
+/// row_store: data sets of rows that a method generates, shared by all users.
 #pragma once
 #include "runtime/data/dataset.hpp"
 #include <map>
@@ -7,37 +7,36 @@ namespace mneme {
 
 // Axes: N rows; C channels, H height, W width of an image.
 
-/// What the data of a run has in common with rows made in it.
+/// Properties that generated rows share with the data of the run.
 struct row_format {
   std::vector<float> scale{}, shift{}; ///< [C]; as in dataset.
-  std::int64_t classes = 0;            ///< Labels lie below; 0: not known.
+  std::int64_t classes = 0;            ///< Labels must be below; 0: unknown.
 };
 
-/// Rows travel and are remembered as tensors: in broadcasts, uploads and memories, where their bytes count. Whoever
-/// turns the same two tensors into rows is given the same data set, so that a broadcast's rows are in memory once, and
-/// once on a device, whatever the number of its clients. The store keeps no row alive: a data set ends with its last
-/// user.
+/// Generated rows are sent and stored as tensors in broadcasts, uploads and memories, where their bytes count. The same
+/// two tensors always give the same data set, so a broadcast's rows are in memory once, and once on a device, for any
+/// number of clients. The store does not keep a data set alive; it ends with its last user.
 ///
-/// Safe to use from several threads.
+/// Thread-safe.
 class row_store {
 public:
   explicit row_store(row_format format = {}) : format_(std::move(format)) {}
 
-  /// Throws std::invalid_argument, naming what is wrong with them.
-  /// @param images [N, C, H, W], frozen: uint8, normalised and augmented as the run's images are, or float32, shown to
-  /// nets as they are. On a device: they are brought to the host once. @param labels [N] int32 or int64, frozen
+  /// Throws std::invalid_argument with the reason if they are invalid.
+  /// @param images [N, C, H, W], immutable: uint8, normalized and augmented like the run's images, or float32, passed
+  /// to nets unchanged. Tensors on a device are copied to the host once. @param labels [N] int32 or int64, immutable
   [[nodiscard]] std::shared_ptr<const dataset> rows_of(const at::Tensor& images, const at::Tensor& labels);
-  /// How many data sets somebody uses.
+  /// Number of data sets in use.
   [[nodiscard]] std::size_t size();
 
 private:
-  /// Those of images and labels. A data set keeps those that name it, so that no address comes twice while it lives.
+  /// Addresses of images and labels. A data set keeps both tensors, so that no address is reused while it exists.
   using handles = std::pair<const void*, const void*>;
   void forget_unused();
 
   row_format format_;
   std::mutex mutex_;
-  std::map<handles, std::weak_ptr<const dataset>> known_; // what order it has shows nowhere
+  std::map<handles, std::weak_ptr<const dataset>> known_; // its order affects nothing
 };
 
 /// All rows of a data set, in order.

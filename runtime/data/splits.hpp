@@ -1,11 +1,11 @@
-/// splits: putting together what a data source has read, train and test, and cutting it to size.
+/// splits: combines the train and test parts of a data source and limits their rows.
 #pragma once
 #include "runtime/base/diagnostic.hpp"
 #include "runtime/data/dataset.hpp"
 #include "runtime/data/row_filter.hpp"
 namespace mneme {
 
-/// All that is wrong with any of the results, in their order; empty if nothing is.
+/// Returns all errors of the results, in order; empty if there are none.
 template <class... Results>
 [[nodiscard]] diagnostics all_diagnostics(const Results&... results) {
   diagnostics problems;
@@ -13,13 +13,13 @@ template <class... Results>
   return problems;
 }
 
-/// `about` with both splits, or all that is wrong with either.
+/// Returns `about` with both splits, or all errors of both.
 [[nodiscard]] expected<raw_data> with_splits(raw_data about, expected<image_table> train, expected<image_table> test);
 
-/// These rows of `table`, ascending, in a table of their own.
+/// Returns a table with these rows, ascending.
 [[nodiscard]] image_table selected(const image_table& table, const std::vector<std::int64_t>& rows);
 
-/// The rows that `limits` keep.
+/// Returns the rows within `limits`.
 [[nodiscard]] image_table limited(image_table table, row_limits limits, std::int64_t classes);
 
 } // namespace mneme

@@ -1,11 +1,11 @@
-/// transforms: how the tasks of a domain-incremental run move a picture's pixels.
+/// transforms: pixel transforms of the tasks of a domain-incremental run.
 #pragma once
 #include "runtime/base/rng.hpp"
 #include "runtime/data/dataset.hpp"
 #include "runtime/settings/scenario.hpp"
 namespace mneme {
 
-/// Shear along x, then rotation, about the centre of the picture; x points right, y down.
+/// Shear along x, then rotation, around the center of the image; x points right, y down.
 struct affine_change {
   double rotation_degrees = 0.0; ///< Clockwise on the screen.
   double shear = 0.0;            ///< Pixels to the right per pixel down.
@@ -14,14 +14,14 @@ struct affine_change {
 /// Rotation U(-45, 45) degrees, shear U(-0.3, 0.3), inversion with chance 1/2.
 [[nodiscard]] affine_change drawn_affine(rng_stream& stream);
 
-/// Bilinear taps that show the changed picture; what comes from outside reads 0.
+/// Bilinear taps for the transformed image; pixels outside the image are 0.
 [[nodiscard]] pixel_map affine_pixels(std::int64_t height, std::int64_t width, const affine_change& change);
 
-/// A random permutation of all `pixels` = C * H * W values of a picture.
+/// A random permutation of all `pixels` = C * H * W values of an image.
 [[nodiscard]] pixel_map permuted_pixels(std::int64_t pixels, rng_stream& stream);
 
-/// One map per task: the identity for the first, then what `kind` (permute or affine) draws from
-/// (seed, task). `shape` is C, H, W.
+/// One map per task: the identity for the first task, then random maps of `kind` (permute or affine) keyed by (seed,
+/// task). `shape` is C, H, W.
 [[nodiscard]] std::vector<pixel_map> task_transforms(task_transform kind, std::int64_t tasks,
                                                      std::array<std::int64_t, 3> shape, std::uint64_t seed);
 

@@ -1,25 +1,25 @@
-/// unpacker: turns the bytes of a plain, gzip or xz file into its content, in pieces.
+/// unpacker: decompresses a plain, gzip or xz file in pieces.
 #pragma once
 #include "runtime/base/disk_file.hpp"
 namespace mneme {
 
-/// Memory is bounded by the packing, whatever a file claims.
+/// Memory is bounded by the format, regardless of what a file claims.
 class unpacker {
 public:
   virtual ~unpacker() = default;
-  /// Fills `out` from the front; fewer bytes mean that the content has ended, whole and verified.
-  /// Fails on a truncated or corrupt file, and on bytes after the packed data.
+  /// Fills `out` from the front. Fewer bytes mean the end of the content, complete and verified. Fails on a truncated
+  /// or corrupt file, and on bytes after the compressed data.
   [[nodiscard]] virtual expected<std::size_t> fill(std::span<std::uint8_t> out) = 0;
-  /// No file of this packing and size holds more: what headers claim is compared with it.
+  /// Upper bound of the content for this format and file size, for checking headers.
   [[nodiscard]] virtual std::uint64_t content_bytes_max() const = 0;
-  /// How much the file holds: its size, what the xz index says, or (gzip) a count of everything.
+  /// Size of the content: the file size, the size in the xz index, or (gzip) a count by decompressing.
   /// @pre nothing has been read
   [[nodiscard]] virtual expected<std::uint64_t> content_bytes() = 0;
 };
 
 [[nodiscard]] std::unique_ptr<unpacker> plain_unpacker(disk_file file);
 [[nodiscard]] std::unique_ptr<unpacker> gzip_unpacker(disk_file file);
-/// Blocks are unpacked side by side where the file has several; the content does not depend on it.
+/// Decompresses the blocks of a file in parallel if there are several.
 [[nodiscard]] std::unique_ptr<unpacker> xz_unpacker(disk_file file);
 
 } // namespace mneme

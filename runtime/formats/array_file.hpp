@@ -1,4 +1,4 @@
-/// array_file: named arrays of a file that other programs write: .safetensors, .npz, or .npy files beside each other.
+/// array_file: named arrays from .safetensors, .npz, or several .npy files in one folder.
 #pragma once
 #include "runtime/base/diagnostic.hpp"
 #include "runtime/formats/npy.hpp"
@@ -19,7 +19,7 @@ using named_arrays = std::map<std::string, named_array>;
 [[nodiscard]] expected<named_arrays> read_array_file(const std::filesystem::path& file,
                                                      const std::vector<std::string>& names);
 
-/// The files that read_array_file() would read, by name.
+/// Files that read_array_file() reads, by name.
 [[nodiscard]] std::vector<std::filesystem::path> array_files(const std::filesystem::path& file,
                                                              const std::vector<std::string>& names);
 

@@ -1,4 +1,4 @@
-/// zip_archive: the entries of a zip file, checked to the last byte before anybody else reads them.
+/// zip_archive: entries of a zip file, validated to the last byte before use.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -10,30 +10,30 @@ namespace mneme {
 
 struct zip_entry {
   std::string name{};
-  std::uint64_t header = 0, begin = 0; ///< Bytes of the file at which the entry's own header and its content begin.
+  std::uint64_t header = 0, begin = 0; ///< Offsets of the entry's header and content.
   std::uint64_t stored_bytes = 0;      ///< In the file.
-  std::uint64_t bytes = 0;             ///< Unpacked.
+  std::uint64_t bytes = 0;             ///< Uncompressed.
   bool deflated = false;
-  std::uint32_t checksum = 0; ///< CRC-32 of what is unpacked.
+  std::uint32_t checksum = 0; ///< CRC-32 of the uncompressed content.
 };
 
-/// What is wrong with a zip file, and at which of its bytes.
+/// Error in a zip file, with the offset.
 struct zip_flaw {
   std::uint64_t byte = 0;
   std::string text{};
 };
 
-/// The entries of `file` in the order of their content. Every entry lies within the file, none overlaps another, names
-/// differ, and each content has been unpacked and has the size and the checksum that the archive says. What is deflated
-/// has at most `inflated_bytes_max` bytes altogether: it is unpacked piece by piece, and no memory is taken for it.
+/// Returns the entries of `file` in the order of their content. Checks that entries lie in the file and do not overlap,
+/// that names differ, and that every content has the stated size and checksum. Compressed contents may have
+/// `inflated_bytes_max` bytes in total; they are decompressed in pieces without being stored.
 [[nodiscard]] tl::expected<std::vector<zip_entry>, zip_flaw> zip_entries(std::span<const std::uint8_t> file,
                                                                          std::uint64_t inflated_bytes_max);
 
-/// Hands on the content of one of these entries, piece by piece.
+/// Passes the content of one of these entries to a function, piece by piece.
 void zip_pieces(std::span<const std::uint8_t> file, const zip_entry& entry,
                 const std::function<void(std::span<const std::uint8_t>)>& use);
 
-/// The content of one of these entries.
+/// Returns the content of one of these entries.
 [[nodiscard]] std::string zip_content(std::span<const std::uint8_t> file, const zip_entry& entry);
 
 } // namespace mneme

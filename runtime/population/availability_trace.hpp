@@ -1,20 +1,19 @@
-/// availability_trace: when each client can be reached, from a file.
+/// availability_trace: times at which clients can be reached, from a file.
 #pragma once
 #include "runtime/population/population.hpp"
 #include "runtime/population/trace_periods.hpp"
 namespace mneme {
 
-/// Times from `from` up to, and without, `to`.
+/// Times from `from` (included) to `to` (excluded).
 struct availability_span {
   client_id client{};
   virtual_time from{}, to{};
 };
 
-/// Const once made. 24 bytes a span; a client without one can never be reached.
+/// Immutable. 24 bytes per span. A client without a span is never reachable.
 class availability_trace {
 public:
-  /// Spans of one client that touch are joined.
-  /// @pre they do not overlap
+  /// Joins adjacent spans of a client. @pre spans of a client do not overlap
   explicit availability_trace(std::vector<availability_span> spans, trace_periods periods = {});
   [[nodiscard]] availability_window window(client_id client, virtual_time at) const;
 

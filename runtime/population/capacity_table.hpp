@@ -1,17 +1,17 @@
-/// capacity_table: speed and links of single clients, from a file.
+/// capacity_table: speed and links of individual clients, from a file.
 #pragma once
 #include "runtime/settings/scenario.hpp"
 #include <optional>
 #include <vector>
 namespace mneme {
 
-/// What the file says of a client; none: profiles and keys do.
+/// Values of a client in the file; nullopt: profiles and keys apply.
 struct client_capacity {
-  std::optional<std::size_t> profile{}; ///< Its place in devices.profiles.
+  std::optional<std::size_t> profile{}; ///< Index in devices.profiles.
   std::optional<double> rows_per_second{}, uplink_mbit{}, downlink_mbit{};
 };
 
-/// By client; const once made.
+/// Indexed by client; immutable.
 using capacity_table = std::vector<client_capacity>;
 
 /// Reads `from.devices.capacity_file`: CSV with a header that names client and any of profile, rows_per_second,

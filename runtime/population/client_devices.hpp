@@ -1,4 +1,4 @@
-/// client_devices: how fast each client's device computes, and what its links and the server's let through.
+/// client_devices: computing speed of each client, and rates of its links and the server's.
 #pragma once
 #include "runtime/base/ids.hpp"
 #include "runtime/base/rng.hpp"
@@ -14,14 +14,14 @@ class availability_trace;
 class link_trace;
 struct link_profile;
 
-/// What a profile says of the run's net (device_speeds_of): a job takes job_start + rows / rate, the first of a
-/// client's round round_start more.
+/// Speed of a profile for the run's net (device_speeds_of): a job takes job_start + rows / rate; the first job of a
+/// client's round takes round_start more.
 struct device_speed {
   double train_rows_per_second = 0.0, forward_rows_per_second = 0.0;
   virtual_duration job_start{0}, round_start{0};
 };
 
-/// What files say of devices, and profiles of the run's net; each may be null or empty.
+/// Contents of device files, and profiles for the run's net; each may be null or empty.
 struct device_facts {
   std::shared_ptr<const availability_trace> availability{};
   std::shared_ptr<const link_trace> links{};
@@ -29,30 +29,30 @@ struct device_facts {
   std::vector<device_speed> speeds{}; ///< One for each of devices.profiles.
 };
 
-/// What a client's device computes.
+/// Work of a client's device.
 struct device_work {
-  std::int64_t rows = 0;     ///< Passes included.
-  bool trains = true;        ///< False: forward alone.
-  bool begins_round = false; ///< It is the first of its round.
+  std::int64_t rows = 0;     ///< Over all passes.
+  bool trains = true;        ///< False: forward pass only.
+  bool begins_round = false; ///< First job of its round.
 };
 
-/// Answers from the scenario alone, as the population does, of which it is a part.
+/// Part of the population; depends on the scenario only.
 class client_devices {
 public:
   /// @pre `from` has passed read_scenario's checks
   client_devices(const scenario& from, device_facts facts);
 
-  // How long things take: at most until end_of_runs from the beginning.
-  /// rows / rows_per_second; of a profile, what it adds to a job and to a round.
+  // Durations, limited so that they end before end_of_runs.
+  /// rows / rows_per_second, plus the profile's fixed times per job and round.
   [[nodiscard]] virtual_duration compute_time(client_id client, const device_work& work) const;
   [[nodiscard]] virtual_duration compute_time(client_id client, std::int64_t rows) const {
     return compute_time(client, {.rows = rows});
   }
-  /// latency + 8 * bytes / (mbit * 1e6) s; a bandwidth of 0 is instantaneous but for the latency. Where links change
-  /// over time, until so many bits have passed; who begins later never ends earlier but for jitter.
+  /// latency + 8 * bytes / (mbit * 1e6) s; with bandwidth 0 only the latency. If links change over time: until this
+  /// many bits have passed. A later start never ends earlier, except for jitter.
   [[nodiscard]] virtual_duration download_time(const transfer& sent) const;
   [[nodiscard]] virtual_duration upload_time(const transfer& sent) const;
-  /// The same over a device's links with the proxy.
+  /// Likewise over the client's links with the proxy.
   [[nodiscard]] virtual_duration proxy_download_time(const transfer& sent) const;
   [[nodiscard]] virtual_duration proxy_upload_time(const transfer& sent) const;
 
@@ -64,14 +64,14 @@ public:
   [[nodiscard]] bool shares_links() const noexcept {
     return devices_.server_uplink_mbit > 0.0 || devices_.server_downlink_mbit > 0.0;
   }
-  /// Nothing moves over some links any more once their traces have ended.
+  /// True if some links carry nothing after the end of their traces.
   [[nodiscard]] bool link_traces_end() const noexcept {
     return facts_.links != nullptr && devices_.trace_end == trace_end_rule::stop;
   }
-  /// What a client's own link lets through, and until when; infinite where it is instantaneous.
+  /// Rate of a client's own link, and until when it holds; infinite for bandwidth 0.
   [[nodiscard]] std::pair<double, virtual_time> own_mbit(client_id client, link_direction direction,
                                                          virtual_time at) const;
-  /// What comes on top of a transfer, whatever its bytes.
+  /// Time of a transfer that does not depend on its bytes.
   [[nodiscard]] virtual_duration latency(client_id client, link_direction direction, std::uint32_t visit) const;
 
 private:
@@ -84,7 +84,7 @@ private:
   std::uint64_t seed_ = 0;
   devices_section devices_;
   device_facts facts_;
-  std::vector<double> share_ends_; // of profiles: sums of shares, up to 1
+  std::vector<double> share_ends_; // by profile: cumulative shares, up to 1
 };
 
 } // namespace mneme

@@ -5,30 +5,30 @@
 #include <optional>
 namespace mneme {
 
-/// From `from` up to, and without, `to` a client's links have these rates, in Mbit/s; 0: nothing moves.
+/// Rates of a client's links in Mbit/s from `from` (included) to `to` (excluded); 0: the link carries nothing.
 struct link_span {
   client_id client{};
   virtual_time from{}, to{};
   double uplink_mbit = 0.0, downlink_mbit = 0.0;
 };
 
-/// What a link does from a time on, until it changes.
+/// Rate of a link until it changes.
 struct link_rate {
   double mbit = 0.0;
   virtual_time until{};
 };
 
-/// Const once made. 40 bytes a span. Between and behind the spans of a client nothing moves.
+/// Immutable. 40 bytes per span. Between and after its spans a client's link carries nothing.
 class link_trace {
 public:
   /// @pre spans of one client do not overlap
   link_trace(std::vector<link_span> spans, std::int64_t clients, trace_periods periods);
 
-  /// False: the file does not name the client, whose links are those of keys and profiles.
+  /// False if the file does not contain the client, whose links are then given by keys and profiles.
   [[nodiscard]] bool names(client_id client) const { return first_[client.value] < first_[client.value + 1]; }
   /// @pre names(client)
   [[nodiscard]] link_rate rate(client_id client, link_direction direction, virtual_time at) const;
-  /// How long until so many bytes have passed, from `at` on; none: its trace ends before. @pre names(client)
+  /// Time from `at` until `bytes` have passed; nullopt if the trace ends before. @pre names(client)
   [[nodiscard]] std::optional<virtual_duration> passing_time(client_id client, link_direction direction,
                                                              std::int64_t bytes, virtual_time at) const;
 
@@ -37,7 +37,7 @@ private:
   [[nodiscard]] double bits_of_period(client_id client, link_direction direction) const;
 
   std::vector<link_span> spans_;     // by client, then time
-  std::vector<std::uint32_t> first_; // [clients + 1] of each client's spans
+  std::vector<std::uint32_t> first_; // [clients + 1] index of each client's first span
   trace_periods periods_;
 };
 

@@ -1,4 +1,4 @@
-/// trace_periods: how long each client's trace is, where traces repeat.
+/// trace_periods: length of each client's trace, if traces repeat.
 #pragma once
 #include "runtime/base/ids.hpp"
 #include "runtime/population/client_table.hpp"
@@ -9,17 +9,17 @@ namespace mneme {
 
 class trace_periods {
 public:
-  /// Traces do not repeat.
+  /// For traces that do not repeat.
   trace_periods() = default;
-  /// As the scenario has it. @param clients of the run
+  /// Period of the scenario. @param clients of the run
   explicit trace_periods(const devices_section& devices, std::int64_t clients)
       : repeats_(devices.trace_end == trace_end_rule::repeat), fixed_(devices.trace_period) {
     if (repeats_ && fixed_.count() == 0)
       lengths_.resize(static_cast<std::size_t>(clients));
   }
 
-  /// A span of the client ends then, in seconds; its line may say how long the whole trace is. Returns what is wrong
-  /// with them; empty: nothing. A trace that begins again before it has come to its end would lose what follows.
+  /// Adds a span of the client that ends at `ends_s` seconds; its line may give the period of the whole trace. Returns
+  /// an error if the trace would repeat before its last span has ended; empty if valid.
   std::string extend(client_id client, double ends_s, std::optional<double> period_s) {
     if (period_s && *period_s > 0.0 && *period_s < ends_s)
       return fmt::format("to = {}, period = {}: expected a period that is not over before its spans", ends_s,
@@ -32,7 +32,7 @@ public:
     return {};
   }
   [[nodiscard]] bool repeats() const noexcept { return repeats_; }
-  /// 0: the trace of the client does not repeat.
+  /// 0: the client's trace does not repeat.
   [[nodiscard]] virtual_duration length(client_id client) const {
     return !repeats_ ? virtual_duration{0} : lengths_.empty() ? fixed_ : lengths_[client.value];
   }
@@ -40,7 +40,7 @@ public:
 private:
   bool repeats_ = false;
   virtual_duration fixed_{0};
-  std::vector<virtual_duration> lengths_; // by client; empty: `fixed_` holds for all
+  std::vector<virtual_duration> lengths_; // by client; empty: `fixed_` applies to all
 };
 
 } // namespace mneme

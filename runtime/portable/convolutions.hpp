@@ -1,8 +1,8 @@
-/// convolutions: those of one and two dimensions as products with patches (im2col), image by image.
+/// convolutions: one- and two-dimensional convolutions as products with patches (im2col), image by image.
 #pragma once
 namespace mneme::portable {
 
-/// Registers ours for the operators of LibTorch.
+/// Replaces the LibTorch operators by these.
 void register_convolutions();
 
 } // namespace mneme::portable

@@ -1,9 +1,9 @@
-/// decompositions: Cholesky factors and what they solve, eigenvectors and orthogonal columns, computed in float64 one
-/// step after the other as textbooks have them.
+/// decompositions: Cholesky factors, triangular solves, eigenvectors and orthogonal columns in float64, by textbook
+/// algorithms with a fixed order of operations.
 #pragma once
 namespace mneme::portable {
 
-/// Registers ours for the operators of LibTorch.
+/// Replaces the LibTorch operators by these.
 void register_decompositions();
 
 } // namespace mneme::portable

@@ -1,9 +1,9 @@
-/// functions: exponentials, logarithms and their like of one tensor, by SLEEF's AVX2 functions, which LibTorch holds.
-/// Each element is computed alone: bits depend neither on its place nor on its neighbours.
+/// functions: element-wise exponentials, logarithms and similar functions, by the SLEEF AVX2 functions in LibTorch. The
+/// bits of an element do not depend on its position or its neighbors.
 #pragma once
 namespace mneme::portable {
 
-/// Registers ours for the operators of LibTorch that compute one.
+/// Replaces the LibTorch operators by these.
 void register_functions();
 
 } // namespace mneme::portable

@@ -1,8 +1,8 @@
-/// product_operators: LibTorch's products of matrices and vectors by matrix_products.
+/// product_operators: LibTorch's products of matrices and vectors, computed by matrix_products.
 #pragma once
 namespace mneme::portable {
 
-/// Registers ours for the operators of LibTorch.
+/// Replaces the LibTorch operators by these.
 void register_products();
 
 } // namespace mneme::portable

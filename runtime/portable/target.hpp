@@ -1,4 +1,4 @@
-/// target: for functions that are compiled for AVX2 with FMA, whatever the rest of the program is compiled for.
+/// target: attributes of functions that are compiled for AVX2 with FMA, regardless of the flags of the program.
 #pragma once
 
 #define MNEME_PORTABLE __attribute__((target("avx2,fma")))
