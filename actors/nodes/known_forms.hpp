@@ -1,4 +1,4 @@
-/// known_forms: which forms answers of a kind have, learnt from answers that this process has computed itself.
+/// known_forms: known shapes of answers, from examples that this process has computed.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -6,14 +6,14 @@
 #include <vector>
 namespace mneme {
 
-/// An answer has a kind, which has to be known, and sizes, which may differ from client to client: it has a known form
-/// where its sizes are those of an example, or where enough examples differ and its own lie between theirs and are
-/// equal where theirs are.
+/// An answer has a kind, which must be known, and sizes, which may differ between clients. Its shape is known if its
+/// sizes equal those of an example, or if enough examples differ, its sizes lie between theirs, and sizes that are
+/// equal in all examples are equal in it.
 template <class Kind>
 class known_forms {
 public:
   using sizes = std::vector<double>;
-  static constexpr std::size_t examples_max = 3; ///< From so many on sizes count as free between the examples.
+  static constexpr std::size_t examples_max = 3; ///< From this number on, sizes may vary between those of the examples.
 
   [[nodiscard]] bool knows(const Kind& kind, const sizes& values) const {
     const auto entry = learnt_.find(kind);
@@ -39,7 +39,7 @@ public:
       return;
     }
     if (known.low.size() != values.size())
-      return; // kinds tell numbers of sizes apart
+      return; // the kind fixes the number of sizes
     if (known.examples.size() < examples_max &&
         std::find(known.examples.begin(), known.examples.end(), values) == known.examples.end())
       known.examples.push_back(values);
@@ -47,7 +47,7 @@ public:
     for (std::size_t i = 0; i < values.size(); ++i) {
       known.low[i] = std::min(known.low[i], values[i]);
       known.high[i] = std::max(known.high[i], values[i]);
-      equal_to[i] = i; // the first that was equal in all examples
+      equal_to[i] = i; // the first size that was equal in all examples
       for (std::size_t j = 0; j < i && equal_to[i] == i; ++j)
         if (known.equal_to[j] == known.equal_to[i] && values[j] == values[i])
           equal_to[i] = j;
@@ -57,9 +57,9 @@ public:
 
 private:
   struct known_kind {
-    std::vector<sizes> examples{}; // that differ, examples_max at most
+    std::vector<sizes> examples{}; // different ones, at most examples_max
     sizes low{}, high{};
-    std::vector<std::size_t> equal_to{}; // the first size that each has always been equal to
+    std::vector<std::size_t> equal_to{}; // by size: the first size that has always been equal to it
   };
   static std::size_t place_of(const sizes& values, double value) {
     return static_cast<std::size_t>(std::find(values.begin(), values.end(), value) - values.begin());

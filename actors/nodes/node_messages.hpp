@@ -1,4 +1,4 @@
-/// node_messages: what a run and a node say to each other, in the order of a run.
+/// node_messages: messages between a run and a node, in the order of a run.
 #pragma once
 #include "runtime/base/archive.hpp"
 #include <string>
@@ -6,35 +6,35 @@
 #include <vector>
 namespace mneme {
 
-/// Each message begins with its kind.
+/// Kind of a message; its first byte.
 enum class node_message : std::uint8_t {
-  greeting,     ///< Both, first: who it is.
-  refusal,      ///< Node: why it takes no part, in words; it closes then.
+  greeting,     ///< Both, first: identity.
+  refusal,      ///< Node: reason for rejecting the run; then it closes.
   offer,        ///< Run: the scenario, and the files that it names.
-  wanted_files, ///< Node: those of them that it does not have.
-  file,         ///< Run: one of these.
-  ready,        ///< Node: everything is loaded, and what it has loaded.
-  begin,        ///< Run: who computes; work follows.
-  start,        ///< Run: start_rounds, and names of tensors to forget.
+  wanted_files, ///< Node: the files that it does not have.
+  file,         ///< Run: one requested file.
+  ready,        ///< Node: everything is loaded; fingerprint of it.
+  begin,        ///< Run: layout; work follows.
+  start,        ///< Run: start_rounds, and digests of tensors to evict.
   release,      ///< Run
   abandon,      ///< Run
   report,       ///< Node: a wave_report.
-  interrupt,    ///< Run: programs end between two slices.
-  status,       ///< Node, to who asks: a JSON object.
+  interrupt,    ///< Run: programs stop between two slices.
+  status,       ///< Node, as reply to a status query: a JSON object.
 };
 
-/// A name and a value that both sides have to agree on, or a name and what it says to people.
+/// Pairs of a name and a value: fingerprint fields that both sides must share, or printable information.
 using named_facts = std::vector<std::pair<std::string, std::string>>;
 
-enum class peer_role : std::uint8_t { run, node, asking }; // asking: for the node's status only
+enum class peer_role : std::uint8_t { run, node, asking }; // asking: status query only
 
 inline constexpr std::int64_t node_workers_max = 4096; // as worker.count
 
 struct node_greeting {
   peer_role role = peer_role::run;
-  std::string name{};       ///< The machine's.
-  named_facts program{};    ///< What has to agree before anything is loaded.
-  std::int64_t workers = 0; ///< A node's.
+  std::string name{};       ///< Name of the machine.
+  named_facts program{};    ///< Must agree before anything is loaded.
+  std::int64_t workers = 0; ///< Number of workers; nodes only.
   void persist(archive& state);
 };
 struct node_refusal {
@@ -42,16 +42,16 @@ struct node_refusal {
   void persist(archive& state) { state(reasons); }
 };
 struct offered_file {
-  std::string key{};       ///< The scenario's key that names it.
+  std::string key{};       ///< Scenario key that names the file.
   std::string extension{}; ///< ".csv"
   digest128 content{};
   void persist(archive& state) { state(key)(extension)(content); }
 };
 struct run_offer {
-  std::string name{};     ///< The scenario's.
+  std::string name{};     ///< Name of the scenario.
   std::string scenario{}; ///< Resolved, as TOML.
   std::vector<offered_file> files{};
-  std::vector<std::string> emptied{}; ///< Keys that name what a node does not need, or has of its own.
+  std::vector<std::string> emptied{}; ///< Keys that a node does not need, or for which it has its own value.
   void persist(archive& state) { state(name)(scenario)(files)(emptied); }
 };
 struct wanted_files {
@@ -67,7 +67,7 @@ struct ready_node {
   named_facts world{};
   void persist(archive& state) { state(world); }
 };
-/// As run_context has them.
+/// Layout of the run; see run_context.
 struct node_layout {
   std::int64_t shards = 1, node_workers = 1, batches_per_worker = 1;
   void persist(archive& state) { state(shards)(node_workers)(batches_per_worker); }
@@ -77,10 +77,10 @@ struct node_status {
   void persist(archive& state) { state(json); }
 };
 
-/// What a report says of its node besides.
+/// Counters of a node, sent with each report.
 struct node_figures {
-  std::uint64_t heard = 0;  ///< Messages with tensors that it has handled.
-  std::int64_t busy_ns = 0; ///< That its workers have computed in this run.
+  std::uint64_t heard = 0;  ///< Number of handled messages with tensors.
+  std::int64_t busy_ns = 0; ///< Computing time of its workers in this run.
   void persist(archive& state) { state(heard)(busy_ns); }
 };
 
@@ -91,12 +91,12 @@ template <class Content>
   return message;
 }
 
-/// The names of facts on which the two differ, each with both values, in words.
+/// Describes the fields that differ, each with both values.
 [[nodiscard]] std::vector<std::string> differences(const named_facts& of_run, const named_facts& of_node);
-/// What every program of mneme says of itself: build, LibTorch, instruction set.
+/// Fingerprint of this program: build, LibTorch, instruction set.
 [[nodiscard]] const named_facts& program_facts();
 
-/// An archive over all of a message, from its kind on.
+/// Returns an archive over a whole message, starting with its kind.
 [[nodiscard]] archive reader_of(const archive::buffer& message);
 
 } // namespace mneme

@@ -1,4 +1,4 @@
-/// node_pool: the nodes of a run, from the first connection to the end, as the run's process sees them.
+/// node_pool: connections of a run to its nodes, from start to end.
 #pragma once
 #include "actors/nodes/node_messages.hpp"
 #include "runtime/transport/connection_loop.hpp"
@@ -7,66 +7,68 @@
 #include <set>
 namespace mneme {
 
-/// Which of a run's nodes, in the order in which they were named.
+/// Index of a node, in the order in which nodes were named.
 using node_number = std::uint32_t;
 
 struct node_pool_settings {
   std::vector<node_address> addresses{};
-  tls_identity_ref identity{}; ///< Null: all addresses are on the loopback.
+  tls_identity_ref identity{}; ///< Null if all addresses are on the loopback.
   connection_limits limits{};
 };
 
-/// What a run brings its nodes: one offer for all, and the files that it names.
+/// Offer of a run to all its nodes, with the files that it names.
 struct node_offer {
   run_offer offer{};
   std::map<std::string, std::filesystem::path> files{}; ///< By key.
 };
 
-/// Who is told of nodes at work. Called on the connections' thread, which it must not keep.
+/// Callbacks, on the thread of the connections. Must not block.
 struct node_pool_hooks {
   std::function<void(node_number, archive::buffer)> reported{}; ///< A message of the kind `report`.
   std::function<void(node_number, const std::string& why)> lost{};
-  std::function<void(node_number)> regained{}; ///< A node that was lost is ready again.
+  std::function<void(node_number)> regained{}; ///< A lost node is ready again.
 };
 
-/// What is known of one node.
+/// State of one node.
 struct node_view {
   std::string address{}, name{};
   std::int64_t workers = 0;
   bool is_ready = false;
-  bool is_named = true;         ///< It is one of the run's nodes still.
-  bool is_dropped = false;      ///< It is left alone.
-  connection_figures traffic{}; ///< Over all its connections.
+  bool is_named = true;         ///< It is still in the list of nodes.
+  bool is_dropped = false;      ///< It was rejected and is not used.
+  connection_figures traffic{}; ///< Sum over all its connections.
 };
 
-/// Safe to use from several threads. The first calls wait: for connections, then for what nodes load.
+/// Thread-safe. The first calls block: until connected, then until nodes have loaded.
 class node_pool final : private connection_watcher {
 public:
   explicit node_pool(node_pool_settings settings);
 
-  /// Connects to all nodes; what is wrong with any of them.
+  /// Connects to all nodes. Returns all errors.
   [[nodiscard]] expected<void> connect();
-  /// Gives every node the scenario: they load while the run does.
+  /// Sends the scenario to every node; nodes load while the run loads.
   void offer(node_offer offered);
-  /// Waits until all have loaded the same as the run; what differs. @param world of the run
-  /// @param patience how long nodes may take from now on
+  /// Waits until all nodes have loaded the same as the run. Returns all differences. @param world fingerprint of the
+  /// run
+  /// @param patience time limit from now
   [[nodiscard]] expected<void> await_ready(named_facts world, std::chrono::milliseconds patience);
-  /// Work may follow. @pre all are ready
+  /// Starts the work. @pre all nodes are ready
   void begin(const node_layout& layout, node_pool_hooks hooks);
 
   void send(node_number number, archive message);
   void consumed(node_number number, std::size_t bytes);
-  /// A node whose answers are not to be taken is left alone from now on, until the run is told of it anew.
+  /// Rejects a node: it is not used again until it is removed from the list of nodes and added again.
   void drop(node_number number, const std::string& why);
-  /// Tries again to reach a node that was lost; hooks.regained() says if it worked.
+  /// Tries to reconnect to a lost node; hooks.regained() reports success.
   void reconnect(node_number number);
-  /// These are the nodes from now on: others are left, and new ones take part once they are ready, as
-  /// hooks.regained() says. What is wrong with addresses, which are passed over. Waits for name servers. @pre begin()
+  /// Replaces the list of nodes: removed nodes are disconnected; new ones take part once they are ready
+  /// (hooks.regained()). Returns errors of addresses, which are skipped. Blocks for name resolution. @pre begin() was
+  /// called
   [[nodiscard]] diagnostics rename(const std::vector<node_address>& addresses);
-  /// Programs of all nodes end between two slices.
+  /// Stops programs of all nodes between two slices.
   void interrupt();
 
-  /// All that were named at any time.
+  /// Number of nodes that were ever in the list.
   [[nodiscard]] std::size_t size();
   [[nodiscard]] std::int64_t workers();
   [[nodiscard]] node_view view(node_number number);
@@ -85,7 +87,7 @@ private:
     std::int64_t workers = 0;
     named_facts world{};
     std::vector<std::string> wrong{};
-    connection_figures before{}; // of connections that have ended
+    connection_figures before{}; // sum over ended connections
   };
 
   void opened(connection_id id, const std::string& peer, bool accepted) override;
@@ -105,14 +107,14 @@ private:
   [[nodiscard]] diagnostics all_wrong() const;
 
   const node_pool_settings settings_;
-  std::mutex mutex_; // guards what follows, up to hooks_
+  std::mutex mutex_; // guards the members up to hooks_
   std::condition_variable changed_;
   std::vector<known_node> nodes_;
   std::optional<node_offer> offer_;
   std::optional<named_facts> world_;
   std::optional<node_layout> layout_;
   node_pool_hooks hooks_;
-  connection_loop loop_; // last: its thread ends before what it uses
+  connection_loop loop_; // last, so that its thread ends before the members it uses
 };
 
 } // namespace mneme

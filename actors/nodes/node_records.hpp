@@ -1,21 +1,21 @@
-/// node_records: what a run's summary says of its nodes.
+/// node_records: records of a run's nodes for its summary.
 #pragma once
 #include "runtime/results/run_directory.hpp"
 #include <mutex>
 namespace mneme {
 
-/// Written by the actor that places shards, read by the recorder at the end.
+/// Written by the placement actor, read by the recorder at the end.
 class node_records {
 public:
   explicit node_records(std::size_t nodes) : records_(nodes) {}
   template <class Change>
   void change(std::size_t node, Change change) {
     const std::lock_guard hold(mutex_);
-    if (node >= records_.size()) // it was named later
+    if (node >= records_.size()) // added later
       records_.resize(node + 1);
     change(records_[node]);
   }
-  /// Results of a node have entered the run that are not those of its rounds.
+  /// Records that the run contains wrong results of a node.
   void distrust() {
     const std::lock_guard hold(mutex_);
     are_trusted_ = false;

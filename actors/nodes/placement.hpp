@@ -1,4 +1,4 @@
-/// placement: stands between the scheduler and the hosts of shards where a run has nodes.
+/// placement: routes messages between the scheduler and the hosts of shards, in runs with nodes.
 #pragma once
 #include "actors/nodes/node_pool.hpp"
 #include "actors/nodes/node_records.hpp"
@@ -14,41 +14,41 @@
 #include <deque>
 namespace mneme {
 
-/// Everybody whom it carries messages between.
+/// Actors with which it exchanges messages.
 struct placement_peers {
   report_taker_actor scheduler{};
   recorder_actor recorder{};
-  std::vector<shard_host_actor> here{}; ///< By shard: who hosts it in the run's own process.
-  /// Computes a round in this process as well; what it comes to arrives as home_reports.
+  std::vector<shard_host_actor> here{}; ///< By shard: its host in the run's own process.
+  /// Verifies a round in this process; results arrive as home_reports.
   std::function<void(assignment)> compute_here{};
 };
 
-/// Gives every shard a host, takes notes of what each was given, and finds another where one is lost.
+/// Gives every shard a host, keeps its journal, and finds another host if one is lost.
 class placement_state {
 public:
   static constexpr const char* name = "mneme.placement";
-  /// @param records where figures of nodes are kept for the summary
+  /// @param records receives the records of nodes for the summary
   placement_state(placement_actor::pointer self, run_context_ref context, std::shared_ptr<node_pool> nodes,
                   std::shared_ptr<node_records> records, placement_peers peers);
   placement_actor::behavior_type make_behavior();
 
 private:
-  struct held_report { // that waits until this process has computed what it tells of, or until those before it have
+  struct held_report { // waits for a local result, or for earlier reports
     wave_report report{};
-    std::size_t bytes = 0; // of its message
+    std::size_t bytes = 0; // size of its message
     std::int64_t busy_ns = 0;
   };
   struct known_node {
     std::unique_ptr<run_side_tensors> tensors{};
-    std::int64_t busy_ns = 0; // of its present session
+    std::int64_t busy_ns = 0; // of its current session
     std::optional<recorder_stopwatch> away{};
-    bool has_joined = true;                   // since it was named
-    bool is_refused = false;                  // before it could join, which was said
-    bool is_unchecked = false;                // results of it have been taken that nobody has computed again
-    recorder_stopwatch silent{};              // since it reported, or was asked for the first answer that it owes
-    std::uint64_t bytes_before = 0;           // of its traffic, then
-    std::optional<assignment_id> measured{};  // that this process computes to know how long it takes,
-    std::optional<double> measured_seconds{}; // and how long that was
+    bool has_joined = true;                   // since it was added
+    bool is_refused = false;                  // before it joined; reported
+    bool is_unchecked = false;                // the run contains unverified results of it
+    recorder_stopwatch silent{};              // since its last report, or the first unanswered request
+    std::uint64_t bytes_before = 0;           // of its traffic, at that time
+    std::optional<assignment_id> measured{};  // round that is computed here to measure its duration,
+    std::optional<double> measured_seconds{}; // and the measured duration
   };
 
   template <class Command>
@@ -85,10 +85,10 @@ private:
   shard_map map_;
   std::vector<shard_journal> journals_; // by shard
   report_checks checks_;
-  std::vector<std::deque<held_report>> held_; // by shard, of its present host
+  std::vector<std::deque<held_report>> held_; // by shard, from its current host
   std::vector<known_node> nodes_;
   bool interrupted_ = false;
-  awake_time awake_; // of the thread that this actor shares with the scheduler and the server
+  awake_time awake_; // of the thread shared with scheduler and server
 };
 
 } // namespace mneme

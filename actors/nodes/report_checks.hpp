@@ -1,4 +1,4 @@
-/// report_checks: what reports of nodes say, compared with what was asked and with what this process computes itself.
+/// report_checks: validates reports of nodes against requests and against local results.
 #pragma once
 #include "actors/nodes/known_forms.hpp"
 #include "actors/protocol/run_context.hpp"
@@ -6,33 +6,33 @@
 #include <array>
 namespace mneme {
 
-/// What is to be done with a report.
+/// Result of the validation of a report.
 struct report_verdict {
-  std::string wrong{};                  ///< Why it must not be taken; empty: it may.
-  bool is_other_result = false;         ///< Nothing is wrong but its numbers, which this process finds to be others.
-  bool has_unchecked = false;           ///< It has results that nobody has computed again.
-  std::vector<assignment_id> awaited{}; ///< Rounds that this process computes first: then it is asked again.
+  std::string wrong{};                  ///< Reason for rejecting it; empty: accepted.
+  bool is_other_result = false;         ///< Only its numbers are wrong: they differ from the local result.
+  bool has_unchecked = false;           ///< It contains results that were not verified.
+  std::vector<assignment_id> awaited{}; ///< Rounds to compute locally first; then validate again.
 };
 
-/// Looks at reports of which the journal of their shard says that they come in their place. What clients ask for and
-/// upload has forms that depend on the method, so they are learnt: a round whose answer has a form that is not known is
-/// computed here as well, and so is a sample of all rounds, and each that is said to fail. A value without actors.
+/// Validates reports that the shard's journal has accepted. The shape of requests and uploads depends on the method, so
+/// it is learned from examples: a round with an unknown shape is computed locally, too, and so are a sample of all
+/// rounds and every round that a node reports as failed. A value without actors.
 class report_checks {
 public:
-  /// @param secret decides which rounds are in the sample: nodes must not know it, and no result depends on it
+  /// @param secret selects the sampled rounds; unknown to nodes, and no result depends on it
   report_checks(run_context_ref run, std::uint64_t secret);
 
   [[nodiscard]] report_verdict judge(const wave_report& report, const shard_journal& journal);
-  /// The round is in the sample.
+  /// True if the round is in the sample.
   [[nodiscard]] bool samples(assignment_id id) const;
   [[nodiscard]] bool has_begun(assignment_id id) const { return rounds_.contains(id); }
-  /// This process computes the round. @pre it has not begun
+  /// Local computation of the round starts. @pre it has not started
   void begin(const assignment& given, shard_id at);
-  /// It has come so far with the rounds that it names. Answers with the shards of rounds that it knew.
+  /// Progress of local rounds. Returns the shards of known rounds.
   [[nodiscard]] std::vector<shard_id> take(const wave_report& from_here);
-  /// It has come to the end of the round, or does not compute it.
+  /// True if the local round has ended, or is not computed locally.
   [[nodiscard]] bool is_over(assignment_id id) const;
-  /// How it fails here; null: it does not.
+  /// Local failure of the round; null if there is none.
   [[nodiscard]] const round_failure* failure_of(assignment_id id) const;
   void forget(assignment_id id) { rounds_.erase(id); }
 
@@ -45,7 +45,8 @@ private:
     std::optional<round_failure> failed{};
     [[nodiscard]] bool is_over() const { return finished || failed; }
   };
-  /// Task of the broadcast and of the client, whether it looks, whether the round is its task's last; stage, jobs.
+  /// Task of the broadcast and of the client, whether it observes, whether the round is the last of its task; stage,
+  /// jobs.
   using place_of_answer = std::array<std::int64_t, 4>;
   using kind_of_stage = std::array<std::int64_t, 6>;
   struct result_form;
@@ -53,7 +54,7 @@ private:
   [[nodiscard]] const round_here* awaited(assignment_id id, report_verdict& verdict) const;
   [[nodiscard]] std::string wrong_with_jobs(std::span<const issued_job> jobs, const assignment& given,
                                             report_verdict& verdict);
-  /// What it ends, and after how many stages.
+  /// Result of a round, and its number of stages.
   struct ended_round {
     const assignment& given;
     std::uint32_t stages = 0;
@@ -71,8 +72,8 @@ private:
 
   run_context_ref run_;
   std::uint64_t secret_;
-  std::map<assignment_id, round_here> rounds_; // that this process computes, or has computed
-  known_forms<kind_of_stage> stages_;          // by rows of jobs, in parts of the client's own
+  std::map<assignment_id, round_here> rounds_; // rounds computed locally
+  known_forms<kind_of_stage> stages_;          // by rows of jobs, relative to the client's rows
   known_forms<std::string> results_;
 };
 

@@ -1,11 +1,11 @@
-/// shard_map: which node hosts which shard, as a value.
+/// shard_map: assignment of shards to nodes.
 #pragma once
 #include "runtime/base/ids.hpp"
 #include <optional>
 #include <vector>
 namespace mneme {
 
-/// Who hosts a shard: a node by its number, the run's own process, or nobody.
+/// Host of a shard: a node by its number, the run's own process, or none.
 struct shard_place {
   enum class kind : std::uint8_t { nowhere, here, node };
   kind where = kind::nowhere;
@@ -13,38 +13,39 @@ struct shard_place {
   bool operator==(const shard_place&) const = default;
 };
 
-/// Shards are spread over nodes by their workers, neighbours together. A shard of a lost node goes to the node that is
-/// least burdened, and comes home when its own node is back and the shard is idle.
+/// Every node gets a contiguous range of shards, in proportion to its workers; these are the shards that prefer it. If
+/// a node disconnects, its shards are orphaned and move to the least loaded node. A shard returns to its preferred node
+/// once that node is connected and the shard is idle. A value type: no threads, no I/O.
 class shard_map {
 public:
-  /// @param workers of each node @param stays_here where no node is left, shards are hosted here; else they wait
+  /// @param workers of each node @param stays_here without nodes, shards are hosted locally; otherwise they wait
   shard_map(std::size_t shards, std::vector<std::int64_t> workers, bool stays_here);
 
   [[nodiscard]] shard_place place_of(shard_id shard) const { return places_.at(shard.value); }
   [[nodiscard]] bool is_there(std::uint32_t node) const { return nodes_.at(node).is_there; }
-  /// Shards that have no host any more.
+  /// Removes a lost node. Returns its shards, which have no host now.
   [[nodiscard]] std::vector<shard_id> lose(std::uint32_t node);
-  /// The node can be given shards. Idle ones come to it if it was not known, or has other workers than before.
+  /// A node is ready. Idle shards move to it if it is new or its number of workers has changed.
   void find(std::uint32_t node, std::int64_t workers);
-  /// Another node, which is not there yet.
+  /// Adds a node that is not connected yet.
   void add() { nodes_.push_back({.workers = 0, .is_there = false}); }
-  /// The node has no part in the run any more, and idle shards leave it. @pre it is lost
+  /// Removes a node from the run for good; idle shards no longer prefer it. @pre it is lost
   void dismiss(std::uint32_t node);
-  /// Shards without a host for which there is one now; they are there when it returns.
+  /// Assigns orphaned shards to hosts, if possible. Returns the assigned shards.
   [[nodiscard]] std::vector<shard_id> place_homeless();
-  /// Brings an idle shard to where it belongs; true if that is another place.
+  /// Moves an idle shard to its preferred host. Returns whether the host changes.
   [[nodiscard]] bool bring_home(shard_id shard);
 
 private:
   struct known_node {
-    std::int64_t workers = 1; // 0: it has no part in the run
+    std::int64_t workers = 1; // 0: not part of the run
     bool is_there = true;
   };
   void choose_homes();
   [[nodiscard]] std::optional<std::uint32_t> least_burdened() const;
 
   std::vector<known_node> nodes_;
-  std::vector<std::uint32_t> homes_; // by shard
+  std::vector<std::uint32_t> homes_; // preferred node, by shard
   std::vector<shard_place> places_;
   bool stays_here_;
 };

@@ -1,4 +1,4 @@
-/// shared_tensors: the tensors that a run and one of its nodes both have, as each of them knows it.
+/// shared_tensors: caches of the tensors that a run and one of its nodes share.
 #pragma once
 #include "runtime/base/tensor_exchange.hpp"
 #include <map>
@@ -6,15 +6,15 @@
 #include <vector>
 namespace mneme {
 
-/// Smaller tensors come as they are: their names would be nearly as long.
+/// Smaller tensors are sent in full, because their digest would be nearly as long.
 inline constexpr std::size_t named_tensor_bytes_min = 1024;
 
-/// Tensors by name, and by handle for those who ask again.
+/// Tensors by digest, with lookup by handle.
 class tensor_shelf {
 public:
-  /// Null: it is not there.
+  /// Null if there is none.
   [[nodiscard]] const at::Tensor* find(const digest128& name) const;
-  /// The name of what is there under this handle.
+  /// Digest of the tensor with this handle; null if there is none.
   [[nodiscard]] const digest128* name_of(const at::Tensor& value) const;
   void put(const digest128& name, const at::Tensor& value);
   void erase(const digest128& name);
@@ -26,8 +26,8 @@ private:
   std::size_t bytes_ = 0;
 };
 
-/// The run's side. It alone decides what is forgotten: what was used last stays, up to a budget. What it has told the
-/// node to forget it keeps until the node has heard that, because names of it may be on their way.
+/// The run's side; it alone decides on evictions (least recently used, up to a budget). An evicted tensor is kept until
+/// the node has acknowledged the eviction, because messages with its digest may be in flight.
 class run_side_tensors final : public tensor_exchange {
 public:
   explicit run_side_tensors(std::size_t bytes_max) : bytes_max_(bytes_max) {}
@@ -35,9 +35,9 @@ public:
   void keep(const digest128& name, const at::Tensor& value) override;
   [[nodiscard]] at::Tensor find(const digest128& name) override;
 
-  /// Ends a message to the node: the names that it is to forget, which go with the message.
+  /// Ends a message to the node. Returns the digests to evict, which are sent with it.
   [[nodiscard]] std::vector<digest128> end_message();
-  /// The node has handled so many messages; false: it was not sent as many.
+  /// The node has handled this number of messages. Returns false if it was not sent as many.
   bool heard(std::uint64_t messages);
 
 private:
@@ -45,8 +45,8 @@ private:
 
   std::size_t bytes_max_;
   tensor_shelf shelf_;
-  std::map<digest128, std::uint64_t> used_;         // the message that named it last
-  std::map<std::uint64_t, tensor_shelf> forgotten_; // by the message that said so
+  std::map<digest128, std::uint64_t> used_;         // by digest: last message that used it
+  std::map<std::uint64_t, tensor_shelf> forgotten_; // evicted, by the message that says so
   std::uint64_t message_ = 1;                       // the next one
 };
 

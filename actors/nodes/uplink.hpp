@@ -7,11 +7,11 @@
 #include <functional>
 namespace mneme {
 
-/// What it does with the connection to the run.
+/// Operations on the connection to the run.
 struct uplink_hooks {
   std::function<void(archive)> send{};
-  std::function<void(std::size_t bytes)> consumed{}; ///< A message of so many bytes has done its work.
-  std::function<void(std::string why)> fail{};       ///< The run breaks the protocol.
+  std::function<void(std::size_t bytes)> consumed{}; ///< A message of this size was handled.
+  std::function<void(std::string why)> fail{};       ///< The run violates the protocol.
 };
 
 class uplink_state {
