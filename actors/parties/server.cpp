@@ -1,4 +1,5 @@
 #include "actors/parties/server.hpp"
+#include "actors/compute/training_rows.hpp"
 #include "runtime/base/tuning.hpp"
 #include "runtime/method/wire.hpp"
 #include "runtime/results/class_scores.hpp"
@@ -8,36 +9,6 @@
 #include <caf/typed_event_based_actor.hpp>
 namespace mneme {
 namespace {
-
-/// Training rows by task, from the run's task stream and partition.
-class training_rows final : public central_rows {
-public:
-  explicit training_rows(run_context_ref context) : context_(std::move(context)) {}
-  [[nodiscard]] sample_view of_task(task_id task) const override {
-    return {.source = context_->tasks->train,
-            .rows = std::make_shared<const std::vector<std::int64_t>>(context_->tasks->tasks[task.value].train)};
-  }
-  [[nodiscard]] sample_view of_enrolled(task_id task) const override {
-    std::vector<std::int64_t> rows;
-    for (std::uint32_t c = 0; c < context_->population->size(); ++c) {
-      if (context_->rows->size({c}, task) == 0)
-        continue;
-      const auto own = context_->rows->view({c}, task);
-      rows.insert(rows.end(), own.rows->begin(), own.rows->end());
-    }
-    std::sort(rows.begin(), rows.end());
-    return {.source = context_->tasks->train,
-            .rows = std::make_shared<const std::vector<std::int64_t>>(std::move(rows))};
-  }
-
-  [[nodiscard]] sample_view of_public(task_id task) const override {
-    return {.source = context_->tasks->train,
-            .rows = std::make_shared<const std::vector<std::int64_t>>(context_->tasks->tasks[task.value].open)};
-  }
-
-private:
-  run_context_ref context_;
-};
 
 sample_view chunk_of(const std::shared_ptr<const dataset>& source, const std::vector<std::int64_t>& rows,
                      std::size_t first) {
@@ -51,7 +22,7 @@ sample_view chunk_of(const std::shared_ptr<const dataset>& source, const std::ve
 
 server_state::server_state(server_actor::pointer self, const party_setup& setup)
     : self_(self), context_(setup.run), party_(self, setup, party_id::server, setup.run->method->make_server()),
-      rows_(std::make_unique<training_rows>(context_)) {}
+      rows_(std::make_unique<training_rows>(*context_)) {}
 
 server_actor::behavior_type server_state::make_behavior() {
   return {

@@ -1,5 +1,7 @@
 #include "actors/run/played_run.hpp"
+#include "actors/compute/training_rows.hpp"
 #include "actors/scheduler/federation_settings_of.hpp"
+#include "runtime/base/failure_of.hpp"
 #include "runtime/federation/federation.hpp"
 #include "runtime/method/client_run.hpp"
 #include "runtime/method/wire.hpp"
@@ -34,10 +36,10 @@ enum class played_part {
 class player {
 public:
   explicit player(const run_context& run, played_part part = played_part::whole)
-      : run_(run), wire_(run.scenario.devices.wire), federation_(settings_of(run)), part_(part) {
+      : run_(run), rows_(run), wire_(run.scenario.devices.wire), federation_(settings_of(run)), part_(part) {
     played_.exact = run.needs.upload_size_known || part == played_part::certain;
     if (played_.exact)
-      half_ = run.method->make_server();
+      ask_method([&] { half_ = run.method->make_server(); });
   }
 
   played_run play() {
@@ -72,6 +74,8 @@ private:
   // -- shards
 
   void serve(start_rounds& wave) {
+    if (part_ == played_part::certain && !half_ && !wave.assignments.empty())
+      return void(played_.exact = false); // which clients take part, and what they receive, follows from a job
     wave_report report{.from = wave.to};
     for (auto& given : wave.assignments) {
       auto& at_work = at_work_[given.id] = {.client = given.client, .upload = given.in->weights};
@@ -124,8 +128,8 @@ private:
 
   void finish(assignment_id id, const client_at_work& client, wave_report& report) {
     // The round waits for its cohort whatever they upload, unless something else closes it.
-    if (part_ == played_part::certain && (run_.scenario.rounds.mode == round_mode::async ||
-                                          run_.scenario.rounds.deadline.count() > 0))
+    if (part_ == played_part::certain &&
+        (run_.scenario.rounds.mode == round_mode::async || run_.scenario.rounds.deadline.count() > 0))
       played_.exact = false;
     const auto bytes = upload_bytes_of(client);
     played_.upload_bytes_of_client = std::max(played_.upload_bytes_of_client, bytes);
@@ -181,28 +185,47 @@ private:
 
   // -- the server
 
-  /// The coroutine's value, where it ends without a job.
-  template <class Step>
-  auto value_of(Step begin) -> std::optional<decltype(begin(std::declval<server_context&>()).take())> {
+  /// Calls the method. If it throws, the run will report the error, and here the method's messages are not known.
+  template <class Call>
+  void ask_method(Call call) {
+    if (!failure_of(call).empty())
+      forget_method();
+  }
+
+  /// From here on each client-round is one training of the run's net. What is certain may still end before that.
+  void forget_method() {
+    half_ = nullptr;
+    if (part_ == played_part::whole)
+      played_.exact = false;
+  }
+
+  /// No job of the server is run: the plan of a task that follows from one is not known.
+  std::optional<task_plan> plan_of(const round_place& where) {
+    std::optional<task_plan> plan;
     job_desk desk;
-    server_context context(desk, nullptr, run_.made_rows.get());
-    auto step = begin(context);
+    server_context context(desk, &rows_, run_.made_rows.get());
+    auto step = half_->open_task(context, where);
     step.start();
     if (step.done())
-      return step.take();
-    played_.exact = false;
-    return std::nullopt;
+      plan = step.take();
+    return plan;
   }
 
   void serve(open_task& in) {
     std::optional<task_plan> opened;
     if (half_)
-      opened = value_of([&](server_context& context) { return half_->open_task(context, in.where); });
-    federation_.take(opened.value_or(task_plan{}));
+      ask_method([&] { opened = plan_of(in.where); });
+    if (!opened)
+      forget_method();
+    // Where the plan is not known, all clients may take part: a round that finds none of them finds none of fewer.
+    const bool is_certain = part_ == played_part::certain;
+    federation_.take(opened.value_or(task_plan{.clients_without_rows = is_certain}));
   }
 
   void serve(open_round& in) {
-    broadcast sent = half_ ? half_->open_round(in.where) : broadcast{.weights = whole_net()};
+    broadcast sent{.weights = whole_net()};
+    if (half_)
+      ask_method([&] { sent = half_->open_round(in.where); });
     opened_round answer{.bytes = wire_bytes(sent.weights.get(), wire_) + wire_bytes(sent.extra.get(), wire_),
                         .first_contact_bytes = wire_bytes(sent.first_contact.get(), wire_)};
     sent.place = in.where;
@@ -221,19 +244,11 @@ private:
       federation_.folded();
   }
 
-  void serve(take_step& in) {
+  /// The server half is not asked to take its step: nothing was folded, and its jobs take no virtual time. Later
+  /// broadcasts have the sizes of those that follow a round without uploads.
+  void serve(take_step&) {
     if (part_ == played_part::certain)
       return void(played_.exact = false); // by the uploads
-    if (half_) {
-      job_desk desk;
-      server_context context(desk, nullptr, run_.made_rows.get());
-      auto step = half_->close_round(context, in.where);
-      step.start();
-      if (step.done())
-        step.take();
-      else
-        played_.exact = false;
-    }
     federation_.take(step_taken{});
   }
 
@@ -265,10 +280,11 @@ private:
   void serve(Ignored&) {}
 
   const run_context& run_;
+  training_rows rows_;
   wire_format wire_;
   federation federation_;
   const played_part part_;
-  std::unique_ptr<server_half> half_; // null: the method's messages are not known before it has computed
+  std::unique_ptr<server_half> half_; // null: the method's messages are not known
   tensors_ref net_{};
   std::vector<federation_command> taken_;
   std::deque<federation_command> waiting_;
@@ -320,8 +336,8 @@ diagnostics ended_traces(const run_context& run) {
   if (report->reaches_nobody)
     return {nobody_reached(run, report->rounds + 1)};
   if (report->waits_for)
-    if (const auto ends = last_span_of(form_of(run, "devices.link_file", run.scenario.devices.link_file),
-                                       report->waits_for))
+    if (const auto ends =
+            last_span_of(form_of(run, "devices.link_file", run.scenario.devices.link_file), report->waits_for))
       return {{ends->where, fmt::format("client {}: its trace ends at {} s, and round {} waits for it then; expected "
                                         "one that lasts as long as the run, devices.trace_end = \"repeat\", or a "
                                         "rounds.deadline",

@@ -1,5 +1,5 @@
-/// played_run: a run whose jobs are named and never computed: the federation goes through its virtual time with the
-/// sizes of jobs and messages alone.
+/// played_run: a dry run. The federation goes through its virtual time with the sizes of jobs and messages; no job of a
+/// client or of the server is computed, and the server half takes no step.
 #pragma once
 #include "actors/protocol/run_context.hpp"
 #include "runtime/base/diagnostic.hpp"
@@ -26,9 +26,9 @@ struct played_run {
   std::int64_t evaluations = 0;
   std::int64_t in_flight_max = 0;          ///< Clients at work at a time.
   std::int64_t upload_bytes_of_client = 0; ///< The largest.
-  /// Every job and message is the method's own: a client's round is one job, after which it sends as much as it was
-  /// sent (method_needs::upload_size_known), and the server asks for none. Else each client-round is taken to be one
-  /// training of the run's net.
+  /// Every job and message of clients is the method's own: a client's round is one job, after which it sends as much as
+  /// it was sent (method_needs::upload_size_known), and no task's plan follows from a job of the server. Else each
+  /// client-round is taken to be one training of the run's net.
   bool exact = true;
 };
 
