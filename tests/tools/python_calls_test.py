@@ -1,4 +1,5 @@
 """run, resume, sweep, validate and compare take the same arguments, and say in the user's words what is wrong."""
+import ast
 import csv
 import inspect
 import os
@@ -15,6 +16,7 @@ python_package.enter()
 import mneme  # noqa: E402
 import numpy  # noqa: E402
 import python_methods as methods  # noqa: E402
+from program import ROOT  # noqa: E402
 from python_package import PACKAGE, scenario  # noqa: E402
 
 PROGRAM = os.path.join(PACKAGE, "mneme", "bin", "mneme")
@@ -103,6 +105,18 @@ class Uniform(Folder):
                 mneme.run(keys(), data=data(), out="never", **wrong)
         self.assertFalse(os.path.exists("never"))
 
+    def test_the_stub_has_what_the_engine_has(self):
+        with open(os.path.join(ROOT, "tools", "python", "mneme", "_engine.pyi"), encoding="utf-8") as file:
+            classes = {node.name: node for node in ast.parse(file.read()).body if isinstance(node, ast.ClassDef)}
+        for name in mneme.__all__:
+            found = getattr(mneme, name)
+            if not isinstance(found, type) or found.__module__ != "mneme._engine":
+                continue
+            stubs = [classes[name], *(classes[base.id] for base in classes[name].bases)]
+            known = {part.name for stub in stubs for part in stub.body if isinstance(part, ast.FunctionDef)}
+            public = {part for part in vars(found) if not part.startswith("_")}
+            self.assertEqual({part for part in known if not part.startswith("_")}, public, name)
+
     def test_signatures_and_docstrings_agree(self):
         shared = {"scenario", "overrides", "data", "partition", "methods"}
         for call in (mneme.run, mneme.sweep, mneme.validate):
@@ -157,6 +171,22 @@ class Findings(Folder):
                             ({"rounds.cohort": []}, "one or more")):
             with self.assertRaisesRegex(mneme.ScenarioError, words):
                 mneme.sweep(keys(), over, out="never")
+
+    def test_what_a_newcomer_mistakes(self):
+        twin = type("Twin", (mneme.Method,), {"name": "py-fedavg"})
+        no_server = type("NoServer", (mneme.Method,), {"name": "py-no-server", "Server": dict})
+        for act, words in (
+                (lambda: mneme.run(keys("py-fedavg"), methods=methods.FedAvg), "methods=.MyMethod."),
+                (lambda: mneme.run(keys(), data()), "overrides: Data; expected a dict"),
+                (lambda: mneme.run(3), "scenario: int; expected a path or a dict"),
+                (lambda: mneme.run(keys(), methods=[methods.FedAvg, twin]), "have the same name 'py-fedavg'"),
+                (lambda: mneme.run(keys(), methods=[no_server]), "NoServer.Server is .*dict.*mneme.AveragingServer"),
+                (lambda: mneme.run(keys(), methods=[methods.FedAvg()]), "is no class that derives"),
+                (lambda: mneme.validate(keys(), methods=3), "expected classes")):
+            with self.assertRaisesRegex(TypeError, words):
+                act()
+        with self.assertRaisesRegex(mneme.ScenarioError, "seeds: 3; expected a list"):
+            mneme.sweep(keys(), seeds=3, out="never")
 
     def test_warnings_name_keys(self):
         chosen = {**keys(), "devices": {"dropout": 0.0}, "checkpoint": {"force": True, "every": 0}}

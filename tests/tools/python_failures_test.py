@@ -190,6 +190,21 @@ class Hooks(unittest.TestCase):
         for line in lines[:-1]:
             self.assertRegex(line, r"RunFailed .*<string>:\d+: in .*LookupError: of the user", line)
 
+    def test_exceptions_whose_text_cannot_be_shown(self):
+        class Unprintable(Exception):
+            def __str__(self):
+                raise ValueError("no text")
+
+        def raising(error):
+            def close_round(self):
+                raise error
+            return type("Failing", (mneme.Method,), {
+                "name": "py-failing", "Server": type("Server", (mneme.AveragingServer,), {"close_round": close_round})})
+        for error, words in ((LookupError("\ud800 x"), r"LookupError: \\ud800 x"), (Unprintable(), "cannot be shown"),
+                             (SystemExit(3), "SystemExit: 3"), (KeyboardInterrupt(), "KeyboardInterrupt")):
+            with tempfile.TemporaryDirectory() as folder, self.assertRaisesRegex(mneme.RunFailed, words):
+                mneme.run(scenario("py-failing"), methods=[raising(error)], out=os.path.join(folder, "run"))
+
     def test_a_failure_survives_pickling(self):
         failed = mneme.RunFailed("text", "folder", "from", "Traceback ...")
         again = pickle.loads(pickle.dumps(failed))

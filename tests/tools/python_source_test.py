@@ -1,6 +1,8 @@
 """A method's source is everything that it refers to: another value anywhere is another source, and another text, place
 or process of the same is not."""
+import concurrent.futures
 import importlib
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -14,6 +16,7 @@ import python_package  # noqa: E402
 python_package.enter()
 
 import mneme  # noqa: E402
+import python_methods as methods  # noqa: E402
 from mneme._code import methods_of  # noqa: E402
 from mneme._source import digest_of_source  # noqa: E402
 from python_package import scenario  # noqa: E402
@@ -99,6 +102,11 @@ DIFFER = {
     "a NamedTuple's default": ("Used().x", "import typing\nclass Used(typing.NamedTuple):\n    x: int = {N}"),
     "an enum": ("Used.A", "import enum\nclass Used(enum.Enum):\n    A = {N}"),
     "an object of a library": ("used", "import fractions\nused = fractions.Fraction({N}, 3)"),
+    "a pattern": ("used", "import re\nused = re.compile('a{N}')"),
+    "numpy.vectorize": ("used(1)", "import numpy\nused = numpy.vectorize(lambda x: x + {N})"),
+    "torch.func.grad": ("used", "import torch\nused = torch.func.grad(lambda x: x.sum() * {N})"),
+    "a function of mneme": ("used", "from mneme import proximal, corrected\nused = (proximal, corrected)[{N} - 1]"),
+    "a long list": ("USED", "USED = [0.5] * 100 + [{N}]"),
     "a counter": ("used", "import collections\nused = collections.Counter('a' * {N})"),
     "a module of torch": (
         "net(1)", "import torch\ntorch.manual_seed({N})\nnet = torch.nn.Linear(2, 2)"),
@@ -379,6 +387,18 @@ class Runs(unittest.TestCase):
         self.assertNotEqual((second.folder, second.digest), (first.folder, first.digest))
         with self.assertRaisesRegex(mneme.ScenarioError, "another source"):
             mneme.resume(first.folder, methods=[Scaled])
+
+    def test_an_executor_whose_process_has_another_source(self):
+        out, context = os.path.join(self.folder, "sweep"), multiprocessing.get_context("spawn")
+        with concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as executor:
+            run = lambda: mneme.sweep(scenario("py-squared-error"), seeds=[1], methods=[methods.SquaredError], out=out,
+                                      executor=executor)
+            first = run()[0]
+            methods.squared_error.scale = 2.0
+            self.addCleanup(delattr, methods.squared_error, "scale")
+            with self.assertRaisesRegex(mneme.ScenarioError, "SquaredError: its source in the executor's process"):
+                run()
+        self.assertEqual([found.folder for found in mneme.runs(out)], [first.folder])
 
     def test_a_loss_that_each_round_makes(self):
         run = lambda name, **sections: mneme.run(scenario("py-local", **sections), methods=[Local],

@@ -10,7 +10,14 @@ nb::object& first_error() {
   return *kept;
 }
 
-std::string text_of(nb::handle object) { return nb::cast<std::string>(nb::str(object)); }
+/// str(object); lone surrogates, which have no UTF-8, are written as escapes.
+std::string text_of(nb::handle object) {
+  const nb::str text(object);
+  const auto bytes = nb::steal(PyUnicode_AsEncodedString(text.ptr(), "utf-8", "backslashreplace"));
+  if (!bytes.is_valid())
+    throw nb::python_error();
+  return {PyBytes_AsString(bytes.ptr()), static_cast<std::size_t>(PyBytes_Size(bytes.ptr()))};
+}
 
 /// A file of the package itself, or of torch: not what the user wrote.
 bool is_ours(const std::string& file) {

@@ -2,7 +2,7 @@
 import copy
 import inspect
 import sys
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any, Generic, TypeVar, overload
 
 import torch
@@ -273,16 +273,30 @@ def toml_of(keys):
 
 def host(methods):
     """Makes classes known to scenarios of this process."""
+    if inspect.isclass(methods) or not isinstance(methods, Iterable):
+        raise TypeError(f"methods: {methods!r} is no list; expected classes that derive from mneme.Method, as in "
+                        "methods=[MyMethod]")
+    names: dict[str, Any] = {}
     for method in methods:
-        if not (inspect.isclass(method) and issubclass(method, Method)):
-            raise TypeError(f"methods: {method!r} is no class that derives from mneme.Method")
-        if not method.name or not isinstance(method.name, str):
-            raise TypeError(f"{method.__name__}.name is missing; expected the word that scenarios name it by")
-        if not method.summary:
-            method.summary = (inspect.getdoc(method) or "").split("\n")[0] if method.__doc__ else "A method in Python."
-        if any(k[0] in ("name", "preset", "weighting", "oracle", "source") for k in method._keys()):
-            raise TypeError(f"{method.__name__}: name, preset, weighting, oracle and source are keys of every method")
+        expect_method(method)
+        if names.setdefault(method.name, method) is not method:
+            raise TypeError(f"methods: {names[method.name]!r} and {method!r} have the same name '{method.name}'")
         method._source_digest()  # what has none is refused before anything begins, and so are wrong defaults
         method._defaults_toml()
         method._presets_toml()
         _engine._host(method)
+
+
+def expect_method(method):
+    """Throws TypeError unless it is a class that a scenario can name; a class without a summary gets one."""
+    if not (inspect.isclass(method) and issubclass(method, Method)):
+        raise TypeError(f"methods: {method!r} is no class that derives from mneme.Method")
+    if not method.name or not isinstance(method.name, str):
+        raise TypeError(f"{method.__name__}.name is missing; expected the word that scenarios name it by")
+    if not (inspect.isclass(method.Server) and issubclass(method.Server, Server)):
+        raise TypeError(f"{method.__name__}.Server is {method.Server!r}; expected a class that derives from "
+                        "mneme.AveragingServer or mneme.Server")
+    if not method.summary:
+        method.summary = (inspect.getdoc(method) or "").split("\n")[0] if method.__doc__ else "A method in Python."
+    if any(k[0] in ("name", "preset", "weighting", "oracle", "source") for k in method._keys()):
+        raise TypeError(f"{method.__name__}: name, preset, weighting, oracle and source are keys of every method")

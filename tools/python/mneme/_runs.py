@@ -259,10 +259,9 @@ def run(scenario: Scenario, overrides: Keys = {}, *, data: Data | None = None, p
     """
     callbacks = callbacks_of(on_evaluation, loggers)
     host(methods)
-    merged = dict(overrides)
     if data is not None or partition is not None:
-        merged.update(described(scenario, data, partition, merged))
-    with opened(scenario, merged) as source, finishing(loggers) as ended:
+        overrides = {**overrides, **described(scenario, data, partition, dict(overrides))}
+    with opened(scenario, overrides) as source, finishing(loggers) as ended:
         handle = _engine._RunHandle(source.file, False, source.settings, os.fspath(out) if out else "", source.name,
                                     threads, not quiet and _progress.on_terminal(), trace, addresses(nodes), list(keys))
         ended.append(performed(handle, callbacks, progress_for(quiet), named=source.named))
@@ -342,10 +341,9 @@ def validate(scenario: Scenario, overrides: Keys = {}, *, data: Data | bool | No
     wrong. scenario, overrides, data, partition and methods are as of run(); data = False: the data is not read."""
     host(methods)
     own = None if isinstance(data, bool) else data
-    merged = dict(overrides)
     if own is not None or partition is not None:
-        merged.update(described(scenario, own, partition, merged))
-    with opened(scenario, merged) as source:
+        overrides = {**overrides, **described(scenario, own, partition, dict(overrides))}
+    with opened(scenario, overrides) as source:
         wrong, doubtful, _, _ = _engine._check(source.file, source.settings, data is not False)
         if wrong:
             raise ScenarioError(source.named(wrong))

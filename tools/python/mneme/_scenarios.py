@@ -3,6 +3,7 @@ import contextlib
 import os
 import re
 import tempfile
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from mneme._errors import ScenarioError
@@ -81,8 +82,12 @@ class Opened(NamedTuple):
 @contextlib.contextmanager
 def opened(scenario, overrides):
     """An Opened. The file may be gone when the context is left."""
+    if not isinstance(overrides, Mapping):
+        raise TypeError(f"overrides: {type(overrides).__name__}; expected a dict of keys, as in {{'rounds.cohort': 5}}")
+    if not isinstance(scenario, (str, os.PathLike, Mapping)):
+        raise TypeError(f"scenario: {type(scenario).__name__}; expected a path or a dict of keys")
     settings = flattened(overrides)
-    if not isinstance(scenario, dict):
+    if not isinstance(scenario, Mapping):
         yield Opened(os.fspath(scenario), settings, "", False)
         return
     keys = dict(scenario)

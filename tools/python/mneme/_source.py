@@ -2,6 +2,7 @@
 classes, values of modules, closures, defaults. Python's own and installed packages count by name and version."""
 import builtins
 import collections.abc
+import copyreg
 import enum
 import functools
 import hashlib
@@ -26,6 +27,7 @@ NOT_SOURCE = {"__module__", "__dict__", "__weakref__", "__doc__", "__qualname__"
               "__classcell__", "summary", "_mended"}
 OF_A_RUN = {"setup", "place", "ctx", "_host", "_frozen"}  # attributes of a method and its server that runs set
 HIDING = {"eval", "exec", "globals"}  # builtins behind which a name cannot be seen
+MANY = 64  # numbers of a list are said at once
 OF_MODULES = {"__file__", "__name__", "__package__", "__spec__", "__loader__", "__doc__", "__path__", "__cached__",
               "__builtins__", "__annotations__"}
 PLAIN = (bool, int, float, str, tuple, list, dict, type, types.FunctionType, functools.partial)
@@ -144,6 +146,9 @@ class Walk:
                 ((logging.Logger, logging.LoggerAdapter), lambda v: self.say("logger")))
 
     def visit_each(self, kind, parts):
+        if len(parts) > MANY and set(map(type, parts)) <= {bool, int, float}:
+            self.say(kind, len(parts), repr(parts))
+            return
         self.say(kind, len(parts))
         for index, part in enumerate(parts):
             self.visit(part, f"{self.path[-1]}[{index}]" if kind in ("tuple", "list") else self.path[-1])
@@ -282,7 +287,8 @@ class Walk:
 
     def visit_built_in(self, function):
         owner = getattr(function, "__self__", None)
-        if owner is not None and not isinstance(owner, (types.ModuleType, type)):
+        is_of_module = isinstance(owner, (types.ModuleType, type)) or type(owner).__name__ == "PyCapsule"
+        if owner is not None and not is_of_module:
             self.visit_each("bound", (owner, function.__name__))
             return
         module = getattr(function, "__module__", None) or getattr(
@@ -330,7 +336,7 @@ class Walk:
     # -- other objects -------------------------------------------------------------------------------------------------
 
     def visit_foreign(self, value):
-        for visit in (self.visit_of_mneme, self.visit_tensor, self.visit_array):
+        for visit in (self.visit_of_mneme, self.visit_tensor, self.visit_array, self.visit_named):
             if visit(value):
                 return
         kind = f"is {article(type(value).__qualname__)}"
@@ -350,7 +356,8 @@ class Walk:
     def visit_state(self, value, kind):
         """Any object, as copying takes it apart."""
         try:
-            parts = value.__reduce_ex__(4)
+            reduce = copyreg.dispatch_table.get(type(value))
+            parts = reduce(value) if reduce else value.__reduce_ex__(4)
         except Exception:  # noqa: BLE001  libraries raise what they like
             raise self.refusal(kind + " with a state that Python cannot read",
                                "make it in prepare() or in the function that uses it, or give its class "
@@ -396,6 +403,16 @@ class Walk:
             self.visit_each("values", [getattr(value, name) for name in names])
         else:
             return False
+        return True
+
+    def visit_named(self, value):
+        """A function of compiled code, by the name that its module has for it."""
+        module, name = getattr(value, "__module__", None), getattr(value, "__name__", None)
+        if not isinstance(module, str) or not isinstance(name, str) or is_class_of_user(type(value)):
+            return False
+        if getattr(sys.modules.get(module), name, None) is not value and not type(value).__module__ == "torch._ops":
+            return False
+        self.say("named", self.library_named(module), module, name)
         return True
 
     def visit_tensor(self, value):
@@ -454,6 +471,12 @@ def is_generated(cls, name, value):
     of_tuple = type(value).__name__ == "_tuplegetter"
     return is_written_by_library and (of_tuple or callable(getattr(value, "__func__", value)) and made and
                                       (name.startswith("__") or name in ("_make", "_replace", "_asdict")))
+
+
+def is_class_of_user(cls):
+    """True for classes of Python code that is no library."""
+    file = getattr(sys.modules.get(cls.__module__), "__file__", None) or ""
+    return cls.__module__ == "__main__" or file.endswith(".py") and not is_library_file(file)
 
 
 def is_random_generator(value):

@@ -33,6 +33,8 @@ def sweep(scenario: Scenario, over: Mapping[str, Iterable[Any]] | None = None, s
     Throws ScenarioError with all that is wrong before the first run, RunFailed where one fails.
     """
     host(methods)
+    if not isinstance(seeds, Iterable):
+        raise ScenarioError([("seeds", f"{seeds!r}; expected a list of seeds, as in seeds=[1, 2, 3]")])
     grid = grid_of(dict(over or {}), list(seeds))
     points = planned(scenario, grid, dict(overrides), data, partition, os.path.abspath(os.fspath(out)))
     if executor is None:
@@ -85,11 +87,17 @@ def perform(point, methods, threads):
     return run(scenario, chosen, out=folder, methods=methods, threads=threads, quiet=True)
 
 
-def perform_there(point, methods, threads, texts):
-    """perform() in another process; what comes back is its folder. @param texts of files in which the source of methods
-    was found, which the process may not have"""
+def perform_there(point, methods, threads, known):
+    """perform() in another process; what comes back is its folder. @param known the sources of the methods, and the
+    texts of files in which they were found, which the process may not have"""
+    sources, texts = known
     for file, text in texts.items():
         _syntax.known_texts.setdefault(file, text)
+    for method in methods:
+        if method._source_digest() != sources[method.name]:
+            raise ScenarioError([(method.__name__, "its source in the executor's process is not that of this one: "
+                                  "values that were changed after the import of a module are not sent; set them in the "
+                                  "module, or make them keys of the method")])
     return perform(point, methods, threads).folder
 
 
@@ -127,10 +135,11 @@ def submitted(executor, points, methods, threads):
     """Folders of all points. A future that failed because its process died is submitted again."""
     if not hasattr(executor, "submit") and hasattr(executor, "remote"):
         executor = RayTasks(executor)
+    known = {method.name: method._source_digest() for method in methods}, dict(_syntax.known_texts)
     folders, tries = {}, {}
     waiting = dict(enumerate(points))
     while waiting:
-        futures = {index: executor.submit(perform_there, point, list(methods), threads, dict(_syntax.known_texts))
+        futures = {index: executor.submit(perform_there, point, list(methods), threads, known)
                    for index, point in waiting.items()}
         for index, future in futures.items():
             try:
