@@ -17,7 +17,7 @@ import mneme  # noqa: E402
 import numpy  # noqa: E402
 import python_methods as methods  # noqa: E402
 from program import ROOT  # noqa: E402
-from python_package import PACKAGE, scenario  # noqa: E402
+from python_package import PACKAGE  # noqa: E402
 
 PROGRAM = os.path.join(PACKAGE, "mneme", "bin", "mneme")
 

@@ -102,7 +102,7 @@ class GoingOn(unittest.TestCase):
                     whole = mneme.run(chosen, methods=ALL, out=os.path.join(folder, "whole"))
                     seen = []
 
-                    def stop(record):
+                    def stop(record, seen=seen, stop_after=stop_after):
                         seen.append(record)
                         if len(seen) == stop_after:
                             raise LookupError("enough")

@@ -158,7 +158,7 @@ class Values(unittest.TestCase):
                 expected, last = in_torch(start, meaning)
                 for part, tensor in expected.items():
                     torch.testing.assert_close(weights[part], tensor, rtol=1e-4, atol=1e-5,
-                                               msg=lambda text: f"{name}: {text}")
+                                               msg=lambda text, name=name: f"{name}: {text}")
                 if "correct" not in name:  # a correction of the gradient is no value
                     self.assertAlmostEqual(value, last, delta=1e-4 * max(1.0, abs(last)), msg=name)
                     self.assertAlmostEqual(sum(terms.values()), last, delta=1e-4 * max(1.0, abs(last)), msg=name)

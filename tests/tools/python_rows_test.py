@@ -103,7 +103,7 @@ class Foreign(Runs):
                                ([0.5], "whole numbers"), ([True, False], "Bool of 1 axes; expected whole numbers"),
                                ([[0]], "of 2 axes"), (3, "of 0 axes"), ("ab", "expected a torch tensor"),
                                (None, "expected a torch tensor|whole numbers")):
-            self.assert_refused(using(lambda ctx, w: ctx.rows.pick(numbers) and None), words)
+            self.assert_refused(using(lambda ctx, w, numbers=numbers: ctx.rows.pick(numbers) and None), words)
 
     def test_rows_of_another_client_that_a_method_kept(self):
         def use(ctx, weights):
@@ -168,7 +168,7 @@ class Own(Runs):
                                  ([-11], "position -11 is out of range"), ([0.0], "whole numbers"),
                                  ([True], "mask of 1 axes and 1 bools; expected one bool for each of the 10 rows"),
                                  ([[0]], "2 axes"), (0, "0 axes")):
-            self.assert_refused(using(lambda ctx, w: ctx.rows.at(positions) and None), words)
+            self.assert_refused(using(lambda ctx, w, given=positions: ctx.rows.at(given) and None), words)
 
     def test_rows_that_were_made(self):
         def use(ctx, weights):
@@ -180,8 +180,9 @@ class Own(Runs):
         for found, expected in KEPT:
             self.assertEqual(found, expected)
         for number in (3, -1):
-            self.assert_refused(using(lambda ctx, w: ctx.rows_of(torch.zeros(3, 1, 1, 6), torch.zeros(3).long()).pick(
-                [number]) and None), f"row {number} is none of the 3 rows of this set")
+            def use_of(ctx, weights, number=number):
+                ctx.rows_of(torch.zeros(3, 1, 1, 6), torch.zeros(3).long()).pick([number])
+            self.assert_refused(using(use_of), f"row {number} is none of the 3 rows of this set")
 
 
 class OnTheServer(Runs):

@@ -6,7 +6,7 @@ import linecache
 import sys
 from functools import lru_cache
 
-known_texts = {}  # {file: text} in which code was found; a sweep hands it to its workers
+known_texts: dict[str, str] = {}  # {file: text} in which code was found; a sweep hands it to its workers
 SKIPPED = {"ctx", "annotation", "returns", "type_comment", "type_params", "kind", "simple"}  # fields of nodes
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 OUTER_NAMES = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"}
