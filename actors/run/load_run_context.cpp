@@ -409,6 +409,8 @@ expected<std::shared_ptr<run_context>> load_run_context(const scenario& settings
   auto raw = data_of_run(settings, request, device);
   if (!raw)
     return tl::unexpected{raw.error()};
+  if (request.warnings)
+    append(*request.warnings, data_warnings(settings.data));
   if (request.data_digest)
     *request.data_digest = hex_text(data_content(*raw));
   auto tasks = make_task_stream(settings, std::move(*raw));

@@ -95,4 +95,9 @@ expected<raw_data> load_data(const data_section& data, std::uint64_t seed, row_v
   return loaded;
 }
 
+diagnostics data_warnings(const data_section& data) {
+  const auto source = data_source_named(data.name);
+  return source.find_warnings ? source.find_warnings(data, data_roots(data)) : diagnostics{};
+}
+
 } // namespace mneme

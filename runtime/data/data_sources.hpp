@@ -20,6 +20,8 @@ struct data_source {
       load{};
   /// The same rows and labels with zeros for their values, which take a while to draw; none: load() makes none.
   std::function<expected<raw_data>(const data_section&)> load_zeros{};
+  /// Warnings about the user's files, without reading rows; null if the source has none.
+  std::function<diagnostics(const data_section&, const std::vector<std::filesystem::path>& roots)> find_warnings{};
   bool from_seed = false;       ///< The rows are made, and others with every seed.
   bool index_files = false;     ///< Images in idx files, which data.transposed may turn.
   bool picture_folders = false; ///< Pictures in all sizes, which are brought to data.side.
@@ -60,5 +62,8 @@ enum class row_values : std::uint8_t {
 /// A missing, truncated, oversized or corrupt file is a diagnostic that names it and what to do.
 [[nodiscard]] expected<raw_data> load_data(const data_section& data, std::uint64_t seed,
                                            row_values values = row_values::drawn);
+
+/// Warnings about files that load_data() can read: parts with unusual names, and files that are left out.
+[[nodiscard]] diagnostics data_warnings(const data_section& data);
 
 } // namespace mneme

@@ -1,4 +1,5 @@
 #include "runtime/data/domain_folders.hpp"
+#include "runtime/data/folder_content.hpp"
 #include "runtime/data/splits.hpp"
 #include <algorithm>
 #include <set>
@@ -47,7 +48,7 @@ expected<std::vector<path>> folders_in(const path& folder) {
   std::vector<path> paths;
   std::error_code error;
   for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
-    if (entry->is_directory(error) && !entry->path().filename().string().starts_with('.'))
+    if (entry->is_directory(error) && !is_ignored_folder(entry->path()))
       paths.push_back(entry->path());
   if (paths.empty())
     return failed(folder.string(), "holds no folders: fetch the data set again");

@@ -1,6 +1,5 @@
 #include "runtime/data/jpeg.hpp"
 #include "runtime/base/new_tensor.hpp"
-#include "runtime/data/picture_bytes.hpp"
 #include <algorithm>
 #include <array>
 #include <csetjmp>
@@ -16,88 +15,107 @@ namespace {
 
 // Axes: H height, W width.
 
-/// What libjpeg calls instead of ending the program.
+/// Receives errors and warnings of libjpeg, which would end the program otherwise.
 struct reporter {
   jpeg_error_mgr base{};
-  std::jmp_buf out{};
+  std::jmp_buf jump{};
   std::array<char, JMSG_LENGTH_MAX> text{};
 };
 
 reporter& reporter_of(j_common_ptr info) { return *reinterpret_cast<reporter*>(info->err); }
 
-[[noreturn]] void give_up(j_common_ptr info) {
+[[noreturn]] void on_error(j_common_ptr info) {
   info->err->format_message(info, reporter_of(info).text.data());
-  std::longjmp(reporter_of(info).out, 1);
+  std::longjmp(reporter_of(info).jump, 1);
 }
 
-/// libjpeg would go on after an error in the data, and make pixels up.
-void note(j_common_ptr info, int level) {
-  const auto code = info->err->msg_code;
-  const bool harmless = code == JWRN_EXTRANEOUS_DATA || code == JWRN_ADOBE_XFORM || code == JWRN_JFIF_MAJOR;
-  if (level < 0 && !harmless)
-    give_up(info);
+/// Warnings after which no sample is made up: odd headers, and bytes between two segments.
+bool is_harmless(int code) {
+  return code == JWRN_EXTRANEOUS_DATA || code == JWRN_ADOBE_XFORM || code == JWRN_JFIF_MAJOR ||
+         code == JWRN_NOT_SEQUENTIAL || code == JWRN_BOGUS_PROGRESSION;
+}
+
+/// @param level negative for a warning
+void on_message(j_common_ptr info, int level) {
+  if (level < 0 && !is_harmless(info->err->msg_code))
+    on_error(info);
+}
+
+/// Errors of images that are not damaged.
+bool is_unsupported(int code) {
+  return code == JERR_BAD_PRECISION || code == JERR_CONVERSION_NOTIMPL || code == JERR_SOF_UNSUPPORTED ||
+         code == JERR_ARITH_NOTIMPL || code == JERR_NOT_COMPILED || code == JERR_CCIR601_NOTIMPL ||
+         code == JERR_FRACT_SAMPLE_NOTIMPL || code == JERR_COMPONENT_COUNT;
 }
 
 constexpr int scans_max = 100;
 constexpr std::int64_t scanned_pixels_max = std::int64_t{3} << 29U; // of all scans: a dozen of the largest picture
 
-/// A progressive file may say the same pixels again and again, each time in a few bytes.
+/// A progressive file may encode the same pixels again and again, each time in a few bytes.
 void limit_scans(j_common_ptr info) {
-  const auto& picture = *reinterpret_cast<const jpeg_decompress_struct*>(info);
-  const auto pixels = static_cast<std::int64_t>(picture.image_width) * picture.image_height;
-  if (picture.input_scan_number > scans_max || picture.input_scan_number * pixels > scanned_pixels_max) {
-    constexpr std::string_view why = "it has more scans than a picture needs";
-    std::copy(why.begin(), why.end(), reporter_of(info).text.begin());
-    std::longjmp(reporter_of(info).out, 1);
+  const auto& image = *reinterpret_cast<const jpeg_decompress_struct*>(info);
+  const auto pixels = static_cast<std::int64_t>(image.image_width) * image.image_height;
+  if (image.input_scan_number > scans_max || image.input_scan_number * pixels > scanned_pixels_max) {
+    constexpr std::string_view reason = "it has more scans than an image needs";
+    std::copy(reason.begin(), reason.end(), reporter_of(info).text.begin());
+    std::longjmp(reporter_of(info).jump, 1);
   }
 }
 
-/// One picture: start(), then, if that went well, decode(). No object with a destructor lives in these two: errors
-/// leave them by a jump.
+/// a * b / 255 of bytes, rounded as Pillow rounds it.
+std::uint32_t scaled(std::uint32_t a, std::uint32_t b) {
+  const auto product = a * b + 128;
+  return ((product >> 8U) + product) >> 8U;
+}
+
+/// Red, green or blue of a pixel whose inks are stored inverted, as Pillow converts CMYK to RGB.
+/// @param inks [4] cyan, magenta, yellow, black
+std::uint8_t light_of(const std::uint8_t* inks, std::int64_t channel) {
+  const std::uint32_t black = inks[3], ink = 255U - inks[channel];
+  return static_cast<std::uint8_t>(black - std::min(scaled(ink, black), black));
+}
+
+/// One image: start(), then decode() if start() succeeded. These two hold no object with a destructor, because errors
+/// of libjpeg leave them by longjmp().
 class decoder {
 public:
   decoder() {
     info_.err = jpeg_std_error(&reports_.base);
-    reports_.base.error_exit = give_up;
-    reports_.base.emit_message = note;
+    reports_.base.error_exit = on_error;
+    reports_.base.emit_message = on_message;
   }
   decoder(const decoder&) = delete;
   decoder& operator=(const decoder&) = delete;
   ~decoder() { jpeg_destroy_decompress(&info_); }
 
-  /// Reads the header and chooses the size.
-  [[nodiscard]] bool start(const std::uint8_t* bytes, std::size_t count, std::int64_t shorter_side_min_px) {
-    if (setjmp(reports_.out) != 0)
+  /// Reads the header.
+  [[nodiscard]] bool start(std::span<const std::uint8_t> bytes) {
+    if (setjmp(reports_.jump) != 0)
       return false;
     jpeg_create_decompress(&info_);
     watch_.progress_monitor = limit_scans;
     info_.progress = &watch_;
-    jpeg_mem_src(&info_, bytes, count);
+    jpeg_mem_src(&info_, bytes.data(), bytes.size());
     jpeg_read_header(&info_, TRUE);
-    if (printed())
-      return true;
-    info_.out_color_space = JCS_RGB;
+    const bool has_inks = info_.jpeg_color_space == JCS_CMYK || info_.jpeg_color_space == JCS_YCCK;
+    info_.out_color_space = has_inks ? JCS_CMYK : JCS_RGB;
     info_.dct_method = JDCT_ISLOW; // the same pixels on every machine
-    for (info_.scale_num = 1, info_.scale_denom = 8; info_.scale_num < 8; ++info_.scale_num) {
-      jpeg_calc_output_dimensions(&info_);
-      if (shorter_side_min_px > 0 && std::min(width(), height()) >= shorter_side_min_px)
-        break;
-    }
     jpeg_calc_output_dimensions(&info_);
     return true;
   }
 
-  /// @param line [W * 3], to work in @param planes [3, H, W]
+  /// @param line [W * channels()], a buffer @param planes [3, H, W]
   [[nodiscard]] bool decode(std::uint8_t* line, std::uint8_t* planes) {
-    if (setjmp(reports_.out) != 0)
+    if (setjmp(reports_.jump) != 0)
       return false;
     jpeg_start_decompress(&info_);
+    const bool has_inks = channels() == 4;
     while (info_.output_scanline < info_.output_height) {
-      std::uint8_t* const place = planes + static_cast<std::int64_t>(info_.output_scanline) * width();
+      std::uint8_t* const out = planes + static_cast<std::int64_t>(info_.output_scanline) * width();
       jpeg_read_scanlines(&info_, &line, 1);
       for (std::int64_t x = 0; x < width(); ++x)
         for (std::int64_t channel = 0; channel < 3; ++channel)
-          place[channel * width() * height() + x] = line[3 * x + channel];
+          out[channel * width() * height() + x] = has_inks ? light_of(line + 4 * x, channel) : line[3 * x + channel];
     }
     jpeg_finish_decompress(&info_);
     return true;
@@ -105,14 +123,10 @@ public:
 
   [[nodiscard]] std::int64_t width() const { return info_.output_width; }
   [[nodiscard]] std::int64_t height() const { return info_.output_height; }
-  [[nodiscard]] std::int64_t file_pixels() const {
-    return static_cast<std::int64_t>(info_.image_width) * info_.image_height;
-  }
-  /// True if the image is in the four colours of printers.
-  [[nodiscard]] bool printed() const {
-    return info_.jpeg_color_space == JCS_CMYK || info_.jpeg_color_space == JCS_YCCK;
-  }
-  [[nodiscard]] std::string why() const { return reports_.text.data(); }
+  /// Components of a decoded pixel.
+  [[nodiscard]] std::int64_t channels() const { return info_.out_color_components; }
+  [[nodiscard]] bool failed_as_unsupported() const { return is_unsupported(reports_.base.msg_code); }
+  [[nodiscard]] std::string error() const { return reports_.text.data(); }
 
 private:
   reporter reports_{};
@@ -122,28 +136,26 @@ private:
 
 } // namespace
 
-expected<at::Tensor> read_jpeg(const std::filesystem::path& file, std::int64_t shorter_side_min_px,
-                               std::int64_t pixels_max) {
-  const auto bytes = picture_bytes(file);
-  if (!bytes)
-    return tl::unexpected(bytes.error());
-  const auto damaged = [&](const std::string& why) {
-    return failed(file.string(),
-                  fmt::format("is no whole JPEG file ({}): is it damaged? Write or fetch it again", why));
-  };
+expected<at::Tensor> decode_jpeg(std::span<const std::uint8_t> bytes, const std::filesystem::path& file,
+                                 std::int64_t pixels_max) {
   decoder image;
-  if (!image.start(bytes->data(), bytes->size(), shorter_side_min_px))
-    return damaged(image.why());
-  if (image.printed())
-    return failed(file.string(), "the picture is in the four colours of printers (CMYK): convert it to RGB");
-  if (image.file_pixels() > pixels_max)
+  const auto error_of_image = [&] {
+    if (image.failed_as_unsupported())
+      return failed(file.string(), fmt::format("is a JPEG image of a kind that is not supported ({}): convert it to "
+                                               "PNG, or to JPEG of 8 bits",
+                                               image.error()));
     return failed(file.string(),
-                  fmt::format("the header states {} pixels, but pictures of this data set have at most {}",
-                              image.file_pixels(), pixels_max));
+                  fmt::format("is a damaged or truncated JPEG image ({}): write or fetch it again", image.error()));
+  };
+  if (!image.start(bytes))
+    return error_of_image();
+  if (image.height() * image.width() > pixels_max)
+    return failed(file.string(), fmt::format("the header states {} pixels, but images of this data set have at most {}",
+                                             image.height() * image.width(), pixels_max));
   auto planes = new_tensor({3, image.height(), image.width()}, at::kByte);
-  std::vector<std::uint8_t> line(static_cast<std::size_t>(3 * image.width()));
+  std::vector<std::uint8_t> line(static_cast<std::size_t>(image.channels() * image.width()));
   if (!image.decode(line.data(), planes.mutable_data_ptr<std::uint8_t>()))
-    return damaged(image.why());
+    return error_of_image();
   return planes;
 }
 

@@ -1,10 +1,9 @@
 #include "runtime/data/photographs.hpp"
 #include "runtime/base/available_memory.hpp"
+#include "runtime/base/lower_case.hpp"
 #include "runtime/base/new_tensor.hpp"
-#include "runtime/data/jpeg.hpp"
-#include "runtime/data/png_picture.hpp"
+#include "runtime/data/image_file.hpp"
 #include "runtime/data/resample.hpp"
-#include "runtime/data/resize.hpp"
 #include <algorithm>
 #include <atomic>
 #include <fmt/format.h>
@@ -17,63 +16,59 @@ using std::filesystem::path;
 
 constexpr std::size_t diagnostics_max = 20;
 
-/// The ending of its name in small letters: ".jpg".
-std::string ending_of(const path& file) {
-  auto ending = file.extension().string();
-  std::transform(ending.begin(), ending.end(), ending.begin(),
-                 [](char c) { return 'A' <= c && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-  return ending;
-}
 bool is_jpeg(const path& file) {
-  const auto ending = ending_of(file);
+  const auto ending = lower_case(file.extension().string());
   return ending == ".jpg" || ending == ".jpeg";
 }
-bool is_png(const path& file) { return ending_of(file) == ".png"; }
+bool is_png(const path& file) { return lower_case(file.extension().string()) == ".png"; }
 
-/// [3, side_px, side_px] of planes [3, H, W], whose shorter side is brought to `shorter_px` first
-at::Tensor middle_by_cubics(const at::Tensor& planes, std::int64_t shorter_px, std::int64_t side_px) {
+/// Brings a box of planes [3, H, W] to `size` and returns `part` of the result.
+at::Tensor resize_box(const at::Tensor& planes, resampling method, const pixel_box& box,
+                      std::array<std::int64_t, 2> size, const pixel_box& part) {
   const auto bytes = planes.contiguous();
-  const auto height = bytes.size(1), width = bytes.size(2);
-  const auto [lines, pixels] = shown_size{.resize = shorter_px}.resized(height, width);
-  auto picture = new_tensor({3, side_px, side_px}, at::kByte);
-  resampler(resampling::bicubic, {.height = height, .width = width}, lines, pixels,
-            middle_of(lines, pixels, side_px, side_px))
-      .apply(bytes.const_data_ptr<std::uint8_t>(), {3, height, width}, picture.mutable_data_ptr<std::uint8_t>());
-  return picture;
+  auto resized = new_tensor({3, part.height, part.width}, at::kByte);
+  resampler(method, box, size[0], size[1], part)
+      .apply(bytes.const_data_ptr<std::uint8_t>(), {3, bytes.size(1), bytes.size(2)},
+             resized.mutable_data_ptr<std::uint8_t>());
+  return resized;
+}
+
+/// [3, side_px, side_px]; see photograph_fit
+at::Tensor fit_image(const at::Tensor& planes, std::int64_t side_px, photograph_fit fit) {
+  const auto height = planes.size(1), width = planes.size(2), shorter = std::min(height, width);
+  if (fit == photograph_fit::centre_bicubic) {
+    const auto [lines, pixels] = shown_size{.resize = (8 * side_px + 6) / 7}.resized(height, width);
+    return resize_box(planes, resampling::bicubic, {.height = height, .width = width}, {lines, pixels},
+                      middle_of(lines, pixels, side_px, side_px));
+  }
+  const auto box = fit == photograph_fit::centre ? middle_of(height, width, shorter, shorter)
+                                                 : pixel_box{.height = height, .width = width};
+  return resize_box(planes, resampling::bilinear, box, {side_px, side_px}, {.height = side_px, .width = side_px});
 }
 
 /// [3, side_px, side_px]
-expected<at::Tensor> fitted(const path& file, std::int64_t side_px, photograph_fit fit) {
-  const bool is_middle = fit == photograph_fit::centre || fit == photograph_fit::centre_bicubic;
-  const auto whole_px = is_middle ? (8 * side_px + 6) / 7 : fit == photograph_fit::whole ? side_px : 0;
-  // A picture of another size is refused by its size below; one much larger, before it takes memory.
+expected<at::Tensor> read_fitted(const path& file, std::int64_t side_px, photograph_fit fit) {
+  // A much larger image is refused before it takes memory, any other size after decoding.
   constexpr std::int64_t times_larger = 64;
-  const auto pixels_max = fit == photograph_fit::exact ? times_larger * side_px * side_px : photograph_pixels_max;
-  auto planes = is_png(file) ? read_png(file, pixels_max) : read_jpeg(file, whole_px, pixels_max);
+  const auto pixels_max = fit == photograph_fit::exact ? times_larger * side_px * side_px : image_pixels_max;
+  auto planes = read_image(file, pixels_max);
   if (!planes)
     return planes;
   const auto height = planes->size(1), width = planes->size(2);
-  if (fit == photograph_fit::centre_bicubic)
-    return middle_by_cubics(*planes, whole_px, side_px);
-  if (fit == photograph_fit::centre) {
-    const auto square = std::max<std::int64_t>(std::min(height, width) * 7 / 8, 1);
-    const auto middle = planes->narrow(1, (height - square) / 2, square).narrow(2, (width - square) / 2, square);
-    return resized_bilinear(middle.unsqueeze(0), side_px, side_px)[0];
-  }
-  if (height == side_px && width == side_px)
-    return planes;
-  if (fit == photograph_fit::exact)
+  if (fit != photograph_fit::exact)
+    return fit_image(*planes, side_px, fit);
+  if (height != side_px || width != side_px)
     return failed(file.string(), fmt::format("the picture has {}x{} pixels, but this data set has {}x{}: is it the "
                                              "file of another data set?",
                                              width, height, side_px, side_px));
-  return resized_bilinear(planes->unsqueeze(0), side_px, side_px)[0];
+  return planes;
 }
 
 /// The picture as it is, if it has the size of all.
 expected<at::Tensor> of_equal_size(const path& file, const picture_size& size) {
   constexpr std::int64_t times_larger = 64; // more is refused before it takes memory
   const auto pixels_max = std::max<std::int64_t>(times_larger * size.height * size.width, 1 << 16);
-  auto planes = is_png(file) ? read_png(file, pixels_max) : read_jpeg(file, 0, pixels_max);
+  auto planes = read_image(file, pixels_max);
   if (planes && (planes->size(1) != size.height || planes->size(2) != size.width))
     return failed(file.string(), fmt::format("the picture has {}x{} pixels, and {} has {}x{}; expected one size, or "
                                              "data.side = {}, which brings all to squares",
@@ -129,6 +124,23 @@ image_table kept_pictures(const std::vector<photograph>& photographs, row_limits
   return table;
 }
 
+/// The first findings, and how many files more failed.
+diagnostics first_findings(const std::vector<diagnostics>& findings, const path& folder) {
+  diagnostics first;
+  std::size_t failed_files = 0;
+  for (const auto& of_file : findings) {
+    if (of_file.empty())
+      continue;
+    if (++failed_files <= diagnostics_max)
+      first.push_back(of_file.front());
+  }
+  if (failed_files > diagnostics_max)
+    first.push_back({folder.string(), fmt::format("{} more images of the data set cannot be used; the first {} are "
+                                                  "named above",
+                                                  failed_files - diagnostics_max, diagnostics_max)});
+  return first;
+}
+
 /// Reads what `table` names of `photographs`. @param read a file to [3, height, width]
 template <class Read>
 expected<image_table> table_of(const std::vector<photograph>& photographs, image_table table,
@@ -140,21 +152,18 @@ expected<image_table> table_of(const std::vector<photograph>& photographs, image
                               row_bytes, room.bytes, room.source));
   table.images = new_tensor({table.size(), 3, size[0], size[1]}, at::kByte);
   auto* const pixels = table.images.mutable_data_ptr<std::uint8_t>();
-  std::vector<diagnostics> wrong(table.labels.size());
-  on_all_cores(wrong.size(), [&](std::size_t i) {
+  std::vector<diagnostics> findings(table.labels.size());
+  on_all_cores(findings.size(), [&](std::size_t i) {
     const auto image = read(photographs[static_cast<std::size_t>(table.file_rows[i])].file);
     if (image)
       std::copy_n(image->contiguous().template const_data_ptr<std::uint8_t>(), row_bytes,
                   pixels + static_cast<std::int64_t>(i) * row_bytes);
     else
-      wrong[i] = image.error();
+      findings[i] = image.error();
   });
-  diagnostics named;
-  for (const auto& problems : wrong)
-    if (!problems.empty() && named.size() < diagnostics_max)
-      named.push_back(problems.front());
-  if (!named.empty())
-    return tl::unexpected(std::move(named));
+  const auto folder = photographs.empty() ? path() : photographs.front().file.parent_path();
+  if (auto first = first_findings(findings, folder); !first.empty())
+    return tl::unexpected(std::move(first));
   if (table.labels.size() == photographs.size())
     table.file_rows.clear();
   return table;
@@ -219,20 +228,26 @@ std::vector<path> wordnet_folders(const path& folder) {
   return paths;
 }
 
-expected<picture_size> size_of_pictures(const path& first, std::int64_t side_px) {
+expected<picture_size> size_of_pictures(const std::vector<photograph>& photographs, std::int64_t side_px) {
   if (side_px > 0)
     return picture_size{.height = side_px, .width = side_px};
-  const auto planes = is_png(first) ? read_png(first, photograph_pixels_max) : read_jpeg(first, 0);
-  if (!planes)
-    return tl::unexpected(planes.error());
-  return picture_size{.height = planes->size(1), .width = planes->size(2), .like = first};
+  diagnostics wrong;
+  for (const auto& [file, label, domain] : photographs) {
+    const auto planes = read_image(file);
+    if (planes)
+      return picture_size{.height = planes->size(1), .width = planes->size(2), .like = file};
+    append(wrong, planes.error());
+    if (wrong.size() >= diagnostics_max)
+      break;
+  }
+  return tl::unexpected(std::move(wrong));
 }
 
 expected<image_table> read_pictures(const std::vector<photograph>& photographs, row_limits limits, std::int64_t classes,
                                     const picture_size& size, bool has_domains) {
   return table_of(photographs, kept_pictures(photographs, limits, classes, has_domains), {size.height, size.width},
                   [&](const path& file) {
-                    return size.like.empty() ? fitted(file, size.height, photograph_fit::centre)
+                    return size.like.empty() ? read_fitted(file, size.height, photograph_fit::centre)
                                              : of_equal_size(file, size);
                   });
 }
@@ -242,7 +257,7 @@ expected<image_table> read_photographs(const std::vector<photograph>& photograph
   const bool has_domains =
       std::any_of(photographs.begin(), photographs.end(), [](const photograph& single) { return single.domain > 0; });
   return table_of(photographs, kept_pictures(photographs, limits, classes, has_domains), {side_px, side_px},
-                  [&](const path& file) { return fitted(file, side_px, fit); });
+                  [&](const path& file) { return read_fitted(file, side_px, fit); });
 }
 
 } // namespace mneme

@@ -36,17 +36,18 @@ struct photograph_split {
 /// True if `name` is an n and eight digits.
 [[nodiscard]] bool is_wordnet_id(std::string_view name);
 
-/// How the photographs become images of one size.
+/// How the photographs become images of one size. All are decoded in full size and reduced with antialiasing, with
+/// Pillow's results.
 enum class photograph_fit : std::uint8_t {
   exact,  ///< They have that size, or are refused.
-  centre, ///< The square in their middle, of 7/8 of the shorter side, resized (bilinear).
+  centre, ///< The largest square in their middle, as torchvision's CenterCrop takes it, resized (bilinear).
   /// As torchvision's Resize and CenterCrop, bicubic: the shorter side is brought to 8/7 of the size; its middle.
   centre_bicubic,
   whole, ///< All of the picture, resized (bilinear), whatever its proportions.
 };
 
-/// Rows that `limits` keep, [N, 3, side_px, side_px], read on all cores, with their domains where there are several. At
-/// most a few broken files are named.
+/// Rows that `limits` keep, [N, 3, side_px, side_px], read on all cores, with their domains where there are several.
+/// The first broken files are named, and the number of the others.
 [[nodiscard]] expected<image_table> read_photographs(const std::vector<photograph>& photographs, row_limits limits,
                                                      std::int64_t classes, std::int64_t side_px, photograph_fit fit);
 
@@ -55,10 +56,11 @@ struct picture_size {
   std::int64_t height = 0, width = 0;
   std::filesystem::path like{}; ///< The picture that has it, where all have to; empty: all are brought to it.
 };
-/// Squares of `side_px`; 0: the size of `first`, which is read for it.
-[[nodiscard]] expected<picture_size> size_of_pictures(const std::filesystem::path& first, std::int64_t side_px);
-/// As read_photographs(), [N, 3, height, width]; pictures that are brought to the size are cut to the square in their
-/// middle, of 7/8 of the shorter side. @param has_domains limits hold for each, and the table names them
+/// Squares of `side_px`; 0: the size of the first of `photographs` that can be read. Fails if none of the first ones
+/// can.
+[[nodiscard]] expected<picture_size> size_of_pictures(const std::vector<photograph>& photographs, std::int64_t side_px);
+/// As read_photographs(), [N, 3, height, width]; pictures that are brought to the size are cut to the largest square in
+/// their middle. @param has_domains limits hold for each, and the table names them
 [[nodiscard]] expected<image_table> read_pictures(const std::vector<photograph>& photographs, row_limits limits,
                                                   std::int64_t classes, const picture_size& size, bool has_domains);
 

@@ -1,4 +1,6 @@
 #include "runtime/data/picture_tree.hpp"
+#include "runtime/data/image_file.hpp"
+#include "runtime/data/part_folders.hpp"
 #include <algorithm>
 #include <array>
 #include <fmt/format.h>
@@ -12,113 +14,144 @@ using std::filesystem::path;
 
 constexpr std::size_t tree_classes_max = 100'000;
 
-/// What lies in one folder, by name; hidden files and folders are left out.
-struct folder_content {
-  std::vector<path> folders{}, pictures{}, other_pictures{};
-};
-
-bool ends_with_one_of(const path& file, std::initializer_list<std::string_view> endings) {
-  auto ending = file.extension().string();
-  std::transform(ending.begin(), ending.end(), ending.begin(),
-                 [](char c) { return 'A' <= c && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-  return std::find(endings.begin(), endings.end(), ending) != endings.end();
-}
-
-expected<folder_content> folder_content_of(const path& folder) {
-  folder_content content;
-  std::error_code error;
-  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    const auto& at = entry->path();
-    std::error_code ignored;
-    if (at.filename().string().starts_with('.'))
-      continue;
-    if (entry->is_directory(ignored))
-      content.folders.push_back(at);
-    else if (ends_with_one_of(at, {".png", ".jpg", ".jpeg"}))
-      content.pictures.push_back(at);
-    else if (ends_with_one_of(at, {".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm", ".heic", ".avif"}))
-      content.other_pictures.push_back(at);
-  }
-  if (error)
-    return failed(folder.string(), fmt::format("cannot be read: {}", error.message()));
-  for (auto* paths : {&content.folders, &content.pictures, &content.other_pictures})
-    std::sort(paths->begin(), paths->end());
-  return content;
-}
-
-/// Domains (one without a name where there are none) and their classes, each with its pictures.
+/// Domains (one without a name if the tree has none) and their classes, each with its images.
 using listed_classes = std::map<std::string, std::vector<path>>;
 using listed_domains = std::map<std::string, listed_classes>;
 
+/// Collects the files or folders that are left out, for one warning.
+struct left_out {
+  std::size_t count = 0;
+  std::vector<std::string> first{};
+
+  void add(const std::vector<path>& paths, const path& root) {
+    constexpr std::size_t named_max = 3;
+    count += paths.size();
+    for (std::size_t i = 0; i < paths.size() && first.size() < named_max; ++i)
+      first.push_back(paths[i].lexically_relative(root).generic_string());
+  }
+  /// Adds "3 KIND are left out: a, b, c". @param kind plural
+  void warn(diagnostics& to, const path& root, const char* kind) const {
+    if (count > 0)
+      to.push_back({root.string(), fmt::format("{} {} are left out: {}{}", count, kind, fmt::join(first, ", "),
+                                               count > first.size() ? ", ..." : "")});
+  }
+};
+
+/// Lists the parts of a tree; collects everything that is wrong with them.
 class tree_reader {
 public:
+  explicit tree_reader(path root) : root_(std::move(root)) {}
   diagnostics wrong;
 
-  listed_domains part(const path& root) {
+  /// @param part the root of a tree without parts, or a folder below it
+  listed_domains read_part(const path& part) {
     listed_domains domains;
-    const auto top = looked_into(root);
+    const auto top = list(part);
     if (!top)
       return domains;
-    no_pictures_beside(root, *top);
     if (top->folders.empty()) {
-      say(root, "holds no folders; expected one for each class, with its PNG and JPEG files");
+      report_no_classes(part, *top);
       return domains;
     }
-    std::size_t deeper = 0;
+    report_misplaced_images(part, *top);
     std::vector<folder_content> contents;
     for (const auto& folder : top->folders) {
-      const auto content = looked_into(folder);
-      contents.push_back(content ? *content : folder_content{});
-      deeper += !contents.back().folders.empty();
+      auto content = list(folder);
+      contents.push_back(content ? std::move(*content) : folder_content{});
     }
-    if (deeper == 0) {
-      for (std::size_t i = 0; i < contents.size(); ++i)
-        add_class(top->folders[i], contents[i], domains[""]);
-      return domains;
-    }
+    const bool has_domains = std::any_of(contents.begin(), contents.end(),
+                                         [](const folder_content& content) { return !content.folders.empty(); });
     for (std::size_t i = 0; i < contents.size(); ++i)
-      add_domain(top->folders[i], contents[i], domains);
+      if (has_domains)
+        add_domain(top->folders[i], contents[i], domains);
+      else
+        add_class(top->folders[i], contents[i], domains[""]);
     return domains;
   }
 
-  void say(const path& place, std::string text) {
+  /// The content of a folder, of which what is left out is remembered.
+  std::optional<folder_content> list(const path& folder) {
+    auto content = list_folder(folder);
+    if (!content) {
+      append(wrong, content.error());
+      return std::nullopt;
+    }
+    other_files_.add(content->other_files, root_);
+    ignored_folders_.add(content->ignored_folders, root_);
+    return std::move(*content);
+  }
+
+  void report(const path& place, std::string text) {
     if (wrong.size() < own_diagnostics_max)
       wrong.push_back({place.string(), std::move(text)});
   }
 
-private:
-  std::optional<folder_content> looked_into(const path& folder) {
-    auto content = folder_content_of(folder);
-    if (content)
-      return std::move(*content);
-    append(wrong, content.error());
-    return std::nullopt;
+  [[nodiscard]] diagnostics warnings() const {
+    diagnostics texts;
+    other_files_.warn(texts, root_, "files without the name of an image");
+    ignored_folders_.warn(texts, root_, "hidden or system folders");
+    return texts;
   }
-  void no_pictures_beside(const path& folder, const folder_content& content) {
-    if (!content.pictures.empty())
-      say(content.pictures.front(),
-          fmt::format("lies beside the folders of {}; expected pictures in the folder of their "
-                      "class only",
-                      folder.string()));
+
+private:
+  void report_no_classes(const path& part, const folder_content& content) {
+    if (content.images.empty()) {
+      report(part, "holds no folders; expected one for each class, with its PNG and JPEG files");
+      return;
+    }
+    const bool is_test = part != root_ && part_role_of(folder_name(part)) != part_role::train;
+    report(part, fmt::format("holds {} images and no folders of classes; expected {}{}", content.images.size(),
+                             (part / "CLASS" / content.images.front().filename()).string(),
+                             is_test ? ", or no such folder and data.test_share = 0.2, which draws a test part" : ""));
+  }
+  void report_misplaced_images(const path& folder, const folder_content& content) {
+    for (const auto* images : {&content.images, &content.unsupported_images})
+      if (!images->empty())
+        report(images->front(),
+               fmt::format("lies beside the folders of {}; expected images in the folder of their class only",
+                           folder.string()));
   }
   void add_class(const path& folder, const folder_content& content, listed_classes& to) {
     if (!content.folders.empty())
-      say(content.folders.front(), "lies within the folder of a class; expected pictures there only");
-    if (!content.other_pictures.empty())
-      say(content.other_pictures.front(), "is a picture of a kind that is not read; expected PNG or JPEG");
-    if (content.pictures.empty())
-      say(folder, "holds no PNG or JPEG files; expected some of every class");
-    to[folder.filename().string()] = content.pictures;
+      report(content.folders.front(), "lies within the folder of a class; expected images there only");
+    if (!content.unsupported_images.empty())
+      report(content.unsupported_images.front(),
+             fmt::format("is {}; expected PNG or JPEG{}", unsupported_format(content.unsupported_images.front()),
+                         content.unsupported_images.size() > 1 ? fmt::format(", also of {} more files in this folder",
+                                                                             content.unsupported_images.size() - 1)
+                                                               : ""));
+    else if (content.images.empty())
+      report(folder, "holds no PNG or JPEG files; expected some of every class");
+    to[folder_name(folder)] = content.images;
   }
   void add_domain(const path& folder, const folder_content& content, listed_domains& to) {
-    no_pictures_beside(folder, content);
+    report_misplaced_images(folder, content);
     if (content.folders.empty())
-      say(folder, "holds no folders, and others beside it do: they are taken for domains; expected a folder for each "
-                  "class in each of them");
+      report(folder, "holds no folders, and others beside it do: they are taken for domains; expected a folder for "
+                     "each class in each of them");
+    if (report_inner_parts(folder, content))
+      return;
     for (const auto& inner : content.folders)
-      if (const auto pictures = looked_into(inner))
-        add_class(inner, *pictures, to[folder.filename().string()]);
+      if (const auto images = list(inner))
+        add_class(inner, *images, to[folder_name(folder)]);
   }
+  /// Returns true, and reports it, if all folders are named like parts: DOMAIN/train/CLASS or CLASS/train.
+  bool report_inner_parts(const path& folder, const folder_content& content) {
+    const bool are_parts =
+        !content.folders.empty() && std::all_of(content.folders.begin(), content.folders.end(), [](const path& inner) {
+          return part_role_of(folder_name(inner)) != part_role::none;
+        });
+    if (are_parts)
+      report(
+          content.folders.front(),
+          fmt::format("is named like a part of the data, but lies below '{}'; expected parts at the top, as in {}, or "
+                      "data.root = \"{}\" for the parts of this folder alone",
+                      folder_name(folder), (root_ / "train" / folder_name(folder)).string(), folder.string()));
+    return are_parts;
+  }
+
+  path root_;
+  left_out other_files_{}, ignored_folders_{};
 };
 
 std::set<std::string> classes_in(const listed_domains& part) {
@@ -137,14 +170,15 @@ std::set<std::string> domains_in(const listed_domains& part) {
   return names;
 }
 
-/// Names that only one of the parts has.
-void compare_names(const std::set<std::string>& train, const std::set<std::string>& test, const path& root,
+/// Reports names that only one of the parts has.
+void compare_names(const std::set<std::string>& train, const std::set<std::string>& test, const part_folders& parts,
                    const char* noun, tree_reader& to) {
-  for (const auto& [here, there, part, other] :
-       {std::tuple{&train, &test, "test", "train"}, std::tuple{&test, &train, "train", "test"}})
-    for (const auto& name : *here)
-      if (!there->contains(name))
-        to.say(root / part, fmt::format("has no {} '{}', which {} has; expected the same", noun, name, other));
+  for (const auto& [names, others, folder, other] :
+       {std::tuple{&train, &test, &parts.test, &parts.train}, std::tuple{&test, &train, &parts.train, &parts.test}})
+    for (const auto& name : *names)
+      if (!others->contains(name))
+        to.report(*folder,
+                  fmt::format("has no {} '{}', which {} has; expected the same", noun, name, folder_name(*other)));
 }
 
 std::int32_t place_in(const std::vector<std::string>& names, const std::string& name) {
@@ -212,28 +246,36 @@ digest128 names_and_sizes(const data_section& data, const std::vector<path>& roo
 }
 
 expected<picture_tree> list_pictures(const path& root) {
-  std::error_code ignored;
-  const auto is_folder = [&](const char* name) { return std::filesystem::is_directory(root / name, ignored); };
-  const bool has_train = is_folder("train"), has_test = has_train && is_folder("test");
-  tree_reader reader;
-  const auto train = reader.part(has_train ? root / "train" : root);
-  const auto test = has_test ? reader.part(root / "test") : listed_domains{};
+  tree_reader reader(root);
+  const auto top = list_folder(root);
+  if (!top)
+    return tl::unexpected(top.error());
+  const auto parts = find_parts(root, *top);
+  if (!parts)
+    return tl::unexpected(parts.error());
+  const bool has_test = !parts->test.empty();
+  if (parts->train != root)
+    (void)reader.list(root);
+  const auto train = reader.read_part(parts->train);
+  const auto test = has_test ? reader.read_part(parts->test) : listed_domains{};
   const auto classes = classes_in(train), domains = domains_in(train);
   if (reader.wrong.empty() && has_test) {
-    compare_names(classes, classes_in(test), root, "class", reader);
-    compare_names(domains, domains_in(test), root, "domain", reader);
+    compare_names(classes, classes_in(test), *parts, "class", reader);
+    compare_names(domains, domains_in(test), *parts, "domain", reader);
   }
   if (classes.size() > tree_classes_max)
-    reader.say(root, fmt::format("holds {} classes; expected at most {}", classes.size(), tree_classes_max));
+    reader.report(root, fmt::format("holds {} classes; expected at most {}", classes.size(), tree_classes_max));
   picture_tree tree{.root = root,
                     .classes = {.where = root.string(),
                                 .count = std::ssize(classes),
                                 .names = {classes.begin(), classes.end()},
-                                .domains = {domains.begin(), domains.end()}}};
+                                .domains = {domains.begin(), domains.end()}},
+                    .warnings = parts->warnings};
   append(reader.wrong, wrong_names(tree.classes.names, root.string()));
   append(reader.wrong, wrong_names(tree.classes.domains, root.string()));
   if (!reader.wrong.empty())
     return tl::unexpected(std::move(reader.wrong));
+  append(tree.warnings, reader.warnings());
   tree.train = numbered(train, tree.classes);
   tree.test = numbered(test, tree.classes);
   return tree;

@@ -1,13 +1,19 @@
-/// png_picture: the pixels of one PNG file.
+/// png_picture: decodes PNG images.
 #pragma once
 #include "runtime/base/diagnostic.hpp"
 #include <ATen/core/Tensor.h>
 #include <filesystem>
+#include <vector>
 namespace mneme {
 
-/// [3, H, W] uint8, red, green and blue, of any kind of PNG: grey has three equal planes, palettes are looked up, 16
-/// bits a sample become 8, and what is transparent lies on white. Fails on a file that is no PNG, cut short or damaged,
-/// or larger than `pixels_max`; the size is checked before memory is taken.
-[[nodiscard]] expected<at::Tensor> read_png(const std::filesystem::path& file, std::int64_t pixels_max);
+/// [3, H, W] uint8, red, green and blue, of every kind of PNG, as Pillow and OpenCV read it:
+/// - Samples of 1, 2 and 4 bits are scaled to 0..255. Palettes are looked up.
+/// - Of samples of 16 bits with color or alpha the upper byte is taken. A 16-bit gray sample v becomes round(v / 257).
+/// - Alpha and transparent colors are dropped, not blended.
+/// - Ancillary chunks (gAMA, iCCP, sRGB, text, EXIF orientation, ...) have no effect, even if they are damaged.
+/// Fails if an image is damaged, truncated or larger than `pixels_max`. The size is checked before memory is allocated.
+/// @param bytes of the file; they are modified @param file named by errors
+[[nodiscard]] expected<at::Tensor> decode_png(std::vector<std::uint8_t> bytes, const std::filesystem::path& file,
+                                              std::int64_t pixels_max);
 
 } // namespace mneme

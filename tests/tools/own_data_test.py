@@ -200,6 +200,30 @@ class OwnData(unittest.TestCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn("is neither a folder of pictures nor a file of rows", done.stderr)
 
+    def test_doctor_new_validate_and_run_agree_about_the_parts(self):
+        """Kaggle's names of parts are read as parts, with a warning from every command."""
+        Pictures().write_folder(self.path("p"))
+        for split, name in (("train", "Training"), ("test", "Testing")):
+            os.rename(self.path("p", split), self.path("p", name))
+        os.makedirs(self.path("p", "Training", ".ipynb_checkpoints"))
+        warnings = ["'Training' is read as the training part, 'Testing' as the test part",
+                    "1 hidden or system folders are left out: Training/.ipynb_checkpoints"]
+        scenario = self.scenario('name = "folder"\nroot = "p"')
+        for words in (["doctor", self.path("p")], ["new", "fedavg", self.path("p"), "-o", self.path("new.toml")],
+                      ["validate", scenario], ["run", scenario, "--out", self.path("r")]):
+            done = mneme(*words)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            for text in warnings:
+                self.assertRegex(done.stderr + done.stdout, f"warning: .*{text}|: warning: {text}", words[0])
+        self.assertIn("40 + 16 of 3 x 8 x 8", mneme("doctor", self.path("p")).stdout)
+        with open(self.path("new.toml"), encoding="utf-8") as file:
+            self.assertIn("\ntest_share = 0.0", file.read())
+        os.rename(self.path("p", "Training"), self.path("p", "cats"))
+        for words in (["doctor", self.path("p")], ["new", "fedavg", self.path("p")], ["validate", scenario]):
+            done = mneme(*words)
+            self.assertEqual(done.returncode, 2, words[0])
+            self.assertIn("has the part 'Testing' and no training part; expected", done.stderr)
+
     def test_a_new_scenario_is_written_for_a_path(self):
         Numbers().write_csv(self.path("t.csv"), splits=("train",))
         done = mneme("new", "er", self.path("t.csv"), "-o", self.path("new.toml"))

@@ -46,6 +46,13 @@ json counts_object(const std::vector<std::string>& names, std::size_t size, cons
   return object;
 }
 
+json warnings_array(const diagnostics& warnings) {
+  auto array = json::array();
+  for (const auto& [where, text] : warnings)
+    array.push_back({{"where", where}, {"text", text}});
+  return array;
+}
+
 json object_of(const data_section& section, const raw_data& data) {
   const auto bytes = data.train.images.nbytes() + data.test.images.nbytes();
   const auto domains = data.train.domains.empty() ? 0 : data.domain_names.size();
@@ -120,11 +127,15 @@ int examine_data(const std::vector<std::string>& paths, bool as_json) {
       code = print_errors(look ? look->rows.error() : look.error());
       continue;
     }
-    const auto object = object_of(look->section, *look->rows);
-    if (as_json)
+    auto object = object_of(look->section, *look->rows);
+    const auto warnings = data_warnings(look->section);
+    if (as_json) {
+      object["warnings"] = warnings_array(warnings);
       std::printf("%s\n", object.dump(-1, ' ', false, json::error_handler_t::replace).c_str());
-    else
-      print_data(path, look->section, object, look->has_no_test_part);
+      continue;
+    }
+    print_warnings(warnings, warning_style::text);
+    print_data(path, look->section, object, look->has_no_test_part);
   }
   return code;
 }

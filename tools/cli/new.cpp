@@ -227,6 +227,7 @@ int new_scenario(const new_arguments& arguments) {
   });
   if (!fitting)
     return print_errors(fitting.error());
+  print_warnings(data_warnings(look->section), warning_style::text);
   if (!rows)
     std::fprintf(stderr, "warning: %s\nthe scenario is written without a look at the data\n",
                  rows.error().front().text.c_str());

@@ -14,6 +14,7 @@ from array_bytes import Array, npy, png, write_safetensors
 from checkpoint_bytes import with_checksum
 from jpeg_bytes import small_jpeg
 
+GOLDEN_IMAGES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tests", "golden", "images.json")
 BASE = """seed = 1
 [data]
 {data}
@@ -223,6 +224,24 @@ def png_folder_case(folder, program):
               for number in range(2)}
     return _WithScenario(folder, program, "p/train/x/0.png", picture, _scenario(data='name = "folder"\nroot = "p"'),
                          beside.items())
+
+
+def _golden_image_case(name):
+    """A folder of images that Pillow, OpenCV and torchvision read, one of which is damaged."""
+    def made(folder, program):
+        with open(GOLDEN_IMAGES, encoding="utf-8") as file:
+            image = next(bytes.fromhex(entry["file"]) for entry in json.load(file)["images"] if entry["name"] == name)
+        beside = {f"p/{split}/{label}/{number}.png": image for split in ("Training", "Testing") for label in "xyz"
+                  for number in range(2)}
+        return _WithScenario(folder, program, "p/Training/x/0.png", image,
+                             _scenario(data='name = "folder"\nroot = "p"\nside = 8'), beside.items())
+    return made
+
+
+palette_png_case = _golden_image_case("palette-4-adam7")
+deep_png_case = _golden_image_case("rgba-16-adam7")
+progressive_jpeg_case = _golden_image_case("jpeg-progressive")
+ycck_jpeg_case = _golden_image_case("jpeg-ycck")
 
 
 def partition_case(folder, program):

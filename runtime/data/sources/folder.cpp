@@ -77,7 +77,7 @@ expected<raw_data> load_folder(const data_section& data, const std::vector<path>
   if (auto absent = absent_classes(part_of(tree->train, has_domains), part_of(tree->test, has_domains), classes);
       !absent.empty())
     return tl::unexpected(std::move(absent));
-  const auto size = size_of_pictures(tree->train.front().file, data.side);
+  const auto size = size_of_pictures(tree->train, data.side);
   if (!size)
     return tl::unexpected(size.error());
   const auto read = [&](const std::vector<photograph>& pictures, row_limits limits) {
@@ -101,12 +101,19 @@ expected<raw_data> load_folder(const data_section& data, const std::vector<path>
   return rows;
 }
 
+diagnostics find_folder_warnings(const data_section& data, const std::vector<path>& roots) {
+  const auto root = picture_root(data, roots);
+  auto tree = root ? list_pictures(*root) : expected<picture_tree>(tl::unexpected(root.error()));
+  return tree ? std::move(tree->warnings) : diagnostics{};
+}
+
 const source_registration folder_line{
     {.name = "folder",
      .summary = "your own pictures in data.root: train/CLASS/*.{png,jpg,jpeg} and test/CLASS/..., or CLASS/... with "
                 "data.test_share; a folder for each domain around those of the classes where there are domains; "
                 "docs/data.md",
      .load = load_folder,
+     .find_warnings = find_folder_warnings,
      .picture_folders = true,
      .has_domains = true,
      .is_own = true}};

@@ -10,11 +10,8 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-/// What reading a file of these bytes says.
 expected<at::Tensor> picture(const std::string& bytes, std::int64_t pixels_max = 1'000) {
-  const scratch_folder folder;
-  write_file(folder.path() / "x.png", bytes);
-  return read_png(folder.path() / "x.png", pixels_max);
+  return decode_png({bytes.begin(), bytes.end()}, "x.png", pixels_max);
 }
 
 std::string refusal(const std::string& bytes, std::int64_t pixels_max = 1'000) {
@@ -31,19 +28,25 @@ TEST_CASE("PNG pictures of every kind become three planes", "[data]") {
   const auto grey = picture(png_of(1, 2, PNG_FORMAT_GRAY, {7, 9}));
   REQUIRE(grey);
   CHECK(at::equal(*grey, at::tensor({7, 9, 7, 9, 7, 9}, at::kByte).view({3, 2, 1})));
-  const auto clear = picture(png_of(1, 1, PNG_FORMAT_RGBA, {0, 0, 0, 0}));
+  const auto clear = picture(png_of(1, 1, PNG_FORMAT_RGBA, {10, 20, 30, 0}));
   REQUIRE(clear);
-  CHECK(at::equal(*clear, at::full({3, 1, 1}, 255, at::kByte)));
+  CHECK(at::equal(clear->flatten(), at::tensor({10, 20, 30}, at::kByte))); // alpha is dropped
 }
 
-TEST_CASE("what is no whole PNG file is refused, and a large one before memory is taken", "[data]") {
+TEST_CASE("decode_png() refuses damaged images, and large ones before memory is allocated", "[data]") {
   const auto whole = grey_png(3, 20, 20);
-  CHECK_THAT(refusal("no picture"), ContainsSubstring("x.png: error: is no whole PNG file"));
-  CHECK_THAT(refusal(whole.substr(0, whole.size() - 20)), ContainsSubstring("is no whole PNG file"));
-  CHECK_THAT(refusal(whole.substr(0, 30)), ContainsSubstring("is no whole PNG file"));
+  CHECK_THAT(refusal(whole.substr(0, whole.size() - 20)),
+             ContainsSubstring("x.png: error: is a damaged or truncated PNG image"));
+  CHECK_THAT(refusal(whole.substr(0, 30)), ContainsSubstring("x.png: error: is a damaged or truncated PNG image"));
   auto damaged = whole;
   damaged[damaged.size() - 25] = static_cast<char>(damaged[damaged.size() - 25] ^ 0x55);
-  CHECK_THAT(refusal(damaged), ContainsSubstring("is no whole PNG file"));
-  CHECK_THAT(refusal(whole, 399), ContainsSubstring("the header states 400 pixels, but pictures of this data set have "
+  CHECK_THAT(refusal(damaged), ContainsSubstring("x.png: error: is a damaged or truncated PNG image"));
+  CHECK_THAT(refusal(whole.substr(0, whole.size() - 4)), ContainsSubstring("before the chunk IEND is complete"));
+  CHECK_THAT(refusal(whole, 399), ContainsSubstring("the header states 400 pixels, but images of this data set have "
                                                     "at most 399"));
+  auto lying = whole.substr(0, 16) + big_endian(30'000) + big_endian(30'000) + whole.substr(24, 5);
+  lying += big_endian(static_cast<std::uint32_t>(
+               crc32(0, reinterpret_cast<const Bytef*>(lying.data()) + 12, static_cast<uInt>(lying.size() - 12)))) +
+           whole.substr(33);
+  CHECK_THAT(refusal(lying, 1 << 30), ContainsSubstring("bytes do not hold 900000000 pixels"));
 }

@@ -1,6 +1,5 @@
 #include "runtime/data/idx.hpp"
-#include "runtime/data/jpeg.hpp"
-#include "runtime/data/png_picture.hpp"
+#include "runtime/data/image_file.hpp"
 #include "runtime/data/records.hpp"
 #include "tools/fuzz/decoders/decoder.hpp"
 namespace mneme::fuzz {
@@ -24,25 +23,15 @@ void read_pacs(bytes in) {
                      {.label_bytes = 2, .label_at = 1, .classes = 7, .domain_at = 0, .domains = 4}, {.rows = 30});
 }
 
-void read_small_jpeg(bytes in) {
-  const auto file = file_of(in, "p.JPEG");
-  (void)read_jpeg(file, 0, pixels_max);
-  (void)read_jpeg(file, 8, pixels_max);
-}
-
-void read_small_png(bytes in) { (void)read_png(file_of(in, "p.png"), pixels_max); }
+void read_small_image(bytes in) { (void)read_image(file_of(in, "image"), pixels_max); }
 
 } // namespace
 
 std::vector<decoder> data_decoders() {
-  return {{"rows", "idx", labels("labels")},
-          {"rows", "gz", labels("labels.gz")},
-          {"rows", "xz", labels("labels.xz")},
-          {"rows", "idx_images", images("images.gz")},
-          {"rows", "cifar", read_cifar},
-          {"rows", "pacs", read_pacs},
-          {"pictures", "jpeg", read_small_jpeg},
-          {"pictures", "png", read_small_png}};
+  return {{"rows", "idx", labels("labels")},      {"rows", "gz", labels("labels.gz")},
+          {"rows", "xz", labels("labels.xz")},    {"rows", "idx_images", images("images.gz")},
+          {"rows", "cifar", read_cifar},          {"rows", "pacs", read_pacs},
+          {"pictures", "jpeg", read_small_image}, {"pictures", "png", read_small_image}};
 }
 
 } // namespace mneme::fuzz

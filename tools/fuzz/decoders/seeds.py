@@ -23,6 +23,7 @@ OF_CASES = {"toml": ["toml"], "safetensors": ["safetensors"], "idx": ["idx"], "g
 BY_PROGRAM_ONLY = {"lists", "torn_checkpoint", "forged_memories_of_lga", "forged_memories_of_fedhaf",
                    "forged_memories_of_osi_fl"}
 BY_PROGRAM_ONLY |= {"png_folder", "csv", "own_safetensors", "npz", "packed_npz", "npy"}  # own data: whole scenarios
+BY_PROGRAM_ONLY |= {"palette_png", "deep_png", "progressive_jpeg", "ycck_jpeg"}
 BY_PROGRAM_ONLY |= {f"forged_memories_of_tiny_{run}" for run in ("er", "scaffold", "stsa", "fed_il_plus", "moon",
                                                                  "buffered")}
 RUN_FILES = ("summary.json", "metrics.jsonl", "timeline.jsonl", "scenario.toml")  # as state.cpp counts them

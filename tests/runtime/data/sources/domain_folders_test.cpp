@@ -121,8 +121,8 @@ TEST_CASE("a broken picture and a class without any are named, each with its pla
   write_file(folder / "dim" / "car" / "b.png", "broken");
   write_file(folder / "rock" / "bear" / "c.jpg", "broken");
   const auto broken = said(load_data({.name = "nico-common", .root = root.path(), .side = 16}, 1));
-  CHECK_THAT(broken, ContainsSubstring("dim/car/b.png: error: is no whole PNG file") &&
-                         ContainsSubstring("rock/bear/c.jpg: error: is no whole JPEG file"));
+  CHECK_THAT(broken, ContainsSubstring("dim/car/b.png: error: is text; expected PNG or JPEG") &&
+                         ContainsSubstring("rock/bear/c.jpg: error: is text; expected PNG or JPEG"));
   for (const auto& file : std::filesystem::directory_iterator(folder / "water" / "bear"))
     std::filesystem::remove(file.path());
   CHECK_THAT(said(load_data({.name = "nico-common", .root = root.path(), .side = 16}, 1)),

@@ -159,16 +159,17 @@ TEST_CASE("all that does not belong into a folder of pictures is named", "[own]"
   write_below(root / "train/dog/c.png", colour_png(2).substr(0, 60));
   write_below(root / "test/dog/e.png", grey_png(1, 4, 4));
   const auto broken = said(load_data(data, 1));
-  CHECK_THAT(broken, ContainsSubstring("train/dog/c.png: error: is no whole PNG file") &&
+  CHECK_THAT(broken, ContainsSubstring("train/dog/c.png: error: is a damaged or truncated PNG image") &&
                          ContainsSubstring("test/dog/e.png: error: the picture has 4x4 pixels, and ") &&
                          ContainsSubstring("train/cat/a.png has 3x2; expected one size, or data.side"));
-  write_below(root / "train/emu/x.webp", "webp");
+  write_below(root / "train/emu/x.webp", "RIFF....WEBPVP8 ");
+  write_below(root / "test/gnu/labels.txt", "nothing");
   write_below(root / "test/stray.png", colour_png(0));
-  CHECK_THAT(said(load_data(data, 1)),
-             ContainsSubstring("x.webp: error: is a picture of a kind that is not read; expected PNG or JPEG") &&
-                 ContainsSubstring("train/emu: error: holds no PNG or JPEG files") &&
-                 ContainsSubstring("test/stray.png: error: lies beside the folders"));
+  CHECK_THAT(said(load_data(data, 1)), ContainsSubstring("x.webp: error: is a WebP image; expected PNG or JPEG") &&
+                                           ContainsSubstring("test/gnu: error: holds no PNG or JPEG files") &&
+                                           ContainsSubstring("test/stray.png: error: lies beside the folders"));
   std::filesystem::remove(root / "train/emu/x.webp");
+  std::filesystem::remove_all(root / "test/gnu");
   std::filesystem::remove(root / "test/stray.png");
   write_below(root / "train/emu/x.png", colour_png(0));
   CHECK_THAT(said(load_data(data, 1)), ContainsSubstring("test: error: has no class 'emu', which train has"));

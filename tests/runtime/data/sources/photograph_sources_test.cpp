@@ -96,11 +96,11 @@ TEST_CASE("tiny-imagenet: what is damaged is named", "[data]") {
     return said(load_data({.name = "tiny-imagenet", .root = root.path()}, 1));
   };
   CHECK_THAT(with("train/n00000001/images/n00000001_1.JPEG", "broken"),
-             ContainsSubstring("n00000001_1.JPEG: error: is no whole JPEG file"));
+             ContainsSubstring("n00000001_1.JPEG: error: is text; expected PNG or JPEG"));
   CHECK_THAT(with("val/images/val_1.JPEG", grey(1, 64, 63)),
              ContainsSubstring("val_1.JPEG: error: the picture has 64x63 pixels, but this data set has 64x64"));
   CHECK_THAT(with("val/images/val_1.JPEG", grey(1, 640, 640)),
-             ContainsSubstring("val_1.JPEG: error: the header states 409600 pixels, but pictures of this data set have "
+             ContainsSubstring("val_1.JPEG: error: the header states 409600 pixels, but images of this data set have "
                                "at most 262144"));
   for (const auto* const list : {"wnids.txt", "val/val_annotations.txt"}) {
     std::filesystem::remove_all(folder);

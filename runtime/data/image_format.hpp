@@ -1,0 +1,20 @@
+/// image_format: detects the format of a file by its first bytes, whatever the name of the file ends with.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+namespace mneme {
+
+/// Formats that read_image() decodes.
+enum class image_format : std::uint8_t { png, jpeg, unsupported };
+
+/// @param bytes the first bytes of a file; `format_bytes` are enough
+[[nodiscard]] image_format detect_image_format(std::span<const std::uint8_t> bytes);
+
+/// Names the content for an error message: "a WebP image", "an HTML page", "text", "no known image format".
+[[nodiscard]] std::string describe_content(std::span<const std::uint8_t> bytes);
+
+/// The number of bytes that both functions look at.
+inline constexpr std::size_t format_bytes = 512;
+
+} // namespace mneme
