@@ -5,6 +5,7 @@
 #include "runtime/base/printable.hpp"
 #include "runtime/modules/archive_check.hpp"
 #include "runtime/modules/module_cell.hpp"
+#include "runtime/modules/module_memory.hpp"
 #include "runtime/modules/module_trial.hpp"
 #include "runtime/modules/native_graph.hpp"
 #include "runtime/modules/script_graph.hpp"
@@ -157,6 +158,22 @@ read_graph read_native(std::span<const std::uint8_t> bytes, const std::vector<zi
   return graph_and_trial{std::make_shared<const native_graph>(std::move(*graph)), std::nullopt};
 }
 
+/// What the trial of a TorchScript module may take: as much in this process as in a cell.
+std::int64_t trial_bytes_max(std::size_t file_bytes, const module_layers& layers) {
+  return layers.cell_memory_bytes > 0 ? layers.cell_memory_bytes
+                                      : (std::int64_t{4} << 30) + 8 * static_cast<std::int64_t>(file_bytes);
+}
+
+/// Why reading or trying a module failed.
+tl::unexpected<diagnostics> load_failure(const std::string& name, const std::vector<std::string>& texts,
+                                         const module_memory& memory) {
+  return memory.is_exceeded()
+             ? failed(name, fmt::format("forward needs more than the {} bytes of memory that its trial may take (up to "
+                                        "16 rows a call)",
+                                        memory.bytes_max()))
+             : all_failed(name, texts);
+}
+
 } // namespace
 
 expected<std::shared_ptr<const module_net>> load_module(const std::filesystem::path& file,
@@ -170,24 +187,26 @@ expected<std::shared_ptr<const module_net>> load_module(const std::filesystem::p
   if (!entries)
     return tl::unexpected(entries.error());
   const at::Device device(demands.device);
-  auto read =
-      holds_native_code(*entries) ? read_native(*bytes, *entries, demands) : read_script(*bytes, *entries, demands);
+  const bool is_native = holds_native_code(*entries);
+  const module_memory memory(is_native ? module_memory::unlimited : trial_bytes_max(bytes->size(), demands.layers));
+  auto read = is_native ? read_native(*bytes, *entries, demands) : read_script(*bytes, *entries, demands);
   if (!read)
-    return all_failed(name, read.error());
+    return load_failure(name, read.error(), memory);
   const auto rows = rows_of_trial(*read->graph, demands.input, demands.own_rows);
   if (!rows)
     return failed(name, rows.error());
   const auto tried = read->tried ? tl::expected<trial_result, std::vector<std::string>>(*read->tried)
                                  : tried_module(*read->graph, rows->input, device, demands.trained, rows->most);
   if (!tried)
-    return all_failed(name, tried.error());
+    return load_failure(name, tried.error(), memory);
   const auto classes = demands.head == head_kind::none ? 0 : demands.classes;
   if (demands.scores && classes > 0 && tried->width != classes)
     return failed(name, fmt::format("forward returns {} numbers for a row, but the run has {} classes; with "
                                     "model.module_output = \"features\" a head of the run's own stands behind them",
                                     tried->width, classes));
   return std::make_shared<const module_net>(
-      std::move(read->graph), module_shape{.digest = hex_text(digest_of(std::as_bytes(std::span(*bytes)))),
+      std::move(read->graph), module_shape{.file = name,
+                                           .digest = hex_text(digest_of(std::as_bytes(std::span(*bytes)))),
                                            .input = rows->input,
                                            .width = tried->width,
                                            .classes = classes,

@@ -1,10 +1,14 @@
 #include "runtime/modules/module_net.hpp"
 #include "runtime/base/autograd_on.hpp"
 #include "runtime/base/check.hpp"
+#include "runtime/base/failure_of.hpp"
 #include "runtime/models/graph_gradients.hpp"
+#include "runtime/modules/module_memory.hpp"
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 #include <cmath>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 namespace mneme {
 
 // Axes: K models, B rows of a step, P weights, D features, C classes.
@@ -123,7 +127,7 @@ std::vector<at::Tensor> module_net::module_values(const at::Tensor& weights, boo
   std::size_t i = 0;
   for (const auto& held : arguments()) {
     if (!in_layout(held)) {
-      values.push_back(held.value);
+      values.push_back(held.value.clone()); // which all threads share, and the graph may write to it
       continue;
     }
     const auto& entry = layout_[i++];
@@ -139,18 +143,66 @@ std::vector<at::Tensor> module_net::head_values(const at::Tensor& weights, class
   return values;
 }
 
+/// Bytes that operators may hold at a time while one model passes over so many rows. A net whose memory follows from
+/// the form of its rows stays far below: its operators' results are counted three times. The trial may take 4 GiB for
+/// 16 rows, so that a larger row_bytes says nothing of what is held at a time. Compiled code has no limit: it is
+/// trusted, and its operators are not counted.
+std::int64_t module_net::pass_bytes_max(std::int64_t rows) const {
+  if (graph_->compiled_in())
+    return module_memory::unlimited;
+  constexpr std::int64_t fixed_bytes = std::int64_t{1} << 30, row_bytes_max = std::int64_t{1} << 28, times = 3;
+  const auto result_bytes = std::min(shape_.row_bytes, row_bytes_max);
+  return fixed_bytes + times * (working_set(rows) - rows * (shape_.row_bytes - result_bytes));
+}
+
+std::runtime_error module_net::failure(const std::string& step, const std::string& reason) const {
+  return std::runtime_error(fmt::format("module '{}': {}: {}", shape_.file, step, reason));
+}
+
+/// Runs `act`. Throws what stops it, with the file's name. @param step "forward failed on rows 0 to 15 of 37"
+template <class Act>
+void module_net::attempt(const std::string& step, const module_memory& memory, const Act& act) const {
+  std::string reason;
+  if (auto unallocated = failure_of([&] { reason = torch_refusal(act); }); !unallocated.empty())
+    reason = std::move(unallocated);
+  if (!reason.empty() && memory.is_exceeded())
+    reason = fmt::format("it needs more than {} bytes of memory, the limit for its rows (docs/modules.md)",
+                         memory.bytes_max());
+  if (!reason.empty())
+    throw failure(step, reason);
+}
+
+/// Throws if a call did not return [rows, D] float32 where its rows are.
+void module_net::check_result(const at::Tensor& result, const at::Tensor& rows, const std::string& place) const {
+  const std::array<std::int64_t, 2> expected{rows.size(0), shape_.width};
+  if (result.sizes() != at::IntArrayRef(expected) || result.scalar_type() != at::kFloat ||
+      result.device() != rows.device())
+    throw failure(
+        "forward returned another form on " + place,
+        fmt::format("{} [{}] on {}; expected Float [{}] on {}, as in its trial: the form of a result must not "
+                    "depend on the values of the rows",
+                    c10::toString(result.scalar_type()), fmt::join(result.sizes(), ", "), result.device().str(),
+                    fmt::join(expected, ", "), rows.device().str()));
+}
+
 /// [B, C, H, W] -> [B, D], in calls of as many rows as the module is shown. Of a step the last call has fewer.
 /// Elsewhere it is filled up with zeros: every call has one shape, and a row's bits do not depend on how many come with
 /// it. Compiled code knows no other shape.
 at::Tensor module_net::features_of(const at::Tensor& rows, std::span<const at::Tensor> values, bool of_step) const {
   std::vector<at::Tensor> parts;
   const auto count = rows.size(0), at_once = shape_.rows_at_once;
+  const auto result_bytes = 2 * count * shape_.width * static_cast<std::int64_t>(sizeof(float));
+  const module_memory memory(pass_bytes_max(of_step ? count : at_once) + result_bytes);
   for (std::int64_t first = 0; first < count; first += at_once) {
     const auto taken = std::min(at_once, count - first);
     auto shown = rows.narrow(0, first, taken).clone(); // the graph may write to it
     if ((!of_step || graph_->rows_of_call() > 0) && taken < at_once)
       shown = at::constant_pad_nd(shown, {0, 0, 0, 0, 0, 0, 0, at_once - taken});
-    parts.push_back(graph_->run(shown, values).narrow(0, 0, taken));
+    const auto place = fmt::format("rows {} to {} of {}", first, first + taken - 1, count);
+    at::Tensor result;
+    attempt("forward failed on " + place, memory, [&] { result = graph_->run(shown, values); });
+    check_result(result, shown, place);
+    parts.push_back(result.narrow(0, 0, taken));
   }
   return parts.size() == 1 ? parts[0] : at::cat(parts);
 }
@@ -271,8 +323,13 @@ void module_net::back_model(const model_pass& passed, class_range classes, const
   for (std::size_t j = 0; j < passed.head.size(); ++j)
     if (trained.changes(*this, head_first_ + j))
       parameters.push_back({.value = passed.head[j], .place = rows_of(layout_[head_first_ + j], into, classes)});
-  graph_gradients(parameters,
-                  {{.value = passed.logits, .slope = d_logits}, {.value = passed.features, .slope = d_features}}, out);
+  const auto rows = passed.features.size(0);
+  const module_memory memory(pass_bytes_max(rows));
+  attempt(fmt::format("its gradient failed on {} rows", rows), memory, [&] {
+    graph_gradients(parameters,
+                    {{.value = passed.logits, .slope = d_logits}, {.value = passed.features, .slope = d_features}},
+                    out);
+  });
 }
 
 } // namespace mneme

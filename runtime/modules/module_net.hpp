@@ -2,10 +2,14 @@
 #pragma once
 #include "runtime/models/function.hpp"
 #include "runtime/modules/module_graph.hpp"
+#include <stdexcept>
 namespace mneme {
+
+class module_memory;
 
 /// What the net is like besides its graph, as loading it has found out.
 struct module_shape {
+  std::string file{};                  ///< Its name, for errors.
   std::string digest{};                ///< That of the file, hex.
   std::array<std::int64_t, 3> input{}; ///< C, H, W of a row.
   std::int64_t width = 0;              ///< D, numbers that forward() returns for a row.
@@ -21,6 +25,8 @@ struct module_shape {
 /// head. The module stays in evaluation mode while it is trained: running statistics keep the file's values, and
 /// nothing is dropped. Gradients are LibTorch's autograd's. Models of a fused group are computed one by one. Tensors
 /// that are compiled in never change; they are among the weights because who receives the net receives them.
+/// Passes throw std::runtime_error with the file's name if forward() fails, returns another shape than in its trial, or
+/// takes more memory than pass_bytes_max().
 class module_net final : public model {
 public:
   module_net(std::shared_ptr<const module_graph> graph, module_shape shape);
@@ -57,6 +63,11 @@ private:
   [[nodiscard]] std::span<const module_graph::held_tensor> arguments() const;
   [[nodiscard]] std::vector<at::Tensor> module_values(const at::Tensor& weights, bool learn) const;
   [[nodiscard]] std::vector<at::Tensor> head_values(const at::Tensor& weights, class_range classes, bool learn) const;
+  [[nodiscard]] std::int64_t pass_bytes_max(std::int64_t rows) const;
+  [[nodiscard]] std::runtime_error failure(const std::string& step, const std::string& reason) const;
+  template <class Act>
+  void attempt(const std::string& step, const module_memory& memory, const Act& act) const;
+  void check_result(const at::Tensor& result, const at::Tensor& rows, const std::string& place) const;
   [[nodiscard]] at::Tensor features_of(const at::Tensor& rows, std::span<const at::Tensor> values, bool of_step) const;
   [[nodiscard]] at::Tensor logits_of(const at::Tensor& features, const std::vector<at::Tensor>& head,
                                      class_range classes) const;
