@@ -1,5 +1,6 @@
 #include "runtime/modules/script_graph.hpp"
 #include "runtime/base/failure_of.hpp"
+#include "runtime/modules/checked_calls.hpp"
 #include "runtime/modules/graph_check.hpp"
 #include <algorithm>
 #include <caffe2/serialize/read_adapter_interface.h>
@@ -159,13 +160,16 @@ std::shared_ptr<jit::Graph> whole_graph(const jit::Module& module) {
 }
 
 /// The graph as it runs in evaluation: branches of training are gone. This evaluates operators whose arguments are
-/// constants. @pre operator_refusals() has none
-void fold(std::shared_ptr<jit::Graph>& graph, const jit::Module& module, const at::Device& device) {
+/// constants. @pre operator_refusals() has none @param checked false: contracts are left out, for a test
+void fold(std::shared_ptr<jit::Graph>& graph, const jit::Module& module, const at::Device& device, bool checked) {
   calm(*graph->block(), *graph);
   if (!device.is_cpu())
     move_constants(*graph->block(), *graph, device);
   make_constants(*graph->block(), *graph, module._ivalue());
-  jit::ConstantPropagation(graph);
+  if (checked)
+    fold_checked_constants(graph);
+  else
+    jit::ConstantPropagation(graph);
   jit::EliminateDeadCode(graph);
 }
 
@@ -197,6 +201,8 @@ tl::expected<script_graph, std::vector<std::string>> script_graph::read(std::spa
 
 tl::expected<script_graph, std::vector<std::string>>
 script_graph::read_by_torch(std::span<const std::uint8_t> file, const at::Device& device, bool checked) {
+  if (checked)
+    check_number_operators();
   auto module = jit::load(std::make_shared<file_in_memory>(file), device, false);
   if (auto wrong = signature_differences(module); !wrong.empty())
     return tl::unexpected(std::move(wrong));
@@ -206,12 +212,14 @@ script_graph::read_by_torch(std::span<const std::uint8_t> file, const at::Device
   auto whole = whole_graph(module);
   if (auto wrong = checked ? operator_refusals(*whole) : differences{}; !wrong.empty())
     return tl::unexpected(std::move(wrong));
-  fold(whole, module, device);
+  fold(whole, module, device, checked);
   std::set<std::string> refusals;
   add_refusals(*whole->block(), refusals);
   if (!refusals.empty())
     return tl::unexpected(differences(refusals.begin(), refusals.end()));
   const auto [graph, members] = jit::LowerGraph(*whole, module._ivalue());
+  if (checked)
+    insert_call_checks(*graph);
   auto loaded = with_tensors(module, graph, members);
   if (loaded)
     loaded->untrained_ = untrained_layers_of(*whole);

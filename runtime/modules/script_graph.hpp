@@ -17,13 +17,14 @@ public:
   /// Reads the bytes of a file that torch.jit.save has written; the module is put into evaluation mode. Fails in words,
   /// all differences at once: forward() takes one tensor and returns one, draws nothing, writes to no member, and
   /// touches nothing outside. Nothing of it is evaluated before module_refusals() and operator_refusals() have found
-  /// nothing. @pre archive_refusals() has none @param checked false only where a test shows what the cell alone holds
+  /// nothing. An operator with a contract (operator_contracts.hpp) is checked before every call.
+  /// @pre archive_refusals() has none @param checked false only where a test shows what the cell alone holds
   [[nodiscard]] static tl::expected<script_graph, std::vector<std::string>>
   read(std::span<const std::uint8_t> file, const at::Device& device, bool checked = true);
 
   /// In the order of PyTorch's state_dict; one that has several names has the first.
   [[nodiscard]] const std::vector<held_tensor>& tensors() const noexcept override { return tensors_; }
-  /// Autograd follows the operators where the calling thread has it on.
+  /// Autograd follows the operators where the calling thread has it on. Throws where a contract refuses a call.
   [[nodiscard]] at::Tensor run(const at::Tensor& rows, std::span<const at::Tensor> values) const override;
   /// The member `rows`, a list of four numbers.
   [[nodiscard]] std::vector<std::int64_t> own_rows() const override { return own_rows_; }

@@ -17,6 +17,7 @@ import zipfile
 import zlib
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from node_processes import Node  # noqa: E402
 from program import PROGRAM, ROOT, mneme, run_tests  # noqa: E402
 from resuming import Torture  # noqa: E402
 
@@ -178,6 +179,49 @@ class Modules(unittest.TestCase):
                                     before=lambda: resource.setrlimit(resource.RLIMIT_CPU, (4, 4)))
         self.assertEqual(code, 2, said)
         self.assertIn("of processor time, or was ended by the system", said)
+
+    def run_with(self, lines, *options):
+        """A run whose module does `lines` in steps of eight rows only, which no call of its trial has: (code, text)."""
+        steps = "    if torch.eq(torch.size(x, 0), 8):\n" + "".join(f"      {line}\n" for line in lines) + \
+            "    else:\n      pass\n    x0 ="
+        made = changed("code/__torch__.py", lambda text: text.replace(b"    x0 =", steps.encode()))
+        with open(os.path.join(self.folder, "net.pt"), "wb") as file:
+            file.write(made)
+        out = os.path.join(self.folder, f"run{len(os.listdir(self.folder))}")
+        done = mneme("run", SCENARIO, "--quiet", "--out", out, "--set",
+                     f"model.module={os.path.join(self.folder, 'net.pt')}", *options)
+        return done.returncode, done.stderr
+
+    def test_a_module_that_changes_on_the_runs_own_rows_ends_the_run_in_words(self):
+        """Size 2 of the rows is 10, so that no number here is a constant that is known before a call."""
+        for lines, text in (
+                (["n = torch.floordiv(torch.sub(-9223372036854775798, torch.size(x, 2)), "
+                  "torch.sub(9, torch.size(x, 2)))", "x = torch.add(x, n)"],
+                 "aten::floordiv: -9223372036854775808 is divided by -1"),
+                (["q = torch.unsqueeze(torch.flatten(x, 2), 1)",
+                  "x = torch.add(x, torch.sum(torch.scaled_dot_product_attention(q, torch.slice(q, 2, 0, 1), q)))"],
+                 "aten::scaled_dot_product_attention: keys are [8, 1, 1, 100] and values [8, 1, 3, 100]"),
+                (["x = torch.slice(x, 3, 0, 8)"],
+                 "forward returned another form on rows 0 to 7 of 8: Float [8, "),
+                (["x = torch.add(x, torch.sum(torch.ones([torch.mul(torch.size(x, 2), 107374182)])))"],
+                 "forward failed on rows 0 to 7 of 8: it needs more than ")):
+            with self.subTest(text=text):
+                code, said = self.run_with(lines)
+                self.assertEqual(code, 1, said)
+                self.assertRegex(said, r"client \d+")
+                self.assertRegex(said, r"round \d+")
+                self.assertIn("module '" + os.path.join(self.folder, "net.pt") + "': ", said)
+                self.assertIn(text, said)
+
+    def test_a_node_goes_on_after_a_module_that_ended_its_run(self):
+        node = Node(self.folder, "--threads", "1")
+        self.addCleanup(node.end)
+        code, said = self.run_with(["n = torch.remainder(torch.size(x, 2), torch.sub(10, torch.size(x, 2)))",
+                                    "x = torch.add(x, n)"], "--nodes", node.address)
+        self.assertEqual(code, 1, said)
+        self.assertIn("aten::remainder: an integer is divided by zero", said)
+        self.assertIsNone(node.process.poll())
+        self.assertEqual(self.digest("--nodes", node.address), self.digest())
 
     def digest(self, *options):
         out = os.path.join(self.folder, f"run{len(os.listdir(self.folder))}")

@@ -1,10 +1,11 @@
 """Modules of random TorchScript code, honest and hostile: each is taken or refused with a reason, soon, and none
-touches a file."""
+touches a file or crashes the process that tries it."""
 import io
 import os
 import random
 import zipfile
 
+from changed_calls import drawn_call
 from reader_cases import IMAGES, MODULE, _scenario
 from started_programs import StartedPrograms
 
@@ -91,11 +92,17 @@ class _Grammar:
 
 def drawn_code(draw, canary):
     """Code of a module whose forward() does what it likes before it does what it should."""
+    if draw.random() < 0.5:
+        return _module_code("", "", drawn_call(draw))
     grammar = _Grammar(draw, canary)
     lines = grammar.lines(4, draw.choice([0, 1, 2, 5, 30]))
     beside = "  def __setstate__(self: __torch__.Tiny,\n    state: Any) -> NoneType:\n" + \
         _Grammar(draw, canary).lines(4, 2) + "    return None\n" if draw.random() < 0.2 else ""
     hook = "@hook\n" if draw.random() < 0.05 else ""
+    return _module_code(hook, beside, lines)
+
+
+def _module_code(hook, beside, lines):
     return hook + "".join(["class Tiny(Module):\n  __parameters__ = []\n  __buffers__ = []\n  training : bool\n",
                            "  _is_full_backward_hook : Optional[bool]\n",
                            "  conv : __torch__.torch.nn.modules.conv.Conv2d\n",
@@ -164,6 +171,8 @@ class ModuleSearch:
             return f"it ended with code {ended.code}: {ended.errors[-600:]}"
         if os.path.exists(self.canary) or any(not name.endswith(("net.pt", "s.toml")) for name in self._files()):
             return "a file was written"
+        if "ended by signal" in ended.errors:
+            return f"a trial crashed: {ended.errors[-600:]}"
         for seed in seeds:
             place = os.path.join(self.work, str(seed)) + os.sep
             lines = [line for line in ended.errors.splitlines() if place in line]

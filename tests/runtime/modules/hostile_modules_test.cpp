@@ -5,6 +5,7 @@
 #include "tests/support/hostile_modules.hpp"
 #include "tests/support/scratch.hpp"
 #include "tests/support/script_modules.hpp"
+#include "tests/support/unchecked_calls.hpp"
 #include <arpa/inet.h>
 #include <atomic>
 #include <catch2/catch_test_macros.hpp>
@@ -232,6 +233,7 @@ hostile_modules every_hostile_module(const targets& at) {
   add_modules_with_strange_calls(modules);
   add_modules_with_strange_pickles(modules);
   add_greedy_modules(modules);
+  add_modules_with_unchecked_calls(modules);
   return modules;
 }
 

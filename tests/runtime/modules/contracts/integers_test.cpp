@@ -1,0 +1,102 @@
+#include "tests/support/operator_calls.hpp"
+#include <ATen/ATen.h>
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <limits>
+using namespace mneme;
+using namespace mneme::test;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+constexpr auto smallest = std::numeric_limits<std::int64_t>::min();
+constexpr std::int64_t smallest_of_32 = std::numeric_limits<std::int32_t>::min();
+
+at::Tensor integers(std::vector<std::int64_t> numbers, at::ScalarType type = at::kLong) {
+  return at::tensor(numbers, at::kLong).to(type);
+}
+
+std::string divided(const char* name, const c10::IValue& whole, const c10::IValue& by) {
+  named_arguments given{{"self", whole}, {"other", by}};
+  if (std::string(name).find("_mode") != std::string::npos)
+    given.emplace_back("rounding_mode", "trunc");
+  return contract_error(name, given);
+}
+
+std::string divided_numbers(const char* name, std::int64_t whole, std::int64_t by) {
+  const bool is_divmod = std::string(name).find("divmod") != std::string::npos;
+  return contract_error(name, {{is_divmod ? "x" : "a", whole}, {is_divmod ? "y" : "b", by}});
+}
+
+} // namespace
+
+TEST_CASE("integers are not divided by zero, and the smallest not by -1") {
+  for (const auto* const name : {"aten::floordiv.int", "aten::remainder.int", "aten::divmod.int"}) {
+    CHECK(divided_numbers(name, 7, -2).empty());
+    CHECK(divided_numbers(name, smallest, 1).empty());
+    CHECK(divided_numbers(name, smallest + 1, -1).empty());
+    CHECK_THAT(divided_numbers(name, 5, 0), ContainsSubstring("an integer is divided by zero"));
+    CHECK_THAT(divided_numbers(name, smallest, -1), ContainsSubstring("-9223372036854775808 is divided by -1"));
+  }
+  CHECK(divided_numbers("aten::gcd.int", 5, 0).empty());
+  CHECK_THAT(divided_numbers("aten::gcd.int", smallest, -1), ContainsSubstring("is divided by -1"));
+  CHECK_THAT(divided_numbers("aten::gcd.int", -1, smallest), ContainsSubstring("is divided by -1"));
+}
+
+TEST_CASE("tensors of integers are not divided by zero, and their smallest not by -1") {
+  for (const auto* const name : {"aten::div.Tensor_mode", "aten::floor_divide", "aten::remainder.Tensor",
+                                 "aten::fmod.Tensor", "aten::div_.Tensor_mode", "aten::floor_divide_.Tensor"}) {
+    CAPTURE(name);
+    CHECK(divided(name, integers({7, -7}), integers({-1, 2})).empty());
+    CHECK(divided(name, integers({smallest}), integers({1})).empty());
+    CHECK_THAT(divided(name, integers({5, smallest}), integers({2, -1})),
+               ContainsSubstring("-9223372036854775808 is divided by -1, which no integer of its type holds"));
+    CHECK_THAT(divided(name, integers({smallest_of_32}, at::kInt), integers({-1}, at::kInt)),
+               ContainsSubstring("-2147483648 is divided by -1"));
+    CHECK(divided(name, integers({smallest_of_32}), integers({-1})).empty()); // 64 bits hold its negative
+    CHECK_THAT(divided(name, integers({5}), integers({1, 0})), ContainsSubstring("divided by zero"));
+    CHECK(divided(name, at::ones({2}), at::zeros({2})).empty()); // infinite
+  }
+  CHECK_THAT(divided("aten::div.Scalar_mode", integers({smallest}), -1), ContainsSubstring("is divided by -1"));
+  CHECK_THAT(divided("aten::div.Scalar_mode", integers({smallest_of_32}, at::kInt), -1),
+             ContainsSubstring("-2147483648 is divided by -1"));
+  CHECK_THAT(divided("aten::remainder.Scalar_Tensor", smallest, integers({-1})), ContainsSubstring("is divided by -1"));
+  CHECK(divided("aten::remainder.Scalar", integers({smallest}), 2.5).empty());
+}
+
+TEST_CASE("true division has no contract, which costs nets nothing") {
+  for (const auto* const overload : {"Tensor", "Scalar"})
+    CHECK(find_contract(schema_of_operator("aten::div", overload)) == nullptr);
+  for (const auto* const name : {"aten::add", "aten::mul"})
+    CHECK(find_contract(schema_of_operator(name, "Tensor")) == nullptr);
+  CHECK(find_contract(schema_of_operator("aten::slice", "Tensor")) == nullptr);
+  CHECK(find_contract(schema_of_operator("aten::relu", "")) == nullptr);
+}
+
+TEST_CASE("integers are shifted by 0 to 63 bits") {
+  const auto shifted = [](const char* name, std::int64_t by) { return contract_error(name, {{"a", 1}, {"b", by}}); };
+  for (const auto* const name : {"aten::__lshift__.int", "aten::__rshift__.int"}) {
+    CHECK(shifted(name, 0).empty());
+    CHECK(shifted(name, 63).empty());
+    for (const std::int64_t by : {std::int64_t{64}, std::int64_t{-1}, smallest})
+      CHECK_THAT(shifted(name, by), ContainsSubstring("expected 0 to 63"));
+  }
+}
+
+TEST_CASE("counts of repeats are positive and add up to a tensor that there can be") {
+  const auto repeated = [](const at::Tensor& counts) {
+    return contract_error("aten::repeat_interleave.self_Tensor", {{"self", at::ones({4})}, {"repeats", counts}});
+  };
+  CHECK(repeated(integers({1, 2, 0, 3})).empty());
+  CHECK(contract_error("aten::repeat_interleave.Tensor", {{"repeats", integers({1, 2})}}).empty());
+  CHECK_THAT(repeated(integers({1, -2, 0, 3})), ContainsSubstring("negative"));
+  CHECK_THAT(repeated(at::ones({4})), ContainsSubstring("no integers"));
+  const auto large = std::int64_t{1} << 62;
+  for (const auto* const name : {"aten::repeat_interleave.Tensor", "aten::repeat_interleave.self_Tensor"})
+    CHECK_THAT(contract_error(name, {{"repeats", integers({large, large, large, large, 4})}}),
+               ContainsSubstring("its result would have 18446744073709551616 parts; expected at most 2147483648"));
+  CHECK_THAT(repeated(integers({large})), ContainsSubstring("its result would have"));
+  CHECK(contract_error("aten::repeat_interleave.self_int", {{"self", at::ones({4})}, {"repeats", 3}}).empty());
+  CHECK_THAT(contract_error("aten::repeat_interleave.self_int", {{"self", at::ones({4})}, {"repeats", large}}),
+             ContainsSubstring("its result would have"));
+}
