@@ -2,6 +2,7 @@
 #include "actors/compute/compute_layout.hpp"
 #include "actors/run/node_session.hpp"
 #include "runtime/base/failure_of.hpp"
+#include "runtime/base/file_ending.hpp"
 #include "runtime/base/tuning.hpp"
 #include "runtime/scenario/device_profiles.hpp"
 #include "runtime/scenario/named_paths.hpp"
@@ -35,7 +36,7 @@ diagnostics data_that_stay_here(const scenario& settings) {
                                           "data.folder, the name of a folder below an entry of $MNEME_DATA here and "
                                           "there"}};
   std::error_code failed;
-  if (data.name == "arrays" && (data.file.extension() == ".npy" || std::filesystem::is_directory(data.file, failed)))
+  if (data.name == "arrays" && (file_ending(data.file) == ".npy" || std::filesystem::is_directory(data.file, failed)))
     return {{settings.where("data.file"), "data.file: nodes are sent one file, and these arrays are several; expected "
                                           ".npz or .safetensors"}};
   return {};

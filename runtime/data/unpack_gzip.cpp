@@ -64,6 +64,9 @@ private:
     }
     if (stream_.avail_in == 0)
       return end_of_file();
+    skip_padding();
+    if (stream_.avail_in == 0)
+      return {};
     const auto begin = file_.position() - stream_.avail_in;
     const int answer = inflate(&stream_, Z_NO_FLUSH);
     if (between_ && answer < 0 && answer != Z_BUF_ERROR)
@@ -76,6 +79,14 @@ private:
                     fmt::format("the gzip data are corrupt ({}): fetch the file again",
                                 stream_.msg ? stream_.msg : "a preset dictionary is asked for"));
     return {};
+  }
+
+  /// Skips zeros between and after members, with which some writers fill up blocks.
+  void skip_padding() {
+    while (between_ && stream_.total_in == 0 && stream_.avail_in > 0 && *stream_.next_in == 0) {
+      ++stream_.next_in;
+      --stream_.avail_in;
+    }
   }
 
   expected<void> end_of_file() {

@@ -12,6 +12,7 @@ constexpr std::size_t xz_buffer_bytes = 1 << 18;
 constexpr std::uint64_t xz_ratio_max = 1 << 14;       // zeros reach 7,000 : 1
 constexpr std::uint64_t memory_max_bytes = 256 << 20; // xz -9 needs 65 MiB
 constexpr std::uint64_t threads_memory_max_bytes = 512 << 20;
+constexpr std::uint64_t padding_unit_bytes = 4; // of the zeros between and after streams
 
 const char* words(lzma_ret answer) {
   switch (answer) {
@@ -113,29 +114,51 @@ private:
     const auto answer = lzma_code(&stream_, at_end_ ? LZMA_FINISH : LZMA_RUN);
     const auto used = file_.position() - stream_.avail_in;
     if (answer == LZMA_STREAM_END)
-      return end_of_stream(used);
+      return end_stream();
+    const bool lacks_header = answer == LZMA_BUF_ERROR && file_.size_bytes() - stream_begin_ < LZMA_STREAM_HEADER_SIZE;
+    if (stream_begin_ > 0 && (answer == LZMA_FORMAT_ERROR || lacks_header))
+      return failed(file_.place(stream_begin_), "bytes follow the end of the xz data: fetch the file again");
     if (answer == LZMA_BUF_ERROR) // no input left, and not at the end
       return failed(file_.place(file_.size_bytes()),
                     "the xz data end too early: the file is truncated, fetch it again");
     if (answer != LZMA_OK)
       return failed(file_.place(used), fmt::format("the xz data are corrupt ({}; found after {} unpacked bytes): "
                                                    "fetch the file again",
-                                                   words(answer), stream_.total_out));
+                                                   words(answer), unpacked_bytes_ + stream_.total_out));
     return {};
   }
 
-  expected<void> end_of_stream(std::uint64_t used) {
-    ended_ = true;
-    if (used < file_.size_bytes())
-      return failed(file_.place(used), "bytes follow the end of the xz data: fetch the file again");
+  /// Skips the padding after a stream and begins with the next one, if there is one: together they are one content.
+  expected<void> end_stream() {
+    const auto end = file_.position() - stream_.avail_in;
+    std::uint64_t padding = 0;
+    for (;;) {
+      if (auto provided = provide(); !provided)
+        return provided;
+      if (stream_.avail_in == 0 || *stream_.next_in != 0)
+        break;
+      ++stream_.next_in;
+      --stream_.avail_in;
+      ++padding;
+    }
+    ended_ = stream_.avail_in == 0;
+    if (padding % padding_unit_bytes != 0)
+      return failed(file_.place(end), fmt::format("{} zeros follow the end of the xz data, where a multiple of {} is "
+                                                  "allowed: fetch the file again",
+                                                  padding, padding_unit_bytes));
+    unpacked_bytes_ += stream_.total_out;
+    stream_begin_ = end + padding;
+    if (!ended_)
+      begin();
     return {};
   }
 
   disk_file file_;
   std::vector<std::uint8_t> input_;
   lzma_stream stream_ = LZMA_STREAM_INIT;
-  bool at_end_ = false; // of the file: no more input
-  bool ended_ = false;  // so has the content
+  std::uint64_t stream_begin_ = 0, unpacked_bytes_ = 0; // of the present stream; by the streams before it
+  bool at_end_ = false;                                 // of the file: no more input
+  bool ended_ = false;                                  // so has the content
 };
 
 } // namespace

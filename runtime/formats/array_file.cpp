@@ -1,6 +1,7 @@
 #include "runtime/formats/array_file.hpp"
 #include "runtime/base/available_memory.hpp"
 #include "runtime/base/disk_file.hpp"
+#include "runtime/base/file_ending.hpp"
 #include "runtime/formats/safetensors_file.hpp"
 #include "runtime/formats/zip_archive.hpp"
 #include <algorithm>
@@ -55,11 +56,16 @@ expected<npy_array> read_npy(const path& file) {
 expected<named_arrays> read_siblings(const path& file, const std::vector<std::string>& names) {
   named_arrays arrays;
   diagnostics wrong;
-  for (const auto& sibling : array_files(file, names))
-    if (auto array = read_npy(sibling))
-      arrays[sibling.stem().string()] = {std::move(*array), sibling.string()};
+  for (const auto& sibling : array_files(file, names)) {
+    const auto name = sibling.stem().string();
+    if (arrays.contains(name))
+      wrong.push_back({sibling.string(), fmt::format("the array '{}' is in {}, too; expected one file of an array",
+                                                     name, arrays[name].place)});
+    else if (auto array = read_npy(sibling))
+      arrays[name] = {std::move(*array), sibling.string()};
     else
       append(wrong, array.error());
+  }
   if (arrays.empty() && wrong.empty())
     return failed(file.string(), fmt::format("no array lies there; expected {}.npy", fmt::join(names, ".npy, ")));
   if (!wrong.empty())
@@ -122,7 +128,7 @@ expected<named_arrays> read_tensors(const path& file, const std::vector<std::str
   if (auto room = fits_into_memory(file, std::filesystem::file_size(file, ignored)); !ignored && !room)
     return tl::unexpected(room.error());
   safetensors_metadata metadata;
-  const auto tensors = read_safetensors(file, &metadata);
+  const auto tensors = read_safetensors(file, &metadata, safetensors_types::all);
   if (!tensors)
     return tl::unexpected(tensors.error());
   named_arrays arrays;
@@ -148,21 +154,25 @@ expected<named_arrays> read_tensors(const path& file, const std::vector<std::str
 } // namespace
 
 std::vector<path> array_files(const path& file, const std::vector<std::string>& names) {
-  std::error_code ignored;
-  const bool is_folder = std::filesystem::is_directory(file, ignored);
-  if (!is_folder && file.extension() != ".npy")
+  std::error_code failed;
+  const bool is_folder = std::filesystem::is_directory(file, failed);
+  if (!is_folder && file_ending(file) != ".npy")
     return {file};
+  const auto folder = is_folder ? file : file.has_parent_path() ? file.parent_path() : path(".");
   std::vector<path> files;
-  for (const auto& name : names)
-    if (auto sibling = (is_folder ? file : file.parent_path()) / (name + ".npy");
-        std::filesystem::exists(sibling, ignored))
-      files.push_back(std::move(sibling));
+  for (std::filesystem::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed))
+    if (file_ending(at->path()) == ".npy" && is_among(at->path().stem().string(), names))
+      files.push_back(is_folder || file.has_parent_path() ? at->path() : at->path().filename());
+  const auto place = [&](const path& array) { return std::find(names.begin(), names.end(), array.stem().string()); };
+  std::sort(files.begin(), files.end(), [&](const path& a, const path& b) {
+    return std::pair(place(a), a.native()) < std::pair(place(b), b.native());
+  });
   return files;
 }
 
 expected<named_arrays> read_array_file(const path& file, const std::vector<std::string>& names) {
   std::error_code ignored;
-  const auto ending = file.extension();
+  const auto ending = file_ending(file);
   if (std::filesystem::is_directory(file, ignored) || ending == ".npy")
     return read_siblings(file, names);
   if (ending == ".npz")

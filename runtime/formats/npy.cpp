@@ -92,9 +92,19 @@ private:
   std::string_view text_;
 };
 
-std::string set_type(const std::string& named, npy_header& into) {
-  const auto* const known =
-      std::find_if(npy_types.begin(), npy_types.end(), [&](const auto& entry) { return named == entry.name; });
+/// The dtype as it is written on this machine: "<" for ">" and "=".
+std::string with_low_bytes_first(std::string name) {
+  if (name.starts_with('>') || name.starts_with('='))
+    name.front() = '<';
+  return name;
+}
+
+std::string set_type(const std::string& given, npy_header& into) {
+  const auto named = with_low_bytes_first(given);
+  into.high_bytes_first = given.starts_with('>');
+  const auto* const known = std::find_if(npy_types.begin(), npy_types.end(), [&](const auto& entry) {
+    return named == entry.name || (named.starts_with('<') && entry.name[0] == '|' && named.substr(1) == entry.name + 1);
+  });
   if (known != npy_types.end()) {
     into.type = known->type;
     return {};
@@ -108,15 +118,17 @@ std::string set_type(const std::string& named, npy_header& into) {
     into.text_letters = letters;
     return {};
   }
-  if (named.starts_with('>'))
-    return fmt::format("the numbers have the dtype '{}', whose highest byte comes first; save "
-                       "array.astype(array.dtype.newbyteorder('<'))",
-                       named);
   if (named == "|O")
     return "the array holds Python objects, which are not read: save numbers, or texts of the dtype str";
   return fmt::format("the dtype '{}' is not read; known are bool, integers of 8 to 64 bits, float16, float32, float64 "
                      "and texts",
-                     named);
+                     given);
+}
+
+/// Reverses the bytes of each item of `width` bytes.
+void swap_bytes(std::uint8_t* bytes, std::uint64_t count, std::uint64_t width) {
+  for (std::uint64_t at = 0; at + width <= count; at += width)
+    std::reverse(bytes + at, bytes + at + width);
 }
 
 /// What is wrong, or nothing.
@@ -285,6 +297,10 @@ tl::expected<npy_array, std::string> npy_reader::finish() {
     wrong_ = "the array was cut short";
   if (!wrong_.empty())
     return tl::unexpected(wrong_);
+  if (header_.high_bytes_first && header_.bytes > 0)
+    swap_bytes(static_cast<std::uint8_t*>(values_.mutable_data_ptr()), header_.bytes,
+               header_.holds_texts ? (header_.wide_letters ? 4 : 1) : c10::elementSize(header_.type));
+  header_.high_bytes_first = false;
   if (header_.holds_texts)
     return npy_array{.texts = texts()};
   if (!header_.by_columns || header_.shape.size() < 2)

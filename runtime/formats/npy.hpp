@@ -20,6 +20,7 @@ struct npy_array {
 /// What a header says. Versions 1, 2 and 3 of the format.
 struct npy_header {
   at::ScalarType type = at::kByte;
+  bool high_bytes_first = false;                  ///< The order of the bytes in each number or letter.
   bool holds_texts = false, wide_letters = false; ///< Texts of bytes (S), or of four bytes a letter (U).
   std::int64_t text_letters = 0;                  ///< In each text.
   bool by_columns = false;                        ///< The first axis runs fastest (Fortran's order).

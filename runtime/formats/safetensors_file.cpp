@@ -29,7 +29,7 @@ struct dtype_name {
   const char* name;
   at::ScalarType type;
 };
-constexpr std::array<dtype_name, 10> dtypes{{{"F64", at::kDouble},
+constexpr std::array<dtype_name, 13> dtypes{{{"F64", at::kDouble},
                                              {"F32", at::kFloat},
                                              {"F16", at::kHalf},
                                              {"BF16", at::kBFloat16},
@@ -37,6 +37,9 @@ constexpr std::array<dtype_name, 10> dtypes{{{"F64", at::kDouble},
                                              {"I32", at::kInt},
                                              {"I16", at::kShort},
                                              {"I8", at::kChar},
+                                             {"U64", at::kUInt64},
+                                             {"U32", at::kUInt32},
+                                             {"U16", at::kUInt16},
                                              {"U8", at::kByte},
                                              {"BOOL", at::kBool}}};
 
@@ -177,17 +180,22 @@ std::optional<std::uint64_t> bytes_of(const std::vector<std::uint64_t>& shape, a
   return empty ? 0 : static_cast<std::uint64_t>(reach);
 }
 
+bool is_wide_unsigned(at::ScalarType type) { return type == at::kUInt16 || type == at::kUInt32 || type == at::kUInt64; }
+
 /// One entry of the header, or what is wrong with it.
-tl::expected<entry, std::string> checked_entry(const std::string& name, const json& from, std::uint64_t content_bytes) {
+tl::expected<entry, std::string> checked_entry(const std::string& name, const json& from, std::uint64_t content_bytes,
+                                               safetensors_types types) {
   constexpr std::size_t dimensions_max = 64; // as many as a tensor of LibTorch may have
   if (!from.is_object() || !from.contains("dtype") || !from["dtype"].is_string())
     return tl::unexpected(fmt::format("'{}' has no dtype; expected {{\"dtype\", \"shape\", \"data_offsets\"}}", name));
   const auto type_name = from["dtype"].get<std::string>();
   const auto* type =
       std::find_if(dtypes.begin(), dtypes.end(), [&](const auto& dtype) { return dtype.name == type_name; });
-  if (type == dtypes.end())
-    return tl::unexpected(fmt::format("'{}' has dtype '{}'; known are F64, F32, F16, BF16, I64, I32, I16, I8, U8, BOOL",
-                                      name, type_name));
+  const bool all = types == safetensors_types::all;
+  if (type == dtypes.end() || (is_wide_unsigned(type->type) && !all))
+    return tl::unexpected(
+        fmt::format("'{}' has dtype '{}'; known are F64, F32, F16, BF16, I64, I32, I16, I8, {}U8, BOOL", name,
+                    type_name, all ? "U64, U32, U16, " : ""));
   const auto shape = whole_numbers(from, "shape", dimensions_max);
   if (!shape)
     return tl::unexpected(
@@ -210,14 +218,14 @@ tl::expected<entry, std::string> checked_entry(const std::string& name, const js
 /// All tensors of the header, by their place in the file: together they are the contents, without
 /// overlaps or holes.
 std::vector<entry> checked_entries(const std::string& header, const json& object, std::uint64_t content_bytes,
-                                   diagnostic_list& wrong) {
+                                   safetensors_types types, diagnostic_list& wrong) {
   std::vector<entry> entries;
   for (const auto& [name, line] : object.items()) {
     if (name == metadata)
       continue;
     if (wrong.enough()) // each looks for its place in the whole header
       return {};
-    if (auto checked = checked_entry(name, line, content_bytes))
+    if (auto checked = checked_entry(name, line, content_bytes, types))
       entries.push_back(std::move(*checked));
     else
       wrong.add(byte_of(header, name), checked.error());
@@ -327,7 +335,8 @@ std::vector<std::byte> safetensors_bytes(const tensor_map& tensors, const safete
   return bytes;
 }
 
-expected<tensor_map> read_safetensors(const std::filesystem::path& file, safetensors_metadata* texts) {
+expected<tensor_map> read_safetensors(const std::filesystem::path& file, safetensors_metadata* texts,
+                                      safetensors_types types) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(file, error))
     return failed(file.string(), "there is no such file, or it is a folder; expected a safetensors file");
@@ -341,7 +350,7 @@ expected<tensor_map> read_safetensors(const std::filesystem::path& file, safeten
   if (!wrong.empty())
     return wrong.failed();
   const auto contents_begin = length_bytes + header->size();
-  const auto entries = checked_entries(*header, *object, file_bytes - contents_begin, wrong);
+  const auto entries = checked_entries(*header, *object, file_bytes - contents_begin, types, wrong);
   if (!wrong.empty())
     return wrong.failed();
   tensor_map result;

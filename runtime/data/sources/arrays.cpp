@@ -9,7 +9,9 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <limits>
 #include <optional>
+#include <type_traits>
 namespace mneme {
 namespace {
 
@@ -38,15 +40,43 @@ private:
   diagnostics findings_;
 };
 
+/// Whole numbers of one array, and the first value that is none.
+struct whole_numbers {
+  std::vector<std::int64_t> values{};
+  std::int64_t odd_place = -1; ///< -1: there is none.
+  std::string odd_value{};
+};
+
 template <class Stored>
-std::vector<std::int64_t> widened(const at::Tensor& values) {
+whole_numbers widened(const at::Tensor& values) {
   const auto* const first = static_cast<const Stored*>(values.const_data_ptr());
-  return {first, first + values.numel()};
+  whole_numbers numbers;
+  numbers.values.reserve(static_cast<std::size_t>(values.numel()));
+  for (std::int64_t i = 0; i < values.numel(); ++i) {
+    constexpr double limit = 9007199254740992.0; // 2^53: each whole number below has a double of its own
+    if constexpr (std::is_floating_point_v<Stored>) {
+      const auto value = static_cast<double>(first[i]);
+      const bool is_whole = std::abs(value) < limit && value == std::floor(value); // false for nan
+      if (!is_whole && numbers.odd_place < 0) {
+        numbers.odd_place = i;
+        numbers.odd_value = fmt::format("{}", value);
+      }
+      numbers.values.push_back(is_whole ? static_cast<std::int64_t>(value) : 0);
+    } else if constexpr (std::is_same_v<Stored, std::uint64_t>) {
+      constexpr std::uint64_t most = std::numeric_limits<std::int64_t>::max(); // above every bound
+      numbers.values.push_back(static_cast<std::int64_t>(std::min(first[i], most)));
+    } else {
+      numbers.values.push_back(static_cast<std::int64_t>(first[i]));
+    }
+  }
+  return numbers;
 }
 
-/// Whole numbers of any type; nothing where they are of another.
-std::optional<std::vector<std::int64_t>> whole_numbers_of(const at::Tensor& values) {
+/// The values of an array of integers, truth values (false: 0, true: 1) or floats; nullopt for any other type.
+std::optional<whole_numbers> whole_numbers_of(const at::Tensor& values) {
   switch (values.scalar_type()) {
+  case at::kBool:
+    return widened<std::uint8_t>(values.ne(0).to(at::kByte));
   case at::kByte:
     return widened<std::uint8_t>(values);
   case at::kChar:
@@ -61,6 +91,15 @@ std::optional<std::vector<std::int64_t>> whole_numbers_of(const at::Tensor& valu
     return widened<std::uint32_t>(values);
   case at::kLong:
     return widened<std::int64_t>(values);
+  case at::kUInt64:
+    return widened<std::uint64_t>(values);
+  case at::kHalf:
+  case at::kBFloat16:
+    return widened<float>(values.to(at::kFloat));
+  case at::kFloat:
+    return widened<float>(values);
+  case at::kDouble:
+    return widened<double>(values);
   default:
     return std::nullopt;
   }
@@ -86,10 +125,15 @@ std::vector<std::int32_t> numbers_from(const named_array& array, std::int64_t ro
               fmt::format("the shape is {}; expected [{}], a {} for each row", shape_of(values), rows, noun));
     return {};
   }
+  if (numbers->odd_place >= 0) {
+    wrong.add(array.place, fmt::format("row {} has the {} {}; expected a whole number", numbers->odd_place, noun,
+                                       numbers->odd_value));
+    return {};
+  }
   std::vector<std::int32_t> kept;
-  kept.reserve(numbers->size());
-  for (std::size_t row = 0; row < numbers->size(); ++row) {
-    const auto number = (*numbers)[row];
+  kept.reserve(numbers->values.size());
+  for (std::size_t row = 0; row < numbers->values.size(); ++row) {
+    const auto number = numbers->values[row];
     if (number < 0 || number >= below)
       wrong.add(array.place, fmt::format("row {} has the {} {}; expected 0 to {}", row, noun, number, below - 1));
     kept.push_back(static_cast<std::int32_t>(std::clamp<std::int64_t>(number, 0, below - 1)));
@@ -123,7 +167,7 @@ void check_finite(const named_array& array, array_findings& wrong) {
 /// [N, 1, 1, T] int32
 at::Tensor tokens_from(const named_array& array, std::int64_t below, std::int64_t& largest, array_findings& wrong) {
   const auto& values = array.content.values;
-  const auto numbers = whole_numbers_of(values).value();
+  const auto numbers = whole_numbers_of(values).value().values;
   const auto width = values.size(1);
   auto kept = new_tensor({values.size(0), 1, 1, width}, at::kInt);
   auto* const to = kept.mutable_data_ptr<std::int32_t>();

@@ -58,6 +58,42 @@ TEST_CASE("gzip members that follow each other are one content", "[data]") {
   CHECK(byte_stream::open(folder.path() / "a.gz")->content_bytes().value() == 8);
 }
 
+// xz 5.4.1: cat of such files, and of zeros between and behind them, is read by xz -dc alike.
+TEST_CASE("xz streams that follow each other are one content, with zeros between and behind them", "[data]") {
+  const scratch_folder folder;
+  const auto file = folder.path() / "a.xz";
+  const std::string padding(8, '\0');
+  const auto first = xzipped("one, "), second = xzipped("two");
+  for (const auto& packed :
+       {first + second, first + padding + second, first + second + padding, first + xzipped("") + padding + second}) {
+    write_file(file, packed);
+    CHECK(said(read_whole(file, 8)) == "");
+    CHECK(read_whole(file, 8).value() == "one, two");
+    CHECK(byte_stream::open(file)->content_bytes().value() == 8);
+  }
+  const auto content = noise();
+  write_file(file, xzipped(content) + xzipped(content) + std::string(4, '\0'));
+  CHECK(read_whole(file, 2 * content.size()).value() == content + content);
+  write_file(file, first + std::string(3, '\0') + second);
+  CHECK_THAT(said(read_whole(file, 8)), ContainsSubstring("byte " + std::to_string(first.size()) +
+                                                          ": error: 3 zeros follow the end of the xz data, where a "
+                                                          "multiple of 4 is allowed"));
+  write_file(file, first + padding + "junk");
+  CHECK_THAT(said(read_whole(file, 5)), ContainsSubstring("byte " + std::to_string(first.size() + 8) +
+                                                          ": error: bytes follow the end of the xz data"));
+  write_file(file, first + second.substr(0, second.size() - 3));
+  CHECK_THAT(said(read_whole(file, 8)), ContainsSubstring("truncated, fetch it again"));
+}
+
+TEST_CASE("zeros between and behind gzip members are skipped", "[data]") {
+  const scratch_folder folder;
+  const std::string padding(300'000, '\0'); // more than one buffer
+  write_file(folder.path() / "a.gz", gzipped("one, ") + padding + gzipped("two") + padding);
+  CHECK(said(read_whole(folder.path() / "a.gz", 8)) == "");
+  CHECK(read_whole(folder.path() / "a.gz", 8).value() == "one, two");
+  CHECK(byte_stream::open(folder.path() / "a.gz")->content_bytes().value() == 8);
+}
+
 TEST_CASE("a truncated file is refused with the byte where it ends", "[data]") {
   const scratch_folder folder;
   const auto content = noise();

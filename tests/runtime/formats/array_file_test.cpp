@@ -44,6 +44,25 @@ TEST_CASE("archives, safetensors and arrays beside each other give the same arra
   }
 }
 
+TEST_CASE("endings of array files may have capital letters", "[arrays]") {
+  const scratch_folder folder;
+  write_file(folder.path() / "a.NPZ", zip_of({{"train_y.npy", numbers}}));
+  write_file(folder.path() / "train_y.NPY", numbers);
+  const std::string header = R"({"train_y":{"dtype":"U64","shape":[3],"data_offsets":[0,24]}})";
+  write_file(folder.path() / "a.SafeTensors",
+             lowest_first(header.size(), 8) + header + numbers.substr(numbers.size() - 24));
+  for (const char* name : {"a.NPZ", "a.SafeTensors", "train_y.NPY", "."}) {
+    INFO(name);
+    const auto arrays = read_array_file(folder.path() / name, known);
+    REQUIRE(arrays);
+    CHECK(arrays->at("train_y").content.values.to(at::kLong).equal(at::tensor({4, 5, 6}, at::kLong)));
+  }
+  write_file(folder.path() / "train_y.npy", numbers);
+  CHECK_THAT(said_of(folder, "names.npy", npy_of("|S1", "(1,)", "a")),
+             ContainsSubstring("train_y.npy: error: the array 'train_y' is in ") &&
+                 ContainsSubstring("train_y.NPY, too"));
+}
+
 TEST_CASE("what is wrong with a file of arrays names the file and the array", "[arrays]") {
   const scratch_folder folder;
   const auto good = zip_of({{"train_y.npy", numbers}});
