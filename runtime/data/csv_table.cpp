@@ -1,50 +1,21 @@
 #include "runtime/data/csv_table.hpp"
 #include "runtime/base/available_memory.hpp"
+#include "runtime/base/blanks.hpp"
 #include "runtime/base/csv_fields.hpp"
 #include "runtime/base/disk_file.hpp"
 #include "runtime/base/new_tensor.hpp"
 #include "runtime/base/printable.hpp"
+#include "runtime/data/table_columns.hpp"
+#include "runtime/data/table_words.hpp"
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
-#include <optional>
-#include <unordered_map>
 namespace mneme {
 namespace {
 
-// Shapes: N lines, F columns of numbers.
+// Shapes: N records, F columns of numbers.
 
-enum class column_use : std::uint8_t { number, label, split, domain };
 constexpr std::size_t findings_of_column_max = 3;
-constexpr std::size_t csv_columns_max = 65'536;
-
-/// Words by the order in which they first came.
-class known_words {
-public:
-  std::int32_t number_of(std::string_view word) {
-    const auto [entry, is_new] = numbers_.try_emplace(std::string(word), static_cast<std::int32_t>(words_.size()));
-    if (is_new)
-      words_.emplace_back(word);
-    return entry->second;
-  }
-  /// Brings the words into the order of classes, and `numbers` with them.
-  std::vector<std::string> sorted(std::vector<std::int32_t>& first, std::vector<std::int32_t>& second) const {
-    auto words = in_class_order(words_);
-    std::vector<std::int32_t> place(words.size());
-    for (std::size_t at = 0; at < words.size(); ++at)
-      place[static_cast<std::size_t>(numbers_.at(words[at]))] = static_cast<std::int32_t>(at);
-    for (auto* numbers : {&first, &second})
-      for (auto& number : *numbers)
-        number = place[static_cast<std::size_t>(number)];
-    return words;
-  }
-  [[nodiscard]] std::size_t size() const noexcept { return words_.size(); }
-
-private:
-  std::unordered_map<std::string, std::int32_t> numbers_; // only asked, never gone through
-  std::vector<std::string> words_;
-};
 
 /// A part that grows: memory is taken for all lines and touched for those that came.
 struct growing_part {
@@ -64,19 +35,26 @@ struct growing_part {
   }
 };
 
+/// At least as many as the text has records.
+std::int64_t count_lines(std::string_view text) {
+  std::int64_t lines = 1;
+  for (std::size_t at = 0; at < text.size(); ++at)
+    lines += text[at] == '\n' || (text[at] == '\r' && text.substr(at + 1, 1) != "\n") ? 1 : 0;
+  return lines;
+}
+
 class csv_reader {
 public:
   csv_reader(const data_section& data, std::string_view text)
-      : data_(data), path_(data.file.string()), text_(csv::without_mark(text)) {}
+      : data_(data), path_(data.file.string()), text_(text), records_(text) {}
 
   expected<csv_table> read() {
     if (auto wrong = read_header(); !wrong.empty())
       return tl::unexpected(std::move(wrong));
     if (auto wrong = take_memory(); !wrong.empty())
       return tl::unexpected(std::move(wrong));
-    for (line_ = 2; !text_.empty() && wrong_.size() < csv::diagnostics_max; ++line_)
-      if (const auto line = csv::next_line(text_); !line.empty())
-        read_line(line);
+    while (!has_too_many_words_ && wrong_.size() < csv::diagnostics_max && records_.next())
+      read_record();
     if (!wrong_.empty())
       return tl::unexpected(std::move(wrong_));
     if (train_.labels.empty())
@@ -86,156 +64,163 @@ public:
   }
 
 private:
-  void wrong(std::string text) { wrong_.push_back({fmt::format("{}:{}", path_, line_), std::move(text)}); }
+  void wrong(std::string text) { wrong_.push_back({fmt::format("{}:{}", path_, records_.line()), std::move(text)}); }
 
   diagnostics read_header() {
-    names_ = csv::fields_of(csv::next_line(text_));
-    const auto place = path_ + ":1";
-    if (names_.size() > csv_columns_max)
-      return {{place, fmt::format("the header names {} columns; expected at most {}", names_.size(), csv_columns_max)}};
-    diagnostics problems;
-    uses_.assign(names_.size(), column_use::number);
-    for (const auto& [name, use, needed] :
-         {std::tuple{&data_.label_column, column_use::label, true},
-          std::tuple{&data_.split_column, column_use::split, data_.split_column != data_section{}.split_column},
-          std::tuple{&data_.domain_column, column_use::domain, data_.domain_column != data_section{}.domain_column}}) {
-      const auto column = std::find(names_.begin(), names_.end(), *name);
-      if (column != names_.end() && !name->empty())
-        uses_[static_cast<std::size_t>(column - names_.begin())] = use;
-      else if (needed && !(name->empty() && use != column_use::label))
-        problems.push_back({place, absent_column(*name, use)});
-    }
-    auto sorted = names_;
-    std::sort(sorted.begin(), sorted.end());
-    if (const auto twice = std::adjacent_find(sorted.begin(), sorted.end()); twice != sorted.end())
-      problems.push_back(
-          {place, fmt::format("the header names the column '{}' twice; names must differ", printable(*twice))});
-    numbers_ = std::count(uses_.begin(), uses_.end(), column_use::number);
-    if (numbers_ == 0)
-      problems.push_back({place, "the header names no column of numbers beside the label; expected some"});
-    has_domains_ = std::find(uses_.begin(), uses_.end(), column_use::domain) != uses_.end();
-    return problems;
-  }
-  [[nodiscard]] std::string absent_column(const std::string& name, column_use use) const {
-    const char* const key = use == column_use::label   ? "data.label_column"
-                            : use == column_use::split ? "data.split_column"
-                                                       : "data.domain_column";
-    std::vector<std::string> known(names_.begin(), names_.end());
-    const auto meant = nearest(name, known);
-    if (known.size() > 12) {
-      known.resize(12);
-      known.emplace_back("...");
-    }
-    return printable(fmt::format("the header names no column '{}' ({}) but {}{}", name, key, fmt::join(known, ", "),
-                                 meant.empty() ? "" : fmt::format("; did you mean '{}'?", meant)));
-  }
-
-  diagnostics take_memory() {
-    const auto lines = std::count(text_.begin(), text_.end(), '\n') + 1;
-    const auto room = available_memory();
-    if (lines * numbers_ > room.bytes / static_cast<std::int64_t>(sizeof(float)))
-      return {{path_, fmt::format("{} lines of {} numbers take more than the {} bytes that are {}", lines, numbers_,
-                                  room.bytes, room.source)}};
-    for (auto* part : {&train_, &test_})
-      part->reserve(lines, numbers_);
-    row_.resize(static_cast<std::size_t>(numbers_));
+    if (text_.starts_with("\xFF\xFE") || text_.starts_with("\xFE\xFF"))
+      return {{path_, "is UTF-16; expected UTF-8: save it as \"CSV UTF-8\""}};
+    if (!records_.next())
+      return {{path_, "holds only blanks; expected a header that names the columns, and a row in each further line"}};
+    const auto place = fmt::format("{}:{}", path_, records_.line());
+    if (!records_.error().empty())
+      return {{place, records_.error()}};
+    auto columns = find_table_columns(data_, records_.fields(), place);
+    if (!columns)
+      return columns.error();
+    columns_ = std::move(*columns);
+    broken_.resize(columns_.names.size(), 0);
     return {};
   }
 
-  void read_line(std::string_view line) {
-    std::size_t column = 0;
+  diagnostics take_memory() {
+    const auto lines = count_lines(text_);
+    const auto room = available_memory();
+    if (lines * columns_.numbers > room.bytes / static_cast<std::int64_t>(sizeof(float)))
+      return {{path_, fmt::format("{} lines of {} numbers take more than the {} bytes that are {}", lines,
+                                  columns_.numbers, room.bytes, room.source)}};
+    for (auto* part : {&train_, &test_})
+      part->reserve(lines, columns_.numbers);
+    row_.resize(static_cast<std::size_t>(columns_.numbers));
+    return {};
+  }
+
+  void read_record() {
+    if (!records_.error().empty())
+      return wrong(records_.error());
+    const auto& fields = records_.fields();
+    if (fields.size() != columns_.uses.size())
+      return wrong_number_of_fields(fields);
+    if (std::all_of(fields.begin(), fields.end(), [](std::string_view field) { return field.empty(); }))
+      return wrong("the line has delimiters and no value; remove it");
     auto* number = row_.data();
     std::int32_t label = 0, domain = 0;
     bool is_test = false, is_whole = true;
-    for (; column < uses_.size(); ++column) {
-      if (line.empty() && column + 1 < uses_.size())
-        break;
-      const auto field = csv::next_field(line);
-      switch (uses_[column]) {
+    for (std::size_t column = 0; column < fields.size(); ++column)
+      switch (columns_.uses[column]) {
       case column_use::number:
-        is_whole &= read_number(field, column, *number++);
+        is_whole &= read_number(fields[column], column, *number++);
         break;
       case column_use::label:
-        is_whole &= read_word(field, "label", classes_, label);
+        is_whole &= read_word(fields[column], column, "label", classes_, label);
         break;
       case column_use::domain:
-        is_whole &= read_word(field, "domain", domains_, domain);
+        is_whole &= read_word(fields[column], column, "domain", domains_, domain);
         break;
       case column_use::split:
-        is_test = field == "test";
-        if (!is_test && field != "train") {
-          wrong(fmt::format("the column '{}' holds '{}'; expected train or test", names_[column], printable(field)));
-          is_whole = false;
-        }
+        is_whole &= read_split(fields[column], column, is_test);
+        break;
+      case column_use::ignored:
         break;
       }
-    }
-    if (column < uses_.size() || !line.empty())
-      return wrong(fmt::format("the line has {} than {} fields; expected one for each column of the header",
-                               line.empty() ? "fewer" : "more", uses_.size()));
     if (is_whole)
       add_row(is_test ? test_ : train_, label, domain);
+  }
+  void wrong_number_of_fields(const std::vector<std::string_view>& fields) {
+    const bool ends_with_delimiter = fields.size() == columns_.uses.size() + 1 && fields.back().empty();
+    wrong(fmt::format("the line has {} field{}; expected {}, one for each column of the header{}", fields.size(),
+                      fields.size() == 1 ? "" : "s", columns_.uses.size(),
+                      ends_with_delimiter ? ": remove the delimiter at its end" : ""));
   }
   void add_row(growing_part& part, std::int32_t label, std::int32_t domain) {
     part.next = std::copy(row_.begin(), row_.end(), part.next);
     part.labels.push_back(label);
-    if (has_domains_)
+    if (columns_.has_domains)
       part.domains.push_back(domain);
   }
 
   bool read_number(std::string_view field, std::size_t column, float& into) {
-    const auto digits = field.starts_with('+') ? field.substr(1) : field;
+    const auto digits = without_blanks(field); // within quotes
     if (csv::is_number(digits, into) && std::isfinite(into))
       return true;
-    if (broken_.size() < names_.size())
-      broken_.resize(names_.size(), 0);
     if (++broken_[column] <= findings_of_column_max)
-      wrong(fmt::format("the column '{}' holds '{}'; expected a finite number{}", printable(names_[column]),
-                        printable(field.substr(0, 100)),
+      wrong(fmt::format("the column '{}' {}{}", printable(columns_.names[column]), number_error(digits, column),
                         broken_[column] == findings_of_column_max ? " (further lines of this column are not named)"
                                                                   : ""));
     return false;
   }
+  [[nodiscard]] std::string number_error(std::string_view field, std::size_t column) const {
+    constexpr std::size_t quoted_max = 100;
+    const auto value = printable(field.substr(0, quoted_max));
+    float number = 0.0F;
+    if (field.empty())
+      return "is empty; expected a finite number: fill it in, or leave the row out";
+    if (csv::is_number(field, number)) // nan or inf
+      return fmt::format("holds '{}'; expected a finite number: fill it in, or leave the row out", value);
+    if (csv::is_above_float(field))
+      return fmt::format("holds '{}', which float32 cannot hold; expected a number of at most 3.4e38 in size: scale "
+                         "the column",
+                         value);
+    if (auto text = std::string(field); std::count(text.begin(), text.end(), ',') == 1) {
+      text[text.find(',')] = '.';
+      if (csv::is_number(text, number))
+        return fmt::format("holds '{}'; expected a decimal point, as in {}", value, printable(text));
+    }
+    return fmt::format("holds '{}'; expected a finite number: write categories as numbers, or leave the column out "
+                       "with data.ignore_columns = [\"{}\"]",
+                       value, printable(columns_.names[column]));
+  }
 
-  bool read_word(std::string_view field, const char* noun, known_words& words, std::int32_t& into) {
+  bool read_word(std::string_view field, std::size_t column, const char* noun, table_words& words, std::int32_t& into) {
     if (field.empty()) {
-      wrong(fmt::format("the {} is empty; expected a word or a number", noun));
+      if (++broken_[column] <= findings_of_column_max)
+        wrong(fmt::format("the column '{}' is empty; expected a {}, a word or a number",
+                          printable(columns_.names[column]), noun));
       return false;
     }
-    into = words.number_of(field);
+    into = words.number_of(field, records_.line());
     if (static_cast<std::int64_t>(words.size()) <= own_classes_max)
       return true;
-    wrong(fmt::format("has more than {} different {}s; is it the right column?", own_classes_max, noun));
-    text_ = {};
+    wrong(fmt::format("the column '{}' has more than {} different {}s; is it the right column?",
+                      printable(columns_.names[column]), own_classes_max, noun));
+    has_too_many_words_ = true;
+    return false;
+  }
+
+  bool read_split(std::string_view field, std::size_t column, bool& is_test) {
+    is_test = field == "test";
+    if (is_test || field == "train")
+      return true;
+    wrong(fmt::format("the column '{}' holds '{}'; expected train or test", printable(columns_.names[column]),
+                      printable(field)));
     return false;
   }
 
   expected<csv_table> finished() {
+    auto problems = classes_.validate(path_);
+    append(problems, domains_.validate(path_));
     csv_table table;
     table.classes = {.where = path_,
                      .count = static_cast<std::int64_t>(classes_.size()),
                      .names = classes_.sorted(train_.labels, test_.labels),
                      .domains = domains_.sorted(train_.domains, test_.domains)};
-    auto problems = wrong_names(table.classes.names, path_);
+    append(problems, wrong_names(table.classes.names, path_));
     append(problems, wrong_names(table.classes.domains, path_));
     if (!problems.empty())
       return tl::unexpected(std::move(problems));
-    table.train = train_.table(numbers_);
-    table.test = test_.table(numbers_);
+    table.train = train_.table(columns_.numbers);
+    table.test = test_.table(columns_.numbers);
     return table;
   }
 
   const data_section& data_;
   std::string path_;
   std::string_view text_;
-  std::size_t line_ = 1;
-  std::vector<std::string_view> names_;
-  std::vector<column_use> uses_;
-  std::int64_t numbers_ = 0; // columns
-  bool has_domains_ = false;
+  csv::record_reader records_;
+  table_columns columns_;
   std::vector<float> row_;
   std::vector<std::size_t> broken_; // fields by column
-  known_words classes_, domains_;
+  table_words classes_{"label"}, domains_{"domain"};
+  bool has_too_many_words_ = false;
   growing_part train_, test_;
   diagnostics wrong_;
 };

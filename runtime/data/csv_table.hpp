@@ -8,8 +8,8 @@ struct csv_table {
   own_classes classes{};
 };
 
-/// Reads data.file. Columns of numbers keep the order of the header. Each broken line is a diagnostic with its number;
-/// of a column that holds no numbers, the first lines are enough.
+/// Reads data.file. Columns of numbers keep the order of the header. Each wrong line is a diagnostic with its number;
+/// of one column the first wrong lines are reported. Labels and domains are numbered in the order of table_words.
 [[nodiscard]] expected<csv_table> read_csv_table(const data_section& data);
 
 } // namespace mneme

@@ -30,6 +30,9 @@ struct raw_data {
   std::vector<std::string> domain_names{};
   std::vector<std::string> class_names{};  ///< By class of the file; empty: they have numbers only.
   std::vector<double> mean{}, deviation{}; ///< Per channel, of pixels in [0, 1]; 0 and 1 of rows that are no pixels.
+  /// Rows of the original training file that data.test_share has drawn for the test, ascending, also those that a limit
+  /// of test rows leaves out.
+  std::vector<std::int64_t> drawn_rows{};
 };
 
 /// How a task shows the pixels of one channel: output pixel p is the weighted sum of four input

@@ -1,5 +1,4 @@
 #include "runtime/data/own_rows.hpp"
-#include "runtime/base/csv_fields.hpp"
 #include "runtime/base/printable.hpp"
 #include "runtime/base/rng.hpp"
 #include "runtime/data/splits.hpp"
@@ -44,26 +43,10 @@ std::string class_text(const own_classes& classes, std::int64_t label) {
   return at < classes.names.size() ? fmt::format("class '{}'", classes.names[at]) : fmt::format("class {}", label);
 }
 
-std::vector<std::string> in_class_order(std::vector<std::string> words) {
-  const auto number_of = [](const std::string& word, std::int64_t& into) { return csv::is_number(word, into); };
-  const bool all_numbers = std::all_of(words.begin(), words.end(), [&](const std::string& word) {
-    std::int64_t ignored = 0;
-    return number_of(word, ignored);
-  });
-  std::sort(words.begin(), words.end(), [&](const std::string& a, const std::string& b) {
-    std::int64_t x = 0, y = 0;
-    if (all_numbers && number_of(a, x) && number_of(b, y) && x != y)
-      return x < y;
-    return a < b;
-  });
-  return words;
-}
-
 diagnostics wrong_test_share(bool has_test, const data_section& data, const std::string& where) {
   if (has_test && data.test_share > 0.0)
-    return {{"data.test_share",
-             fmt::format("is {}, and {} has a test part: expected 0, lest another one is drawn", data.test_share,
-                         where)}};
+    return {{"data.test_share", fmt::format("is {}, and {} has a test part: expected 0, lest another one is drawn",
+                                            data.test_share, where)}};
   if (!has_test && data.test_share <= 0.0)
     return {{where, "has no test part; bring one, or set data.test_share to the share of each class that is drawn for "
                     "it, as in data.test_share = 0.2"}};
@@ -141,12 +124,14 @@ expected<raw_data> put_together(image_table train, image_table test, const own_c
                                 const data_section& data, std::uint64_t seed) {
   if (auto wrong = wrong_test_share(test.size() > 0, data, classes.where); !wrong.empty())
     return tl::unexpected(std::move(wrong));
+  std::vector<std::int64_t> drawn_rows;
   if (test.size() == 0) {
-    const auto parts = drawn_test_rows({train.labels, train.domains}, data.test_share, seed, classes);
+    auto parts = drawn_test_rows({train.labels, train.domains}, data.test_share, seed, classes);
     if (!parts)
       return tl::unexpected(parts.error());
     test = selected(train, parts->test);
     train = selected(train, parts->train);
+    drawn_rows = std::move(parts->test);
   }
   if (auto absent = absent_classes({train.labels, train.domains}, {test.labels, test.domains}, classes);
       !absent.empty())
@@ -157,7 +142,8 @@ expected<raw_data> put_together(image_table train, image_table test, const own_c
                      .classes = classes.count,
                      .tokens = tokens,
                      .domain_names = classes.domains,
-                     .class_names = classes.names};
+                     .class_names = classes.names,
+                     .drawn_rows = std::move(drawn_rows)};
   set_constants(assembled);
   return assembled;
 }

@@ -53,7 +53,4 @@ struct drawn_parts {
 /// "class 3" or "class 'cat'".
 [[nodiscard]] std::string class_text(const own_classes& classes, std::int64_t label);
 
-/// Sorts words as classes are numbered: whole numbers by value where all are, else by their bytes.
-[[nodiscard]] std::vector<std::string> in_class_order(std::vector<std::string> words);
-
 } // namespace mneme

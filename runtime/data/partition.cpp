@@ -48,7 +48,8 @@ private:
 /// Kinds in which a row of a task has one owner at most.
 class stored_partition final : public partition {
 public:
-  explicit stored_partition(std::vector<stored_task> split) : split_(std::move(split)) {}
+  explicit stored_partition(std::vector<stored_task> split, std::int64_t drawn_rows = 0)
+      : split_(std::move(split)), drawn_rows_(drawn_rows) {}
 
   [[nodiscard]] std::int64_t size(client_id client, task_id task) const override {
     return split_.at(task.value).size(client);
@@ -56,9 +57,11 @@ public:
   [[nodiscard]] std::vector<std::int64_t> rows(client_id client, task_id task) const override {
     return split_.at(task.value).rows(client);
   }
+  [[nodiscard]] std::int64_t drawn_rows() const override { return drawn_rows_; }
 
 private:
   std::vector<stored_task> split_;
+  std::int64_t drawn_rows_;
 };
 
 expected<owners> split(const task_split& task, const scenario& from) {
@@ -115,8 +118,8 @@ expected<std::vector<stored_task>> drawn_split(const scenario& from, const task_
 class marked_partition final : public partition {
 public:
   marked_partition(std::vector<stored_task> split, std::vector<std::vector<std::int32_t>> marks,
-                   std::shared_ptr<const task_stream> tasks)
-      : split_(std::move(split)), marks_(std::move(marks)), tasks_(std::move(tasks)) {}
+                   std::int64_t drawn_rows, std::shared_ptr<const task_stream> tasks)
+      : split_(std::move(split)), marks_(std::move(marks)), drawn_rows_(drawn_rows), tasks_(std::move(tasks)) {}
 
   [[nodiscard]] std::int64_t size(client_id client, task_id task) const override {
     return split_.at(task.value).size(client);
@@ -133,10 +136,12 @@ public:
     }
     return mine;
   }
+  [[nodiscard]] std::int64_t drawn_rows() const override { return drawn_rows_; }
 
 private:
   std::vector<stored_task> split_;
   std::vector<std::vector<std::int32_t>> marks_; // by task and position
+  std::int64_t drawn_rows_;
   std::shared_ptr<const task_stream> tasks_;
 };
 
@@ -149,8 +154,9 @@ partition_of_file(const scenario& from, std::shared_ptr<const task_stream> tasks
   for (std::size_t t = 0; t < read->owned.size(); ++t)
     stored.emplace_back(read->owned[t], static_cast<std::uint32_t>(from.clients.count), tasks->tasks[t].train);
   if (read->marks.empty())
-    return std::make_shared<const stored_partition>(std::move(stored));
-  return std::make_shared<const marked_partition>(std::move(stored), std::move(read->marks), std::move(tasks));
+    return std::make_shared<const stored_partition>(std::move(stored), read->drawn_rows);
+  return std::make_shared<const marked_partition>(std::move(stored), std::move(read->marks), read->drawn_rows,
+                                                  std::move(tasks));
 }
 
 } // namespace

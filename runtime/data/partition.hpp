@@ -22,6 +22,8 @@ public:
   [[nodiscard]] virtual std::vector<std::int64_t> rows(client_id client, task_id task) const = 0;
   /// The values of the method's column of partition.file for those rows; empty where the method needs none.
   [[nodiscard]] virtual std::vector<std::int32_t> marks(client_id /*client*/, task_id /*task*/) const { return {}; }
+  /// Rows that partition.file names and no client holds, because data.test_share has drawn them for the test.
+  [[nodiscard]] virtual std::int64_t drawn_rows() const { return 0; }
 };
 
 /// Clients enrolled in a task, ascending.

@@ -1,9 +1,12 @@
+#include "runtime/base/available_memory.hpp"
+#include "runtime/base/blanks.hpp"
 #include "runtime/base/check.hpp"
+#include "runtime/base/column_names.hpp"
 #include "runtime/base/csv_fields.hpp"
+#include "runtime/base/disk_file.hpp"
+#include "runtime/base/printable.hpp"
 #include "runtime/data/partition_kinds.hpp"
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <utility>
 namespace mneme {
@@ -38,85 +41,107 @@ public:
   }
 
   expected<filed_split> read(std::string_view text) {
-    text = csv::without_mark(text);
-    const auto named = read_header(csv::next_line(text));
+    csv::record_reader records(text);
+    const bool has_header = records.next();
+    line_ = has_header ? records.line() : 1;
+    if (has_header && !records.error().empty())
+      return failed(place(), records.error());
+    const auto named = read_header(records.fields());
     if (!named)
       return tl::unexpected(named.error());
-    for (line_ = 2; !text.empty() && wrong_.size() < csv::diagnostics_max; ++line_)
-      if (const auto line = csv::next_line(text); !line.empty())
-        if (const auto row = parsed(line, *named))
-          assign(*row);
+    while (wrong_.size() < csv::diagnostics_max && records.next()) {
+      line_ = records.line();
+      if (!records.error().empty())
+        wrong(records.error());
+      else if (const auto row = parsed(records.fields(), *named))
+        assign(*row);
+    }
+    if (wrong_.empty() && !gives_rows_)
+      return failed(path_, said_.drawn_rows == 0
+                               ? "gives no row to a client; expected a line for each row, as in client,row"
+                               : "gives no row to a client but the " + std::to_string(said_.drawn_rows) +
+                                     " that data.test_share has drawn for the test; expected training rows, too");
     if (!wrong_.empty())
       return tl::unexpected(std::move(wrong_));
     return std::move(said_);
   }
 
 private:
-  void wrong(std::string text) { wrong_.push_back({path_ + ":" + std::to_string(line_), std::move(text)}); }
+  [[nodiscard]] std::string place() const { return path_ + ":" + std::to_string(line_); }
+  void wrong(std::string text) { wrong_.push_back({place(), std::move(text)}); }
 
-  expected<header> read_header(std::string_view line) {
+  /// What is wrong with columns whose names nothing reads: spellings of known names. Others are allowed.
+  diagnostics validate_other_names(const std::vector<std::string_view>& fields) const {
+    std::vector<std::string> known{"client", "row", "task"}, absent;
+    if (!marks_.name.empty())
+      known.push_back(marks_.name);
+    for (const auto& name : known)
+      if (std::find(fields.begin(), fields.end(), name) == fields.end())
+        absent.push_back(name);
+    diagnostics problems;
+    for (const auto name : fields)
+      if (const auto meant = csv::misspelt_name(name, known, absent);
+          std::find(known.begin(), known.end(), name) == known.end() && !meant.empty() &&
+          problems.size() < csv::diagnostics_max)
+        problems.push_back({place(), "the header names a column '" + printable(name) +
+                                         "', which nothing reads; did you mean '" + meant +
+                                         "'? Rename it, also if it holds something else"});
+    return problems;
+  }
+
+  expected<header> read_header(const std::vector<std::string_view>& fields) {
+    const std::vector<std::pair<std::string, std::int64_t entry::*>> known{
+        {"client", &entry::client}, {"row", &entry::row}, {"task", &entry::task}, {marks_.name, &entry::mark}};
     header columns;
+    auto problems = validate_other_names(fields);
     std::string names;
-    while (!line.empty()) {
-      const auto name = csv::next_field(line);
-      std::int64_t entry::*column = nullptr;
-      if (name == "client")
-        column = &entry::client;
-      else if (name == "row")
-        column = &entry::row;
-      else if (name == "task")
-        column = &entry::task;
-      else if (!marks_.name.empty() && name == marks_.name)
-        column = &entry::mark;
-      if (column && columns.has(column))
-        return failed(path_ + ":1", "the header names the column '" + std::string(name) + "' twice; expected it once");
-      columns.columns.push_back(column);
-      names += (names.empty() ? "'" : ", '") + std::string(name) + "'";
+    for (const auto name : fields) {
+      const auto match = std::find_if(known.begin(), known.end(),
+                                      [&](const auto& column) { return column.first == name && !name.empty(); });
+      auto* const column = match == known.end() ? nullptr : &match->second;
+      if (column && columns.has(*column))
+        problems.push_back(
+            {place(), "the header names the column '" + std::string(name) + "' twice; expected it once"});
+      columns.columns.push_back(column ? *column : nullptr);
+      names += (names.empty() ? "'" : ", '") + printable(name) + "'";
     }
-    for (const auto& [name, column] : {std::pair{"client", &entry::client}, {"row", &entry::row}})
-      if (!columns.has(column))
-        return failed(path_ + ":1", std::string("the header names no column '") + name + "' but " +
-                                        (names.empty() ? "nothing" : names) +
-                                        "; expected a first line such as client,row or client,row,task");
-    if (!marks_.name.empty() && !columns.has(&entry::mark))
-      return failed(path_ + ":1", "the header names no column '" + marks_.name + "' but " + names +
-                                      "; expected one, since strategy keys ask for it");
+    for (const auto& [name, column] : known) {
+      const bool is_needed = column == &entry::client || column == &entry::row || !name.empty();
+      if (column == &entry::task || !is_needed || columns.has(column))
+        continue;
+      problems.push_back(
+          {place(), "the header names no column '" + name + "' but " + (names.empty() ? "nothing" : names) +
+                        (column == &entry::mark ? "; expected one, since strategy keys ask for it"
+                                                : "; expected a first line such as client,row or client,row,task")});
+    }
+    if (!problems.empty())
+      return tl::unexpected(std::move(problems));
     return columns;
   }
 
-  std::optional<entry> parsed(std::string_view line, const header& named) {
+  std::optional<entry> parsed(const std::vector<std::string_view>& fields, const header& named) {
+    const auto refuse = [&](std::string text) {
+      wrong(std::move(text));
+      return std::nullopt;
+    };
+    if (fields.size() != named.columns.size())
+      return refuse("the line has " + std::to_string(fields.size()) + " of " + std::to_string(named.columns.size()) +
+                    " fields; expected one for each column of the header");
     entry row;
     for (std::size_t column = 0; column < named.columns.size(); ++column) {
-      if (line.empty() && column > 0 && named.columns[column]) {
-        wrong("the line has " + std::to_string(column) + " of " + std::to_string(named.columns.size()) +
-              " fields; expected one for each column of the header");
-        return std::nullopt;
-      }
-      const auto field = csv::next_field(line);
       if (!named.columns[column])
         continue;
-      auto& value = row.*named.columns[column];
-      if (!csv::is_number(field, value)) {
-        wrong("found '" + std::string(field) + "' where a " + name_of(named.columns[column]) +
-              " is due; expected a whole number");
-        return std::nullopt;
-      }
+      const auto field = without_blanks(fields[column]); // within quotes
+      if (!csv::is_number(field, row.*named.columns[column]))
+        return refuse("found '" + printable(field.substr(0, 100)) + "' where a " + name_of(named.columns[column]) +
+                      " is due; expected a whole number");
     }
-    if (!line.empty()) {
-      wrong("the line has more than " + std::to_string(named.columns.size()) +
-            " fields; expected one for each column of the header");
-      return std::nullopt;
-    }
-    if (named.has(&entry::task) && (row.task < 1 || row.task > std::ssize(tasks_.tasks))) {
-      wrong("task " + std::to_string(row.task) + " does not exist; expected 1.." + std::to_string(tasks_.tasks.size()) +
-            " (tasks count from 1)");
-      return std::nullopt;
-    }
-    if (!marks_.name.empty() && (row.mark < 0 || row.mark >= marks_.below)) {
-      wrong(marks_.name + " " + std::to_string(row.mark) + " does not exist; expected 0.." +
-            std::to_string(marks_.below - 1));
-      return std::nullopt;
-    }
+    if (named.has(&entry::task) && (row.task < 1 || row.task > std::ssize(tasks_.tasks)))
+      return refuse("task " + std::to_string(row.task) + " does not exist; expected 1.." +
+                    std::to_string(tasks_.tasks.size()) + " (tasks count from 1)");
+    if (!marks_.name.empty() && (row.mark < 0 || row.mark >= marks_.below))
+      return refuse(marks_.name + " " + std::to_string(row.mark) + " does not exist; expected 0.." +
+                    std::to_string(marks_.below - 1));
     return row;
   }
 
@@ -132,6 +157,10 @@ private:
       return wrong("client " + std::to_string(given.client) + " does not exist; expected 0.." +
                    std::to_string(clients_ - 1) + " (clients.count = " + std::to_string(clients_) + ")");
     const auto row = numbered(given.row);
+    if (row < 0 && is_drawn(given.row)) {
+      ++said_.drawn_rows;
+      return;
+    }
     if (row < 0)
       return wrong("row " + std::to_string(given.row) + " does not exist among the " +
                    std::to_string(tasks_.train->files_rows()) + " training rows of the run" +
@@ -142,6 +171,7 @@ private:
     for (std::size_t t = 0; t < tasks.size() && wrong_.size() == wrong_before; ++t)
       if (given.task == 0 || given.task == static_cast<std::int64_t>(t) + 1)
         held |= own(t, row, given);
+    gives_rows_ |= held;
     if (!held && given.task > 0)
       wrong("row " + std::to_string(given.row) + " is not a row of task " + std::to_string(given.task) +
             "; expected a row of its classes or domain, or no task column");
@@ -172,6 +202,11 @@ private:
     return place != kept.end() && *place == file_row ? place - kept.begin() : -1;
   }
 
+  /// True if data.test_share has drawn the row for the test.
+  [[nodiscard]] bool is_drawn(std::int64_t file_row) const {
+    return std::binary_search(tasks_.drawn_rows.begin(), tasks_.drawn_rows.end(), file_row);
+  }
+
   [[nodiscard]] std::size_t per_task() const { return static_cast<std::size_t>(tasks_.train->files_rows()); }
 
   /// Fills position_.
@@ -189,6 +224,7 @@ private:
   row_mark_column marks_;              // of the method
   filed_split said_;
   std::size_t line_ = 1;
+  bool gives_rows_ = false;
   diagnostics wrong_;
 };
 
@@ -201,12 +237,12 @@ expected<filed_split> read_partition_file(const scenario& from, const task_strea
     return failed(where,
                   "partition.kind = \"file\" needs a file and found \"\"; expected partition.file = \"rows.csv\", "
                   "a CSV file with the columns client and row");
-  std::ifstream file(from.partition.file, std::ios::binary);
-  if (!file)
-    return failed(where, "cannot read '" + from.partition.file.string() +
-                             "'; expected a CSV file with the columns client and row");
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  return reader(from, tasks, marks).read(text);
+  const auto text = text_of_file(from.partition.file,
+                                 static_cast<std::uint64_t>(std::max<std::int64_t>(available_memory().bytes, 0)));
+  if (!text)
+    return failed(where, "cannot read '" + from.partition.file.string() + "' (" + text.error().front().text +
+                             "); expected a CSV file with the columns client and row");
+  return reader(from, tasks, marks).read(*text);
 }
 
 } // namespace mneme

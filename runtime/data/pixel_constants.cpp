@@ -1,8 +1,10 @@
 #include "runtime/data/pixel_constants.hpp"
 #include "runtime/base/check.hpp"
 #include "runtime/base/new_tensor.hpp"
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 namespace mneme {
 
 pixel_constants measured_constants(const at::Tensor& images) {
@@ -65,6 +67,26 @@ pixel_constants measured_numbers(const at::Tensor& numbers) {
   });
   for (const auto square : squares)
     constants.deviation.push_back(square > 0.0 ? std::sqrt(square / count) : 1.0);
+  return constants;
+}
+
+pixel_constants unit_range(const at::Tensor& numbers) {
+  MNEME_CHECK(numbers.dim() == 4 && numbers.scalar_type() == at::kFloat && numbers.numel() > 0, numbers.dim());
+  const auto input = numbers.contiguous();
+  const auto alike = places_alike(input), width = input.numel() / input.size(0);
+  const auto groups = static_cast<std::size_t>(width / alike);
+  std::vector<double> least(groups, std::numeric_limits<double>::infinity()),
+      most(groups, -std::numeric_limits<double>::infinity());
+  const auto* at = input.const_data_ptr<float>();
+  for (std::int64_t row = 0; row < input.size(0); ++row)
+    for (std::size_t group = 0; group < groups; ++group)
+      for (std::int64_t i = 0; i < alike; ++i, ++at) {
+        least[group] = std::min(least[group], static_cast<double>(*at));
+        most[group] = std::max(most[group], static_cast<double>(*at));
+      }
+  pixel_constants constants{.mean = least};
+  for (std::size_t group = 0; group < groups; ++group)
+    constants.deviation.push_back(most[group] > least[group] ? most[group] - least[group] : 1.0);
   return constants;
 }
 

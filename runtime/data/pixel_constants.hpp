@@ -14,6 +14,10 @@ struct pixel_constants {
 /// F]).
 /// @param numbers [N, C, H, W] float32
 [[nodiscard]] pixel_constants measured_numbers(const at::Tensor& numbers);
+/// The smallest number as mean, and the range of the numbers (1 where all are equal) as deviation, grouped as in
+/// measured_numbers(): standardised() by them brings the numbers to [0, 1].
+/// @param numbers [N, C, H, W] float32
+[[nodiscard]] pixel_constants unit_range(const at::Tensor& numbers);
 /// (v - mean) / deviation of each number by the constants of its place, in a tensor of its own.
 [[nodiscard]] at::Tensor standardised(const at::Tensor& numbers, const pixel_constants& by);
 

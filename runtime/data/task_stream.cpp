@@ -52,9 +52,9 @@ dataset relabelled(image_table table, const std::vector<std::int32_t>& position,
 /// Numbers of the data set are normalised where they lie, if the scenario asks for it; both splits by the training
 /// rows.
 void normalise_numbers(normalization kind, raw_data& data) {
-  if (kind != normalization::measured || data.train.images.scalar_type() != at::kFloat)
+  if (kind == normalization::mean_std || data.train.images.scalar_type() != at::kFloat)
     return;
-  const auto by = measured_numbers(data.train.images);
+  const auto by = kind == normalization::unit ? unit_range(data.train.images) : measured_numbers(data.train.images);
   for (auto* table : {&data.train, &data.test})
     table->images = standardised(table->images, by);
 }
@@ -166,6 +166,7 @@ expected<task_stream> make_task_stream(const scenario& from, raw_data data) {
   task_stream stream;
   stream.classes = plan->back().labels.high;
   stream.tokens = data.tokens;
+  stream.drawn_rows = std::move(data.drawn_rows);
   if (stream.classes == used)
     stream.class_names = names_of_labels(*order, data, used);
   for (const auto& planned : *plan)

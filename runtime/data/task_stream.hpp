@@ -22,6 +22,7 @@ struct task_stream {
   /// What the data set calls each label: a name, or the number of the class; empty where tasks share labels of several
   /// classes.
   std::vector<std::string> class_names{};
+  std::vector<std::int64_t> drawn_rows{}; ///< As in raw_data.
   /// Labels of tasks 0 .. t: always a range from 0.
   [[nodiscard]] class_range opened(task_id t) const;
 };

@@ -1,8 +1,12 @@
 #include "runtime/population/client_table.hpp"
+#include "runtime/base/available_memory.hpp"
+#include "runtime/base/column_names.hpp"
 #include "runtime/base/csv_fields.hpp"
+#include "runtime/base/disk_file.hpp"
+#include "runtime/base/printable.hpp"
 #include <algorithm>
 #include <fmt/format.h>
-#include <fstream>
+#include <fmt/ranges.h>
 namespace mneme {
 namespace {
 
@@ -13,15 +17,22 @@ public:
   table_reader(const client_table_form& form, const std::function<std::string(const client_line&)>& take)
       : form_(form), take_(take) {}
 
-  diagnostics read(std::istream& in) {
-    std::string text;
-    std::getline(in, text);
-    read_header(csv::without_mark(text));
-    while (wrong_.size() < csv::diagnostics_max && columns_ > 0 && std::getline(in, text)) {
-      ++line_;
-      std::string_view unread = text;
-      if (const auto line = csv::next_line(unread); !line.empty())
-        read_line(csv::fields_of(line));
+  diagnostics read(std::string_view text) {
+    csv::record_reader records(text);
+    const bool has_header = records.next();
+    line_ = has_header ? records.line() : 1;
+    if (has_header && !records.error().empty())
+      wrong(records.error());
+    else
+      read_header(records.fields());
+    if (!wrong_.empty())
+      return std::move(wrong_);
+    while (wrong_.size() < csv::diagnostics_max && records.next()) {
+      line_ = records.line();
+      if (!records.error().empty())
+        wrong(records.error());
+      else
+        read_record(records.fields());
     }
     return std::move(wrong_);
   }
@@ -38,24 +49,41 @@ private:
     return columns;
   }
 
-  void read_header(std::string_view line) {
-    const auto fields = csv::fields_of(line);
-    std::string example = "client";
-    for (const auto& column : form_.columns)
-      example += "," + column;
-    const auto expected_names = names();
-    for (std::size_t i = 0; i < expected_names.size(); ++i) {
-      const auto at = std::find(fields.begin(), fields.end(), expected_names[i]);
+  void read_header(const std::vector<std::string_view>& fields) {
+    const auto known = names();
+    for (std::size_t i = 0; i < known.size(); ++i) {
+      const auto at = std::find(fields.begin(), fields.end(), known[i]);
       const bool may_be_missing = i > form_.columns.size();
       if (at == fields.end() && !may_be_missing)
-        return wrong(fmt::format("the header names no column '{}'; expected a first line such as {}", expected_names[i],
-                                 example));
+        wrong(fmt::format("the header names no column '{}'; expected a first line such as {}", known[i], example()));
       column_.push_back(at == fields.end() ? fields.size() : static_cast<std::size_t>(at - fields.begin()));
     }
+    for (auto at = fields.begin(); at != fields.end() && wrong_.size() < csv::diagnostics_max; ++at)
+      if (std::find(fields.begin(), at, *at) != at && !at->empty())
+        wrong(fmt::format("the header names the column '{}' twice; names must differ", printable(*at)));
+      else if (!form_.allows_others && std::find(known.begin(), known.end(), *at) == known.end())
+        wrong(unknown_column(*at, known));
+    if (wrong_.empty() && form_.columns.empty() && fields.size() == 1)
+      wrong(fmt::format("the header names no column but client; expected any of {}, too",
+                        fmt::join(form_.optional, ", ")));
     columns_ = fields.size();
   }
+  [[nodiscard]] std::string example() const {
+    auto text = std::string("client");
+    for (const auto& column : form_.columns.empty() ? form_.optional : form_.columns)
+      text += "," + column;
+    return text;
+  }
+  [[nodiscard]] static std::string unknown_column(std::string_view name, const std::vector<std::string>& known) {
+    if (name.empty())
+      return "the header has a column without a name, which nothing reads; remove it (pandas: index=False)";
+    const auto meant = csv::similar_name(name, known);
+    return fmt::format("the header names a column '{}', which nothing reads; {}", printable(name),
+                       meant.empty() ? fmt::format("expected {}", fmt::join(known, ", "))
+                                     : fmt::format("did you mean '{}'?", meant));
+  }
 
-  void read_line(const std::vector<std::string_view>& fields) {
+  void read_record(const std::vector<std::string_view>& fields) {
     if (fields.size() != columns_)
       return wrong(fmt::format("the line has {} fields; expected {}, one for each column of the header", fields.size(),
                                columns_));
@@ -98,14 +126,15 @@ private:
 
 diagnostics read_client_table(const client_table_form& form,
                               const std::function<std::string(const client_line&)>& take) {
-  std::ifstream file(form.file, std::ios::binary);
-  if (file)
-    return table_reader(form, take).read(file);
+  const auto text =
+      text_of_file(form.file, static_cast<std::uint64_t>(std::max<std::int64_t>(available_memory().bytes, 0)));
+  if (text)
+    return table_reader(form, take).read(*text);
   std::string columns = "client";
   for (std::size_t i = 0; i < form.columns.size(); ++i)
     columns += (i + 1 == form.columns.size() ? " and " : ", ") + form.columns[i];
-  return {{form.where,
-           fmt::format("cannot read '{}'; expected a CSV file with the columns {}", form.file.string(), columns)}};
+  return {{form.where, fmt::format("cannot read '{}' ({}); expected a CSV file with the columns {}", form.file.string(),
+                                   text.error().front().text, columns)}};
 }
 
 std::string wrong_span(double from, double to) {
@@ -123,6 +152,7 @@ diagnostic overlap(const std::filesystem::path& file, std::size_t line, client_i
 std::optional<last_span> last_span_of(client_table_form form, std::optional<client_id> client) {
   form.columns = {"from", "to"};
   form.optional = {};
+  form.allows_others = true;
   std::optional<last_span> last;
   static_cast<void>(read_client_table(form, [&](const client_line& line) -> std::string {
     const client_id whose{line.client};

@@ -18,6 +18,7 @@ struct client_table_form {
   std::int64_t clients = 0;
   std::vector<std::string> columns{};  ///< Besides `client`.
   std::vector<std::string> optional{}; ///< They may be missing.
+  bool allows_others = false;          ///< Further columns are skipped; else they are an error.
 };
 
 /// A line: the client, and the numbers of `columns`, then of `optional` (none: no such column, or an empty field).
@@ -28,7 +29,7 @@ struct client_line {
 };
 
 /// Reads all lines. @param take says what is wrong with one; empty: nothing
-/// Fails with at most a few diagnostics, each with its line.
+/// Fails with at most a few diagnostics, each with its line. A column that the form does not name is an error.
 [[nodiscard]] diagnostics read_client_table(const client_table_form& form,
                                             const std::function<std::string(const client_line&)>& take);
 

@@ -56,6 +56,11 @@ void own_data_keys(section_keys& keys, data_section& to) {
             "csv: the column of the domains, words or numbers; \"domain\" may be absent: then there are none.");
   keys.added_later();
   keys.read_if(to.name == "csv", "only data.name = \"csv\"");
+  keys.texts("ignore_columns", to.ignore_columns,
+             "csv: columns that are left out, by their names; \"\" names those without a name, such as an index that "
+             "pandas wrote.");
+  keys.added_later();
+  keys.read_if(to.name == "csv", "only data.name = \"csv\"");
 }
 
 section_keys data_keys(data_section& to) {
@@ -78,8 +83,9 @@ section_keys data_keys(data_section& to) {
       {{"mean-std", normalization::mean_std}, {"unit", normalization::unit}, {"measured", normalization::measured}},
       "Pixels minus a mean, over a deviation: the data set's published ones, or 0.5 and 0.5 (EMNIST, USPS, "
       "digits, PACS, made-up rows, own pictures); unit: in [0, 1]; measured: those of the training rows that are read. "
-      "Rows "
-      "of numbers stay as they are, unless measured: then each number, or channel, by the training rows.");
+      "Rows of numbers stay as they are with mean-std; unit and measured bring each number, or channel, to [0, 1] or "
+      "to "
+      "mean 0 and deviation 1 over the training rows.");
   keys.read_if(holds_pixels, "only images");
   keys.flag("transposed", to.transposed, "The images in idx files are stored transposed, as in the public EMNIST.");
   keys.read_if(source.index_files, "only data sets in idx files");
@@ -183,7 +189,8 @@ section_keys partition_keys(partition_section& to) {
               "Share of the rows of each task and class that no client holds, for methods that need public data.");
   keys.path("file", to.file,
             "file: CSV with a header naming `client`, `row` (of the original training file) and, if "
-            "wanted, `task`; rows not named belong to nobody.");
+            "wanted, `task`; rows not named belong to nobody, nor do those that data.test_share draws for the test. "
+            "Columns of other names are skipped.");
   keys.read_if(kind == file, "only partition.kind = \"file\"");
   return keys;
 }

@@ -208,7 +208,8 @@ private:
   std::optional<std::vector<Element>> elements(const std::string& text) {
     const auto* array = from_.as_array();
     if (!array) {
-      refuse();
+      const bool is_element = std::is_same_v<Element, std::string> && from_.is_string();
+      refuse(true, is_element ? "[" + found_text(from_) + "]" : "");
       return std::nullopt;
     }
     std::vector<Element> out;

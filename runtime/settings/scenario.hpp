@@ -32,8 +32,9 @@ struct data_section {
   std::int64_t channels = 0;                     ///< folder: 1 (grey) or 3; 0: 1 where all pictures are grey.
   array_layout layout = array_layout::automatic; ///< arrays
   std::string label_column = "label", split_column = "split", domain_column = "domain"; ///< csv
-  std::int64_t resize = 0; ///< Pixels of the shorter side that images are brought to; 0: as they are.
-  std::int64_t crop = 0;   ///< Pixels of a side of their middle, which is shown; 0: all.
+  std::vector<std::string> ignore_columns{}; ///< csv: columns that are left out.
+  std::int64_t resize = 0;                   ///< Pixels of the shorter side that images are brought to; 0: as they are.
+  std::int64_t crop = 0;                     ///< Pixels of a side of their middle, which is shown; 0: all.
 };
 
 enum class task_kind { class_incremental, domain_incremental, single };
@@ -125,8 +126,8 @@ struct devices_section {
   std::vector<profile_choice> profiles{};
   std::vector<std::shared_ptr<const device_profile>> profiles_read{}; ///< What they say, in their order.
   std::filesystem::path capacity_file{}, link_file{};
-  trace_end_rule trace_end = trace_end_rule::stop; ///< Behind the last span of a client in a trace.
-  virtual_duration trace_period{0};                ///< repeat; 0: a client's own last time.
+  trace_end_rule trace_end = trace_end_rule::stop;             ///< Behind the last span of a client in a trace.
+  virtual_duration trace_period{0};                            ///< repeat; 0: a client's own last time.
   double server_uplink_mbit = 0.0, server_downlink_mbit = 0.0; ///< To and from the server, shared; 0: unlimited.
 };
 
@@ -178,7 +179,7 @@ struct worker_section {
   virtual_duration node_silence = std::chrono::seconds(3); ///< By the wall clock.
   virtual_duration node_answer = std::chrono::minutes(1);  ///< By the wall clock.
   arithmetic_kind arithmetic = arithmetic_kind::machine;
-  double verify_share = 0.0;                               ///< The share of rounds on nodes that are computed again.
+  double verify_share = 0.0; ///< The share of rounds on nodes that are computed again.
 };
 
 enum class evaluation_mask { seen, all, task };

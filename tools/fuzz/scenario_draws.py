@@ -52,7 +52,8 @@ SMALL = {
     "worker.count": [0], "worker.shards": [0], "worker.models_max": [0], "worker.ahead_max": ['"1 GiB"'],
     "worker.device": ['"cpu"'],
 }
-FIXED = {"data": {"name", "root", "shape", "tokens", "label_column", "split_column", "domain_column", "folder"},
+FIXED = {"data": {"name", "root", "shape", "tokens", "label_column", "split_column", "domain_column",
+                  "ignore_columns", "folder"},
          "strategy": {"name", "preset"},
          "model": {"name", "weights", "seed_weights"}, "checkpoint": {"every", "force", "keep"}}
 # What a scenario must give lest its defaults take long.

@@ -216,7 +216,9 @@ expected<std::optional<run_activity>> read_activity(const std::filesystem::path&
   std::getline(file, text); // the names of the columns
   activity_reader reader(drops_late);
   for (std::size_t number = 2; std::getline(file, text); ++number) {
-    const auto fields = csv::fields_of(text);
+    csv::record_reader record(text);
+    static_cast<void>(record.next());
+    const auto& fields = record.fields();
     event_line line;
     std::uint32_t client = 0;
     if (fields.size() != 7 || !csv::is_number(fields[0], line.at_s) || !csv::is_number(fields[5], line.round))

@@ -32,16 +32,13 @@ expected<std::vector<round_line>> lines_of(const fs::path& file, std::size_t fie
   const auto text = text_of_file(file, lines_bytes_max);
   if (!text)
     return tl::unexpected(text.error());
-  std::string_view lines_left = csv::without_mark(*text);
-  static_cast<void>(csv::next_line(lines_left)); // the header
-  for (std::size_t number = 2; !lines_left.empty(); ++number) {
-    const auto line = csv::next_line(lines_left);
-    if (line.empty())
-      continue;
-    const auto words = csv::fields_of(line);
+  csv::record_reader records(*text);
+  static_cast<void>(records.next()); // the header
+  while (records.next()) {
+    const auto& words = records.fields();
     round_line read;
-    if (words.size() != fields + 1 || !csv::is_number(words.front(), read.round))
-      return failed(fmt::format("{}:{}", file.string(), number),
+    if (!records.error().empty() || words.size() != fields + 1 || !csv::is_number(words.front(), read.round))
+      return failed(fmt::format("{}:{}", file.string(), records.line()),
                     fmt::format("is damaged: expected {} fields, the first of which is a round", fields + 1));
     read.fields.assign(words.begin() + 1, words.end());
     lines.push_back(std::move(read));

@@ -262,14 +262,14 @@ expected<std::vector<class_accuracy>> read_class_accuracies(const fs::path& fold
   if (!is_file(file))
     return classes;
   const auto text = text_of(file);
-  auto left = csv::without_mark(text);
-  static_cast<void>(csv::next_line(left)); // the names of the columns
-  while (!left.empty()) {
-    const auto fields = csv::fields_of(csv::next_line(left)); // after_task, class, name, rows, accuracy
+  csv::record_reader records(text);
+  static_cast<void>(records.next()); // the header: after_task, class, name, rows, accuracy
+  while (records.next()) {
+    const auto& fields = records.fields();
     class_accuracy read;
-    if (fields.size() != 5 || !csv::is_number(fields[0], read.task.value) || read.task.value == 0 ||
-        !csv::is_number(fields[1], read.label) || !csv::is_number(fields[4], read.accuracy))
-      return failed(fmt::format("{}:{}", file.string(), classes.size() + 2),
+    if (!records.error().empty() || fields.size() != 5 || !csv::is_number(fields[0], read.task.value) ||
+        read.task.value == 0 || !csv::is_number(fields[1], read.label) || !csv::is_number(fields[4], read.accuracy))
+      return failed(fmt::format("{}:{}", file.string(), records.line()),
                     "is damaged: expected the accuracy on a class after a task; run the scenario again");
     --read.task.value;
     read.name = std::string(fields[2]);

@@ -91,6 +91,7 @@ expected<raw_data> load_folder(const data_section& data, const std::vector<path>
   if (!drawn.test.empty()) {
     renumber(rows->train, drawn.train);
     renumber(rows->test, drawn.test);
+    rows->drawn_rows = std::move(drawn.test);
   }
   if (data.channels == 1 || (data.channels == 0 && is_grey(rows->train.images) && is_grey(rows->test.images)))
     for (auto* table : {&rows->train, &rows->test})

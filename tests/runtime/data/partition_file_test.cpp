@@ -74,8 +74,13 @@ TEST_CASE("what is wrong in a partition file is named with its line", "[partitio
     const char *text, *line, *says;
   };
   const auto [text, line, says] =
-      GENERATE(wrong{"", ":1: ", "names no column 'client' but nothing; expected a first line such as client,row"},
-               wrong{"client,rows\n0,1\n", ":1: ", "names no column 'row' but 'client', 'rows'"},
+      GENERATE(wrong{"\n", ":1: ", "names no column 'client' but nothing; expected a first line such as client,row"},
+               wrong{"client,line\n0,1\n", ":1: ", "names no column 'row' but 'client', 'line'"},
+               wrong{"client,rows\n0,1\n", ":1: ", "names a column 'rows', which nothing reads; did you mean 'row'?"},
+               wrong{"client,row,Task\n0,1,1\n", ":1: ", "a column 'Task', which nothing reads; did you mean 'task'?"},
+               wrong{"client,row,task_id\n0,1,1\n", ":1: ", "a column 'task_id', which nothing reads; did you mean"},
+               wrong{"client,row,Row\n0,1,1\n", ":1: ", "a column 'Row', which nothing reads; did you mean 'row'?"},
+               wrong{"client,row\n0,\"1\"x\n", ":2: ", "text follows the closing quote of field 2"},
                wrong{"client,row,row\n0,1,1\n", ":1: ", "names the column 'row' twice"},
                wrong{"client,row\n0,1\n3,2\n", ":3: ", "client 3 does not exist; expected 0..2 (clients.count = 3)"},
                wrong{"client,row\n-1,2\n", ":2: ", "client -1 does not exist"},
@@ -84,7 +89,7 @@ TEST_CASE("what is wrong in a partition file is named with its line", "[partitio
                wrong{"client,row\n0,1\n\n0,one\n", ":4: ", "found 'one' where a row is due; expected a whole number"},
                wrong{"client,row\n0,1.5\n", ":2: ", "found '1.5' where a row is due"},
                wrong{"client,row,note\n0,,a\n", ":2: ", "found '' where a row is due"},
-               wrong{"client,row\n0,1,2\n", ":2: ", "the line has more than 2 fields"},
+               wrong{"client,row\n0,1,2\n", ":2: ", "the line has 3 of 2 fields"},
                wrong{"client,row\n0\n", ":2: ", "the line has 1 of 2 fields"},
                wrong{"client,row\n0,99999999999999999999\n", ":2: ", "found '99999999999999999999' where a row is due"},
                wrong{"client,row\n0,1\n2,1\n",
@@ -115,9 +120,45 @@ TEST_CASE("a missing partition file is named, and so is a missing name", "[parti
   const auto tasks = std::make_shared<const task_stream>(make_task_stream(from, hand_made_data(4, 10)).value());
   from.partition.file = "/nowhere/rows.csv";
   CHECK_THAT(first_finding(make_partition(from, tasks)),
-             ContainsSubstring("a.toml:4:2: cannot read '/nowhere/rows.csv'"));
+             ContainsSubstring("a.toml:4:2: cannot read '/nowhere/rows.csv' (cannot be read: No such file"));
   from.partition.file.clear();
   CHECK_THAT(first_finding(make_partition(from, tasks)), ContainsSubstring("needs a file and found \"\""));
+}
+
+TEST_CASE("a partition file may have columns of any other name, separated by semicolons", "[partition]") {
+  const csv_file file("client;row;mask;raw;client_id;\n1;4;x;y;\"site \"\"A\"\"\";\n");
+  const auto split = split_of(file).value();
+  CHECK(split->rows({1}, {0}) == numbers{4});
+}
+
+TEST_CASE("a partition file without rows is refused", "[partition]") {
+  const csv_file file("client,row\n");
+  CHECK_THAT(first_finding(split_of(file)),
+             ContainsSubstring("gives no row to a client; expected a line for each row"));
+  const csv_file empty("");
+  CHECK_THAT(first_finding(split_of(empty)),
+             ContainsSubstring("a.toml:4:2: cannot read") && ContainsSubstring("the file is empty"));
+}
+
+TEST_CASE("rows drawn for the test belong to no client, and are counted", "[partition]") {
+  auto data = hand_made_data(4, 8);
+  data.train.file_rows = {0, 1, 2, 3, 5, 6, 7, 9};
+  data.drawn_rows = {4, 8};
+  const csv_file file("client,row\n0,0\n1,1\n2,2\n0,3\n1,4\n2,5\n0,8\n");
+  auto from = from_file(file);
+  from.data.test_share = 0.2;
+  const auto tasks = std::make_shared<const task_stream>(make_task_stream(from, data).value());
+  const auto split = make_partition(from, tasks).value();
+  CHECK(split->drawn_rows() == 2);
+  CHECK(split->rows({1}, {0}) == numbers{1});
+  CHECK(split->rows({2}, {0}) == numbers{4}); // row 5 of the file, class 0
+  const csv_file drawn("client,row\n1,4\n2,8\n");
+  from.partition.file = drawn.path();
+  CHECK_THAT(first_finding(make_partition(from, tasks)),
+             ContainsSubstring("gives no row to a client but the 2 that data.test_share has drawn for the test"));
+  const csv_file beyond("client,row\n1,1\n2,10\n");
+  from.partition.file = beyond.path();
+  CHECK_THAT(first_finding(make_partition(from, tasks)), ContainsSubstring("row 10 does not exist"));
 }
 
 TEST_CASE("without a task column a row of a permuted run is the client's in every task", "[partition]") {

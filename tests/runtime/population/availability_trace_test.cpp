@@ -43,8 +43,8 @@ TEST_CASE("a client can be reached within its spans, from their beginning to bef
 }
 
 TEST_CASE("who is not named can never be reached; spans that touch are one") {
-  const availability_trace trace({{.client = {3}, .from = when(5s), .to = when(9s)},
-                                  {.client = {3}, .from = when(0s), .to = when(5s)}});
+  const availability_trace trace(
+      {{.client = {3}, .from = when(5s), .to = when(9s)}, {.client = {3}, .from = when(0s), .to = when(5s)}});
   CHECK(trace.window({3}, when(0s)).until == when(9s));
   CHECK_FALSE(trace.window({2}, when(0s)).within);
   CHECK(trace.window({2}, when(0s)).until == never);
@@ -52,10 +52,12 @@ TEST_CASE("who is not named can never be reached; spans that touch are one") {
 }
 
 TEST_CASE("a trace is read by the names of its columns") {
-  CHECK(complaints("from,to,client,site\n0,1.5,4,x\n\n2,3,0,y\n").empty());
+  CHECK(complaints("from,to,client,period\n0,1.5,4,\n\n2,3,0,5\n").empty());
 }
 
 TEST_CASE("what is wrong with a trace is said by line") {
+  CHECK(complaints("client,from,to,site\n0,1,2,x\n") ==
+        "trace.csv:1: the header names a column 'site', which nothing reads; expected client, from, to, period\n");
   CHECK(complaints("client,from\n") ==
         "trace.csv:1: the header names no column 'to'; expected a first line such as client,from,to\n");
   CHECK(complaints("client,from,to\n5,0,1\n1,0\n1,-1,2\n1,4,4\n1,0,x\n") ==

@@ -154,28 +154,14 @@ TEST_CASE("every key but title, workers, checkpoints and data.root changes the d
 
 TEST_CASE("no key is forgotten by the tests of the digest", "[scenario]") {
   // One word only, files, or without effect on a run.
-  std::set<std::string> known{"title",
-                              "data.root",
-                              "tasks.transform",
-                              "partition.file",
-                              "devices.availability_file",
-                              "devices.capacity_file",
-                              "devices.link_file",
-                              "model.weights",
-                              "model.seed_weights",
-                              "model.module",
-                              "model.backbone",
-                              "strategy.name",
+  std::set<std::string> known{"title", "data.root", "tasks.transform", "partition.file", "devices.availability_file",
+                              "devices.capacity_file", "devices.link_file", "model.weights", "model.seed_weights",
+                              "model.module", "model.backbone", "strategy.name",
                               // Where own data lie; what they hold counts.
-                              "data.file",
-                              "data.folder",
+                              "data.file", "data.folder",
                               // They belong to own data.
-                              "data.test_share",
-                              "data.channels",
-                              "data.layout",
-                              "data.label_column",
-                              "data.split_column",
-                              "data.domain_column"};
+                              "data.test_share", "data.channels", "data.layout", "data.label_column",
+                              "data.split_column", "data.domain_column", "data.ignore_columns"};
   for (const auto& [name, value] : other_values)
     known.insert(name);
   scenario defaults;

@@ -1,3 +1,4 @@
+#include "runtime/base/digest.hpp"
 #include "runtime/data/data_content.hpp"
 #include "runtime/data/data_sources.hpp"
 #include "runtime/data/task_stream.hpp"
@@ -79,18 +80,6 @@ std::string said_of_arrays(const std::string& archive, data_section data = {}) {
   data.file = folder.path() / "a.npz";
   return said(load_data(data, 1));
 }
-std::string said_of_table(const std::string& text, data_section data = {}) {
-  const scratch_folder folder;
-  write_file(folder.path() / "t.csv", text);
-  data.name = "csv";
-  data.file = folder.path() / "t.csv";
-  auto answer = said(load_data(data, 1));
-  const auto place = folder.path().string() + "/";
-  for (auto at = answer.find(place); at != std::string::npos; at = answer.find(place))
-    answer.erase(at, place.size());
-  return answer;
-}
-
 } // namespace
 
 TEST_CASE("pictures in folders and in arrays are the same rows", "[own]") {
@@ -222,6 +211,12 @@ TEST_CASE("rows of numbers stay as they are, or are normalised by the training r
   CHECK(vectors.mean(0).abs().max().item<float>() < 1e-6F);
   CHECK(at::allclose(vectors.square().mean(0), at::ones({2})));
   CHECK(at::allclose(measured->test->vectors[0], at::tensor({2.5F / std::sqrt(1.25F), 20.F / std::sqrt(350.F)})));
+  // numpy: (x - train.min(0)) / (train.max(0) - train.min(0)), as scikit-learn's MinMaxScaler has it.
+  settings.data.normalize = normalization::unit;
+  const auto unit = make_task_stream(settings, load_data(settings.data, 1).value());
+  CHECK(
+      at::allclose(unit->train->vectors, at::tensor({0.F, 0.F, 1.F / 3, 0.2F, 2.F / 3, 0.4F, 1.F, 1.F}).view({4, 2})));
+  CHECK(at::allclose(unit->test->vectors, at::tensor({4.F / 3, 0.8F, 5.F / 3, -0.2F}).view({2, 2})));
 }
 
 TEST_CASE("tokens are counted, or lie below a number that is given", "[own]") {
@@ -249,8 +244,10 @@ TEST_CASE("what is wrong with arrays is named by array and row, all at once", "[
                       ContainsSubstring("train_x: error: row 3 has a number that is inf") &&
                       ContainsSubstring("train_y: error: row 1 has the label -1; expected 0 to ") &&
                       ContainsSubstring("test_x: error: the dtype is float64; expected uint8 (images), float32"));
-  CHECK_THAT(said_of_arrays(archive_with({{"test_y.npy", npy_of<float>("<f4", "(2,)", {0, 1})}}, numbers)),
-             ContainsSubstring("test_y: error: the dtype is float32; expected whole numbers"));
+  CHECK_THAT(said_of_arrays(archive_with({{"test_y.npy", npy_of<float>("<f4", "(2,)", {0, 0.5F})}}, numbers)),
+             ContainsSubstring("test_y: error: row 1 has the label 0.5; expected a whole number"));
+  CHECK_THAT(said_of_arrays(archive_with({{"test_y.npy", npy_of<std::uint64_t>("<u8", "(2,)", {0, ~0ULL})}}, numbers)),
+             ContainsSubstring("test_y: error: row 1 has the label 9223372036854775807; expected 0 to "));
   CHECK_THAT(
       said_of_arrays(archive_with({{"train_y.npy", npy_of<std::int64_t>("<i8", "(4,)", {0, 3, 0, 1})}}, numbers)),
       ContainsSubstring("class 2 of 4 classes has no training row") &&
@@ -273,58 +270,34 @@ TEST_CASE("what is wrong with arrays is named by array and row, all at once", "[
   CHECK_THAT(said(load_data({.name = "arrays"}, 1)), ContainsSubstring("data.file: error: names no file"));
 }
 
-TEST_CASE("a table is read by its header, and is the same rows as arrays", "[own]") {
+TEST_CASE("labels may be whole numbers of any dtype", "[own]") {
   const scratch_folder folder;
-  write_file(folder.path() / "a.npz", zip_of(number_arrays()));
-  write_file(folder.path() / "t.csv", "split,a,label,b\r\ntrain,1,ox,10\ntrain,2,yak,20\ntest,5,ox,+50\n"
-                                      "train,3e0,\"ox\",30\n\ntest,6,yak,0\ntrain,4,yak,60\n");
-  const auto table = load_data({.name = "csv", .file = folder.path() / "t.csv"}, 1);
-  const auto arrays = load_data({.name = "arrays", .file = folder.path() / "a.npz"}, 1);
-  REQUIRE(said(table) + said(arrays) == "");
-  CHECK(data_content(*table) == data_content(*arrays));
-  CHECK(table->class_names == std::vector<std::string>{"ox", "yak"});
-}
-
-TEST_CASE("labels that are numbers are ordered by value, words by their letters", "[own]") {
-  const scratch_folder folder;
-  const auto file = folder.path() / "t.csv";
-  const data_section data{
-      .name = "csv", .file = file, .test_share = 0.5, .label_column = "y", .domain_column = "place"};
-  write_file(file, "x,y,place\n1,10,b\n2,10,b\n3,9,a\n4,9,a\n");
-  const auto table = load_data(data, 1);
-  REQUIRE(said(table) == "");
-  CHECK(table->class_names == std::vector<std::string>{"9", "10"});
-  CHECK(table->domain_names == std::vector<std::string>{"a", "b"});
-  CHECK(table->train.labels == labels{1, 0});
-  CHECK(table->train.domains == labels{1, 0});
-  CHECK(table->test.size() == 2);
-}
-
-TEST_CASE("what is wrong with a table is named by line and column", "[own]") {
-  const data_section share{.test_share = 0.5};
-  CHECK_THAT(
-      said_of_table("a,b,Label\n1,2,x\n"),
-      ContainsSubstring("t.csv:1: error: the header names no column 'label' (data.label_column) but a, b, Label; "
-                        "did you mean 'Label'?"));
-  CHECK(said_of_table("a,b,label\n1,2,x\n1,nan,x\n1,2\n,2,y\n1,2,\n1,2,y,4\n1,big,y\n", share) ==
-        "t.csv:3: error: the column 'b' holds 'nan'; expected a finite number\n"
-        "t.csv:4: error: the label is empty; expected a word or a number\n"
-        "t.csv:5: error: the column 'a' holds ''; expected a finite number\n"
-        "t.csv:6: error: the label is empty; expected a word or a number\n"
-        "t.csv:7: error: the line has more than 3 fields; expected one for each column of the header\n"
-        "t.csv:8: error: the column 'b' holds 'big'; expected a finite number\n");
-  CHECK_THAT(said_of_table("a,b,label\n1\n"), ContainsSubstring("the line has fewer than 3 fields"));
-  CHECK_THAT(said_of_table("a,label,split\n1,x,valid\n"), ContainsSubstring("holds 'valid'; expected train or test"));
-  CHECK_THAT(said_of_table("label\nx\n"), ContainsSubstring("no column of numbers beside the label"));
-  CHECK_THAT(said_of_table("a,a,label\n1,2,x\n"), ContainsSubstring("names the column 'a' twice"));
-  CHECK_THAT(said_of_table("a,label\n"), ContainsSubstring("has no line behind its header"));
-  CHECK_THAT(said_of_table("a,label\n1,x\n", share), ContainsSubstring("class 'x' has no two rows together"));
-  CHECK_THAT(said_of_table("a,label,split\n1,x,train\n1,y,test\n"),
-             ContainsSubstring("class 'x' of 2 classes has no test row") &&
-                 ContainsSubstring("class 'y' of 2 classes has no training row"));
-  CHECK_THAT(said_of_table("a,label\n1,x\n", {.split_column = "part"}),
-             ContainsSubstring("names no column 'part' (data.split_column)"));
-  CHECK_THAT(said_of_table(""), ContainsSubstring("the file is empty"));
+  const auto file = folder.path() / "a.npz";
+  const auto content_with = [&](const std::string& train, const std::string& test) {
+    write_file(file, archive_with({{"train_y.npy", train}, {"test_y.npy", test}}, number_arrays()));
+    const auto data = load_data({.name = "arrays", .file = file}, 1);
+    CHECK(said(data) == "");
+    return data ? hex_text(data_content(*data)) : "";
+  };
+  const auto expected =
+      content_with(npy_of<std::int64_t>("<i8", "(4,)", {0, 1, 0, 1}), npy_of<std::int64_t>("<i8", "(2,)", {0, 1}));
+  const auto content_of = [&]<class Number>(const std::string& type, Number low, Number high) {
+    return content_with(npy_of<Number>(type, "(4,)", {low, high, low, high}),
+                        npy_of<Number>(type, "(2,)", {low, high}));
+  };
+  CHECK(content_of("<u8", std::uint64_t{0}, std::uint64_t{1}) == expected);
+  CHECK(content_of("<u4", std::uint32_t{0}, std::uint32_t{1}) == expected);
+  CHECK(content_of("<u2", std::uint16_t{0}, std::uint16_t{1}) == expected);
+  CHECK(content_of("|u1", std::uint8_t{0}, std::uint8_t{1}) == expected);
+  CHECK(content_of("|b1", std::uint8_t{0}, std::uint8_t{1}) == expected);
+  CHECK(content_of("<i4", std::int32_t{0}, std::int32_t{1}) == expected);
+  CHECK(content_of("<i2", std::int16_t{0}, std::int16_t{1}) == expected);
+  CHECK(content_of("|i1", std::int8_t{0}, std::int8_t{1}) == expected);
+  CHECK(content_of("<f2", std::uint16_t{0}, std::uint16_t{0x3C00}) == expected); // bits of 0 and 1
+  CHECK(content_of("<f4", 0.0F, 1.0F) == expected);
+  CHECK(content_of("<f8", 0.0, 1.0) == expected);
+  CHECK(content_of(">i8", std::int64_t{0}, std::int64_t{1} << 56) == expected); // high bytes first
+  CHECK(content_of(">u2", std::uint16_t{0}, std::uint16_t{0x0100}) == expected);
 }
 
 TEST_CASE("the digest of a scenario has the content of own data, wherever they lie", "[own]") {

@@ -1,0 +1,37 @@
+/// table_words: the labels or domains of a table, as they were written, and the numbers that stand for them.
+#pragma once
+#include "runtime/base/diagnostic.hpp"
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+namespace mneme {
+
+/// The words of one column, numbered in the order in which they first appear.
+class table_words {
+public:
+  /// @param noun "label" or "domain", for messages
+  explicit table_words(const char* noun) : noun_(noun) {}
+
+  /// The number of `word`. @param line the line that holds it
+  std::int32_t number_of(std::string_view word, std::size_t line);
+  [[nodiscard]] std::size_t size() const noexcept { return words_.size(); }
+
+  /// Words that hardly mean what they seem to: one number written in two ways, and words for a missing value ("nan").
+  /// @param path of the table
+  [[nodiscard]] diagnostics validate(const std::string& path) const;
+
+  /// The words in their final order: numbers by value where all words are numbers, else by their bytes. Changes
+  /// `first` and `second` from numbers of number_of() to places in this order.
+  [[nodiscard]] std::vector<std::string> sorted(std::vector<std::int32_t>& first,
+                                                std::vector<std::int32_t>& second) const;
+
+private:
+  const char* noun_;
+  std::unordered_map<std::string, std::int32_t> numbers_; // only looked up, never iterated
+  std::vector<std::string> words_;
+  std::vector<std::size_t> lines_; // of the first appearance
+};
+
+} // namespace mneme
