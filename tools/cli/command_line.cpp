@@ -28,8 +28,7 @@ struct command_line {
   list_arguments list{};
   std::string shell{};
   std::string topic{}; // for the help of help only
-  bool examined_as_json = false;
-  std::vector<std::string> examined_data{};
+  doctor_arguments doctor{};
   CLI::App app{"mneme simulates federated continual learning.", "mneme"};
   CLI::App *run_command, *resume_command, *validate_command, *list_command, *doctor_command, *help_command;
   CLI::App *node_command, *calibrate_command, *verify_command, *diff_command;
@@ -70,12 +69,7 @@ struct command_line {
     completion_command->add_option("SHELL", shell, "bash, zsh or fish.")->type_name("");
     bind_validate();
     bind_calibrate();
-    doctor_command->add_flag("--json", examined_as_json, "Print one JSON object.");
-    doctor_command
-        ->add_option("DATA", examined_data,
-                     "Tell what is read of these instead: a folder of pictures, a file of arrays (.npz, .safetensors, "
-                     ".npy), a table (.csv), or the data of a scenario (.toml).")
-        ->type_name("...");
+    bind_doctor();
     help_command->add_option("TOPIC", topic, "What to explain; without it, an overview.")->type_name("");
     for (auto* command : app.get_subcommands({}))
       command->allow_extras();
@@ -254,7 +248,22 @@ private:
         ->add_option("NAMES", made.names,
                      "As mneme list strategies and datasets name them, or a path to data of your own.")
         ->type_name("");
+    new_command->add_option("--set", made.settings, "Choose the value of a key: a TOML value, or a bare string.")
+        ->type_name("KEY=VALUE")
+        ->allow_extra_args(false);
     new_command->add_option("-o,--out", made.file, "The file to write; default: stdout.")->type_name("FILE");
+  }
+  void bind_doctor() {
+    auto& to = *doctor_command;
+    to.add_flag("--json", doctor.json, "Print one JSON object.");
+    auto* data = to.add_option("DATA", doctor.data,
+                               "Tell what is read of these instead: a folder of pictures, a file of arrays (.npz, "
+                               ".safetensors, .npy), a table (.csv), or the data of a scenario (.toml).")
+                     ->type_name("...");
+    to.add_option("--set", doctor.settings, "Override a key of [data], as in data.label_column=species.")
+        ->type_name("KEY=VALUE")
+        ->allow_extra_args(false)
+        ->needs(data);
   }
   void bind_list() {
     auto& to = *list_command;
@@ -346,8 +355,7 @@ int dispatch(const command_line& line) {
   if (*line.schema_command)
     return print_schema();
   if (*line.doctor_command)
-    return line.examined_data.empty() ? examine(line.examined_as_json)
-                                      : examine_data(line.examined_data, line.examined_as_json);
+    return line.doctor.data.empty() ? examine(line.doctor.json) : examine_data(line.doctor);
   return bad_input("no command given; expected one of " + joined_by_comma(line.command_names()));
 }
 

@@ -111,10 +111,16 @@ struct report_arguments {
   std::string tensorboard{}; ///< Folder for event files, a folder for each run; "": none
 };
 
-/// `mneme new METHOD DATASET [-o FILE]`
+/// `mneme new METHOD DATASET [-o FILE] [--set KEY=VALUE]...`
 struct new_arguments {
-  std::vector<std::string> names{};
+  std::vector<std::string> names{}, settings{};
   std::string file{}; ///< "": stdout
+};
+
+/// `mneme doctor [--json] [--set KEY=VALUE]... [DATA...]`
+struct doctor_arguments {
+  std::vector<std::string> data{}, settings{};
+  bool json = false;
 };
 
 /// A command as a shell completes it.
@@ -155,8 +161,9 @@ struct list_arguments {
 [[nodiscard]] int print_schema();
 /// `mneme doctor [--json]`: the machine, and whether it gives equal bits; exit_failed where it does not.
 [[nodiscard]] int examine(bool json);
-/// `mneme doctor [--json] DATA...`: what is read there; exit_bad_input where something is wrong with it.
-[[nodiscard]] int examine_data(const std::vector<std::string>& paths, bool as_json);
+/// `mneme doctor [--json] [--set KEY=VALUE]... DATA...`: what is read there; exit_bad_input where something is wrong
+/// with it.
+[[nodiscard]] int examine_data(const doctor_arguments& arguments);
 /// A section, method, model or key; commands are explained by their own options.
 [[nodiscard]] int explain(const std::string& topic, const std::vector<std::string>& commands);
 

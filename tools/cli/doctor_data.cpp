@@ -5,6 +5,7 @@
 #include "tools/cli/doctor.hpp"
 #include "tools/cli/messages.hpp"
 #include "tools/cli/own_data.hpp"
+#include "tools/cli/run_options.hpp"
 #include "tools/study/stored_run.hpp"
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -97,21 +98,31 @@ void print_data(const std::string& path, const data_section& section, const json
     print_counts("domains", object["domains"]);
 }
 
+/// Settings that change nothing of data.
+diagnostics other_settings(const overrides& settings) {
+  diagnostics others;
+  for (const auto& [key, value] : settings)
+    if (key != "seed" && !key.starts_with("data."))
+      others.push_back({"--set", fmt::format("{} changes nothing of data; expected keys of [data], or seed", key)});
+  return others;
+}
+
 /// What a scenario reads, or a path of one's own.
-expected<own_data_look> looked_at(const std::string& path) {
+expected<own_data_look> looked_at(const std::string& path, const overrides& settings) {
   if (std::filesystem::path(path).extension() == ".toml") {
-    const auto read = read_scenario(path, {});
+    auto read = read_scenario(path, settings);
     if (!read)
       return tl::unexpected(read.error());
     const auto& data = read->value.data;
-    return own_data_look{.section = data, .rows = load_data(data, static_cast<std::uint64_t>(read->value.seed))};
+    return own_data_look{.section = data,
+                         .rows = load_data(data, static_cast<std::uint64_t>(read->value.seed)),
+                         .warnings = settings.empty() ? diagnostics{} : std::move(read->warnings)};
   }
   if (is_run_folder(path))
     return failed(path, "is the folder of a run and no data set: mneme report shows what it holds, mneme verify "
                         "computes it again, and mneme doctor with its scenario.toml tells of its data");
-  auto look = look_at_own_data(path);
-  if (look)
-    return std::move(*look);
+  if (const auto section = section_of_path(path))
+    return look_at_data(*section, settings);
   return failed(path,
                 "is neither a folder of pictures nor a file of rows; expected a folder, a file that ends with .npz, "
                 ".safetensors, .npy or .csv, or a scenario (.toml)");
@@ -119,17 +130,24 @@ expected<own_data_look> looked_at(const std::string& path) {
 
 } // namespace
 
-int examine_data(const std::vector<std::string>& paths, bool as_json) {
+int examine_data(const doctor_arguments& arguments) {
+  const auto settings = parsed_settings(arguments.settings);
+  if (!settings)
+    return print_errors(settings.error());
+  if (const auto others = other_settings(*settings); !others.empty())
+    return print_errors(others);
   int code = exit_done;
-  for (const auto& path : paths) {
-    const auto look = looked_at(path);
+  for (const auto& path : arguments.data) {
+    const auto look = looked_at(path, *settings);
+    if (look)
+      print_warnings(look->warnings, warning_style::text);
     if (!look || !look->rows) {
       code = print_errors(look ? look->rows.error() : look.error());
       continue;
     }
     auto object = object_of(look->section, *look->rows);
     const auto warnings = data_warnings(look->section);
-    if (as_json) {
+    if (arguments.json) {
       object["warnings"] = warnings_array(warnings);
       std::printf("%s\n", object.dump(-1, ' ', false, json::error_handler_t::replace).c_str());
       continue;

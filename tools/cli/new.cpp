@@ -8,35 +8,15 @@
 #include "tools/cli/messages.hpp"
 #include "tools/cli/output_file.hpp"
 #include "tools/cli/own_data.hpp"
+#include "tools/cli/run_options.hpp"
+#include "tools/cli/temporary_file.hpp"
 #include <algorithm>
 #include <fmt/format.h>
 #include <optional>
 #include <set>
 #include <sstream>
-#include <unistd.h>
 namespace mneme {
 namespace {
-
-/// A file that is gone with its object.
-class passing_file {
-public:
-  passing_file() : path_((std::filesystem::temp_directory_path() / "mneme-new-XXXXXX.toml").string()) {
-    const int file = ::mkstemps(path_.data(), 5);
-    if (file < 0)
-      throw std::system_error(errno, std::generic_category(), "cannot write '" + path_ + "'");
-    ::close(file);
-  }
-  passing_file(const passing_file&) = delete;
-  passing_file& operator=(const passing_file&) = delete;
-  ~passing_file() {
-    std::error_code ignored;
-    std::filesystem::remove(path_, ignored);
-  }
-  [[nodiscard]] const std::string& path() const noexcept { return path_; }
-
-private:
-  std::string path_;
-};
 
 /// Tasks of data sets differ, and some methods want a net of their own: the first of these that fits is taken.
 std::vector<overrides> usual_choices() {
@@ -68,6 +48,10 @@ const overrides no_weights{
 const overrides pictures{{"data.shape", "[3, 32, 32]"},
                          {"data.rows", "10000"}}; ///< Made up for nets that take nothing else.
 
+bool is_among(const std::string& key, const overrides& settings) {
+  return std::any_of(settings.begin(), settings.end(), [&](const auto& setting) { return setting.first == key; });
+}
+
 /// True where a finding asks for what `no_weights` says.
 bool asks_for_weights(const diagnostics& wrong) {
   return std::any_of(wrong.begin(), wrong.end(),
@@ -76,8 +60,10 @@ bool asks_for_weights(const diagnostics& wrong) {
 
 /// The first choice that `fits`, with weights as drawn where there is no other way; else what is wrong with the first
 /// whose number of tasks fits.
+/// @param settings of the user, which win over choices of the same keys
 template <class Fits>
-expected<new_scenario_choice> first_fitting(const std::string& file, bool is_made_up, Fits fits) {
+expected<new_scenario_choice> first_fitting(const std::string& file, bool is_made_up, const overrides& settings,
+                                            Fits fits) {
   diagnostics first;
   const auto wrong_with = [&](const overrides& choice, std::optional<new_scenario_choice>& fitting) {
     const auto read = read_scenario(file, choice);
@@ -89,9 +75,11 @@ expected<new_scenario_choice> first_fitting(const std::string& file, bool is_mad
   for (const auto& shape : is_made_up ? std::vector<overrides>{{}, pictures} : std::vector<overrides>{{}})
     for (auto choice : usual_choices()) {
       choice.insert(choice.end(), shape.begin(), shape.end());
+      std::erase_if(choice, [&](const auto& usual) { return is_among(usual.first, settings); });
+      choice.insert(choice.end(), settings.begin(), settings.end());
       std::optional<new_scenario_choice> fitting;
       auto wrong = wrong_with(choice, fitting);
-      if (asks_for_weights(wrong)) {
+      if (asks_for_weights(wrong) && !is_among(no_weights.front().first, settings)) {
         choice.insert(choice.end(), no_weights.begin(), no_weights.end());
         wrong = wrong_with(choice, fitting);
       }
@@ -100,10 +88,7 @@ expected<new_scenario_choice> first_fitting(const std::string& file, bool is_mad
       if (first.empty() || (first.front().where == "--set" && wrong.front().where != "--set"))
         first = wrong;
     }
-  for (auto& problem : first)
-    if (problem.where.starts_with(file)) // which nobody has written
-      problem.where.clear();
-  return tl::unexpected(std::move(first));
+  return tl::unexpected(without_places_in(file, std::move(first)));
 }
 
 constexpr std::size_t columns_max = 100;
@@ -182,31 +167,26 @@ diagnostics unknown_names(const new_arguments& arguments) {
 }
 
 /// A data set by its name, or a path of one's own.
-expected<own_data_look> looked_at_data(const std::string& word) {
-  own_data_look look;
-  look.section.name = word;
+expected<own_data_look> looked_at_data(const std::string& word, const overrides& settings) {
   if (!data_source_named(word).name.empty()) {
-    look.rows = load_data(look.section, 1);
-    return look;
+    data_section section;
+    section.name = word;
+    return look_at_data(section, settings);
   }
-  auto own = look_at_own_data(word);
-  if (!own)
+  const auto section = section_of_path(word);
+  if (!section)
     return failed(word, "is neither a folder of pictures nor a file that ends with .npz, .safetensors, .npy or .csv");
-  if (!own->rows)
-    return tl::unexpected(own->rows.error());
-  return std::move(*own);
+  auto look = look_at_data(*section, settings);
+  if (look && !look->rows)
+    return tl::unexpected(look->rows.error());
+  return look;
 }
 
-/// Lines of [data], as far as they lead to the rows.
-std::string lines_of(const data_section& data) {
-  auto text = fmt::format("name = \"{}\"\n", data.name);
-  if (!data.root.empty())
-    text += fmt::format("root = {}\n", in_quotes(data.root.string()));
-  if (!data.file.empty())
-    text += fmt::format("file = {}\n", in_quotes(data.file.string()));
-  if (data.test_share > 0.0)
-    text += fmt::format("test_share = {}\n", data.test_share);
-  return text;
+std::string settings_text(const std::vector<std::string>& settings) {
+  std::string words;
+  for (const auto& setting : settings)
+    words += " --set " + setting;
+  return words;
 }
 
 } // namespace
@@ -214,17 +194,22 @@ std::string lines_of(const data_section& data) {
 int new_scenario(const new_arguments& arguments) {
   if (const auto wrong = unknown_names(arguments); !wrong.empty())
     return print_errors(wrong);
-  const passing_file file;
-  const auto look = looked_at_data(arguments.names[1]);
+  const auto settings = parsed_settings(arguments.settings);
+  if (!settings)
+    return print_errors(settings.error());
+  const auto look = looked_at_data(arguments.names[1], *settings);
   if (!look)
     return print_errors(look.error());
+  print_warnings(look->warnings, warning_style::text);
+  const temporary_file file(".toml");
   const auto& rows = look->rows;
   write_atomically(file.path(),
-                   fmt::format("[data]\n{}[strategy]\nname = \"{}\"\n", lines_of(look->section), arguments.names[0]));
-  auto fitting = first_fitting(file.path(), look->section.name == "synthetic", [&](const scenario& settings) {
-    const bool has_other_rows = settings.data.shape != look->section.shape;
-    return rows ? check_against_data(settings, has_other_rows ? nullptr : &*rows) : diagnostics{};
-  });
+                   fmt::format("[data]\n{}[strategy]\nname = \"{}\"\n", data_lines(look->section), arguments.names[0]));
+  auto fitting =
+      first_fitting(file.path(), look->section.name == "synthetic", *settings, [&](const scenario& settings) {
+        const bool has_other_rows = settings.data.shape != look->section.shape;
+        return rows ? check_against_data(settings, has_other_rows ? nullptr : &*rows) : diagnostics{};
+      });
   if (!fitting)
     return print_errors(fitting.error());
   print_warnings(data_warnings(look->section), warning_style::text);
@@ -239,8 +224,8 @@ int new_scenario(const new_arguments& arguments) {
       "#:schema ./scenario.schema.json\n" +
       comment_lines("The line above is for editors with Taplo or Even Better TOML, which complete and check keys once "
                     "`mneme schema > scenario.schema.json` has been called beside this file.") +
-      comment_lines(fmt::format("Made by `mneme new {} {}`. Lines behind # are what holds without them.",
-                                arguments.names[0], arguments.names[1]));
+      comment_lines(fmt::format("Made by `mneme new {} {}{}`. Lines behind # are what holds without them.",
+                                arguments.names[0], arguments.names[1], settings_text(arguments.settings)));
   const auto text = scenario_text(std::move(*fitting), lead);
   if (arguments.file.empty())
     std::fputs(text.c_str(), stdout);

@@ -32,7 +32,7 @@ layer(actors/run base kernels portable settings models data modules storage meth
 layer(tools/charts)
 layer(tools/study base formats results scenario charts)
 layer(tools/live base results study)
-layer(tools/cli base kernels options settings models data method training scenario run study live)
+layer(tools/cli base formats kernels options settings models data method training scenario run study live)
 
 target_link_libraries(mneme_transport PRIVATE OpenSSL::SSL)
 target_link_libraries(mneme_formats PRIVATE ZLIB::ZLIB nlohmann_json::nlohmann_json)
