@@ -10,7 +10,7 @@ import struct
 import subprocess
 import zipfile
 
-from array_bytes import Array, npy, png, write_safetensors
+from array_bytes import Array, Packed, npy, png, write_safetensors
 from checkpoint_bytes import with_checksum
 from jpeg_bytes import small_jpeg
 
@@ -131,6 +131,10 @@ def xz_case(folder, program):
     return _idx_case(folder, program, ".xz", lzma.compress)
 
 
+def xz_streams_case(folder, program):
+    return _idx_case(folder, program, ".xz", lambda data: lzma.compress(data[:9]) + bytes(8) + lzma.compress(data[9:]))
+
+
 def idx_images_case(folder, program):
     scenario = _scenario(data=f'name = "mnist"\nroot = "{folder}"')
     beside = {"train-labels-idx1-ubyte": _idx_labels(20), "t10k-images-idx3-ubyte": _idx_images(10, 28),
@@ -218,6 +222,14 @@ def csv_case(folder, program):
     return _WithScenario(folder, program, "t.csv", table.encode(), _scenario(data='name = "csv"\nfile = "t.csv"'))
 
 
+def quoted_csv_case(folder, program):
+    labels = ['"5"" disc"', '"a; b"', "-1.50"]
+    table = ';label;a;"b ""c"""\r\n' + "".join(
+        f'{row};{labels[row % 3]};"{row * 0.5}";{-row}e-3\r\n' for row in range(18))
+    return _WithScenario(folder, program, "t.csv", table.encode(), _scenario(
+        data='name = "csv"\nfile = "t.csv"\ntest_share = 0.2\nignore_columns = [""]\nnormalize = "unit"'))
+
+
 def png_folder_case(folder, program):
     picture = png(8, 8, [bytes(i * 3 for i in range(64))])
     beside = {f"p/{split}/{name}/{number}.png": picture for split in ("train", "test") for name in "xyz"
@@ -244,6 +256,15 @@ progressive_jpeg_case = _golden_image_case("jpeg-progressive")
 ycck_jpeg_case = _golden_image_case("jpeg-ycck")
 
 
+def high_bytes_npy_case(folder, program):
+    arrays = {name + ".npy": npy(array) for name, array in _own_rows().items()}
+    values = struct.pack(">12q", *(row % 3 for row in range(12)))
+    honest = npy(Packed("int64", [12], values)).replace(b"<i8", b">i8").replace(b"False, ", b"True,  ")
+    del arrays["train_y.npy"]
+    return _WithScenario(folder, program, "train_y.npy", honest,
+                         _scenario(data='name = "arrays"\nfile = "train_y.npy"'), arrays.items())
+
+
 def partition_case(folder, program):
     csv = "client,row,task\n" + "".join(f"{row % 2},{row},1\n" for row in range(30))
     return _WithScenario(folder, program, "p.csv", csv.encode(),
@@ -255,6 +276,18 @@ def availability_case(folder, program):
                                        for start in (0, 100, 200.5))
     return _WithScenario(folder, program, "a.csv", csv.encode(),
                          _scenario(devices='availability = "file"\navailability_file = "a.csv"'))
+
+
+def links_case(folder, program):
+    csv = "client,from,to,uplink_mbit,downlink_mbit\n" + "".join(
+        f"{client},{start},{start + 90},1,2.5\n" for client in range(2) for start in (0, 100, 200.5))
+    return _WithScenario(folder, program, "l.csv", csv.encode(),
+                         _scenario(devices='link_file = "l.csv"\ntrace_end = "repeat"'))
+
+
+def capacity_case(folder, program):
+    return _WithScenario(folder, program, "c.csv", b"client,rows_per_second,uplink_mbit\n0,10,\n1,2e1,0.5\n",
+                         _scenario(devices='capacity_file = "c.csv"'))
 
 
 SMOKE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scenarios", "smoke")

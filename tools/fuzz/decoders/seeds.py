@@ -14,7 +14,7 @@ from node_streams import Link, MessageReader, framed  # noqa: E402
 from reader_cases import CASES  # noqa: E402
 
 # Decoders that read what a case of reader_cases.py damages.
-OF_CASES = {"toml": ["toml"], "safetensors": ["safetensors"], "idx": ["idx"], "gz": ["gz"], "xz": ["xz"],
+OF_CASES = {"toml": ["toml"], "safetensors": ["safetensors"], "idx": ["idx"], "gz": ["gz"], "xz": ["xz", "xz_streams"],
             "idx_images": ["idx_images"], "cifar": ["cifar"], "pacs": ["pacs"], "jpeg": ["jpeg"],
             "partition": ["partition"], "availability": ["availability"], "archive": ["module"], "module": ["module"],
             "pickle": ["forged_module_pickle"], "code": ["forged_module_code"], "run_json": ["run_json"],
@@ -22,7 +22,8 @@ OF_CASES = {"toml": ["toml"], "safetensors": ["safetensors"], "idx": ["idx"], "g
 # Cases whose readers walk folders: tools/fuzz/run plays them from outside, with the whole program.
 BY_PROGRAM_ONLY = {"lists", "torn_checkpoint", "forged_memories_of_lga", "forged_memories_of_fedhaf",
                    "forged_memories_of_osi_fl"}
-BY_PROGRAM_ONLY |= {"png_folder", "csv", "own_safetensors", "npz", "packed_npz", "npy"}  # own data: whole scenarios
+BY_PROGRAM_ONLY |= {"png_folder", "csv", "quoted_csv", "own_safetensors", "npz", "packed_npz", "npy", "high_bytes_npy",
+                    "links", "capacity"}  # whole scenarios
 BY_PROGRAM_ONLY |= {"palette_png", "deep_png", "progressive_jpeg", "ycck_jpeg"}
 BY_PROGRAM_ONLY |= {f"forged_memories_of_tiny_{run}" for run in ("er", "scaffold", "stsa", "fed_il_plus", "moon",
                                                                  "buffered")}
