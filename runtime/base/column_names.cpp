@@ -1,19 +1,18 @@
 #include "runtime/base/column_names.hpp"
 #include "runtime/base/diagnostic.hpp"
+#include "runtime/base/lower_case.hpp"
 #include <algorithm>
-#include <cctype>
+#include <utility>
 namespace mneme::csv {
 namespace {
-
-char in_lower_case(char letter) { return static_cast<char>(std::tolower(static_cast<unsigned char>(letter))); }
 
 /// Letters and digits alone, in lower case.
 std::string plain_letters(std::string_view name) {
   std::string plain;
   for (const char letter : name)
     if (letter != ' ' && letter != '_' && letter != '-' && letter != '.')
-      plain += in_lower_case(letter);
-  return plain;
+      plain += letter;
+  return lower_case(plain);
 }
 
 /// True if `longer` is `shorter` with one letter more.
@@ -49,10 +48,7 @@ bool is_known_with_ending(std::string_view name, std::string_view known) {
 
 } // namespace
 
-bool same_but_case(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](char x, char y) { return in_lower_case(x) == in_lower_case(y); });
-}
+bool same_but_case(std::string_view a, std::string_view b) { return lower_case(a) == lower_case(b); }
 
 std::string similar_name(std::string_view name, const std::vector<std::string>& known) {
   const auto same =

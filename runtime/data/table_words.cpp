@@ -1,22 +1,15 @@
 #include "runtime/data/table_words.hpp"
 #include "runtime/base/csv_fields.hpp"
 #include "runtime/base/decimal_text.hpp"
+#include "runtime/base/lower_case.hpp"
 #include "runtime/base/printable.hpp"
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <fmt/format.h>
 #include <numeric>
 #include <optional>
 namespace mneme {
 namespace {
-
-std::string in_lower_case(std::string_view text) {
-  std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
-  return lower;
-}
 
 /// "nan", which programs write for a missing value whatever the column holds.
 bool is_nan(std::string_view word) { return word == "nan" || word == "NaN" || word == "-nan"; }
@@ -24,7 +17,7 @@ bool is_nan(std::string_view word) { return word == "nan" || word == "NaN" || wo
 /// A word that stands for a missing value or is no finite number, where all other words are numbers.
 bool is_no_finite_number(std::string_view word) {
   constexpr std::array words{"nan", "na", "n/a", "null", "none", "inf", "infinity"};
-  auto lower = in_lower_case(word);
+  auto lower = lower_case(word);
   if (lower.starts_with('-') || lower.starts_with('+'))
     lower.erase(0, 1);
   return std::find(words.begin(), words.end(), lower) != words.end();
