@@ -84,7 +84,8 @@ class Described(unittest.TestCase):
                 mneme.net(wrong, strict=True)
 
     def test_wrong_rows_are_named_before_anything_runs(self):
-        for name, wrong in (("float64", dict(train_x=IMAGES.double())), ("labels of 40 rows", dict(train_y=LABELS[:3])),
+        for name, wrong in (("torch.int64 of 3 axes", dict(train_x=IMAGES.long())),
+                            ("labels of 40 rows", dict(train_y=LABELS[:3])),
                             ("row 2: label -1", dict(train_y=torch.tensor([0, 1, -1] + [0] * 37))),
                             ("whole numbers", dict(train_y=LABELS.float())), ("no array", dict(train_x="picture"))):
             with self.subTest(name), self.assertRaisesRegex(mneme.ScenarioError, name):
@@ -191,6 +192,24 @@ class Doors(unittest.TestCase):
                    self.digest("mlp", mneme.Data.from_datasets(*theirs, rows="row"))}
         self.assertEqual(len(digests), 1)
 
+    def test_a_dict_of_splits_and_a_column_of_domains(self):
+        counts = {split: len(rows) for split, rows in Numbers().rows.items()}
+        table = {split: self.table(split, domain=[["photo", "sketch"][row % 2] for row in range(count)])
+                 for split, count in counts.items()}
+        splits = self.datasets.DatasetDict(table)
+        pair = mneme.Data.from_datasets(table["train"], table["test"], rows="row", domains="domain")
+        both = mneme.Data.from_datasets(splits, rows="row", domains="domain")
+        self.assertEqual(pair.keys(), both.keys())
+        self.assertEqual(both.names["domain_names"], ["photo", "sketch"])
+        self.assertEqual(both.arrays["train_domain"].tolist(), [row % 2 for row in range(len(table["train"]))])
+        held = self.datasets.DatasetDict(train=table["train"], validation=table["test"])
+        self.assertEqual(mneme.Data.from_datasets(held, rows="row", domains="domain").keys(), pair.keys())
+        three = self.datasets.DatasetDict(**table, validation=table["test"])
+        line = r'expected train and one for test, as in mneme.Data.from_datasets\(splits\["train"\], splits\["test"\]\)'
+        for wrong, text in ((three, line), (table["train"].to_iterable_dataset(), "has no length")):
+            with self.subTest(text), self.assertRaisesRegex(mneme.ScenarioError, text):
+                mneme.Data.from_datasets(wrong, rows="row")
+
     def test_what_is_wrong_with_a_column_is_said(self):
         train = self.table("train")
         ragged = self.datasets.Dataset.from_dict({"row": [[1.0, 2.0], [1.0]], "label": [0, 1]})
@@ -204,6 +223,144 @@ class Doors(unittest.TestCase):
                                            {"rows": "row"})):
             with self.subTest(expected), self.assertRaisesRegex(mneme.ScenarioError, expected):
                 mneme.Data.from_datasets(*splits, **options)
+
+
+class Forms(unittest.TestCase):
+    """Rows and labels in the forms that other libraries have them: the same run, or a sentence."""
+
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(scratch.name)
+        self.table = (torch.arange(160).reshape(40, 4).mul(37).remainder(101) / 8.0)  # exact in float32
+
+    def digest(self, data, **sections):
+        scenario = {"seed": 3, "tasks": {"count": 2}, "clients": {"count": 4}, "rounds": {"per_task": 2, "cohort": 3},
+                    "model": {"name": "mlp", "hidden": [8]}, "training": {"batch": 4}, "strategy": {"name": "fedavg"}}
+        return mneme.run({**scenario, **sections}, data=data, out=tempfile.mkdtemp(dir=".") + "/run").digest
+
+    def same(self, forms):
+        digests = {name: self.digest(form) for name, form in forms.items()}
+        self.assertEqual(len(set(digests.values())), 1, digests)
+
+    def test_numbers_of_other_types(self):
+        x, y = self.table, LABELS
+        big = x.numpy().astype(">f8")
+        self.same({"float32": mneme.Data(x, y, x, y), "float64": mneme.Data(x.double(), y, x.double(), y),
+                   "float16": mneme.Data(x.half(), y, x.half(), y), "numpy": mneme.Data(x.double().numpy(), y, big, y),
+                   "strides": mneme.Data(x.flip(0).numpy()[::-1], y, x, y), "lists": mneme.Data(x.tolist(), y, x, y),
+                   "rows": mneme.Data(list(x), y, list(x.numpy()), y)})
+        for wrong, text in ((x.double() * 1e300, "row 0: .* is beyond float32"),
+                            (x > 3, "torch.bool; expected uint8 images"),
+                            ([[1, 2], [3]], "no array of numbers"), (x[:, 0], "an array of 1 axes")):
+            with self.subTest(text), self.assertRaisesRegex(mneme.ScenarioError, text):
+                mneme.Data(wrong, y)
+
+    def test_labels_of_other_types(self):
+        import numpy
+        x, y = self.table, LABELS
+        self.same({"int64": mneme.Data(x, y, x, y), "list": mneme.Data(x, y.tolist(), x, y.tolist()),
+                   "tensors": mneme.Data(x, list(y), x, list(y.numpy())), "uint8": mneme.Data(x, y.byte(), x, y.byte()),
+                   "uint64": mneme.Data(x, y.numpy().astype("uint64"), x, y.numpy().astype(">u2"))})
+        names = ["ant", "bee", "cat", "dog"]
+        texts = [names[label] for label in y]
+        self.same({"texts": mneme.Data(x, texts, x, texts), "numbers": mneme.Data(x, y, x, y, class_names=names),
+                   "numpy": mneme.Data(x, numpy.array(texts), x, numpy.array(texts, dtype=object))})
+        reordered = mneme.Data(x, texts, x, texts, class_names=names[::-1])
+        self.assertEqual(reordered.arrays["train_y"].tolist(), (3 - y).tolist())
+        for wrong, text in ((["ant", 1] * 20, "row 1 is 1 among texts"), (y.float(), "expected whole numbers"),
+                            (torch.eye(4).long()[y], "of 2 axes"), ([2**63 + 5] * 40, "no array|beyond int64"),
+                            (numpy.array([2**63 + 5] * 40, dtype="uint64"), "9223372036854775813 is beyond int64")):
+            with self.subTest(text), self.assertRaisesRegex(mneme.ScenarioError, text):
+                mneme.Data(x, wrong)
+        for test_y, text in ((["eel"] * 40, "row 0 of test: 'eel' is a class that no training row has"),
+                             (y, "numbers, while the other part has texts")):
+            with self.subTest(text), self.assertRaisesRegex(mneme.ScenarioError, text):
+                mneme.Data(x, texts, x, test_y)
+
+    def test_tokens_of_other_types(self):
+        rows = torch.arange(160).reshape(40, 4) % 7
+        data = mneme.Data(rows.int(), LABELS, rows.tolist(), LABELS)
+        self.assertEqual({data.arrays[name].dtype for name in ("train_x", "test_x")}, {torch.int64})
+
+    def test_channels_last(self):
+        rows = torch.randint(0, 256, (40, 3, 6, 5), dtype=torch.uint8)
+        last = rows.permute(0, 2, 3, 1)
+        self.same({"first": mneme.Data(rows, LABELS, rows, LABELS),
+                   "last": mneme.Data(last, LABELS, last.numpy(), LABELS)})
+        narrow = rows[..., :3].contiguous()
+        with self.assertRaisesRegex(mneme.ScenarioError, "does not tell which axis holds the channels"):
+            self.digest(mneme.Data(narrow, LABELS, narrow, LABELS))
+        moved = narrow.permute(0, 2, 3, 1)
+        self.same({"first": mneme.Data(narrow, LABELS, narrow, LABELS, layout="channels-first"),
+                   "last": mneme.Data(moved, LABELS, moved, LABELS, layout="channels-last")})
+
+    def test_domains(self):
+        places = [["photo", "sketch"][row // 20] for row in range(40)]
+        numbers = torch.arange(40) // 20
+        tasks = {"kind": "domain-incremental", "transform": "domains", "count": 2}
+        x, y = self.table, LABELS
+        digests = {self.digest(mneme.Data(x, y, x, y, train_domain=domain, test_domain=domain), tasks=tasks)
+                   for domain in (places, numbers, numbers.tolist())}
+        self.assertEqual(len(digests), 1)
+        with self.assertRaisesRegex(mneme.ScenarioError, "test_domain: missing"):
+            mneme.Data(x, y, x, y, train_domain=places)
+        with self.assertRaisesRegex(mneme.ScenarioError, "'oil' is a domain that no training row has"):
+            mneme.Data(x, y, x, y, train_domain=places, test_domain=["oil"] * 40)
+
+    def test_datasets_of_torch(self):
+        from torch.utils.data import ConcatDataset, IterableDataset, Subset, TensorDataset
+        x, y = self.table, LABELS
+        rows = TensorDataset(x, y)
+        halves = ConcatDataset([Subset(rows, range(20)), Subset(rows, range(20, 40))])
+        self.same({"arrays": mneme.Data(x, y, x, y), "tensors": mneme.Data.from_datasets(rows, rows),
+                   "parts": mneme.Data.from_datasets(halves, rows), "at once": (rows, rows)})
+
+        class Stream(IterableDataset):
+            def __iter__(self):
+                return iter([(x[0], 0)])
+
+        for wrong, text in ((TensorDataset(x, y, y), "item 0 of .*TensorDataset is 3 values; expected .row, label."),
+                            (Stream(), "has no length"), (TensorDataset(x), "1 values"), ([1], "expected mneme.Data")):
+            with self.subTest(text), self.assertRaisesRegex(mneme.ScenarioError, text):
+                self.digest(wrong)
+        with self.assertRaisesRegex(mneme.ScenarioError, "TensorDataset is no array; expected .*from_datasets"):
+            mneme.Data(rows, rows)
+
+    def test_pictures_of_pillow(self):
+        try:
+            from PIL import Image
+        except ImportError as missing:
+            self.skipTest(f"{missing.name} is not installed")
+
+        coloured = torch.stack([IMAGES, 255 - IMAGES, IMAGES], 1)
+
+        class Folder(torch.utils.data.Dataset):
+            """As torchvision's ImageFolder: (picture, number of its class)."""
+            classes = ["ant", "bee", "cat", "dog"]
+
+            def __init__(self, modes):
+                self.modes = modes
+
+            def __len__(self):
+                return 40
+
+            def __getitem__(self, row):
+                mode = self.modes[row % len(self.modes)]
+                pixels = IMAGES[row] if mode == "L" else coloured[row].permute(1, 2, 0)
+                return Image.fromarray(pixels.numpy()).convert(mode), int(LABELS[row])
+
+        grey = Folder(["L"])
+        self.same({"arrays": mneme.Data(IMAGES, LABELS, IMAGES, LABELS, class_names=Folder.classes),
+                   "dataset": mneme.Data.from_datasets(grey, grey),
+                   "lists": mneme.Data([row for row, _ in grey], LABELS, IMAGES, LABELS, class_names=Folder.classes)})
+        self.same({"arrays": mneme.Data(coloured, LABELS, coloured, LABELS, class_names=Folder.classes),
+                   "dataset": mneme.Data.from_datasets(Folder(["RGB"]), Folder(["RGBA"]))})
+        mixed = mneme.Data.from_datasets(Folder(["RGB"]), grey)
+        self.assertTrue(torch.equal(mixed.arrays["test_x"], IMAGES[:, None].expand(-1, 3, -1, -1)))
+        with self.assertRaisesRegex(mneme.ScenarioError, "row 0 is a picture of mode 'F'; expected 8 bits"):
+            mneme.Data.from_datasets(Folder(["F"]))
 
 
 class WrongValues(unittest.TestCase):

@@ -9,6 +9,8 @@ from typing import Any
 import torch
 
 from mneme import _safetensors
+from mneme._arrays import (are_pictures, as_rows, as_tensor, column_of, is_split, is_splits, is_torch_dataset, items_of,
+                           kind_of, names_of_classes, numbered, parts_of, refuse, rows_of, stacked_pictures)
 from mneme._errors import ScenarioError
 from mneme._types import Path
 
@@ -17,110 +19,116 @@ Partition = Rows | Callable[[Any, int, int], Rows]  # of (labels, clients, seed)
 FOLDER = os.path.join("runs", "data")
 
 
-def as_tensor(value, name):
-    """A torch tensor of arrays of numpy, torch or lists."""
-    try:
-        tensor = torch.as_tensor(value)
-    except (TypeError, ValueError, RuntimeError) as wrong:
-        raise ScenarioError([(name, f"{type(value).__name__} is no array: {wrong}")]) from None
-    return tensor.detach().cpu().contiguous()
+def wrong_labels(rows, labels):
+    """What is wrong with the labels of a part, or ""; the engine looks at the values of rows."""
+    if len(labels) != len(rows):
+        return f"{len(labels)} labels of {len(rows)} rows; expected one of each"
+    if len(labels) and int(labels.min()) < 0:
+        row = int((labels < 0).nonzero()[0])
+        return f"row {row}: label {int(labels[row])}; expected labels from 0"
+    return ""
 
 
-def wrong_types(train_x, train_y, test_x, test_y):
-    """What is wrong with the types of arrays; the engine looks at their values."""
-    for name, rows, labels in (("train", train_x, train_y), ("test", test_x, test_y)):
+def wrong_types(arrays):
+    """(where, text) of what is wrong with the types of arrays."""
+    for part in ("train", "test"):
+        rows, labels = arrays.get(part + "_x"), arrays.get(part + "_y")
         if rows is None:
             continue
         if rows.dtype not in (torch.uint8, torch.float32, torch.int64):
-            yield name + "_x", f"{rows.dtype}; expected uint8 images, float32 numbers or int64 tokens"
-        if labels.dtype.is_floating_point or labels.dtype == torch.bool or labels.dim() != 1:
-            yield name + "_y", f"{labels.dtype} of {labels.dim()} axes; expected whole numbers [N], labels from 0"
-        elif len(labels) != len(rows):
-            yield name + "_y", f"{len(labels)} labels of {len(rows)} rows; expected one of each"
-        elif len(labels) and int(labels.min()) < 0:
-            row = int((labels < 0).nonzero()[0])
-            yield name + "_y", f"row {row}: label {int(labels[row])}; expected labels from 0"
+            yield part + "_x", f"{rows.dtype}; expected uint8 images, float32 numbers or int64 tokens"
+        elif rows.dim() < 2:
+            yield part + "_x", f"an array of {rows.dim()} axes; expected rows [N, ...]"
+        elif text := wrong_labels(rows, labels):
+            yield part + "_y", text
 
 
-def column_of(split, name):
-    """A column of Hugging Face `datasets` as an array of numpy; bytes stay bytes."""
-    import numpy
-    if name not in split.column_names:
-        raise ScenarioError([(name, f"no such column; expected one of {', '.join(split.column_names)}")])
-    column = split.select_columns([name]).with_format("numpy")[:][name]
-    shapes = [numpy.shape(row) for row in column] if column.dtype == object else []
-    for row, shape in enumerate(shapes):
-        if shape != shapes[0]:
-            raise ScenarioError([(name, f"row {row} is {list(shape)} and row 0 is {list(shapes[0])}; expected rows of "
-                                        "one size")])
-    return column.astype(numpy.uint8) if "uint8" in str(split.features[name]) else column
+def ambiguous(rows):
+    """True for images whose channels could be the second axis or the last one."""
+    return rows.dim() == 4 and rows.shape[1] in (1, 3) and rows.shape[3] in (1, 3)
 
 
-def rows_of(split, columns):
-    """[N, ...] of a column, or [N, F] of several."""
-    import numpy
-    if isinstance(columns, str):
-        return column_of(split, columns)
-    return numpy.stack([column_of(split, name).astype(numpy.float32) for name in columns], axis=1)
-
-
-def numbered(parts, column):
-    """(names of classes by their letters, numbers of each part) of labels that are texts."""
-    import numpy
-    names = sorted(set(parts[0].tolist()))
-    known = {name: number for number, name in enumerate(names)}
-    for part in parts[1:]:
-        for row, name in enumerate(part.tolist()):
-            if name not in known:
-                raise ScenarioError([(column, f"row {row} of test: '{name}' is a class that no training row has")])
-    return names, [numpy.array([known[name] for name in part.tolist()], dtype=numpy.int64) for part in parts]
+def rows_of_parts(parts, layout):
+    """({where: rows or None}, layout): lists of pictures become images with channels first."""
+    parts = {where: part for where, part in parts.items() if part is not None}
+    if not all(map(are_pictures, parts.values())):
+        return {where: as_rows(part, where) for where, part in parts.items()}, layout
+    images = stacked_pictures(parts)
+    return images, "channels-first" if any(map(ambiguous, images.values())) else layout
 
 
 class Data:
-    """Rows of one's own: uint8 images [N, C, H, W], [N, H, W, C] or [N, H, W], float32 numbers, or int64 tokens [N, T].
+    """Rows of one's own: uint8 images [N, C, H, W], [N, H, W, C] or [N, H, W], numbers of any float type, or whole
+    numbers [N, T], which are tokens.
 
-    Arrays of numpy, torch or lists. Without test rows `test_share` of each class is drawn by key. The rows are kept
-    below `folder`, by their content, so that a run can be resumed.
+    Arrays of numpy, torch or pandas, lists, or lists of pictures of Pillow. Labels are whole numbers from 0, or texts,
+    which are numbered by their letters or by `class_names`; so are domains. layout: "channels-first" or
+    "channels-last", where the shape of images does not say it. Without test rows `test_share` of each class is drawn by
+    key. The rows are kept below `folder`, by their content, so that a run can be resumed.
     """
 
     def __init__(self, train_x: Rows, train_y: Rows, test_x: Rows = None, test_y: Rows = None, *,
                  train_domain: Rows = None, test_domain: Rows = None, class_names: Sequence[str] | None = None,
-                 test_share: float = 0.0, folder: Path = FOLDER) -> None:
-        if (test_x is None) != (test_y is None):
-            raise ScenarioError([("test_y" if test_y is None else "test_x", "missing; expected both or none")])
-        arrays = {"train_x": train_x, "train_y": train_y, "test_x": test_x, "test_y": test_y,
-                  "train_domain": train_domain, "test_domain": test_domain}
-        self.arrays = {name: as_tensor(value, name) for name, value in arrays.items() if value is not None}
-        wrong = list(wrong_types(*(self.arrays.get(name) for name in ("train_x", "train_y", "test_x", "test_y"))))
+                 layout: str = "auto", test_share: float = 0.0, folder: Path = FOLDER) -> None:
+        for name, given, other in (("test_x", test_x, test_y), ("test_y", test_y, test_x),
+                                   ("train_domain", train_domain, test_domain)):
+            if given is None and other is not None:
+                refuse(name, "missing; expected both or none")
+        if train_domain is not None and test_domain is None and test_x is not None:
+            refuse("test_domain", "missing; expected both or none")
+        shown, layout = rows_of_parts({"train_x": train_x, "test_x": test_x}, layout)
+        arrays = dict(shown)
+        class_names, arrays["train_y"], arrays["test_y"] = numbered(
+            train_y, test_y, ("train_y", "test_y"), "class", list(class_names) if class_names else None)
+        names = {"class_names": class_names}
+        if train_domain is not None:
+            names["domain_names"], arrays["train_domain"], arrays["test_domain"] = numbered(
+                train_domain, test_domain, ("train_domain", "test_domain"), "domain")
+        self.arrays = {name: array for name, array in arrays.items() if array is not None}
+        wrong = list(wrong_types(self.arrays))
         if wrong:
             raise ScenarioError(wrong)
-        for name in ("train_y", "test_y"):
-            if name in self.arrays:
-                self.arrays[name] = self.arrays[name].to(torch.int64)
-        self.class_names = list(class_names) if class_names else None
-        self.test_share, self.folder = test_share, folder
+        self.names = {name: texts for name, texts in names.items() if texts}
+        self.class_names = class_names
+        self.layout, self.test_share, self.folder = layout, test_share, folder
 
     @classmethod
     def from_datasets(cls, train: Any, test: Any = None, *, rows: str | Sequence[str] = "image",
-                      labels: str = "label", **options: Any) -> "Data":
-        """The same from two splits of Hugging Face `datasets`. rows: the column of pictures, numbers or tokens, or a
-        list of columns of numbers, a table. labels: the column of classes, by number or by name."""
-        names = getattr(train.features.get(labels), "names", None)
+                      labels: str = "label", domains: str = "", **options: Any) -> "Data":
+        """The same from two splits of Hugging Face `datasets`, or from a DatasetDict of both; or from two map-style
+        torch Datasets, as torchvision's, whose items are (row, label) and are read once.
+
+        rows: the column of pictures, numbers or tokens, or a list of columns of numbers, a table. labels, domains: the
+        columns of classes and of domains, by number or by name."""
+        if test is None and is_splits(train):
+            train, test = parts_of(train)
         splits = [split for split in (train, test) if split is not None]
-        labelled = [column_of(split, labels) for split in splits]
-        if labelled[0].dtype.kind in "UO":
-            names, labelled = numbered(labelled, labels)
-        arrays = [part for split, label in zip(splits, labelled) for part in (rows_of(split, rows), label)]
-        return cls(*arrays, class_names=names, **options)
+        parts = {"class_names": names_of_classes(train)}
+        if all(map(is_torch_dataset, splits)):
+            shown, labelled = zip(*[items_of(split, where) for split, where in zip(splits, ("train", "test"))])
+        elif all(map(is_split, splits)):
+            shown = [rows_of(split, rows) for split in splits]
+            labelled = [column_of(split, labels, "labels") for split in splits]
+            parts["class_names"] = getattr(train.features[labels], "names", None)
+            placed = [column_of(split, domains, "domains") for split in splits] if domains else []
+            parts.update(zip(("train_domain", "test_domain"), placed))
+        else:
+            refuse("data", f"{' and '.join(map(kind_of, splits))}; expected splits of Hugging Face datasets, a "
+                           "DatasetDict, or torch Datasets")
+        names, *labelled = numbered(labelled[0], labelled[1] if test is not None else None, (labels, labels))
+        parts["class_names"] = names or parts["class_names"]
+        return cls(*[array for part in zip(shown, labelled) for array in part], **{**parts, **options})
 
     def keys(self) -> dict[str, Any]:
         """[data] of the scenario; writes the file if it is not there."""
         os.makedirs(self.folder, exist_ok=True)
-        content = _safetensors.as_bytes(self.arrays, {"class_names": self.class_names} if self.class_names else {})
+        content = _safetensors.as_bytes(self.arrays, self.names)
         path = os.path.join(os.path.abspath(self.folder), hashlib.sha256(content).hexdigest()[:32] + ".safetensors")
         if not os.path.exists(path):
             write_whole(path, content)
         chosen = {"data.name": "arrays", "data.file": path}
+        if self.layout != "auto":
+            chosen["data.layout"] = self.layout
         return {**chosen, "data.test_share": self.test_share} if self.test_share else chosen
 
 
@@ -169,10 +177,19 @@ def partition_keys(partition, data, scenario, overrides):
     return {"partition.kind": "file", "partition.file": path}
 
 
+def data_of(value):
+    """A Data, of itself or of what Data.from_datasets() takes; None of None."""
+    if value is None or isinstance(value, Data):
+        return value
+    parts = value if isinstance(value, tuple) and len(value) == 2 else (value,)
+    if any(is_splits(part) or is_split(part) or is_torch_dataset(part) for part in parts):
+        return Data.from_datasets(*parts)
+    return refuse("data", f"{kind_of(value)}; expected mneme.Data(train_x, train_y, ...)")
+
+
 def described(scenario, data, partition, overrides):
     """The keys that stand for `data` and `partition`."""
-    if data is not None and not isinstance(data, Data):
-        raise ScenarioError([("data", f"{type(data).__name__}; expected mneme.Data(train_x, train_y, ...)")])
+    data = data_of(data)
     keys = data.keys() if data is not None else {}
     if partition is not None:
         keys.update(partition_keys(partition, data, scenario, overrides))
