@@ -1,5 +1,6 @@
 #include "actors/run/load_run_context.hpp"
 #include "actors/run/backbone_run.hpp"
+#include "actors/run/freeze_parameters.hpp"
 #include "actors/run/memory_estimate.hpp"
 #include "runtime/base/disk_file.hpp"
 #include "runtime/base/new_tensor.hpp"
@@ -148,12 +149,21 @@ std::vector<class_range> classes_of_tasks(const task_stream& tasks) {
   return classes;
 }
 
+/// How rows of this shape are given to a module. @param tokens 0: they hold pixels or numbers
+row_form form_of_rows(const std::array<std::int64_t, 3>& shape, std::int64_t tokens) {
+  if (tokens > 0)
+    return row_form::tokens;
+  return shape[0] == 1 && shape[1] == 1 ? row_form::numbers : row_form::images;
+}
+
 expected<model_ref> read_module(const scenario& settings, const task_stream& tasks, const std::string& device) {
   if (settings.model.native_code && settings.worker.arithmetic == arithmetic_kind::portable)
     return failed(settings.where("model.native_code"),
                   "model.native_code = true: compiled modules bring kernels of their own; expected false with "
                   "worker.arithmetic = \"portable\"");
   const auto net = load_module(settings.model.module, {.input = tasks.train->shape(),
+                                                       .form = form_of_rows(tasks.train->shape(), tasks.tokens),
+                                                       .tokens = tasks.tokens,
                                                        .classes = outputs_of(settings, tasks),
                                                        .scores = settings.model.module_scores,
                                                        .head = settings.strategy.method->needs().head,
@@ -288,7 +298,10 @@ diagnostics read_files(const scenario& settings, const std::string& device, meth
   }
   for (const auto& [key, asked] : needs.module_files) {
     const bool of_data = asked.input == std::array<std::int64_t, 3>{};
+    const auto form = of_data ? form_of_rows(into.shape, into.tokens) : row_form::images;
     if (const auto net = load_module(asked.file, {.input = of_data ? into.shape : asked.input,
+                                                  .form = form,
+                                                  .tokens = into.tokens,
                                                   .own_rows = asked.own_rows,
                                                   .native_code = settings.model.native_code,
                                                   .device = device}))
@@ -435,7 +448,8 @@ expected<std::shared_ptr<run_context>> load_run_context(const scenario& settings
   const auto parts = make_partition(settings, shared_tasks, marks,
                                     people ? [&](task_id task) { return people->members(task); } : enrolled_clients{});
   gather(problems, parts);
-  const auto net = build_model(settings, *shared_tasks, *device);
+  const auto built = build_model(settings, *shared_tasks, *device);
+  const auto net = built ? freeze_parameters(settings, *built) : built;
   if (net && request.warnings)
     append(*request.warnings, untrained_parts(settings, **net));
   auto setup =

@@ -159,6 +159,12 @@ std::vector<std::string> convit::maps() const {
   return shape_.divergence ? std::vector<std::string>{divergence_layer()} : std::vector<std::string>{};
 }
 
+std::shared_ptr<const model> convit::with_frozen(const std::vector<bool>& chosen) const {
+  auto copy = std::make_shared<convit>(*this);
+  copy->hold(chosen);
+  return copy;
+}
+
 std::vector<std::string> convit::encoder_layers() { return {"patch_embed", "pos_embed", "blocks"}; }
 
 std::string convit::decoder_layer() { return "decoder"; }

@@ -36,6 +36,7 @@ public:
   [[nodiscard]] std::string identity() const override;
   [[nodiscard]] bool draws() const noexcept override { return shape_.drop_path > 0.0; }
   [[nodiscard]] std::vector<std::string> maps() const override;
+  [[nodiscard]] std::shared_ptr<const model> with_frozen(const std::vector<bool>& chosen) const override;
 
   [[nodiscard]] std::int64_t tasks() const noexcept { return std::ssize(shape_.tasks); }
   [[nodiscard]] std::int64_t width() const noexcept { return shape_.width; }

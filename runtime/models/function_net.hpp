@@ -45,6 +45,8 @@ protected:
 
   /// Puts a parameter behind those that are there. @return its place in the layout
   std::size_t add_parameter(parameter entry);
+  /// model::with_frozen() of this net itself, which is a copy. @pre no training has begun
+  void hold(const std::vector<bool>& chosen) { hold_parameters(layout_, chosen); }
 
 private:
   struct followed_pass;

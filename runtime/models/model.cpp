@@ -1,4 +1,5 @@
 #include "runtime/models/model.hpp"
+#include "runtime/base/check.hpp"
 #include "runtime/base/registry.hpp"
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
@@ -39,6 +40,14 @@ void put_as_in_files(at::Tensor& flat, const parameter& entry, const at::Tensor&
     own.view(entry.shape).copy_(values);
   else
     own.view(extents_in_memory(entry)).copy_(values.view(entry.view).permute(entry.order));
+}
+
+void hold_parameters(std::vector<parameter>& layout, const std::vector<bool>& chosen) {
+  MNEME_CHECK(chosen.size() == layout.size(), chosen.size(), layout.size());
+  for (std::size_t i = 0; i < chosen.size(); ++i) {
+    layout[i].held = layout[i].held || (chosen[i] && !layout[i].frozen);
+    layout[i].frozen = layout[i].frozen || chosen[i];
+  }
 }
 
 at::Tensor initial_values(const parameter& entry, std::uint64_t seed) {

@@ -31,7 +31,9 @@ struct parameter {
   bool head = false;   ///< Rows belong to classes, unless `whole`.
   bool whole = false;  ///< The parameter belongs to the head, and is one for all classes (the scale of a cosine head).
   bool buffer = false; ///< Running statistics: moved by training's forward passes, not by gradients.
-  bool frozen = false; ///< Never trained: of the body of a net that is adapted by other parameters and its head.
+  bool frozen = false; ///< Never trained.
+  bool held = false;   ///< Frozen by model.frozen or by the module's file; `frozen` is true, too. Other parameters of
+                       ///< its layer may be trained.
   // Drawn from U(-bound, bound) or N(0, deviation^2), whichever is not 0; else all `constant`.
   double bound = 0.0; ///< 1 / sqrt(fan in), as PyTorch's layers do.
   double deviation = 0.0;
@@ -44,6 +46,8 @@ struct parameter {
 [[nodiscard]] at::Tensor as_in_files(const at::Tensor& flat, const parameter& entry);
 /// Puts `values`, in the shape that files have, into their place in `flat` [P].
 void put_as_in_files(at::Tensor& flat, const parameter& entry, const at::Tensor& values);
+/// Marks the parameters `chosen` [layout] as held; those that are frozen already stay as they are.
+void hold_parameters(std::vector<parameter>& layout, const std::vector<bool>& chosen);
 
 /// What a forward pass keeps for the backward pass of the same rows, and memory that passes hand on
 /// to each other. Reused from step to step.
@@ -129,6 +133,11 @@ public:
                                                         class_range classes, const function_mode& mode) const = 0;
   /// Names of the maps that differentiable() shows, in their order, and that forward() can: "layer1" of a residual net.
   [[nodiscard]] virtual std::vector<std::string> maps() const { return {}; }
+  /// A copy of the net in which the parameters `chosen` [layout] are frozen, running statistics among them; those that
+  /// are frozen already stay so. Null if the net cannot freeze single parameters.
+  [[nodiscard]] virtual std::shared_ptr<const model> with_frozen(const std::vector<bool>& /*chosen*/) const {
+    return nullptr;
+  }
 };
 using model_ref = std::shared_ptr<const model>;
 

@@ -33,6 +33,8 @@ public:
   [[nodiscard]] function_results differentiable(const at::Tensor& weights, const at::Tensor& inputs,
                                                 class_range classes, const function_mode& mode) const override;
   [[nodiscard]] std::vector<std::string> maps() const override;
+  /// A normalisation layer whose running statistics are frozen is in evaluation mode: it normalises by them.
+  [[nodiscard]] std::shared_ptr<const model> with_frozen(const std::vector<bool>& chosen) const override;
 
 private:
   /// What a node does in a training.
@@ -46,6 +48,8 @@ private:
                                          class_range classes, tape* keep, const training_mode* training) const;
   [[nodiscard]] std::int64_t width_of(network_place value, class_range classes) const;
   [[nodiscard]] node_roles roles_for(const parameter_choice& trained) const;
+  [[nodiscard]] bool trains_parameters_of(const network_node& node, const parameter_choice& trained) const;
+  [[nodiscard]] node_roles roles_in(const training_mode* training) const;
   void run_node(std::size_t i, const layer_pass& pass, tape& with) const;
   [[nodiscard]] function_results one_by_one(const at::Tensor& weights, const at::Tensor& inputs, class_range classes,
                                             const function_mode& mode) const;

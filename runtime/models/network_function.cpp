@@ -47,13 +47,12 @@ function_results network::differentiable(const at::Tensor& weights, const at::Te
                            &rows};
   auto still = pass;
   still.training = nullptr;
-  const bool in_part = mode.training && mode.training->trained && !mode.training->trained->whole();
-  const auto roles = in_part ? roles_for(*mode.training->trained) : node_roles{};
+  const auto roles = roles_in(mode.training);
 
   std::vector<at::Tensor> values(net_.nodes.size() + 1);
   values[0] = rows;
   for (std::size_t i = 0; i < (classes.size() == 0 ? net_.features : net_.nodes.size()); ++i) {
-    values[i + 1] = value_of(net_.nodes[i], in_part && !roles[i].trained ? still : pass, values);
+    values[i + 1] = value_of(net_.nodes[i], roles.empty() || roles[i].trained ? pass : still, values);
     if (results.statistics.size() > 0 && results.statistics.back().name.empty())
       results.statistics.back().name = net_.nodes[i].name;
     for (const auto& marked : net_.maps) // all lie before the head

@@ -9,13 +9,14 @@ using network_place = std::size_t;
 
 /// A layer that reads a value, or a sum of two.
 struct network_node {
-  std::unique_ptr<layer> operation{}; // null: a sum
+  std::shared_ptr<layer> operation{}; // null: a sum. Shared with copies of the net; const once the net is built.
   network_place from = 0;
   std::optional<network_place> other{};
   activation after = activation::none;                 // of a sum
   bool learns = false;                                 // whether gradients are wanted in it or before it
   std::size_t first_parameter = 0, last_parameter = 0; // its own within the layout, without buffers
   std::string name{};                                  // of a normalisation
+  bool statistics_held = false;                        // running statistics are frozen: always in evaluation mode
 };
 
 /// A value that differentiable() shows.
@@ -35,6 +36,7 @@ struct network_parts {
   std::vector<dense_layer> dense{}; // where there is nothing else
   std::uint64_t drawing_layers = 0; // dropout and sampling
   bool mixes_rows = false;          // batch normalisation
+  bool has_held = false;            // some parameters are parameter::held
   std::int64_t feature_width = 0, classes = 0;
 };
 

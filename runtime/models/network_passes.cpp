@@ -6,6 +6,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/relu.h>
 #include <algorithm>
+#include <map>
 namespace mneme {
 namespace {
 
@@ -78,8 +79,7 @@ activations network::forward_from(network_place first, const at::Tensor& weights
   const auto flat_rows = inputs.view({inputs.size(0), inputs.size(1), floats});
   const layer_pass pass{weights, inputs.size(0), inputs.size(1), classes, training, &with.memory, &flat_rows};
   const layer_pass still{weights, pass.models, pass.rows, classes, nullptr, &with.memory, &flat_rows};
-  const bool in_part = training && training->trained && !training->trained->whole();
-  const auto roles = in_part ? roles_for(*training->trained) : node_roles{};
+  const auto roles = roles_in(training);
   with.training = training != nullptr;
   with.values.resize(net_.nodes.size() + 1);
   with.kept.resize(net_.nodes.size());
@@ -91,7 +91,7 @@ activations network::forward_from(network_place first, const at::Tensor& weights
   if (net_.features == first)
     outputs.features = flat_rows;
   for (std::size_t i = first; i < (features_only ? net_.features : net_.nodes.size()); ++i) {
-    run_node(i, in_part && !roles[i].trained ? still : pass, with);
+    run_node(i, roles.empty() || roles[i].trained ? pass : still, with);
     if (i + 1 == net_.features)
       outputs.features = with.values[i + 1];
     if (i + 1 == net_.nodes.size() && !features_only)
@@ -132,22 +132,57 @@ void network::forget(tape& with, std::size_t done) const {
     with.values.back().reset();
 }
 
+/// The roles of a forward pass; empty if all nodes are in one mode.
+network::node_roles network::roles_in(const training_mode* training) const {
+  if (!training)
+    return {};
+  const auto trained = training->trained ? *training->trained : parameter_choice{};
+  return trained.whole() && !net_.has_held ? node_roles{} : roles_for(trained);
+}
+
+bool network::trains_parameters_of(const network_node& node, const parameter_choice& trained) const {
+  for (auto i = node.first_parameter; i < node.last_parameter; ++i)
+    if (trained.changes(*this, i))
+      return true;
+  return false;
+}
+
 network::node_roles network::roles_for(const parameter_choice& trained) const {
   node_roles roles;
   roles.reserve(net_.nodes.size());
   for (const auto& node : net_.nodes) {
-    if (trained.whole()) {
+    if (trained.whole() && !net_.has_held) {
       roles.push_back({.learns = node.learns});
       continue;
     }
     const auto before = [&](network_place value) { return value > 0 ? roles[value - 1] : node_role{.trained = false}; };
-    const bool own = trained.changes_any(node.first_parameter, node.last_parameter);
+    const bool own = trains_parameters_of(node, trained);
     const bool bare = node.first_parameter == node.last_parameter;
+    // As in PyTorch, frozen parameters alone do not change the mode of a layer.
+    const bool in_training = trained.whole() || trained.moves_statistics() || (bare ? before(node.from).trained : own);
     roles.push_back({.learns = own || before(node.from).learns || (node.other && before(*node.other).learns),
-                     .trained = trained.moves_statistics() || (bare ? before(node.from).trained : own),
+                     .trained = in_training && !node.statistics_held,
                      .fixed = !own});
   }
   return roles;
+}
+
+std::shared_ptr<const model> network::with_frozen(const std::vector<bool>& chosen) const {
+  auto parts = net_;
+  hold_parameters(parts.layout, chosen);
+  std::map<std::string, bool> statistics_held; // by layer
+  for (const auto& entry : parts.layout) {
+    parts.has_held = parts.has_held || entry.held;
+    if (entry.buffer)
+      statistics_held[entry.name.substr(0, entry.name.rfind('.'))] = entry.held;
+  }
+  parts.mixes_rows = false;
+  for (auto& node : parts.nodes)
+    if (const auto layer = statistics_held.find(node.name); layer != statistics_held.end()) {
+      node.statistics_held = layer->second;
+      parts.mixes_rows = parts.mixes_rows || !layer->second;
+    }
+  return std::make_shared<const network>(std::move(parts));
 }
 
 bool network::depends_on_row_count(class_range classes) const noexcept {

@@ -34,7 +34,7 @@ std::vector<std::string> layer_names(const model& net) {
 parameter_choice parameter_choice::head_of(const model& net) {
   std::vector<bool> chosen;
   for (const auto& entry : net.layout())
-    chosen.push_back(entry.head);
+    chosen.push_back(entry.head && !entry.held);
   return parameter_choice(std::move(chosen));
 }
 
@@ -51,9 +51,9 @@ parameter_choice parameter_choice::layers_of(const model& net, const std::vector
     bool is_learnt = false;
     for (std::size_t i = 0; i < chosen.size(); ++i) {
       const auto& entry = net.layout()[i];
-      if (entry.frozen || !belongs_to(entry, name))
+      if ((entry.frozen && !entry.held) || !belongs_to(entry, name))
         continue;
-      chosen[i] = true;
+      chosen[i] = !entry.held;
       is_learnt = true;
     }
     if (!is_learnt)
@@ -90,6 +90,11 @@ bool parameter_choice::mixes_rows(const model& net) const {
     if (chosen_[i] && layout[i].buffer)
       return true;
   return false;
+}
+
+bool has_held_parameters(const model& net) {
+  const auto& layout = net.layout();
+  return std::any_of(layout.begin(), layout.end(), [](const parameter& entry) { return entry.held; });
 }
 
 std::vector<segment> trained_segments(const model& net, class_range classes, const parameter_choice& trained) {

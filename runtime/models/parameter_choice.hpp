@@ -11,14 +11,15 @@ class model;
 /// drop or draw in training they do not. A layer without parameters goes with the one that it reads.
 class parameter_choice {
 public:
-  /// All that are not frozen for good.
+  /// All that are not frozen. Frozen parameters are in no choice.
   parameter_choice() = default;
   /// The head: its rows and scale, and its hidden layers.
   [[nodiscard]] static parameter_choice head_of(const model& net);
   /// All but the head.
   [[nodiscard]] static parameter_choice body_of(const model& net);
   /// Layers by name: "fc1", or "layer4" for "layer4.0.conv1" and all others behind the same dot. Throws
-  /// std::invalid_argument where a name is that of no layer which can be trained.
+  /// std::invalid_argument where a name is that of no layer which can be trained; layers that model.frozen holds are
+  /// left out.
   [[nodiscard]] static parameter_choice layers_of(const model& net, const std::vector<std::string>& names);
 
   /// The same, with the running statistics of all layers besides: every layer is in training mode.
@@ -40,6 +41,10 @@ private:
   std::vector<bool> chosen_; // by the layout; empty: all
   bool statistics_ = false;  // all of them, whatever else is chosen
 };
+
+/// True if parameters of the net are held (parameter::held). Backward passes may write gradients in their places, so no
+/// sink may be the weights themselves.
+[[nodiscard]] bool has_held_parameters(const model& net);
 
 /// Contiguous pieces of [P] that gradients may change, given the classes of the loss; of none, the loss is on features.
 struct segment {

@@ -28,14 +28,17 @@ std::optional<cell_question> question_of(std::span<const char* const> words) {
   for (const auto* const word : words.subspan(1))
     if (const auto number = number_of(word))
       numbers.push_back(*number);
-  if (numbers.size() != 8 || numbers.size() + 1 != words.size())
+  if (numbers.size() != 10 || numbers.size() + 1 != words.size() || numbers[3] < 0 ||
+      numbers[3] > static_cast<std::int64_t>(row_form::tokens))
     return std::nullopt;
   return cell_question{.input = {numbers[0], numbers[1], numbers[2]},
-                       .own_rows = numbers[3] != 0,
-                       .trained = numbers[4] != 0,
-                       .checked = numbers[5] != 0,
-                       .seconds = numbers[6],
-                       .memory_bytes = numbers[7]};
+                       .form = static_cast<row_form>(numbers[3]),
+                       .tokens = numbers[4],
+                       .own_rows = numbers[5] != 0,
+                       .trained = numbers[6] != 0,
+                       .checked = numbers[7] != 0,
+                       .seconds = numbers[8],
+                       .memory_bytes = numbers[9]};
 }
 
 std::vector<std::uint8_t> everything_from(int file) {
@@ -65,10 +68,11 @@ tl::expected<trial_result, std::vector<std::string>> tried_file(std::span<const 
   const auto graph = script_graph::read(file, cpu, question.checked);
   if (!graph)
     return tl::unexpected(graph.error());
-  const auto rows = rows_of_trial(*graph, question.input, question.own_rows);
+  const auto rows = rows_of_trial(*graph, {.input = question.input, .form = question.form, .tokens = question.tokens},
+                                  question.own_rows);
   if (!rows)
     return tl::unexpected(std::vector{rows.error()});
-  return tried_module(*graph, rows->input, cpu, question.trained, rows->most);
+  return tried_module(*graph, rows->rows, cpu, question.trained, rows->most);
 }
 
 int say(char verdict, const std::vector<std::string>& reasons) {

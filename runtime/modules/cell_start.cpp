@@ -37,9 +37,10 @@ int nameless_file(std::span<const std::uint8_t> bytes) {
 
 std::vector<std::string> words_for(const std::filesystem::path& program, const cell_question& question) {
   std::vector<std::string> words{program.string(), cell_word};
-  for (const auto number : {question.input[0], question.input[1], question.input[2],
-                            static_cast<std::int64_t>(question.own_rows), static_cast<std::int64_t>(question.trained),
-                            static_cast<std::int64_t>(question.checked), question.seconds, question.memory_bytes})
+  for (const auto number :
+       {question.input[0], question.input[1], question.input[2], static_cast<std::int64_t>(question.form),
+        question.tokens, static_cast<std::int64_t>(question.own_rows), static_cast<std::int64_t>(question.trained),
+        static_cast<std::int64_t>(question.checked), question.seconds, question.memory_bytes})
     words.push_back(std::to_string(number));
   return words;
 }

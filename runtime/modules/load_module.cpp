@@ -92,6 +92,8 @@ tl::expected<std::optional<trial_result>, std::vector<std::string>> tried_in_cel
   if (!demands.layers.cell)
     return std::nullopt;
   auto answer = ask_cell(bytes, {.input = demands.input,
+                                 .form = demands.form,
+                                 .tokens = demands.tokens,
                                  .own_rows = demands.own_rows,
                                  .trained = demands.trained,
                                  .checked = demands.layers.checks,
@@ -192,11 +194,16 @@ expected<std::shared_ptr<const module_net>> load_module(const std::filesystem::p
   auto read = is_native ? read_native(*bytes, *entries, demands) : read_script(*bytes, *entries, demands);
   if (!read)
     return load_failure(name, read.error(), memory);
-  const auto rows = rows_of_trial(*read->graph, demands.input, demands.own_rows);
+  module_rows asked{.input = demands.input};
+  if (!read->graph->compiled_in()) {
+    asked.form = demands.form;
+    asked.tokens = demands.tokens;
+  }
+  const auto rows = rows_of_trial(*read->graph, asked, demands.own_rows);
   if (!rows)
     return failed(name, rows.error());
   const auto tried = read->tried ? tl::expected<trial_result, std::vector<std::string>>(*read->tried)
-                                 : tried_module(*read->graph, rows->input, device, demands.trained, rows->most);
+                                 : tried_module(*read->graph, rows->rows, device, demands.trained, rows->most);
   if (!tried)
     return load_failure(name, tried.error(), memory);
   const auto classes = demands.head == head_kind::none ? 0 : demands.classes;
@@ -207,11 +214,13 @@ expected<std::shared_ptr<const module_net>> load_module(const std::filesystem::p
   return std::make_shared<const module_net>(
       std::move(read->graph), module_shape{.file = name,
                                            .digest = hex_text(digest_of(std::as_bytes(std::span(*bytes)))),
-                                           .input = rows->input,
+                                           .input = rows->rows.input,
+                                           .form = rows->rows.form,
                                            .width = tried->width,
                                            .classes = classes,
                                            .scores = demands.scores,
                                            .head = demands.head,
+                                           .trained = demands.trained,
                                            .rows_at_once = tried->rows_at_once,
                                            .row_bytes = tried->row_bytes});
 } catch (const std::bad_alloc&) {

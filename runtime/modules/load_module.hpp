@@ -16,6 +16,8 @@ struct module_layers {
 /// What the run asks of a module.
 struct module_demands {
   std::array<std::int64_t, 3> input{}; ///< C, H, W of a row; not read where the module says its own.
+  row_form form = row_form::images;    ///< How rows are given to TorchScript; compiled code takes images.
+  std::int64_t tokens = 0;             ///< row_form::tokens: they lie below this.
   bool own_rows = false;               ///< The module has a member `rows`, [B, C, H, W]: at most B rows in a call.
   std::int64_t classes = 0;            ///< Those of the run; 0: features are wanted, and no head behind them.
   bool scores = false;                 ///< forward() returns scores of the classes, not features.

@@ -13,6 +13,8 @@ namespace mneme {
 /// What a cell shall find out about a TorchScript file.
 struct cell_question {
   std::array<std::int64_t, 3> input{}; ///< C, H, W of a row; not read where the module says its own.
+  row_form form = row_form::images;    ///< As in module_rows.
+  std::int64_t tokens = 0;             ///< As in module_rows.
   bool own_rows = false;               ///< The module has a member `rows`.
   bool trained = false;                ///< A gradient has to reach a parameter.
   bool checked = true;                 ///< False only where a test shows what the cell alone holds.

@@ -16,6 +16,7 @@ public:
     std::string name{}; ///< As in PyTorch's state_dict.
     at::Tensor value{};
     bool parameter = false; ///< Else a buffer.
+    bool trains = true;     ///< A parameter's requires_grad in the file.
   };
 
   module_graph() = default;

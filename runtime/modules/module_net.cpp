@@ -53,11 +53,16 @@ module_net::module_net(std::shared_ptr<const module_graph> graph, module_shape s
     : graph_(std::move(graph)), shape_(std::move(shape)) {
   for (const auto& held : graph_->tensors())
     if (in_layout(held))
-      add_parameter({.name = held.name, .shape = held.value.sizes().vec(), .frozen = !held.parameter});
+      add_parameter({.name = held.name,
+                     .shape = held.value.sizes().vec(),
+                     .frozen = !held.parameter || !trains(held),
+                     .held = held.parameter && !trains(held)});
   head_first_ = layout_.size();
   if (!shape_.scores && shape_.classes > 0)
     add_head();
 }
+
+bool module_net::trains(const module_graph::held_tensor& held) const { return held.trains || !shape_.trained; }
 
 /// Other buffers, counters for example, are constants.
 bool module_net::in_layout(const module_graph::held_tensor& held) const {
@@ -100,6 +105,12 @@ std::int64_t module_net::working_set(std::int64_t rows) const {
   const auto floats = channels * height * width + shape_.width + shape_.classes;
   const auto float_bytes = static_cast<std::int64_t>(sizeof(float));
   return size() * float_bytes + rows * (shape_.row_bytes + floats * float_bytes);
+}
+
+std::shared_ptr<const model> module_net::with_frozen(const std::vector<bool>& chosen) const {
+  auto copy = std::make_shared<module_net>(*this);
+  hold_parameters(copy->layout_, chosen);
+  return copy;
 }
 
 void module_net::put_own_values(at::Tensor& flat) const {
@@ -195,9 +206,9 @@ at::Tensor module_net::features_of(const at::Tensor& rows, std::span<const at::T
   const module_memory memory(pass_bytes_max(of_step ? count : at_once) + result_bytes);
   for (std::int64_t first = 0; first < count; first += at_once) {
     const auto taken = std::min(at_once, count - first);
-    auto shown = rows.narrow(0, first, taken).clone(); // the graph may write to it
+    auto shown = in_form(rows.narrow(0, first, taken).clone(), shape_.form); // a copy: the graph may write to it
     if ((!of_step || graph_->rows_of_call() > 0) && taken < at_once)
-      shown = at::constant_pad_nd(shown, {0, 0, 0, 0, 0, 0, 0, at_once - taken});
+      shown = padded_to(shown, at_once);
     const auto place = fmt::format("rows {} to {} of {}", first, first + taken - 1, count);
     at::Tensor result;
     attempt("forward failed on " + place, memory, [&] { result = graph_->run(shown, values); });

@@ -2,6 +2,7 @@
 #pragma once
 #include "runtime/models/function.hpp"
 #include "runtime/modules/module_graph.hpp"
+#include "runtime/modules/row_form.hpp"
 #include <stdexcept>
 namespace mneme {
 
@@ -12,19 +13,22 @@ struct module_shape {
   std::string file{};                  ///< Its name, for errors.
   std::string digest{};                ///< That of the file, hex.
   std::array<std::int64_t, 3> input{}; ///< C, H, W of a row.
+  row_form form = row_form::images;    ///< As forward() takes them.
   std::int64_t width = 0;              ///< D, numbers that forward() returns for a row.
   std::int64_t classes = 0;            ///< Those of the run; 0: there is no head.
   /// What forward() returns are scores of the classes; else they are features, and the net ends with a head of ours.
   bool scores = false;
   head_kind head = head_kind::linear;
+  bool trained = false;          ///< Its parameters train, but for those with requires_grad = False in the file.
   std::int64_t rows_at_once = 1; ///< Rows that forward() sees in one call; the result of a row does not depend on them.
   std::int64_t row_bytes = 0;    ///< Bytes that its operators make of one row.
 };
 
 /// Its weights are the parameters of the module under their own names, its float32 buffers, which never change, and the
-/// head. The module stays in evaluation mode while it is trained: running statistics keep the file's values, and
-/// nothing is dropped. Gradients are LibTorch's autograd's. Models of a fused group are computed one by one. Tensors
-/// that are compiled in never change; they are among the weights because who receives the net receives them.
+/// head. Parameters that the file has with requires_grad = False are held. The module stays in evaluation mode while it
+/// is trained: running statistics keep the file's values, and nothing is dropped. Gradients are LibTorch's autograd's.
+/// Models of a fused group are computed one by one. Tensors that are compiled in never change; they are among the
+/// weights because who receives the net receives them.
 /// Passes throw std::runtime_error with the file's name if forward() fails, returns another shape than in its trial, or
 /// takes more memory than pass_bytes_max().
 class module_net final : public model {
@@ -44,6 +48,8 @@ public:
   [[nodiscard]] function_results differentiable(const at::Tensor& weights, const at::Tensor& inputs,
                                                 class_range classes, const function_mode& mode) const override;
 
+  [[nodiscard]] std::shared_ptr<const model> with_frozen(const std::vector<bool>& chosen) const override;
+
   /// C, H, W of a row.
   [[nodiscard]] std::array<std::int64_t, 3> input() const noexcept { return shape_.input; }
 
@@ -60,6 +66,7 @@ private:
   void add_parameter(parameter entry);
   void add_head();
   [[nodiscard]] bool in_layout(const module_graph::held_tensor& held) const;
+  [[nodiscard]] bool trains(const module_graph::held_tensor& held) const;
   [[nodiscard]] std::span<const module_graph::held_tensor> arguments() const;
   [[nodiscard]] std::vector<at::Tensor> module_values(const at::Tensor& weights, bool learn) const;
   [[nodiscard]] std::vector<at::Tensor> head_values(const at::Tensor& weights, class_range classes, bool learn) const;

@@ -33,13 +33,18 @@ std::string wrong_rows(const std::vector<std::int64_t>& rows) {
   return "";
 }
 
-/// [B, C, H, W] float32, normal draws
-at::Tensor synthetic_rows(std::int64_t rows, std::array<std::int64_t, 3> input) {
-  auto images = at::empty({rows, input[0], input[1], input[2]}, at::kFloat);
+/// Rows in form: normal draws, or tokens, of which the first is the largest.
+at::Tensor synthetic_rows(std::int64_t rows, const module_rows& shown) {
+  auto images = at::empty({rows, shown.input[0], shown.input[1], shown.input[2]}, at::kFloat);
+  const auto values = std::span(images.mutable_data_ptr<float>(), static_cast<std::size_t>(images.numel()));
   rng_stream draw({.seed = trial_seed});
-  for (auto& value : std::span(images.mutable_data_ptr<float>(), static_cast<std::size_t>(images.numel())))
-    value = static_cast<float>(draw.normal());
-  return images;
+  const bool is_tokens = shown.form == row_form::tokens;
+  for (auto& value : values)
+    value = is_tokens ? static_cast<float>(draw.below(static_cast<std::uint64_t>(shown.tokens)))
+                      : static_cast<float>(draw.normal());
+  if (is_tokens && !values.empty())
+    values.front() = static_cast<float>(shown.tokens - 1);
+  return in_form(images, shown.form);
 }
 
 /// Adds up the bytes of what operators return while it lives, on this thread.
@@ -67,9 +72,9 @@ thread_local std::int64_t byte_count::counted = 0;
 /// The trial while it runs.
 class trial {
 public:
-  trial(const module_graph& graph, std::array<std::int64_t, 3> input, const at::Device& device, std::int64_t most)
-      : graph_(graph), input_(input), count_(is_fixed() ? graph.rows_of_call() : most),
-        rows_(synthetic_rows(count_, input).to(device)) {
+  trial(const module_graph& graph, const module_rows& rows, const at::Device& device, std::int64_t most)
+      : graph_(graph), shown_rows_(rows), count_(is_fixed() ? graph.rows_of_call() : most),
+        rows_(synthetic_rows(count_, rows).to(device)) {
     for (const auto& held : graph.tensors()) {
       values_.push_back(held.value);
       versions_.push_back(held.value._version());
@@ -148,7 +153,7 @@ private:
 
   void note_failure(std::int64_t rows) {
     wrong_.push_back(
-        fmt::format("forward failed on rows of shape [{}, {}]: {}", rows, fmt::join(input_, ", "), failure_));
+        fmt::format("forward failed on rows {}: {}", rows_text(rows_.narrow(0, 0, rows), shown_rows_), failure_));
   }
 
   void not_repeatable() {
@@ -162,9 +167,8 @@ private:
     const auto before = wrong_.size();
     if (scores.dim() != 2 || scores.size(0) != rows || scores.size(1) < 1)
       wrong_.push_back(
-          fmt::format("forward returned shape [{}] for rows of shape [{}, {}]; expected [{}, D]: end it with "
-                      "torch.flatten(x, 1)",
-                      fmt::join(scores.sizes(), ", "), rows, fmt::join(input_, ", "), rows));
+          fmt::format("forward returned shape [{}] for rows {}; expected [{}, D]: end it with torch.flatten(x, 1)",
+                      fmt::join(scores.sizes(), ", "), rows_text(rows_.narrow(0, 0, rows), shown_rows_), rows));
     if (scores.scalar_type() != at::kFloat)
       wrong_.push_back(fmt::format("forward returned {}; expected float32", c10::toString(scores.scalar_type())));
     if (scores.device() != rows_.device())
@@ -210,7 +214,7 @@ private:
     std::vector<at::Tensor> values, leaves;
     for (const auto& held : graph_.tensors()) {
       values.push_back(held.value.clone());
-      if (held.parameter)
+      if (held.parameter && held.trains)
         leaves.push_back(values.back().requires_grad_(true));
     }
     if (leaves.empty())
@@ -238,9 +242,9 @@ private:
   }
 
   const module_graph& graph_;
-  std::array<std::int64_t, 3> input_;
+  module_rows shown_rows_;
   std::int64_t count_; // B
-  at::Tensor rows_;    // [B, C, H, W]
+  at::Tensor rows_;    // [B, ...], in form
   std::vector<at::Tensor> values_;
   std::vector<std::uint32_t> versions_; // of the values, before anything was called
   std::string failure_;                 // of the last call that failed
@@ -250,21 +254,19 @@ private:
 
 } // namespace
 
-tl::expected<trial_rows, std::string> rows_of_trial(const module_graph& graph, std::array<std::int64_t, 3> input,
-                                                    bool own) {
+tl::expected<trial_rows, std::string> rows_of_trial(const module_graph& graph, const module_rows& rows, bool own) {
   if (!own)
-    return trial_rows{.input = input};
-  const auto rows = graph.own_rows();
-  if (auto wrong = wrong_rows(rows); !wrong.empty())
+    return trial_rows{.rows = rows};
+  const auto own_rows = graph.own_rows();
+  if (auto wrong = wrong_rows(own_rows); !wrong.empty())
     return tl::unexpected(std::move(wrong));
-  return trial_rows{.input = {rows[1], rows[2], rows[3]}, .most = rows[0]};
+  return trial_rows{.rows = {.input = {own_rows[1], own_rows[2], own_rows[3]}}, .most = own_rows[0]};
 }
 
-tl::expected<trial_result, std::vector<std::string>> tried_module(const module_graph& graph,
-                                                                  std::array<std::int64_t, 3> input,
+tl::expected<trial_result, std::vector<std::string>> tried_module(const module_graph& graph, const module_rows& rows,
                                                                   const at::Device& device, bool trained,
                                                                   std::int64_t most) {
-  return trial(graph, input, device, most > 0 ? std::min(most, rows_max) : rows_max).run(trained);
+  return trial(graph, rows, device, most > 0 ? std::min(most, rows_max) : rows_max).run(trained);
 }
 
 } // namespace mneme

@@ -1,19 +1,19 @@
 /// module_trial: a module run on made rows, before a run relies on it.
 #pragma once
 #include "runtime/modules/module_graph.hpp"
-#include <array>
+#include "runtime/modules/row_form.hpp"
 #include <tl/expected.hpp>
 namespace mneme {
 
 /// Rows that a module is tried on.
 struct trial_rows {
-  std::array<std::int64_t, 3> input{}; ///< C, H, W
-  std::int64_t most = 0;               ///< The most of a call; 0: as many as are usual.
+  module_rows rows{};
+  std::int64_t most = 0; ///< The most of a call; 0: as many as are usual.
 };
 
-/// `input`, or what the module says itself. Fails in words if it shall say it and does not, or says too much.
-[[nodiscard]] tl::expected<trial_rows, std::string> rows_of_trial(const module_graph& graph,
-                                                                  std::array<std::int64_t, 3> input, bool own);
+/// `rows`, or the images that the module says itself. Fails in words if it shall say it and does not, or says too much.
+[[nodiscard]] tl::expected<trial_rows, std::string> rows_of_trial(const module_graph& graph, const module_rows& rows,
+                                                                  bool own);
 
 /// How a module shall be called, as a trial has found out.
 struct trial_result {
@@ -22,12 +22,12 @@ struct trial_result {
   std::int64_t row_bytes = 0;    ///< Bytes that the graph's operators make of one row.
 };
 
-/// Calls the graph with rows [B, C, H, W] float32 on `device`: several at once, or one by one where several cannot be
+/// Calls the graph with rows of this form on `device`: several at once, or one by one where several cannot be
 /// told apart to the last bit. Fails in words where results have another form than [B, D] float32 and finite, differ
 /// from call to call, depend on the rows beside, or where tensors of the module are written to.
 /// @param trained whether a gradient has to reach a parameter @param most rows of a call; 0: as many as are usual
 [[nodiscard]] tl::expected<trial_result, std::vector<std::string>> tried_module(const module_graph& graph,
-                                                                                std::array<std::int64_t, 3> input,
+                                                                                const module_rows& rows,
                                                                                 const at::Device& device, bool trained,
                                                                                 std::int64_t most = 0);
 

@@ -240,7 +240,7 @@ script_graph::with_tensors(const jit::Module& module, const std::shared_ptr<jit:
     if (place == places.end() || place->second != known.size()) // not read, or known by an earlier name
       continue;
     place->second = result.tensors_.size();
-    result.tensors_.push_back({held.name, held.value.detach(), held.parameter});
+    result.tensors_.push_back({held.name, held.value.detach(), held.parameter, held.value.requires_grad()});
   }
   auto code = std::make_shared<compiled>(compiled{jit::Code(graph, "forward"), module, {}});
   for (const auto& member : members) {

@@ -51,6 +51,11 @@ section_keys model_keys(scenario& of_run) {
             "once and kept by its digest; empty: none.");
   keys.choice("trainable", to.trainable, {{"all", trainable_part::all}, {"head", trainable_part::head}},
               "What training may change.");
+  keys.texts(
+      "frozen", to.frozen,
+      "Parameters that keep their values, in [model]'s own names: \"conv1.weight\"; a layer, \"layer1\", with "
+      "all that lies in it, running statistics too; or names with *, \"*.bias\". They are sent to a client once.");
+  keys.added_later();
   const auto own = keys.all().size();
   if (to.kind)
     to.kind->keys(keys);

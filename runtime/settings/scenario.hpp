@@ -140,6 +140,7 @@ struct model_section {
   std::filesystem::path weights{}, seed_weights{};
   std::filesystem::path backbone{}; ///< A scenario whose last net this run's begins with; empty: none.
   trainable_part trainable = trainable_part::all;
+  std::vector<std::string> frozen{};  ///< Parameters that keep their values: names, layers, or names with *.
   std::shared_ptr<model_kind> kind{}; ///< Holds the model's own keys.
 };
 

@@ -24,7 +24,7 @@ public:
   additions(const model& net, const tensor_map& named, bool are_added) {
     const auto& parameters = net.layout();
     headless_ = are_added && net.classes() == 0;
-    adapted_ = std::any_of(parameters.begin(), parameters.end(), [](const parameter& entry) { return entry.frozen; });
+    adapted_ = std::any_of(parameters.begin(), parameters.end(), [](const parameter& entry) { return in_body(entry); });
     const auto in_file = [&](const parameter& entry) {
       const auto* value = named.find(entry.name);
       return value && value->sizes() == at::IntArrayRef(entry.shape);
@@ -56,7 +56,9 @@ public:
 
 private:
   /// Beside a frozen body, what is neither frozen nor the head.
-  [[nodiscard]] bool is_adapter(const parameter& entry) const { return adapted_ && !entry.frozen && !entry.head; }
+  [[nodiscard]] bool is_adapter(const parameter& entry) const { return adapted_ && !in_body(entry) && !entry.head; }
+  /// True for the frozen body of a net with adapters. Parameters that model.frozen holds are no such body.
+  [[nodiscard]] static bool in_body(const parameter& entry) { return entry.frozen && !entry.held; }
 
   bool headless_ = false, adapted_ = false, no_head_ = false, no_adapters_ = true;
   std::vector<std::string> unread_{"head.", "fc.", "classifier."}; // timm's names, torchvision's, and the net's

@@ -58,10 +58,10 @@ fused_training::fused_training(std::span<const job> batch, image_store& images, 
       second_teacher_({.features = twice_taught_ != nullptr}, batch.size()),
       losses_(*loss_, batch.size(), images_.device()), rows_(options_) {
   // Layers may share a node of the net, which writes the gradients of all its parameters; and a second pass reads the
-  // weights after the first one's gradients were written.
+  // weights after the first one's gradients were written. Held parameters are such a part of a node, too.
   direct_ = optimizer::is_plain_sgd(options_) && !loss_->regularises() && options_.result == training_result::weights &&
             options_.trained != trainable_part::layers && options_.held_classes == 0 && options_.learnt.size() == 0 &&
-            options_.rates.empty() && options_.replay_by == replay_pass::joint;
+            options_.rates.empty() && options_.replay_by == replay_pass::joint && !has_held_parameters(net_);
   trained_ = with_rates(trained_segments(net_, learnt_classes(options_), choice_), net_, options_.rates);
   const bool padded = options_.evaluation || !choice_.mixes_rows(net_);
   clients_.reserve(batch.size());

@@ -2,6 +2,7 @@
 #pragma once
 #include "runtime/modules/module_net.hpp"
 #include <ATen/ATen.h>
+#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <torch/csrc/jit/api/module.h>
@@ -15,13 +16,16 @@ inline const model& as_model(const std::shared_ptr<const module_net>& net) { ret
 struct module_text {
   std::string code{};
   std::vector<std::pair<std::string, at::Tensor>> parameters{}, buffers{};
+  std::vector<std::string> frozen{}; ///< Parameters with requires_grad = False.
 };
 
 /// Writes it as torch.jit.save does.
 inline void write_module(const std::filesystem::path& file, const module_text& text) {
   torch::jit::Module made("made");
-  for (const auto& [name, value] : text.parameters)
-    made.register_parameter(name, value, false);
+  for (const auto& [name, value] : text.parameters) {
+    const bool trains = std::find(text.frozen.begin(), text.frozen.end(), name) == text.frozen.end();
+    made.register_parameter(name, value.detach().set_requires_grad(trains && value.is_floating_point()), false);
+  }
   for (const auto& [name, value] : text.buffers)
     made.register_buffer(name, value);
   made.define(text.code);

@@ -165,6 +165,63 @@ TEST_CASE("training of the head alone leaves the module, and a step of plain SGD
                    as_in_files(before[0], net->layout().back()) - 0.5 * d_logits[0].sum(0)) < 1e-6);
 }
 
+TEST_CASE("parameters with requires_grad = False are held where the module is trained") {
+  auto text = small_convolution();
+  text.frozen = {"weight"};
+  const auto held = [](const std::shared_ptr<const module_net>& net) {
+    std::vector<std::string> names;
+    for (const auto& entry : net->layout())
+      if (entry.held)
+        names.push_back(entry.name);
+    return names;
+  };
+  const auto net = loaded(text, {.trained = true});
+  CHECK(held(net) == std::vector<std::string>{"weight"});
+  CHECK(parameter_called(*net, "weight").frozen);
+  CHECK(held(loaded(text)).empty()); // nothing of it is trained
+  CHECK(held(loaded(small_convolution(), {.trained = true})).empty());
+  const auto more = std::dynamic_pointer_cast<const module_net>(net->with_frozen({false, true, false, false, true}));
+  REQUIRE(more);
+  CHECK(held(more) == std::vector<std::string>{"weight", "bias", "head.bias"});
+  CHECK(held(net) == std::vector<std::string>{"weight"});
+}
+
+TEST_CASE("a table reaches a module as [B, F], and tokens as [B, T] integers") {
+  const job_guards guards;
+  const scratch_folder folder;
+  const auto file = folder.path() / "net.pt";
+  const module_demands of_table{
+      .input = {1, 1, 4}, .form = row_form::numbers, .classes = 3, .scores = true, .layers = {.cell = false}};
+  write_module(file,
+               {.code = "def forward(self, x):\n    assert x.dim() == 2\n    return torch.linear(x, self.weight)\n",
+                .parameters = {{"weight", spread_numbers({3, 4})}}});
+  const auto table = load_module(file, of_table).value();
+  const auto x = spread_numbers({2, 21, 1, 1, 4}, 3.0);
+  const auto flat = start_of(*table).unsqueeze(0);
+  const auto scores = as_model(table).forward(flat, x, {0, 3}, nullptr).logits;
+  CHECK(difference(scores, at::linear(x.view({2, 21, 4}), spread_numbers({3, 4}))) < 1e-6);
+  CHECK(at::equal(table->differentiable(flat, x, {0, 3}, {}).logits.select(0, 0), scores.select(0, 0)));
+
+  auto of_tokens = of_table;
+  of_tokens.form = row_form::tokens;
+  of_tokens.tokens = 7;
+  const module_text embedding{
+      .code = "def forward(self, x):\n    return torch.mean(torch.embedding(self.weight, x), [1])\n",
+      .parameters = {{"weight", spread_numbers({7, 3})}}};
+  write_module(file, embedding);
+  const auto tokens = load_module(file, of_tokens).value();
+  const auto rows = at::arange(2 * 19 * 4, at::kFloat).remainder(7).view({2, 19, 1, 1, 4});
+  const auto means = as_model(tokens).forward(start_of(*tokens).unsqueeze(0), rows, {0, 3}, nullptr).logits;
+  const auto embedded = at::embedding(spread_numbers({7, 3}), rows.view({2, 19, 4}).to(at::kLong));
+  CHECK(difference(means, embedded.mean({2})) < 1e-6);
+
+  of_tokens.tokens = 8; // one more than the module embeds
+  const auto refused = load_module(file, of_tokens);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().front().text.find(
+            "rows of shape [16, 4] and type int64 (tokens below 8): index out of range") != std::string::npos);
+}
+
 TEST_CASE("a module that PyTorch has written gives what PyTorch makes of it") {
   const job_guards guards;
   const std::filesystem::path root(MNEME_SOURCE_DIR);

@@ -82,6 +82,7 @@ const std::vector<std::pair<std::string, std::string>> other_values{
     {"devices.server_downlink_mbit", "200"},
     {"model.name", "probe-stem"},
     {"model.trainable", "head"},
+    {"model.frozen", "[\"fc1.weight\"]"},
     {"model.module_output", "scores"},
     {"model.native_code", "true"},
     {"model.hidden", "[200]"},

@@ -1,4 +1,5 @@
 // What is trained of a net, and what is not.
+#include "runtime/models/frozen_parameters.hpp"
 #include "runtime/training/executor.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
 
@@ -207,4 +208,55 @@ TEST_CASE("no class is left to learn where all are held") {
   const auto failed = run_all(clients_of(net_of("mlp", small, 6), options, {3}));
   REQUIRE(std::holds_alternative<std::string>(failed[0]));
   CHECK(std::get<std::string>(failed[0]).find("expected a class behind them") != std::string::npos);
+}
+
+TEST_CASE("parameters of model.frozen keep every bit and the others train, fused and alone", "[trained part]") {
+  at::set_num_threads(1);
+  for (const auto& base :
+       {training_options{.epochs = 2, .batch_rows = 4}, // gradients go straight into weights where nothing is held
+        training_options{.batch_rows = 3, .momentum = 0.9, .weight_decay = 0.01, .clip_norm = 1.0},
+        training_options{.optimizer = optimizer_kind::adam, .batch_rows = 4, .weight_decay = 0.1}}) {
+    const auto resnet = net_of("resnet8", small, 6);
+    check_part(with_frozen(resnet, {"conv1.weight", "layer2.0.bn1.bias", "fc.bias"}).value(), base);
+    check_part(with_frozen(resnet, {"bn1", "layer1", "*.running_*"}).value(), base);
+    check_part(with_frozen(resnet, {"*bn*.weight", "*bn*.bias", "*.weight"}).value(), base);
+    check_part(with_frozen(resnet, {"fc.bias", "layer3"}).value(), with_part(base, trainable_part::head));
+    check_part(with_frozen(mlp_of({21, 9}, 270, 6), {"fc2.weight", "fc1.bias"}).value(), base);
+    check_part(with_frozen(net_of("cnn", small, 6), {"conv2", "fc1.bias"}).value(), base);
+  }
+}
+
+TEST_CASE("a net with frozen parameters trains the others as autograd says in float64", "[trained part]") {
+  at::set_num_threads(1);
+  for (const auto& base :
+       {training_options{.batch_rows = 4, .in_order = true},
+        training_options{.batch_rows = 4, .momentum = 0.9, .weight_decay = 0.05, .in_order = true}}) {
+    const auto check = [&](const std::vector<std::string>& frozen, const std::array<bool, 4>& trained) {
+      const auto net = with_frozen(mlp_of({21}, 270, 6), frozen).value();
+      const auto jobs = clients_of(net, base, {23});
+      CHECK(largest_difference(weights_of(run_all(jobs)[0]).clone(),
+                               plainly_trained(std::get<train_job>(jobs[0].request), trained)) < 2e-6);
+    };
+    check({"fc1.weight"}, {false, true, true, true});
+    check({"fc1.bias", "fc2.weight"}, {true, false, false, true});
+    check({"fc2"}, {true, true, false, false});
+  }
+}
+
+TEST_CASE("frozen weights of a batch norm leave its mode as it is, frozen statistics do not", "[trained part]") {
+  at::set_num_threads(1);
+  const auto net = net_of("resnet8", small, 6);
+  const auto moves = [&](const std::vector<std::string>& frozen) {
+    const auto held = with_frozen(net, frozen).value();
+    const auto jobs = clients_of(held, {.batch_rows = 4}, {7});
+    const auto& start = std::get<train_job>(jobs[0].request).start->at(flat_weights);
+    const auto after = weights_of(run_all(jobs)[0]).clone();
+    for (const auto& entry : held->layout())
+      if (entry.name == "bn1.running_mean")
+        return !same_bits(start.narrow(0, entry.offset, entry.size), after.narrow(0, entry.offset, entry.size));
+    return false;
+  };
+  CHECK(moves({"bn1.weight", "bn1.bias"}));
+  CHECK_FALSE(moves({"bn1"}));
+  CHECK_FALSE(moves({"bn1.running_*"}));
 }
