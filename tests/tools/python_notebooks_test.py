@@ -28,6 +28,8 @@ class Notebooks(unittest.TestCase):
         for path in pages:
             with self.subTest(os.path.basename(path)), tempfile.TemporaryDirectory() as folder:
                 page = nbformat.read(path, as_version=4)
+                code = [cell.source for cell in page.cells if cell.cell_type == "code"]
+                self.assertTrue(any("assert " in source for source in code), "the page asserts nothing that it shows")
                 nbclient.NotebookClient(page, timeout=300, resources={"metadata": {"path": folder}}).execute()
 
 

@@ -1,7 +1,5 @@
 """mneme.net: a torch.nn.Module as a list of layers that mneme computes natively, weights included."""
-import copy
 import hashlib
-import io
 import operator
 import os
 import warnings
@@ -16,6 +14,7 @@ from mneme._calls import call_text, flatten_text, gelu_text, mean_pool_text, poo
 from mneme._data import FOLDER, write_whole
 from mneme._encoders import encoder_of, first_token_alone, layer_norm_text
 from mneme._errors import MnemeWarning, ScenarioError
+from mneme._scripted import first_line, scripted
 from mneme._tokens import Tracer, Untraceable, attention_of, embedding_of, is_own_attention, is_self_attention
 from mneme._types import Path
 
@@ -69,10 +68,6 @@ MODULES = {
 ADDITIONS = {operator.add, operator.iadd, torch.add}
 
 
-def first_line(error):
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
-
-
 class Chain:
     """The layers of a traced net, from its input on."""
 
@@ -81,7 +76,7 @@ class Chain:
             self.traced = torch.fx.GraphModule(module, Tracer().trace(module))
         except Exception as error:  # noqa: BLE001  whatever the module's own code makes of proxies
             raise Untraceable(f"torch.fx cannot trace it: {first_line(error)}") from error
-        self.modules = dict(module.named_modules())
+        self.module, self.modules = module, dict(module.named_modules())
         self.nodes = list(self.traced.graph.nodes)
         self.names = {}  # of parameters that mneme calls otherwise: {in the module: in mneme}
         self.sums = {}   # blocks by their nodes
@@ -173,10 +168,15 @@ class Chain:
             module = self.modules[node.target]
             if type(module) not in MODULES:
                 raise Untraceable(f"'{node.target}' is a {type(module).__name__}, which is none of mneme's layers")
-            text = MODULES[type(module)](module)
+            text = "" if self.drops_nothing(module) else MODULES[type(module)](module)
             named = any(True for _ in module.parameters())
             return f"{node.target}: {text}" if named else text
         return call_text(node)
+
+
+    def drops_nothing(self, part):
+        """True for a Dropout in evaluation mode within a net in training mode."""
+        return isinstance(part, torch.nn.Dropout) and self.module.training and not part.training
 
 
 class HasModel(Protocol):
@@ -186,12 +186,14 @@ class HasModel(Protocol):
 
 
 class Net:
-    """What [model] says for a net of torch. `layers` are its texts; None: it is a module file, which runs unfused."""
+    """[model] of a net of torch. `layers` are its texts; None: it is a TorchScript file, which runs unfused."""
 
     def __init__(self, layers: Sequence[str] | None, tensors: Mapping[str, torch.Tensor] | None = None,
-                 module: bytes = b"", folder: Path = FOLDER, names: Mapping[str, str] | None = None) -> None:
+                 module: bytes = b"", folder: Path = FOLDER, names: Mapping[str, str] | None = None,
+                 frozen: Sequence[str] = ()) -> None:
         self.layers, self.tensors, self.module, self.folder = layers, tensors, module, folder
         self.names = names or {}  # of parameters that mneme calls otherwise: {in the module: in mneme}
+        self.frozen = list(frozen)  # model.frozen; a TorchScript file holds requires_grad itself
 
     def _file(self, content, ending):
         os.makedirs(self.folder, exist_ok=True)
@@ -209,19 +211,24 @@ class Net:
     def model(self) -> dict[str, Any]:
         """[model] of a scenario, as a dict: {"model": net.model(), ...}; writes the weights."""
         if self.layers is None:
-            return {"module": self._file(self.module, ".pt"), "module_scores": True}
+            return {"module": self._file(self.module, ".pt"), "module_output": "scores"}
         keys = {"name": "layers", "layers": self.layers}
+        if self.frozen:
+            keys["frozen"] = self.frozen
         if self.tensors:
             keys["seed_weights"] = self._file(_safetensors.as_bytes(self.tensors), ".safetensors")
         return keys
 
 
-def net(module: torch.nn.Module, *, weights: bool = True, strict: bool = False, folder: Path = FOLDER) -> Net:
+def net(module: torch.nn.Module, *, weights: bool = True, strict: bool = False, example: Any = None,
+        folder: Path = FOLDER) -> Net:
     """A torch.nn.Module, traced by torch.fx, as a net of mneme: {"model": mneme.net(module).model()}.
 
     Its last layer has to be a Linear: the head, with a row for each class. `weights`: the run begins with the module's.
-    What is no layer of mneme becomes a TorchScript file, which runs client by client: a warning says so, or, if
-    `strict`, a ScenarioError does.
+    A module that is no chain of mneme's layers becomes a TorchScript file, which runs client by client: a warning says
+    so, or, if `strict`, a ScenarioError does. It returns a score for each class, and is in evaluation mode throughout.
+    `example`: rows with which torch.jit.trace records such a module instead. Parameters with requires_grad = False keep
+    their values; a normalisation in evaluation mode within a net in training mode keeps its running statistics.
     """
     if not isinstance(module, torch.nn.Module):
         raise TypeError(f"mneme.net({type(module).__name__}): expected a torch.nn.Module")
@@ -233,18 +240,29 @@ def net(module: torch.nn.Module, *, weights: bool = True, strict: bool = False, 
     except Untraceable as why:
         if strict:
             raise ScenarioError([("net", str(why))]) from None
+        content, in_evaluation = scripted(module, example)
+        if not weights:
+            text = ("weights = False: the module becomes a TorchScript file, which begins with the weights that it "
+                    "holds; expected weights = True, or new values in the module")
+            raise ScenarioError([("net", text)]) from None
         warnings.warn(f"{why}; the module runs as a TorchScript file, client by client and unfused: several times "
-                      "slower for small nets", MnemeWarning, stacklevel=2)
-        return Net(None, module=scripted(module), folder=folder)
-    fixed = [name for name, parameter in module.named_parameters() if not parameter.requires_grad]
-    if fixed:
-        warnings.warn(f"'{fixed[0]}'{f' and {len(fixed) - 1} more' if fixed[1:] else ''} with requires_grad = False: "
-                      "mneme trains all parameters of a net, or with trainable = \"head\" in [model] the head alone",
-                      MnemeWarning, stacklevel=2)
+                      f"slower for small nets{in_evaluation}", MnemeWarning, stacklevel=2)
+        return Net(None, module=content, folder=folder)
     texts[-1] = f"{named_layer(texts[-1])}: linear classes"
     tensors = {chain.names.get(key, key): value.detach().float().contiguous()
                for key, value in module.state_dict().items() if is_read(chain.names.get(key, key), texts)}
-    return Net(texts, tensors if weights else None, folder=folder, names=chain.names)
+    frozen = [name for name in (chain.names.get(key, key) for key in kept(module)) if is_read(name, texts)]
+    return Net(texts, tensors if weights else None, folder=folder, names=chain.names, frozen=frozen)
+
+
+def kept(module):
+    """Names of parameters and running statistics that training leaves alone."""
+    for name, parameter in module.named_parameters():
+        if not parameter.requires_grad:
+            yield name
+    for name, part in module.named_modules():
+        if isinstance(part, torch.nn.modules.batchnorm._BatchNorm) and module.training and not part.training:
+            yield from (f"{name}.running_mean", f"{name}.running_var")
 
 
 def named_layer(text):
@@ -277,14 +295,3 @@ def expect_own_parameters(module, texts):
         other = owners.setdefault(id(parameter), name)
         if other != name:
             raise Untraceable(f"'{other}' and '{name}' are one parameter; expected layers with weights of their own")
-
-
-def scripted(module):
-    """The module as the content of a TorchScript file; the caller's own stays as it is."""
-    buffer = io.BytesIO()
-    try:
-        torch.jit.save(torch.jit.script(copy.deepcopy(module).eval()), buffer)
-    except Exception as error:  # noqa: BLE001  torch has no class for it
-        why = f"torch.jit.script cannot read the module either: {first_line(error)}"
-        raise ScenarioError([("net", why)]) from error
-    return buffer.getvalue()

@@ -1,0 +1,269 @@
+"""Nets of torch that are no chain of mneme's layers: each kind runs as a TorchScript file and scores as in torch."""
+import os
+import sys
+import tempfile
+import unittest
+import warnings
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import python_package  # noqa: E402
+
+python_package.enter()
+
+import mneme  # noqa: E402
+import torch  # noqa: E402
+from torch import nn  # noqa: E402
+from torch.nn import functional  # noqa: E402
+
+CLASSES, TOKENS, LENGTH, FEATURES = 4, 30, 12, 10
+torch.set_num_threads(1)
+
+
+class Average(nn.Module):
+    """ELU, and an average pool of a window."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.fc = nn.Conv2d(3, 8, 3), nn.Linear(200, CLASSES)
+
+    def forward(self, x):
+        return self.fc(functional.avg_pool2d(functional.elu(self.conv(x)), 2).flatten(1))
+
+
+class Depthwise(nn.Module):
+    """An inverted residual block, as MobileNet v2 has it (Sandler et al. 2018), without and with batch norm."""
+
+    def __init__(self, norm):
+        super().__init__()
+        layer = nn.BatchNorm2d if norm else lambda width: nn.GroupNorm(1, width)
+        self.stem = nn.Conv2d(3, 8, 3, padding=1)
+        self.block = nn.Sequential(nn.Conv2d(8, 24, 1, bias=False), layer(24), nn.ReLU6(),
+                                   nn.Conv2d(24, 24, 3, padding=1, groups=24, bias=False), layer(24), nn.ReLU6(),
+                                   nn.Conv2d(24, 8, 1, bias=False), layer(8))
+        self.drop, self.fc = nn.Dropout(0.2 if norm else 0.0), nn.Linear(8, CLASSES)
+
+    def forward(self, x):
+        x = functional.hardswish(self.stem(x))
+        return self.fc(self.drop((x + self.block(x)).mean((2, 3))))
+
+
+class Recurrent(nn.Module):
+    def __init__(self, kind):
+        super().__init__()
+        self.embedding, self.rnn = nn.Embedding(TOKENS, 8), kind(8, 16, batch_first=True)
+        self.fc = nn.Linear(16, CLASSES)
+
+    def forward(self, x):
+        return self.fc(self.rnn(self.embedding(x))[0].mean(1))
+
+
+class Stateful(nn.Module):
+    """Two layers of LSTM in both directions, and zeros as the state before the first token."""
+
+    def __init__(self, inputs, width, batch_first):
+        super().__init__()
+        self.lstm = nn.LSTM(inputs, width // 2, num_layers=2, bidirectional=True, batch_first=batch_first)
+
+    def forward(self, x):
+        zeros = torch.zeros(4, x.size(0), self.lstm.hidden_size)
+        y, (h, _) = self.lstm(x, (zeros, zeros))
+        return y, h
+
+
+class Text(nn.Module):
+    """Embedding, positions, an encoder of torch and the mean over tokens."""
+
+    def __init__(self, norm_first):
+        super().__init__()
+        self.embedding = nn.Embedding(TOKENS, 16)
+        self.places = nn.Parameter(torch.randn(1, LENGTH, 16) * 0.02)
+        layer = nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0, batch_first=True, norm_first=norm_first)
+        self.encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+        self.fc = nn.Linear(16, CLASSES)
+
+    def forward(self, x):
+        return self.fc(self.encoder(self.embedding(x) + self.places).mean(1))
+
+
+class Residual(nn.Module):
+    """Residual blocks of tokens, normalised by RMSNorm, and the mean over tokens."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(TOKENS, 16)
+        self.norms = nn.ModuleList(nn.RMSNorm(16) for _ in range(2))
+        self.blocks = nn.ModuleList(nn.Sequential(nn.Linear(16, 32), nn.GELU("tanh"), nn.Linear(32, 16))
+                                    for _ in range(2))
+        self.fc = nn.Linear(16, CLASSES)
+
+    def forward(self, x):
+        x = self.embedding(x)
+        for norm, block in zip(self.norms, self.blocks):
+            x = x + block(norm(x))
+        return self.fc(x.mean(1))
+
+
+def table_net():
+    return nn.Sequential(nn.Linear(FEATURES, 24), nn.Mish(), nn.Linear(24, 24), nn.Softplus(), nn.Linear(24, CLASSES))
+
+
+def images():
+    draw = torch.Generator().manual_seed(1)
+    means = torch.rand(CLASSES, 3, 12, 12, generator=draw) * 130 + 60
+    labels = torch.arange(240) % CLASSES
+    rows = (means[labels] + 20 * torch.randn(240, 3, 12, 12, generator=draw)).clamp(0, 255).to(torch.uint8)
+    return rows, labels, lambda part: part.float() / 255 * 2 - 1  # normalised by 0.5 and 0.5
+
+
+def tokens():
+    draw = torch.Generator().manual_seed(2)
+    labels = torch.arange(240) % CLASSES
+    rows = torch.randint(0, TOKENS, (240, LENGTH), generator=draw)
+    words = labels[:, None] * 3 + torch.randint(0, 3, (240, LENGTH), generator=draw)  # three words of each class
+    return torch.where(torch.rand(240, LENGTH, generator=draw) < 0.6, words, rows), labels, lambda part: part
+
+
+def table():
+    draw = torch.Generator().manual_seed(3)
+    labels = torch.arange(240) % CLASSES
+    means = 2 * torch.randn(CLASSES, FEATURES, generator=draw)
+    return means[labels] + torch.randn(240, FEATURES, generator=draw), labels, lambda part: part
+
+
+def split(rows, labels):
+    return mneme.Data(rows[:180], labels[:180], rows[180:], labels[180:])
+
+
+def scenario(model, **sections):
+    chosen = {"tasks": {"kind": "single"}, "clients": {"count": 6}, "partition": {"kind": "iid"},
+              "rounds": {"per_task": 4, "cohort": 3}, "training": {"batch": 10, "learning_rate": 0.1, "epochs": 2},
+              "strategy": {"name": "fedavg"}, "model": model}
+    return {**chosen, **sections}
+
+
+class Fallback(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(scratch.name)
+        torch.manual_seed(0)
+
+    def scores_as_in_torch(self, module, data, least=60.0, warns="unfused", **sections):
+        """Trains the module, loads what comes back into it, and compares accuracy and loss on the test rows."""
+        rows, labels, normalised = data()
+        before = {name: tensor.clone() for name, tensor in module.state_dict().items()}
+        with self.assertWarnsRegex(mneme.MnemeWarning, warns):
+            net = mneme.net(module)
+        run = mneme.run(scenario(net.model(), **sections), data=split(rows, labels),
+                        out=tempfile.mkdtemp(dir=".") + "/run")
+        after = net.state_dict(run)
+        missing = module.load_state_dict(after, strict=False)
+        self.assertEqual([name for name in missing.missing_keys if not name.endswith("num_batches_tracked")], [])
+        self.assertEqual(missing.unexpected_keys, [])
+        for name, parameter in module.named_parameters():
+            self.assertEqual(torch.equal(parameter, before[name]), not parameter.requires_grad, name)
+        with torch.no_grad():
+            scores = module.eval()(normalised(rows[180:]))
+        right = (scores.argmax(1) == labels[180:]).float().mean() * 100
+        self.assertAlmostEqual(run.summary["final_accuracy"], float(right), places=4)
+        self.assertAlmostEqual(run.records[-1]["loss"], float(functional.cross_entropy(scores, labels[180:])), places=4)
+        self.assertGreater(float(right), least)
+        return run
+
+    def test_images(self):
+        self.scores_as_in_torch(Average(), images)
+
+    def test_a_depthwise_block(self):
+        training = {"batch": 10, "optimizer": "adam", "learning_rate": 0.02, "epochs": 4}
+        self.scores_as_in_torch(Depthwise(norm=False), images, training=training)
+        self.scores_as_in_torch(Depthwise(norm=True), images, least=0.0, training=training, warns="evaluation mode")
+
+    def test_recurrent_nets_over_tokens(self):
+        for kind in (nn.LSTM, nn.GRU, Stateful):
+            with self.subTest(kind.__name__):
+                self.scores_as_in_torch(Recurrent(kind), tokens, least=40.0,
+                                        training={"batch": 10, "optimizer": "adam", "learning_rate": 0.01, "epochs": 4})
+
+    def test_a_transformer_over_tokens(self):
+        for norm_first in (False, True):
+            with self.subTest(norm_first):
+                self.scores_as_in_torch(Text(norm_first), tokens)
+
+    def test_residual_blocks_and_a_mean_over_tokens(self):
+        self.scores_as_in_torch(Residual(), tokens)
+
+    def test_a_table(self):
+        self.scores_as_in_torch(table_net(), table)
+
+    def test_parameters_without_a_gradient_keep_their_values(self):
+        for module, data, frozen in ((Average(), images, ["conv.weight"]),
+                                     (Text(True), tokens, ["embedding.weight", "places"]),
+                                     (table_net(), table, ["0.bias", "4.weight"])):
+            for name in frozen:
+                module.get_parameter(name).requires_grad_(False)
+            for training in ({"batch": 10, "learning_rate": 0.1, "momentum": 0.9, "weight_decay": 0.01},
+                             {"batch": 10, "learning_rate": 0.01, "optimizer": "adam", "weight_decay": 0.01}):
+                with self.subTest(frozen, **training):
+                    self.scores_as_in_torch(module, data, least=30.0, training=training)
+
+    def test_nothing_to_train_is_an_error(self):
+        module = Average().requires_grad_(False)
+        rows, labels, _ = images()
+        data = split(rows, labels)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            keys = mneme.net(module).model()
+        with self.assertRaisesRegex(mneme.ScenarioError, "nothing to train; expected .*training.epochs = 0"):
+            mneme.run(scenario(keys), data=data, out="never")
+        run = mneme.run(scenario(keys, training={"epochs": 0}), data=data, out="evaluated")
+        self.assertTrue(torch.equal(run.model()["conv.weight"], module.conv.weight))
+
+    def test_batch_norm_and_dropout_are_in_evaluation_mode_and_one_warning_says_so(self):
+        rows, labels, _ = images()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            mneme.run(scenario(mneme.net(Depthwise(norm=True)).model()), data=split(rows, labels))
+        texts = [str(warning.message) for warning in caught if "evaluation mode" in str(warning.message)]
+        self.assertEqual(len(texts), 1, texts)
+        self.assertRegex(texts[0], "3 batch norms keep their running statistics, 1 dropout drops nothing")
+
+    def test_what_fits_no_run_is_named(self):
+        rows, labels, _ = tokens()
+        data = split(rows, labels)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            five = Residual()
+            five.fc = nn.Linear(16, 5)
+            small = Residual()
+            small.embedding = nn.Embedding(5, 16)
+            for module, text in ((five, "forward returns 5 numbers for a row, but the run has 4 classes"),
+                                 (small, r"shape \[16, 12\] and type int64 \(tokens below 30\): index out of range"),
+                                 (Average(), "forward failed on rows of shape")):
+                with self.subTest(text), self.assertRaisesRegex(mneme.ScenarioError, text):
+                    mneme.run(scenario(mneme.net(module).model()), data=data, out="never")
+            with self.assertRaisesRegex(mneme.ScenarioError, "weights = False: the module becomes a TorchScript file"):
+                mneme.net(Average(), weights=False)
+
+    def test_what_cannot_be_scripted_is_refused_with_the_reason_or_recorded_from_an_example(self):
+        class Dynamic(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.fc = nn.Linear(FEATURES, CLASSES)
+
+            def forward(self, x, *more):
+                for width in sorted({str(size): size for size in x.shape[1:]}.values(), key=lambda size: -size):
+                    x = functional.elu(x) + width * 0.0
+                return self.fc(x)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with self.assertRaisesRegex(mneme.ScenarioError, "torch.jit.script cannot read the module: .*example=rows"):
+                mneme.net(Dynamic())
+            net = mneme.net(Dynamic(), example=torch.zeros(2, FEATURES))
+        rows, labels, _ = table()
+        run = mneme.run(scenario(net.model()), data=split(rows, labels))
+        self.assertGreater(run.summary["final_accuracy"], 60.0)
+
+
+if __name__ == "__main__":
+    python_package.run_tests()
