@@ -149,13 +149,6 @@ std::vector<class_range> classes_of_tasks(const task_stream& tasks) {
   return classes;
 }
 
-/// How rows of this shape are given to a module. @param tokens 0: they hold pixels or numbers
-row_form form_of_rows(const std::array<std::int64_t, 3>& shape, std::int64_t tokens) {
-  if (tokens > 0)
-    return row_form::tokens;
-  return shape[0] == 1 && shape[1] == 1 ? row_form::numbers : row_form::images;
-}
-
 expected<model_ref> read_module(const scenario& settings, const task_stream& tasks, const std::string& device) {
   if (settings.model.native_code && settings.worker.arithmetic == arithmetic_kind::portable)
     return failed(settings.where("model.native_code"),
@@ -259,6 +252,12 @@ expected<model_ref> build_model(const scenario& settings, const task_stream& tas
   if (auto wrong = too_large_net(settings, **net, available_memory()); !wrong.empty())
     return tl::unexpected(std::move(wrong));
   return *net;
+}
+
+/// The run's net, with what model.frozen names frozen.
+expected<model_ref> model_of_run(const scenario& settings, const task_stream& tasks, const std::string& device) {
+  const auto net = build_model(settings, tasks, device);
+  return net ? freeze_parameters(settings, *net) : net;
 }
 
 /// a diagnostic of the method's, with the place in the scenario. The line that names the model does not name the
@@ -448,8 +447,7 @@ expected<std::shared_ptr<run_context>> load_run_context(const scenario& settings
   const auto parts = make_partition(settings, shared_tasks, marks,
                                     people ? [&](task_id task) { return people->members(task); } : enrolled_clients{});
   gather(problems, parts);
-  const auto built = build_model(settings, *shared_tasks, *device);
-  const auto net = built ? freeze_parameters(settings, *built) : built;
+  const auto net = model_of_run(settings, *shared_tasks, *device);
   if (net && request.warnings)
     append(*request.warnings, untrained_parts(settings, **net));
   auto setup =

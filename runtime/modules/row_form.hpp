@@ -18,6 +18,8 @@ struct module_rows {
   std::int64_t tokens = 0; ///< row_form::tokens: they lie below this.
 };
 
+/// The form in which rows of this shape are given to a module. @param tokens 0: they hold pixels or numbers
+[[nodiscard]] row_form form_of_rows(const std::array<std::int64_t, 3>& shape, std::int64_t tokens);
 /// Rows of a run as forward() takes them. @param rows [B, C, H, W] float32
 [[nodiscard]] at::Tensor in_form(const at::Tensor& rows, row_form form);
 /// These rows, in form, filled up with zeros to `count` rows.

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mneme import _engine, _syntax
-from mneme._data import Data, Partition, described, partition_keys
+from mneme._data import Data, Partition, data_of, described, partition_keys
 from mneme._errors import RunFailed, ScenarioError
 from mneme._methods import Method, host
 from mneme._runs import Run, resume, run
@@ -58,6 +58,7 @@ def grid_of(over, seeds):
 
 def planned(scenario, grid, overrides, data, partition, out):
     """[(scenario, overrides, folder)]; all points are checked before one runs."""
+    data = data_of(data)
     if data is not None:
         overrides.update(described(scenario, data, None, overrides))
     points, wrong, taken = [], [], set()
