@@ -1,5 +1,7 @@
 #include "runtime/data/task_definition.hpp"
 #include "runtime/base/check.hpp"
+#include "runtime/data/domain_order.hpp"
+#include "runtime/data/task_sizes.hpp"
 #include <algorithm>
 #include <utility>
 namespace mneme {
@@ -11,7 +13,8 @@ using plans = std::vector<task_definition>;
 struct extent {
   std::int64_t classes = 0; ///< Cut to tasks.classes.
   std::int64_t domains = 1;
-  std::string name{}; ///< Name of the data set.
+  std::string name{};                      ///< Name of the data set.
+  std::vector<std::string> domain_names{}; ///< Empty where the data set has one domain without a name.
 };
 
 std::string number(std::int64_t n) { return std::to_string(n); }
@@ -21,56 +24,16 @@ std::string counted(std::int64_t n, const std::string& noun, const std::string& 
   return number(n) + " " + (n == 1 ? noun : many);
 }
 
-/// The divisors of `n` next to `wished` from above and below: "5 or 2".
-std::string divisors_near(std::int64_t n, std::int64_t wished, std::int64_t offset) {
-  std::int64_t above = wished + 1, below = std::min(wished, n);
-  while (above < n && n % above != 0)
-    ++above;
-  while (below > 1 && n % below != 0)
-    --below;
-  if (above > n)
-    return number(below + offset);
-  return number(above + offset) + " or " + number(below + offset);
-}
-
-/// Why the classes cannot be dealt, and the nearest numbers with which they could. `first`: those of
-/// a larger first task, or 0.
-tl::unexpected<diagnostics> uneven(const scenario& from, std::int64_t classes, std::int64_t first, std::int64_t later) {
-  const std::int64_t dealt = classes - first, offset = first > 0 ? 1 : 0;
-  const std::int64_t enough = first + dealt / later * later;
-  std::string text = counted(dealt, "class does", "classes do") + " not divide evenly over " +
-                     counted(later, "task", "tasks") + (first > 0 ? " after a first task of " + number(first) : "") +
-                     "; tasks.count = " + divisors_near(dealt, later, offset) + " would";
-  if (enough > first)
-    text += ", or tasks.classes = " + number(enough);
-  return failed(from.where("tasks.count"), std::move(text));
-}
-
 expected<plans> class_incremental(const scenario& from, const extent& data) {
-  const auto& tasks = from.tasks;
-  const std::int64_t first = tasks.first_classes, later = tasks.count - (first > 0 ? 1 : 0);
-  if (first > data.classes)
-    return failed(from.where("tasks.first_classes"), "the first task takes " + number(first) +
-                                                         " classes and the run has " + number(data.classes) +
-                                                         "; expected fewer");
-  if (later == 0 && first < data.classes)
-    return failed(from.where("tasks.first_classes"),
-                  "one task of " + number(first) + " classes leaves " + number(data.classes - first) + " of " +
-                      number(data.classes) +
-                      " unused; expected tasks.first_classes = 0, a larger tasks.count, or "
-                      "tasks.classes = " +
-                      number(first));
-  if (later > 0 && first == data.classes)
-    return failed(from.where("tasks.first_classes"), "the first task takes all " + number(data.classes) +
-                                                         " classes and leaves none for the " +
-                                                         counted(later, "task", "tasks") + " after it; expected fewer");
-  if (later > 0 && (data.classes - first) % later != 0)
-    return uneven(from, data.classes, first, later);
+  const auto sizes = task_sizes(from.tasks, data.classes);
+  if (!sizes)
+    return failed(from.where(sizes.error().key), sizes.error().text);
   plans planned;
-  const std::int64_t each = later > 0 ? (data.classes - first) / later : 0;
-  for (std::int64_t low = 0, high = first > 0 ? first : each; low < data.classes;
-       low = std::exchange(high, high + each))
-    planned.push_back({.positions = {low, high}, .labels = {low, high}});
+  std::int64_t low = 0;
+  for (const auto size : *sizes) {
+    planned.push_back({.positions = {low, low + size}, .labels = {low, low + size}});
+    low += size;
+  }
   return planned;
 }
 
@@ -107,8 +70,16 @@ expected<plans> domain_incremental(const scenario& from, const extent& data) {
                       (data.domains == 1 ? ", or a data set with several (digits, pacs)" : ""));
   const class_range every{0, data.classes};
   plans planned;
-  for (std::int32_t task = 0; task < tasks.count; ++task)
-    planned.push_back({every, every, by_domain ? task : -1, by_domain ? 0 : task});
+  if (!by_domain) {
+    for (std::int32_t task = 0; task < tasks.count; ++task)
+      planned.push_back({every, every, -1, task});
+    return planned;
+  }
+  const auto order = domain_order(from, data.domain_names);
+  if (!order)
+    return tl::unexpected(order.error());
+  for (std::size_t task = 0; task < static_cast<std::size_t>(tasks.count); ++task)
+    planned.push_back({every, every, (*order)[task], 0});
   return planned;
 }
 
@@ -119,7 +90,7 @@ expected<extent> offered(const scenario& from, const raw_data& data) {
                                                    " has " + number(data.classes) +
                                                    "; expected at most so many, or 0 for all");
   return extent{classes > 0 ? classes : data.classes, std::max<std::int64_t>(1, std::ssize(data.domain_names)),
-                data.name};
+                data.name, data.domain_names};
 }
 
 } // namespace

@@ -39,6 +39,8 @@ struct method_needs {
   rows_shown rows = rows_shown::current;
   /// The server step needs all uploads of one broadcast together. Such a method is refused in asynchronous runs.
   bool round_barrier = false;
+  /// The method sets the number of rounds of a task (task_plan::rounds): rounds.per_task is not read.
+  bool own_rounds = false;
   /// A client's round is one job, and its upload has the size of the broadcast weights. Virtual time then needs no
   /// result before the upload arrives, and uploads are folded while others are computed.
   bool upload_size_known = false;

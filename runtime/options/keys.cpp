@@ -61,6 +61,10 @@ struct present_value {
     const auto* word = std::get_if<std::string>(value);
     return word ? in_quotes(*word) : list_text(std::get<1>(*value));
   }
+  std::string operator()(const word_or_names* value) const {
+    const auto* word = std::get_if<std::string>(value);
+    return word ? in_quotes(*word) : in_brackets(word_list(std::get<1>(*value)));
+  }
   std::string operator()(const std::vector<profile_choice>* value) const {
     return in_brackets(joined(*value, choice_text));
   }
@@ -96,6 +100,9 @@ struct expectation {
   }
   std::string operator()(const std::variant<std::string, std::vector<std::int64_t>>*) const {
     return word_list(described.choices, " | ") + " | list of integers" + bounds_text(described.bounds);
+  }
+  std::string operator()(const word_or_names*) const {
+    return word_list(described.choices, " | ") + " | list of names";
   }
   std::string operator()(const std::vector<profile_choice>*) const {
     return "list of profiles, as in [{ name = \"snapdragon-888\", link = \"lte\", share = 0.3 }, { file = "
@@ -161,6 +168,11 @@ void key_table::word_or_integers(std::string name, std::variant<std::string, std
        .meaning = std::move(meaning),
        .bounds = {.low = 0.0},
        .choices = std::move(choices)});
+}
+
+void key_table::word_or_name_list(std::string name, word_or_names& target, std::vector<std::string> choices,
+                                  std::string meaning) {
+  add({.name = std::move(name), .target = &target, .meaning = std::move(meaning), .choices = std::move(choices)});
 }
 
 void key_table::word(std::string name, std::string& target, std::vector<std::string> choices, std::string meaning) {

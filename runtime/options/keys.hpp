@@ -44,19 +44,22 @@ struct range {
   bool open_low = false;
 };
 
+/// One of a few words, or a list of names.
+using word_or_names = std::variant<std::string, std::vector<std::string>>;
+
 /// What one key is bound to. Lists of integers or strings may be restricted to a length by a check.
-using key_target = std::variant<bool*, std::int64_t*, double*, std::string*, std::filesystem::path*, virtual_duration*,
-                                byte_size*, std::vector<std::int64_t>*, std::vector<double>*, std::vector<std::string>*,
-                                device_value*, std::variant<std::string, std::vector<std::int64_t>>*,
-                                std::vector<profile_choice>*>;
+using key_target =
+    std::variant<bool*, std::int64_t*, double*, std::string*, std::filesystem::path*, virtual_duration*, byte_size*,
+                 std::vector<std::int64_t>*, std::vector<double>*, std::vector<std::string>*, device_value*,
+                 std::variant<std::string, std::vector<std::int64_t>>*, word_or_names*, std::vector<profile_choice>*>;
 
 struct key {
   std::string name{};
   key_target target{};
-  std::string meaning{};             ///< One sentence, for help.
-  std::string default_text{};        ///< As TOML; filled by the table when the key is added.
-  bool is_later = false;             ///< It enters the digest of a scenario only where it has not its default.
-  range<double> bounds{};            ///< Numbers and elements of number lists.
+  std::string meaning{};              ///< One sentence, for help.
+  std::string default_text{};         ///< As TOML; filled by the table when the key is added.
+  bool is_later = false;              ///< It enters the digest of a scenario only where it has not its default.
+  range<double> bounds{};             ///< Numbers and elements of number lists.
   std::vector<std::string> choices{}; ///< Strings: the legal ones; empty: any.
   std::function<void(const std::string&)> chosen{}; ///< Strings bound to an enum: called with the choice.
   std::function<std::string()> current{};           ///< Strings bound to an enum: the present choice.
@@ -85,6 +88,9 @@ public:
   /// A word of `choices`, or a list of integers.
   void word_or_integers(std::string name, std::variant<std::string, std::vector<std::int64_t>>& target,
                         std::vector<std::string> choices, std::string meaning);
+  /// A word of `choices`, or a list of names; an integer in the list is the name that is written so.
+  void word_or_name_list(std::string name, word_or_names& target, std::vector<std::string> choices,
+                         std::string meaning);
   /// One word of a fixed set, held as an enum.
   template <class Enum>
   void choice(std::string name, Enum& target, std::vector<std::pair<std::string, Enum>> words, std::string meaning) {

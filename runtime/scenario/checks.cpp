@@ -1,5 +1,6 @@
 #include "runtime/scenario/checks.hpp"
 #include "runtime/data/data_sources.hpp"
+#include "runtime/data/task_sizes.hpp"
 #include "runtime/method/strategy.hpp"
 #include "runtime/options/unit_text.hpp"
 #include "runtime/scenario/named_paths.hpp"
@@ -117,20 +118,13 @@ void check_class_incremental(const scenario& s, remarks& out) {
                                tasks.classes, s.data.classes)});
   if (total == 0)
     return;
-  const auto later_classes = total - tasks.first_classes;
-  const auto parts = tasks.first_classes > 0 ? tasks.count - 1 : tasks.count;
-  if (tasks.first_classes == 0 && total % parts != 0)
-    out.push_back(
-        {{"tasks.count", "tasks.classes", "data.classes", "data.name"},
-         fmt::format("tasks.count = {}: {} classes do not divide into {} equal tasks; choose a divisor of {}, "
-                     "or set tasks.first_classes",
-                     tasks.count, total, parts, total)});
-  else if (tasks.first_classes > 0 &&
-           (later_classes < parts || (parts == 0 && later_classes != 0) || (parts > 0 && later_classes % parts != 0)))
-    out.push_back({{"tasks.first_classes", "tasks.count", "tasks.classes", "data.classes", "data.name"},
-                   fmt::format("tasks.first_classes = {}: leaves {} of {} classes, which do not divide evenly over the "
-                               "other tasks (tasks.count = {})",
-                               tasks.first_classes, std::max<std::int64_t>(later_classes, 0), total, tasks.count)});
+  if (const auto sizes = task_sizes(tasks, total); !sizes) {
+    remark impossible{{sizes.error().key}, sizes.error().text};
+    for (const char* key : {"tasks.count", "tasks.sizes", "tasks.first_classes", "tasks.classes", "data.classes"})
+      if (key != sizes.error().key)
+        impossible.keys.emplace_back(key);
+    out.push_back(std::move(impossible));
+  }
 }
 
 void check_domains(const scenario& s, remarks& out) {
@@ -347,6 +341,23 @@ void check_paths(const scenario& s, remarks& out) {
                    "partition.kind = \"file\": needs partition.file, a CSV that names `client` and `row`"});
 }
 
+/// Milestones that no round of a task comes after.
+void find_idle_milestones(const scenario& s, remarks& out) {
+  const bool own_rounds = s.strategy.method && s.strategy.method->needs().own_rounds;
+  if (s.training.schedule != schedule_kind::step || own_rounds)
+    return;
+  std::vector<std::int64_t> idle;
+  for (const auto milestone : s.training.milestones)
+    if (milestone >= s.rounds.per_task)
+      idle.push_back(milestone);
+  if (!idle.empty())
+    out.push_back({{"training.milestones", "rounds.per_task"},
+                   fmt::format("training.milestones: {} {} no effect, because the rate changes after a milestone's "
+                               "round and a task has {} round{} (rounds.per_task); expected milestones below {}",
+                               fmt::join(idle, ", "), idle.size() == 1 ? "has" : "have", s.rounds.per_task,
+                               s.rounds.per_task == 1 ? "" : "s", s.rounds.per_task)});
+}
+
 } // namespace
 
 std::vector<remark> check_combinations(const scenario& settings) {
@@ -362,6 +373,7 @@ std::vector<remark> doubtful_choices(const scenario& settings) {
   if (settings.devices.dropout == 1.0)
     out.push_back(
         {{"devices.dropout"}, "devices.dropout = 1.0: no upload will ever come, and the server learns nothing"});
+  find_idle_milestones(settings, out);
   return out;
 }
 

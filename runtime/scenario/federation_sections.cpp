@@ -126,10 +126,21 @@ section_keys tasks_keys(tasks_section& to) {
                {"domain-incremental", task_kind::domain_incremental},
                {"single", task_kind::single}},
               "New classes with each task, the same classes in another domain, or one task with everything.");
-  keys.integer("count", to.count, {.low = 1, .high = 100'000}, "Tasks, the first included; `single` has one.");
+  const bool by_class = to.kind == task_kind::class_incremental;
+  keys.integer("count", to.count, {.low = 1, .high = 100'000},
+               "Tasks, the first included; `single` has one; if not given, as many as tasks.sizes has.");
+  keys.unless_given([&to] {
+    if (to.kind == task_kind::class_incremental && !to.sizes.empty())
+      to.count = std::ssize(to.sizes);
+  });
+  keys.integers("sizes", to.sizes, {.low = 1, .high = 1'000'000},
+                "Classes of each task, as in [4, 3, 3]; empty: classes are dealt evenly over tasks.count tasks, and "
+                "where they do not divide, the first tasks have one class more.");
+  keys.added_later();
+  keys.read_if(by_class, "only tasks.kind = \"class-incremental\"");
   keys.integer("first_classes", to.first_classes, {.low = 0},
-               "Classes of a larger first task; 0: all tasks are equal. The rest must divide evenly.");
-  keys.read_if(to.kind == task_kind::class_incremental, "only tasks.kind = \"class-incremental\"");
+               "Classes of a larger first task; 0: as all others. The rest is dealt evenly over the other tasks.");
+  keys.read_if(by_class, "only tasks.kind = \"class-incremental\"");
   keys.integer("classes", to.classes, {.low = 0}, "Only the first n classes of the order; 0: all.");
   keys.word_or_integers("class_order", to.class_order, {"natural", "seeded", "icarl87", "np1993"},
                         "Order in which classes appear: by number, drawn from the seed, a published one, or a list.");
@@ -144,6 +155,11 @@ section_keys tasks_keys(tasks_section& to) {
       "classes with label = class mod classes_per_task.");
   const bool domains = to.kind == task_kind::domain_incremental;
   keys.read_if(domains, "only tasks.kind = \"domain-incremental\"");
+  keys.word_or_name_list("domain_order", to.domain_order, {"natural", "seeded"},
+                         "domains: which domain is task 1, 2, ...: by number, drawn from the seed, or a list of names, "
+                         "as in [\"sketch\", \"photo\"] (or of numbers from 0).");
+  keys.added_later();
+  keys.read_if(domains && to.transform == task_transform::domains, "only tasks.transform = \"domains\"");
   keys.integer("classes_per_task", to.classes_per_task, {.low = 0}, "class-blocks: classes of a task.");
   keys.read_if(domains && to.transform == task_transform::class_blocks, "only tasks.transform = \"class-blocks\"");
   keys.choice("transition", to.transition,

@@ -76,6 +76,11 @@ struct value_schema {
     const json word{{"type", "string"}, {"enum", described.choices}};
     return {{"anyOf", json::array({word, list_schema(number_schema("integer", described.bounds))})}};
   }
+  json operator()(const word_or_names*) const {
+    const json word{{"type", "string"}, {"enum", described.choices}};
+    const json name{{"anyOf", json::array({json{{"type", "string"}}, json{{"type", "integer"}}})}};
+    return {{"anyOf", json::array({word, list_schema(name)})}};
+  }
   json operator()(const std::vector<profile_choice>*) const {
     json properties{{"share", {{"type", "number"}, {"exclusiveMinimum", 0.0}}}};
     for (const char* word : {"name", "file", "text", "link"})

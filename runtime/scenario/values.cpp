@@ -122,6 +122,14 @@ public:
     if (problems_.empty())
       *to = std::move(word);
   }
+  void operator()(word_or_names* to) {
+    if (const auto* array = from_.as_array())
+      return read_names(*array, *to);
+    std::string word;
+    (*this)(&word);
+    if (problems_.empty())
+      *to = std::move(word);
+  }
 
   void operator()(std::vector<profile_choice>* to) {
     const auto* array = from_.as_array();
@@ -250,6 +258,21 @@ private:
     double unused = 0.0;
     key option{.target = &unused, .bounds = into_.bounds};
     return text == "string" ? "" : expected_text(option).substr(std::string_view("number").size());
+  }
+
+  /// An integer is the name that is written so.
+  void read_names(const toml::array& array, word_or_names& to) {
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < array.size(); ++i)
+      if (const auto* integer = array[i].as_integer())
+        names.push_back(std::to_string(integer->get()));
+      else if (const auto* text = array[i].as_string(); text && is_utf8(text->get()))
+        names.push_back(text->get());
+      else
+        add(array[i], name_ + "[" + std::to_string(i) + "] = " + found_text(array[i]) +
+                          ": expected a name or its number, found " + type_text(array[i]));
+    if (problems_.empty())
+      to = std::move(names);
   }
 
   void read_log_normal(device_value& to, const toml::table& table) {

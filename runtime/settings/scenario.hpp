@@ -44,10 +44,12 @@ using class_order_choice = std::variant<std::string, std::vector<std::int64_t>>;
 struct tasks_section {
   task_kind kind = task_kind::class_incremental;
   std::int64_t count = 5;
+  std::vector<std::int64_t> sizes{}; ///< Classes of each task; empty: `count` tasks of (nearly) equal size.
   std::int64_t first_classes = 0;
   std::int64_t classes = 0;
   class_order_choice class_order = std::string("natural");
   task_transform transform = task_transform::none;
+  word_or_names domain_order = std::string("natural"); ///< domains: which domain is task 1, 2, ...
   std::int64_t classes_per_task = 0;
   task_transition transition = task_transition::round;
   virtual_duration transition_spread{0}; ///< staggered: each client's own delay is uniform up to this.
@@ -157,6 +159,8 @@ struct training_section {
   double factor = 0.1;
   double momentum = 0.0, weight_decay = 0.0, clip_norm = 0.0;
   augmentation_kind augment = augmentation_kind::none;
+  double label_smoothing = 0.0; ///< Share of a label's target that is spread over all classes of the loss.
+  bool drop_last = false;       ///< An epoch's last batch is left out where it is short.
 };
 
 enum class upload_weighting { samples, uniform };

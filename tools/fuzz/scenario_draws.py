@@ -16,6 +16,7 @@ SMOKE = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abs
 SMALL = {
     "seed": [1, 2, 3, 12345],
     "tasks.count": [1, 2, 2, 3], "tasks.classes": [0, 0, 2, 6], "tasks.first_classes": [0, 0, 1, 2],
+    "tasks.sizes": ["[]", "[]", "[1, 3]", "[2, 1, 3]"], "tasks.domain_order": ['"natural"', '"seeded"'],
     "tasks.classes_per_task": [0, 2, 3], "tasks.class_order": ['"natural"', '"seeded"'],
     "data.rows": [24, 60, 200], "data.train_rows": [0, 30, 100], "data.test_rows": [0, 30],
     "data.train_per_class": [0, 3], "data.test_per_class": [0, 2], "data.classes": [2, 6, 12],

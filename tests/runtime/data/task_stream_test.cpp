@@ -4,6 +4,7 @@
 #include <catch2/catch_approx.hpp>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
+#include <set>
 using namespace mneme;
 using namespace mneme::test;
 using Catch::Matchers::ContainsSubstring;
@@ -15,7 +16,7 @@ namespace {
 scenario with_tasks(tasks_section tasks) {
   scenario from;
   from.tasks = std::move(tasks);
-  for (const char* key : {"count", "classes", "first_classes", "classes_per_task", "transform"})
+  for (const char* key : {"count", "classes", "first_classes", "classes_per_task", "transform", "domain_order"})
     from.key_places[std::string("tasks.") + key] = key;
   for (const char* key : {"train_rows", "resize", "crop"})
     from.key_places[std::string("data.") + key] = key;
@@ -60,21 +61,89 @@ TEST_CASE("classes cut off by tasks.classes belong to no task and to no label", 
   CHECK(made->train->label(4) == -1);
 }
 
-TEST_CASE("classes that do not divide are refused with numbers that would", "[curriculum]") {
-  const auto said = [](tasks_section tasks, std::int64_t classes) {
+TEST_CASE("classes that do not divide give the first tasks one more", "[curriculum]") {
+  const auto sizes_of = [](tasks_section tasks, std::int64_t classes) {
+    const auto stream = make_task_stream(with_tasks(std::move(tasks)), hand_made_data(classes, 100));
+    REQUIRE(stream);
+    numbers sizes;
+    std::int64_t low = 0;
+    for (const auto& task : stream->tasks) {
+      CHECK(task.classes.low == low);
+      low = task.classes.high;
+      sizes.push_back(task.classes.size());
+    }
+    CHECK(low == stream->classes);
+    return sizes;
+  };
+  // numpy 2.3: [len(part) for part in numpy.array_split(range(10), 3)], and FACIL's get_loaders(nc_first_task=...)
+  CHECK(sizes_of({.count = 3}, 10) == numbers{4, 3, 3});
+  CHECK(sizes_of({.count = 4}, 10) == numbers{3, 3, 2, 2});
+  CHECK(sizes_of({.count = 4, .first_classes = 2}, 10) == numbers{2, 3, 3, 2});
+  CHECK(sizes_of({.count = 3, .classes = 7}, 10) == numbers{3, 2, 2});
+  CHECK(sizes_of({.count = 3, .sizes = {3, 3, 4}}, 10) == numbers{3, 3, 4});
+  CHECK(sizes_of({.count = 1, .sizes = {10}}, 10) == numbers{10});
+}
+
+TEST_CASE("impossible sizes of tasks are refused with what would do", "[curriculum]") {
+  const auto error_of = [](tasks_section tasks, std::int64_t classes) {
     return first_finding(make_task_stream(with_tasks(std::move(tasks)), hand_made_data(classes, 100)));
   };
-  CHECK(said({.count = 4}, 10) ==
-        "count: 10 classes do not divide evenly over 4 tasks; tasks.count = 5 or 2 would, or tasks.classes = 8");
-  CHECK(said({.count = 20}, 10) == "count: 10 classes do not divide evenly over 20 tasks; tasks.count = 10 would");
-  CHECK(said({.count = 4, .first_classes = 2}, 10) ==
-        "count: 8 classes do not divide evenly over 3 tasks after a first task of 2; tasks.count = 5 or 3 would, or "
-        "tasks.classes = 8");
-  CHECK_THAT(said({.count = 2, .first_classes = 12}, 10), StartsWith("first_classes: the first task takes 12 classes"));
-  CHECK_THAT(said({.count = 2, .first_classes = 10}, 10), ContainsSubstring("leaves none for the 1 task after it"));
-  CHECK_THAT(said({.count = 1, .first_classes = 4}, 10), ContainsSubstring("leaves 6 of 10 unused"));
-  CHECK(said({.count = 1, .first_classes = 10}, 10).empty());
-  CHECK_THAT(said({.count = 5, .classes = 20}, 10), StartsWith("classes: 20 classes asked for and hand-made has 10"));
+  CHECK(error_of({.count = 20}, 10) ==
+        "count: tasks.count = 20: 10 classes do not give each task one; expected at most 10");
+  CHECK(error_of({.count = 2, .first_classes = 12}, 10) ==
+        "first_classes: tasks.first_classes = 12: the run has 10 classes; expected fewer");
+  CHECK_THAT(error_of({.count = 2, .first_classes = 10}, 10), ContainsSubstring("leaves none for the 1 task after it"));
+  CHECK_THAT(error_of({.count = 4, .first_classes = 8}, 10), ContainsSubstring("leaves 2 classes for 3 tasks"));
+  CHECK_THAT(error_of({.count = 1, .first_classes = 4}, 10), ContainsSubstring("leaves 6 of 10 classes unused"));
+  CHECK(error_of({.count = 1, .first_classes = 10}, 10).empty());
+  CHECK_THAT(error_of({.count = 5, .classes = 20}, 10),
+             StartsWith("classes: 20 classes asked for and hand-made has 10"));
+  CHECK_THAT(error_of({.count = 3, .sizes = {3, 3, 3}}, 10), ContainsSubstring("add up to 9 of 10 classes"));
+}
+
+TEST_CASE("domains are tasks in the order that the scenario says", "[curriculum]") {
+  auto data = hand_made_data(2, 1);
+  data.train = hand_made_split({0, 1, 0, 1, 0, 1}, {0, 0, 1, 1, 2, 2});
+  data.test = hand_made_split({0, 1, 0}, {0, 1, 2});
+  data.domain_names = {"photo", "sketch", "7"};
+  using names = std::vector<std::string>;
+  const auto first_rows = [&](word_or_names order, std::int64_t count, std::int64_t seed = 1) {
+    auto from = with_tasks({.kind = task_kind::domain_incremental,
+                            .count = count,
+                            .transform = task_transform::domains,
+                            .domain_order = std::move(order)});
+    from.seed = seed;
+    const auto stream = make_task_stream(from, data);
+    REQUIRE(stream);
+    numbers rows;
+    for (const auto& task : stream->tasks) {
+      rows.push_back(task.train.front());
+      CHECK(task.test == numbers{task.train.front() / 2});
+    }
+    return rows;
+  };
+  CHECK(first_rows("natural", 3) == numbers{0, 2, 4});
+  CHECK(first_rows(names{"7", "photo", "sketch"}, 3) == numbers{4, 0, 2});
+  CHECK(first_rows(names{"sketch", "7"}, 2) == numbers{2, 4});
+  CHECK(first_rows(names{"1", "0"}, 2) == numbers{2, 0}); // no entry is a name: numbers of domains
+  std::set<numbers> drawn;
+  for (std::int64_t seed = 1; seed <= 12; ++seed)
+    drawn.insert(first_rows("seeded", 3, seed));
+  CHECK(drawn.size() > 2);
+  CHECK(first_rows("seeded", 3, 5) == first_rows("seeded", 3, 5));
+  const auto error_of = [&](names order, std::int64_t count) {
+    return first_finding(make_task_stream(with_tasks({.kind = task_kind::domain_incremental,
+                                                      .count = count,
+                                                      .transform = task_transform::domains,
+                                                      .domain_order = std::move(order)}),
+                                          data));
+  };
+  CHECK(error_of({"photo", "cartoon"}, 2) ==
+        "domain_order: tasks.domain_order: there is no domain \"cartoon\"; expected "
+        "names of \"photo\", \"sketch\", \"7\"");
+  CHECK(error_of({"photo", "photo"}, 2) ==
+        "domain_order: tasks.domain_order: the domain \"photo\" occurs twice; expected each at most once");
+  CHECK_THAT(error_of({"photo"}, 2), ContainsSubstring("the list has 1 of 3 domains, and there are 2 tasks"));
 }
 
 TEST_CASE("a single task holds every row, whatever tasks.count says", "[curriculum]") {
