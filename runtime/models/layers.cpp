@@ -125,11 +125,9 @@ private:
                                        meant.empty() ? fmt::format("expected one of {}", fmt::join(names, ", "))
                                                      : fmt::format("did you mean '{}'?", meant)));
     }
-    const auto in = net_.shape_here();
-    const bool may_begin = layer.kind == "conv" || layer.kind == "flatten" || layer.kind == "patch-embedding";
-    if (net_.here() == 0 && kind_ == arriving::images && in.channels > 1 && !may_begin)
-      return refuse(layer,
-                    fmt::format("{} arrive; expected conv, flatten or patch-embedding as the first layer", arrived()));
+    const bool reads_rows = layer.kind == "conv" || layer.kind == "flatten" || layer.kind == "patch-embedding";
+    if (!reads_rows)
+      make_channels_last();
     if (kind_ == arriving::indices && layer.kind != "embedding")
       return refuse(layer, fmt::format("{} arrive; expected embedding as the first layer", arrived()));
     words_ = std::make_unique<layer_words>(layer, entry->second.usage);
@@ -137,9 +135,11 @@ private:
   }
 
   void residual(const layer_text& layer) {
-    if (net_.here() == 0 && kind_ != arriving::numbers)
-      return refuse(layer, fmt::format("{} arrive; expected another layer before the first block", arrived()));
+    if (kind_ == arriving::indices)
+      return refuse(layer, fmt::format("{} arrive; expected embedding before the first block", arrived()));
     const auto after = after_;
+    if (net_.here() == 0)
+      make_channels_last();
     make_flat();
     const auto start = net_.here();
     const auto kind = kind_;
@@ -375,6 +375,11 @@ private:
     if (kind_ == arriving::tokens)
       refuse(layer, fmt::format("{} arrive; expected layer-norm", arrived()));
     return kind_ != arriving::tokens;
+  }
+  /// Brings the images that the net reads, which lie channel by channel, into the order that layers read.
+  void make_channels_last() {
+    if (const auto in = net_.shape_here(); net_.here() == 0 && kind_ == arriving::images && in.channels > 1)
+      add_images(net_, in.channels, in.height, in.width);
   }
   /// Brings flat rows into the order and shape that layers other than linear ones count them in.
   void make_flat() {

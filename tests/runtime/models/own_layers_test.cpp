@@ -166,7 +166,13 @@ TEST_CASE("what is wrong with a list of layers is said with its place and what a
              ContainsSubstring("images of 4 x 6 x 6 (channels, height, width) arrive; expected flatten or "
                                "global-avg-pool before it"));
   CHECK_THAT(refusal("flatten, conv 4 3x3" + head), ContainsSubstring("rows of 192 numbers arrive; expected images"));
-  CHECK_THAT(refusal("batch-norm" + head), ContainsSubstring("expected conv, flatten or patch-embedding as the first"));
+  CHECK_THAT(refusal("batch-norm" + head), ContainsSubstring("images of 3 x 8 x 8 (channels, height, width) arrive; "
+                                                             "expected flatten or global-avg-pool before it"));
+  CHECK_THAT(refusal("relu, patch-embedding 4 12" + head),
+             ContainsSubstring("expected images as the first layer reads"));
+  CHECK_THAT(refusal("layer-norm, flatten" + head), ContainsSubstring("expected batch-norm or group-norm"));
+  CHECK_THAT(refusal("residual [, relu, ], last-token" + head, {1, 1, 8}, 9),
+             ContainsSubstring("rows of 8 tokens arrive; expected embedding before the first block"));
   CHECK_THAT(refusal("flatten, linear 7"),
              ContainsSubstring("the last layer has 7 rows, and the run 10 classes; expected \"linear classes\""));
   CHECK_THAT(refusal("flatten, linear 7, relu"), ContainsSubstring("the net ends without its head"));
