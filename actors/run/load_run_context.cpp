@@ -1,5 +1,6 @@
 #include "actors/run/load_run_context.hpp"
 #include "actors/run/backbone_run.hpp"
+#include "actors/run/context_warnings.hpp"
 #include "actors/run/freeze_parameters.hpp"
 #include "actors/run/memory_estimate.hpp"
 #include "runtime/base/disk_file.hpp"
@@ -447,6 +448,11 @@ expected<std::shared_ptr<run_context>> load_run_context(const scenario& settings
   const auto parts = make_partition(settings, shared_tasks, marks,
                                     people ? [&](task_id task) { return people->members(task); } : enrolled_clients{});
   gather(problems, parts);
+  if (request.warnings) {
+    append(*request.warnings, uneven_task_warnings(settings, *shared_tasks));
+    if (parts)
+      append(*request.warnings, dropped_batch_warnings(settings, *shared_tasks, **parts));
+  }
   const auto net = model_of_run(settings, *shared_tasks, *device);
   if (net && request.warnings)
     append(*request.warnings, untrained_parts(settings, **net));

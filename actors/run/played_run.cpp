@@ -174,10 +174,11 @@ private:
     if (!job)
       return void(played_.exact = false);
     const auto& with = job->options;
-    const auto own = static_cast<double>(job->samples.size() * with.epochs);
-    const auto steps = with.batch_rows > 0
-                           ? std::ceil(static_cast<double>(job->samples.size()) / static_cast<double>(with.batch_rows))
-                           : 1.0;
+    const auto rows = job->samples.size();
+    const auto batch = with.batch_rows > 0 ? with.batch_rows : std::max<std::int64_t>(rows, 1);
+    const auto taken = drops_short_step(with) ? rows / batch * batch : rows;
+    const auto own = static_cast<double>(taken * with.epochs);
+    const auto steps = with.batch_rows > 0 ? std::ceil(static_cast<double>(taken) / static_cast<double>(batch)) : 1.0;
     const auto replayed = steps * static_cast<double>(with.epochs * with.replay_rows);
     played_.client_rows[{.classes = with.classes, .taught = with.taught, .trains = true, .part = with.trained}] +=
         own + replayed;

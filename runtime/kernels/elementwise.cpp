@@ -251,6 +251,25 @@ MNEME_INLINE void cross_entropy_body(double& value, const cross_entropy_rows& in
     cross_entropy_of(value, in, in.classes);
 }
 
+/// What label smoothing s adds to a cross-entropy: s (z_label - mean z), the difference of -mean_c log p_c and -log
+/// p_label times s.
+void add_label_smoothing(double& value, const cross_entropy_rows& in) {
+  for (std::int64_t row = 0; row < in.rows; ++row) {
+    if (in.weight[row] == 0.0F)
+      continue;
+    const float* const z = in.logits + row * in.classes;
+    float* const d = in.d_logits + row * in.classes;
+    const double weight = static_cast<double>(in.weight[row]) * in.smoothing, classes = static_cast<double>(in.classes);
+    double sum = 0.0;
+    for (std::int64_t c = 0; c < in.classes; ++c)
+      sum += z[c];
+    value += weight * (z[in.labels[row]] - sum / classes);
+    for (std::int64_t c = 0; c < in.classes; ++c)
+      d[c] -= static_cast<float>(weight / classes);
+    d[in.labels[row]] += static_cast<float>(weight);
+  }
+}
+
 MNEME_KERNEL(normalise_bytes, (float* out, const std::uint8_t* in, std::int64_t n, const pixel_scale& with),
              (out, in, n, with))
 MNEME_KERNEL(normalise_floats, (float* out, const float* in, std::int64_t n, const pixel_scale& with),
@@ -299,6 +318,10 @@ void adam(float* w, const float* g, float* m, float* v, std::int64_t n, const ad
   best_adam(w, g, m, v, n, with);
 }
 void widen(float* out, const std::uint8_t* in, std::int64_t n) { best_widen(out, in, n); }
-void cross_entropy_of_rows(double& value, const cross_entropy_rows& in) { best_cross_entropy(value, in); }
+void cross_entropy_of_rows(double& value, const cross_entropy_rows& in) {
+  best_cross_entropy(value, in);
+  if (in.smoothing != 0.0)
+    add_label_smoothing(value, in);
+}
 
 } // namespace mneme::kernels

@@ -61,8 +61,9 @@ struct cross_entropy_rows {
   const float* logits = nullptr;        ///< [rows, classes]
   const std::int64_t* labels = nullptr; ///< [rows], read only where the weight is not 0
   const float* weight = nullptr;        ///< [rows]
-  float* d_logits = nullptr;            ///< [rows, classes]
+  float* d_logits = nullptr;            ///< [rows, classes]; not the memory of `logits`
   std::int64_t rows = 0, classes = 0;
+  double smoothing = 0.0; ///< Share of a label's target that is spread evenly over all classes.
 };
 /// `value` becomes the sum of weight * loss, in row order.
 void cross_entropy_of_rows(double& value, const cross_entropy_rows& in);

@@ -52,6 +52,8 @@ void describe(key_text& key, const train_job& job) {
       .add(with.weight_decay)
       .add(with.clip_norm)
       .add(with.augment)
+      .add(with.label_smoothing)
+      .add(drops_short_step(with))
       .add(with.trained)
       .add(with.in_order)
       .add(with.classes.low)
@@ -173,7 +175,8 @@ std::int64_t rows_of(const work& request) {
   const auto& with = training->options;
   const auto batch = with.batch_rows == 0 ? std::max<std::int64_t>(rows, 1) : with.batch_rows;
   const auto replayed = std::min(with.replay_rows, training->replay.samples.size());
-  return (rows + (rows + batch - 1) / batch * replayed) * std::max<std::int64_t>(with.epochs, 1);
+  const auto taken = drops_short_step(with) ? rows / batch * batch : rows;
+  return (taken + (taken + batch - 1) / batch * replayed) * std::max<std::int64_t>(with.epochs, 1);
 }
 
 std::int64_t outcome_bytes(const work& request) {

@@ -27,7 +27,8 @@ loss_output device_cross_entropy(const loss_input& in) {
                                                              .d_logits = d_logits.mutable_data_ptr<float>(),
                                                              .losses = losses.mutable_data_ptr<double>(),
                                                              .rows = models * rows,
-                                                             .classes = classes});
+                                                             .classes = classes,
+                                                             .smoothing = in.label_smoothing});
   return {.values = losses.sum(1), .d_logits = std::move(d_logits)};
 }
 
@@ -36,7 +37,10 @@ loss_output cross_entropy_of_targets(const loss_input& in) {
   loss_output out{.values = at::empty({in.logits.size(0)}, in.logits.options().dtype(at::kDouble)),
                   .d_logits = at::empty(in.logits.sizes(), in.logits.options())};
   for (std::int64_t k = 0; k < in.logits.size(0); ++k) {
-    const auto target = in.targets.select(0, k), weight = in.row_weight.select(0, k).unsqueeze(1); // [B, C], [B, 1]
+    auto target = in.targets.select(0, k); // [B, C]
+    if (in.label_smoothing > 0.0)
+      target = target * (1.0 - in.label_smoothing) + in.label_smoothing / static_cast<double>(target.size(1));
+    const auto weight = in.row_weight.select(0, k).unsqueeze(1); // [B, 1]
     const auto log_p = at::log_softmax(in.logits.select(0, k), 1);
     out.values.select(0, k).copy_((target * log_p * weight).sum(at::kDouble).neg_());
     out.d_logits.select(0, k).copy_((log_p.exp() * target.sum(1, true) - target) * weight);
@@ -48,6 +52,7 @@ class cross_entropy_loss : public loss {
 public:
   [[nodiscard]] std::string identity() const override { return "cross-entropy"; }
   [[nodiscard]] bool reads_targets() const override { return true; }
+  [[nodiscard]] bool reads_label_smoothing() const override { return true; }
   [[nodiscard]] const char* main_term() const override { return "cross_entropy"; }
 
   [[nodiscard]] loss_output operator()(const loss_input& in) const override {
@@ -66,7 +71,8 @@ public:
                                       .weight = in.row_weight.const_data_ptr<float>() + k * rows,
                                       .d_logits = out.d_logits.mutable_data_ptr<float>() + k * rows * classes,
                                       .rows = rows,
-                                      .classes = classes});
+                                      .classes = classes,
+                                      .smoothing = in.label_smoothing});
     return out;
   }
 };

@@ -44,6 +44,9 @@ struct method_setup {
   std::map<std::string, tensor_map> files{};      ///< Contents of method_needs::tensor_files, by key.
   std::map<std::string, loaded_module> modules{}; ///< Contents of method_needs::module_files, by key.
   std::map<std::string, std::string> texts{};     ///< Contents of method_needs::text_files, by key.
+
+  /// False if rows are numbers or tokens, of any shape: no method may mirror, crop or shift them.
+  [[nodiscard]] bool has_images() const noexcept { return tokens == 0 && !scale.empty(); }
 };
 
 /// A named set of defaults for any section, as TOML. The user's keys override it.

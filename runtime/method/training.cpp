@@ -30,6 +30,8 @@ training_options options_for_round(const training_section& from, trainable_part 
           .weight_decay = from.weight_decay,
           .clip_norm = from.clip_norm,
           .augment = from.augment,
+          .label_smoothing = from.label_smoothing,
+          .drop_last = from.drop_last,
           .trained = part,
           .classes = classes};
 }

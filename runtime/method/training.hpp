@@ -36,6 +36,10 @@ struct training_options {
   double learning_rate = 0.05;  ///< Rate of this round: the schedule is applied already.
   double momentum = 0.0, weight_decay = 0.0, clip_norm = 0.0;
   augmentation_kind augment = augmentation_kind::none;
+  double label_smoothing = 0.0; ///< loss_input::label_smoothing
+  /// The last step of an epoch is left out where it would have fewer than batch_rows rows: a job with fewer rows than
+  /// that takes no step. Read where the result is weights.
+  bool drop_last = false;
   trainable_part trained = trainable_part::all; ///< The rest keeps its bits, in evaluation mode (parameter_choice).
   std::vector<std::string> layers{};            ///< Names of what is trained: `trained` is layers.
   bool in_order = false;                        ///< Rows are taken as the job lists them, in every epoch: no shuffle.
@@ -73,6 +77,11 @@ struct training_options {
   bool operator==(const training_options&) const = default;
 };
 
+/// True if an epoch's last step is left out where it is short.
+[[nodiscard]] constexpr bool drops_short_step(const training_options& options) noexcept {
+  return options.drop_last && options.batch_rows > 0 && options.result == training_result::weights;
+}
+
 /// The options of `from` for round `round_of_task` (from 0) of `rounds_of_task`, schedule applied.
 [[nodiscard]] training_options options_for_round(const training_section& from, trainable_part part, class_range classes,
                                                  std::int64_t round_of_task, std::int64_t rounds_of_task);
@@ -97,6 +106,8 @@ struct loss_input {
   std::span<const at::Tensor> maps{}, teacher_maps{};
   std::int64_t replayed = 0; ///< The last so many of B, padding included, are of the second set.
   at::Tensor targets{};      ///< [K, B, classes]: target distributions, or undefined: labels say it
+  /// The cross-entropy with labels (or targets) reads (1 - s) * target + s / classes in place of the target.
+  double label_smoothing = 0.0;
 };
 /// A part of a loss, with its factor: for records, it changes no training.
 struct loss_term {
@@ -127,6 +138,8 @@ public:
   [[nodiscard]] virtual bool reads_logits() const { return true; }
   /// True if `targets`, where there are some, take the place of labels. Jobs of other objectives may have none.
   [[nodiscard]] virtual bool reads_targets() const { return false; }
+  /// True if it reads `label_smoothing`. Jobs of other objectives may not ask for it.
+  [[nodiscard]] virtual bool reads_label_smoothing() const { return false; }
   /// What `values` is called in metrics.jsonl where loss_output::terms does not say.
   [[nodiscard]] virtual const char* main_term() const { return "loss"; }
   /// Itself, where it is shown a second frozen net's features; else null. Asked of every job.

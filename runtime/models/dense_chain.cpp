@@ -25,7 +25,8 @@ double dense_chain::take(const step& now) {
                                         .weight = now.row_weight,
                                         .d_logits = gradients_.back().data(),
                                         .rows = now.rows,
-                                        .classes = layers_.back().out});
+                                        .classes = layers_.back().out,
+                                        .smoothing = now.label_smoothing});
   for (std::size_t i = layers_.size(); i-- > 0;)
     dense_backward(layers_[i], {.weights = now.weights,
                                 .x = i > 0 ? values_[i - 1].data() : now.inputs,

@@ -20,6 +20,7 @@ public:
     const float* row_weight = nullptr;
     std::int64_t rows = 0;
     float learning_rate = 0.0F;
+    double label_smoothing = 0.0; ///< kernels::cross_entropy_rows::smoothing
   };
   /// Returns the step's loss.
   double take(const step& now);

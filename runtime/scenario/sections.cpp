@@ -77,7 +77,8 @@ section_keys training_keys(training_section& to) {
               {{"constant", schedule_kind::constant}, {"cosine", schedule_kind::cosine}, {"step", schedule_kind::step}},
               "Of the learning rate, per round within a task.");
   keys.integers("milestones", to.milestones, {.low = 1},
-                "step: rounds of the task at which the rate is multiplied by factor.");
+                "step: rounds of the task, counted from 1, after which the rate is multiplied by factor: [5] acts from "
+                "round 6 on, as PyTorch's MultiStepLR with one step after each round.");
   const bool steps = to.schedule == schedule_kind::step;
   keys.read_if(steps, "only training.schedule = \"step\"");
   keys.number("factor", to.factor, {.low = 0.0, .open_low = true}, "step: what the rate is multiplied by.");
@@ -93,6 +94,16 @@ section_keys training_keys(training_section& to) {
                {"resized-crop-flip", augmentation_kind::resized_crop_flip}},
               "Padded random crops and mirror images, with random brightness if wanted; resized-crop-flip: a random "
               "part of 5 to 100 % of the image instead, brought to its size or to data.crop.");
+  keys.number(
+      "label_smoothing", to.label_smoothing, {.low = 0.0, .high = 1.0},
+      "Share of each label's target that is spread evenly over all classes of the loss, in the cross-entropy of "
+      "clients' training, as PyTorch's cross_entropy has it.");
+  keys.added_later();
+  keys.flag("drop_last", to.drop_last,
+            "The last batch of an epoch is left out where it has fewer rows than training.batch, as by PyTorch's "
+            "DataLoader: a client with fewer rows than a batch trains nothing.");
+  keys.added_later();
+  keys.read_if(to.batch > 0, "only training.batch > 0");
   return keys;
 }
 

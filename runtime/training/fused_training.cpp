@@ -77,7 +77,8 @@ fused_training::fused_training(std::span<const job> batch, image_store& images, 
     auto& trained = clients_.emplace_back();
     trained.job = &request;
     trained.place = i;
-    trained.plan = {options_.epochs == 0 ? 0 : request.samples.size(), options_.batch_rows, padded};
+    trained.plan = {options_.epochs == 0 ? 0 : request.samples.size(), options_.batch_rows, padded,
+                    drops_short_step(options_)};
     const auto replayable = request.replay.samples.size();
     trained.replayed = {options_.replay_short_last ? replayable : std::min(options_.replay_rows, replayable),
                         options_.replay_rows, padded};
@@ -248,7 +249,8 @@ void fused_training::step_of(model_run run, const step_shape& shape, std::int64_
                       .maps = outputs.maps,
                       .teacher_maps = shown.maps,
                       .replayed = shape.replayed,
-                      .targets = told_ ? buffers_.targets : at::Tensor{}};
+                      .targets = told_ ? buffers_.targets : at::Tensor{},
+                      .label_smoothing = options_.label_smoothing};
   const auto result = twice_taught_ ? (*twice_taught_)(in, second.features) : (*loss_)(in);
   if (epoch + 1 == options_.epochs)
     losses_.add(run, result);

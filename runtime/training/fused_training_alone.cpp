@@ -67,7 +67,8 @@ bool fused_training::train_alone(dense_chain& net, std::size_t k, slice_watch* w
                                .labels = buffers_.row_labels.data(),
                                .row_weight = buffers_.row_weights.data(),
                                .rows = rows,
-                               .learning_rate = static_cast<float>(options_.learning_rate)}));
+                               .learning_rate = static_cast<float>(options_.learning_rate),
+                               .label_smoothing = options_.label_smoothing}));
       from = weights;
     }
   }

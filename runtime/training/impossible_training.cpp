@@ -79,6 +79,13 @@ std::string wrong_head(const train_job& job) {
   return {};
 }
 
+std::string smoothing_error(const train_job& job) {
+  if (job.options.label_smoothing == 0.0 || !job.objective || job.objective->reads_label_smoothing())
+    return {};
+  return fmt::format("training.label_smoothing = {}: the objective '{}' does not read it; expected 0.0",
+                     job.options.label_smoothing, job.objective->identity());
+}
+
 std::string wrong_maps(const train_job& job) {
   if (job.options.maps.empty())
     return {};
@@ -174,6 +181,8 @@ std::string why_impossible(const train_job& job) {
                        job.objective->identity(), second_teacher_weights);
   if (auto why = wrong_notes(job.notes, job.samples, "rows", job); !why.empty())
     return why;
+  if (auto error = smoothing_error(job); !error.empty())
+    return error;
   if (auto why = wrong_maps(job); !why.empty())
     return why;
   if (auto why = wrong_result(job); !why.empty())

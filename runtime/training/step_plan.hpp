@@ -11,13 +11,16 @@ struct step_plan {
   std::int64_t rows = 0;       ///< Rows of the client.
   std::int64_t batch_rows = 0; ///< 0: full batch, one step.
   bool padded = true;          ///< False for nets that mix the rows of a step: every row counts there.
+  bool drop_last = false;      ///< A last step of fewer than batch_rows rows is left out.
 
   [[nodiscard]] std::int64_t steps() const noexcept {
     if (rows == 0)
       return 0;
-    return batch_rows == 0 ? 1 : (rows + batch_rows - 1) / batch_rows;
+    if (batch_rows == 0)
+      return 1;
+    return rows / batch_rows + (!drop_last && rows % batch_rows > 0 ? 1 : 0);
   }
-  /// Real rows of step s: the last, short one is kept. @pre s < steps()
+  /// Real rows of step s. @pre s < steps()
   [[nodiscard]] std::int64_t rows_of(std::int64_t s) const noexcept {
     return batch_rows == 0 ? rows : std::min(batch_rows, rows - s * batch_rows);
   }

@@ -53,12 +53,13 @@ public:
       : stepwise_loss(identity_of(temperature, lambda, of_teacher, of_student), {"cross_entropy", "distillation"}),
         temperature_(temperature), lambda_(lambda), of_teacher_(std::move(of_teacher)),
         of_student_(std::move(of_student)) {}
+  [[nodiscard]] bool reads_label_smoothing() const override { return true; }
 
 protected:
   void add_model(const model_step& in, const model_losses& out) const override {
     const auto z = corrected(in.logits, of_student_);
     const bool taught = in.teacher.defined();
-    out.add(0, in, cross_entropy_rows(z, in.labels), taught ? 1.0 - lambda_ : 1.0);
+    out.add(0, in, cross_entropy_rows(z, in.labels, in.label_smoothing), taught ? 1.0 - lambda_ : 1.0);
     if (taught)
       out.add(1, in,
               distilled_rows(z.narrow(1, 0, in.teacher.size(1)), corrected(in.teacher, of_teacher_),

@@ -16,6 +16,7 @@
 // under its own model, to which the program's running mean over steps tends; the server takes the mean over clients.
 #include "strategies/baselines/rehearsal.hpp"
 #include "strategies/shared/linear_head.hpp"
+#include "strategies/shared/training_keys.hpp"
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 namespace mneme::dde_method {
@@ -136,6 +137,8 @@ public:
   }
   diagnostics check(const method_setup& setup) const override {
     auto wrong = rehearsing_method::check(setup);
+    append(wrong, reject_label_smoothing(
+                      setup, "its loss reads the answers of neighbours, and has no cross-entropy of labels alone"));
     for (auto& finding : without_linear_head(*setup.net, "the drift of features is taken out of the head"))
       wrong.push_back(std::move(finding));
     return wrong;

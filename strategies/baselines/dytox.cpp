@@ -14,6 +14,7 @@
 // biases, too. LGA names a ResNet-18 for all methods, and DyTox's net is none: here it is the paper's own.
 #include "runtime/models/convit.hpp"
 #include "strategies/baselines/rehearsal.hpp"
+#include "strategies/shared/training_keys.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/one_hot.h>
 #include <ATen/ops/where.h>
@@ -141,6 +142,7 @@ private:
 
 diagnostics dytox::check(const method_setup& setup) const {
   auto wrong = rehearsing_method::check(setup);
+  append(wrong, reject_label_smoothing(setup, "its labels are read by binary cross-entropies"));
   if (!dynamic_cast<const convit*>(setup.net.get()))
     wrong.push_back({"model.name", fmt::format("the net '{}' has no token for each task of the run, by which the "
                                                "method asks an image; expected model.name = \"convit\"",

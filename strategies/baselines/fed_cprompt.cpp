@@ -69,6 +69,7 @@ class contrast_of_first_task final : public loss {
 public:
   explicit contrast_of_first_task(const contrast_term& term) : term_(term) {}
   std::string identity() const override { return term_.identity("first"); }
+  bool reads_label_smoothing() const override { return true; }
   loss_output operator()(const loss_input& in) const override { return term_.added(in, {}); }
 
 private:
@@ -80,6 +81,7 @@ class contrast_of_later_task final : public twice_taught_loss {
 public:
   explicit contrast_of_later_task(const contrast_term& term) : term_(term) {}
   std::string identity() const override { return term_.identity("later"); }
+  bool reads_label_smoothing() const override { return true; }
   loss_output operator()(const loss_input& in, const at::Tensor& second_features) const override {
     return term_.added(in, second_features);
   }

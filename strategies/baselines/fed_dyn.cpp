@@ -28,6 +28,7 @@ public:
     identity_ = "dynamic " + std::string(text, std::to_chars(text, text + sizeof text, alpha).ptr);
   }
   std::string identity() const override { return identity_; }
+  bool reads_label_smoothing() const override { return true; }
   loss_output operator()(const loss_input& in) const override { return (*plain_)(in); }
   const char* main_term() const override { return plain_->main_term(); }
   bool regularises() const override { return true; }

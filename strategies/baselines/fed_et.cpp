@@ -35,6 +35,7 @@ public:
     identity_ = fmt::format("elastic {} {}", with.own_weight, with.others_weight);
   }
   std::string identity() const override { return identity_; }
+  bool reads_label_smoothing() const override { return true; }
   loss_output operator()(const loss_input& in) const override { return (*plain_)(in); }
   const char* main_term() const override { return plain_->main_term(); }
   bool regularises() const override { return true; }
@@ -213,6 +214,7 @@ task<client_result> fed_et::client_round(client_context& ctx, const broadcast& i
   job.options.epochs = 1;
   job.options.batch_rows = 1; // Fisher information of rows
   job.options.result = training_result::squared_gradients;
+  job.options.label_smoothing = 0.0;
   auto measuring = ctx.train(std::move(job));
   auto measured = co_await measuring;
   const auto importance = measured.gradients.clamp_max(with_.importance_max);

@@ -36,6 +36,7 @@ public:
     identity_ = "ewc " + std::string(text, std::to_chars(text, text + sizeof text, lambda).ptr);
   }
   std::string identity() const override { return identity_; }
+  bool reads_label_smoothing() const override { return true; }
   loss_output operator()(const loss_input& in) const override { return (*plain_)(in); }
   const char* main_term() const override { return plain_->main_term(); }
   bool regularises() const override { return true; }
@@ -170,6 +171,7 @@ train_job fed_ewc::fisher_job(const client_context& ctx, const broadcast& in, co
   job.start = at;
   job.options.epochs = 1;
   job.options.result = training_result::squared_gradients;
+  job.options.label_smoothing = 0.0; // Fisher information of the likelihood
   if (with_.fisher == fisher_part::sample)
     job.options.batch_rows = 1;
   return job;

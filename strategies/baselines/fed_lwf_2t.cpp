@@ -34,6 +34,7 @@ public:
                               with.old)) {}
   std::string identity() const override { return identity_; }
   bool reads_targets() const override { return true; }
+  bool reads_label_smoothing() const override { return true; }
   const char* main_term() const override { return plain_->main_term(); }
 
   /// Model by model, so that the bits of one do not depend on the others.
@@ -42,7 +43,8 @@ public:
                           .features = in.features,
                           .labels = in.labels,
                           .row_weight = in.row_weight,
-                          .sides = in.sides});
+                          .sides = in.sides,
+                          .label_smoothing = in.label_smoothing});
     if (with_.labels == 1.0) // a = 1 is FedAvg, to the bit
       return out;
     out.d_logits = out.d_logits * with_.labels;

@@ -88,11 +88,12 @@ public:
                       {"cross_entropy", "geodesic"}, true),
         form_(with.form), factor_(with.weight * std::sqrt(static_cast<double>(classes.old()) /
                                                           static_cast<double>(classes.fresh.size()))) {}
+  [[nodiscard]] bool reads_label_smoothing() const override { return true; }
 
 protected:
   void add_model(const model_step& in, const model_losses& out) const override {
     constexpr std::int64_t rows_min = 4;
-    out.add(0, in, cross_entropy_rows(in.logits, in.labels), 1.0);
+    out.add(0, in, cross_entropy_rows(in.logits, in.labels, in.label_smoothing), 1.0);
     if (!in.teacher_features.defined())
       return;
     const auto real = in.padded.logical_not().nonzero().squeeze(1);

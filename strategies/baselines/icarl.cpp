@@ -8,6 +8,7 @@
 // losses = "softmax" is what PyCIL calls iCaRL, and what DDE and GeoDL build on: cross-entropy over the classes seen +
 // cross-entropy with the teacher's answers at T = 2, not multiplied by T^2.
 #include "strategies/baselines/rehearsal.hpp"
+#include "strategies/shared/training_keys.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/one_hot.h>
 #include <ATen/ops/sigmoid.h>
@@ -41,10 +42,11 @@ public:
       : stepwise_loss(fmt::format("icarl softmax {} {}", with.distillation_weight, with.temperature),
                       {"cross_entropy", "distillation"}),
         with_(with) {}
+  [[nodiscard]] bool reads_label_smoothing() const override { return true; }
 
 protected:
   void add_model(const model_step& in, const model_losses& out) const override {
-    out.add(0, in, cross_entropy_rows(in.logits, in.labels), 1.0);
+    out.add(0, in, cross_entropy_rows(in.logits, in.labels, in.label_smoothing), 1.0);
     if (in.teacher.defined())
       out.add(1, in,
               distilled_rows(in.logits.narrow(1, 0, in.teacher.size(1)), in.teacher,
@@ -79,6 +81,13 @@ public:
              .toml = "[strategy]\nexemplars = \"repeats\"\n[training]\nepochs = 20\nbatch = 128\nlearning_rate = 2.0\n"
                      "schedule = \"step\"\nmilestones = [7, 9]\nfactor = 0.2\nmomentum = 0.9\nweight_decay = 2e-5\n"
                      "augment = \"crop-flip\"\n"}};
+  }
+  diagnostics check(const method_setup& setup) const override {
+    auto errors = rehearsing_method::check(setup);
+    if (with_.losses == icarl_losses::sigmoid)
+      append(errors, reject_label_smoothing(setup, "strategy.losses = \"sigmoid\" has no cross-entropy over classes; "
+                                                   "\"softmax\" has one"));
+    return errors;
   }
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
 

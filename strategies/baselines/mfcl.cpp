@@ -33,6 +33,7 @@
 #include "strategies/baselines/mfcl_loss.hpp"
 #include "strategies/shared/image_generator.hpp"
 #include "strategies/shared/linear_head.hpp"
+#include "strategies/shared/training_keys.hpp"
 #include <ATen/ops/zeros.h>
 #include <algorithm>
 #include <cmath>
@@ -157,6 +158,7 @@ task<client_result> mfcl::client_round(client_context& ctx, const broadcast& in)
 
 diagnostics mfcl::check(const method_setup& setup) const {
   auto wrong = averaging_method::check(setup);
+  append(wrong, reject_label_smoothing(setup, "its losses read labels of a teacher beside those of rows"));
   for (auto& finding : wrong_with_generation(setup))
     wrong.push_back(std::move(finding));
   for (auto& finding : without_linear_head(*setup.net, "clients are held to old rows of the head"))

@@ -21,6 +21,7 @@ public:
       : old_(old_classes), with_(with), plain_(cross_entropy_objective()),
         identity_("lwf " + std::to_string(old_) + " " + digits(with.weight) + " " + digits(with.temperature)) {}
   std::string identity() const override { return identity_; }
+  bool reads_label_smoothing() const override { return true; }
 
   loss_output operator()(const loss_input& in) const override {
     // CE over the classes of the task (eq. 1).
@@ -29,7 +30,8 @@ public:
                                 .features = in.features,
                                 .labels = (in.labels - old_).clamp_min(-1),
                                 .row_weight = in.row_weight,
-                                .sides = in.sides});
+                                .sides = in.sides,
+                                .label_smoothing = in.label_smoothing});
     loss_output out{.values = own.values.clone(), .d_logits = at::empty(in.logits.sizes(), in.logits.options())};
     out.d_logits.narrow(2, old_, fresh).copy_(own.d_logits);
 

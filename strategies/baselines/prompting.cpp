@@ -42,7 +42,7 @@ prompted_loss::prompted_loss(const char* map, double weight)
     : stepwise_loss(fmt::format("prompted {} {}", map, weight), {"cross_entropy", map}), weight_(weight) {}
 
 void prompted_loss::add_model(const model_step& in, const model_losses& out) const {
-  out.add(0, in, cross_entropy_rows(in.logits, in.labels), 1.0);
+  out.add(0, in, cross_entropy_rows(in.logits, in.labels, in.label_smoothing), 1.0);
   out.add_map(1, in, 0, {.values = in.maps[0].flatten(), .gradient = at::ones_like(in.maps[0])}, weight_);
 }
 

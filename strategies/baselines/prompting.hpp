@@ -19,6 +19,7 @@ namespace mneme {
 class prompted_loss final : public stepwise_loss {
 public:
   prompted_loss(const char* map, double weight);
+  [[nodiscard]] bool reads_label_smoothing() const override { return true; }
 
 protected:
   void add_model(const model_step& in, const model_losses& out) const override;

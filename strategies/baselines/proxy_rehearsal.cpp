@@ -1,5 +1,6 @@
 #include "strategies/baselines/proxy_rehearsal.hpp"
 #include "strategies/baselines/row_cosine.hpp"
+#include "strategies/shared/training_keys.hpp"
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 namespace mneme {
@@ -90,6 +91,8 @@ void proxy_rehearsal::proxy_keys(key_table& table) {
 
 diagnostics proxy_rehearsal::check(const method_setup& setup) const {
   auto wrong = rehearsing_method::check(setup);
+  append(wrong,
+         reject_label_smoothing(setup, "its loss compares rows with proxies of classes, and has no cross-entropy"));
   if (setup.net->maps().empty())
     wrong.push_back({"model.name", fmt::format("'{}' shows no maps of its stages, which the method keeps near those of "
                                                "the model before; expected a residual net",

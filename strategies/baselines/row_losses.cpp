@@ -2,11 +2,18 @@
 #include <ATen/ATen.h>
 namespace mneme {
 
-row_losses cross_entropy_rows(const at::Tensor& logits, const at::Tensor& labels) {
+row_losses cross_entropy_rows(const at::Tensor& logits, const at::Tensor& labels, double smoothing) {
   const auto log_p = at::log_softmax(logits, 1);
   const auto places = labels.clamp(0, logits.size(1) - 1).unsqueeze(1);
-  return {.values = -log_p.gather(1, places).squeeze(1),
-          .gradient = log_p.exp().scatter_add(1, places, at::full_like(places, -1, log_p.options()))};
+  row_losses rows{.values = -log_p.gather(1, places).squeeze(1),
+                  .gradient = log_p.exp().scatter_add(1, places, at::full_like(places, -1, log_p.options()))};
+  if (smoothing == 0.0)
+    return rows;
+  const auto classes = static_cast<double>(logits.size(1));
+  rows.values = rows.values * (1.0 - smoothing) - log_p.mean(1) * smoothing;
+  rows.gradient =
+      (rows.gradient - smoothing / classes).scatter_add(1, places, at::full_like(places, smoothing, log_p.options()));
+  return rows;
 }
 
 row_losses sigmoid_rows(const at::Tensor& logits, const at::Tensor& targets) {
@@ -102,7 +109,8 @@ loss_output stepwise_loss::operator()(const loss_input& in) const {
                     .teacher = row_of(in.teacher, k),
                     .teacher_features = row_of(in.teacher_features, k),
                     .targets = row_of(in.targets, k),
-                    .replayed = in.replayed};
+                    .replayed = in.replayed,
+                    .label_smoothing = in.label_smoothing};
     model_losses step_losses{.d_logits = out.d_logits[k], .d_features = row_of(out.d_features, k)};
     for (std::size_t m = 0; m < in.maps.size(); ++m) {
       step.maps.push_back(in.maps[m][k]);

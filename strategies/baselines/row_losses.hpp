@@ -12,8 +12,9 @@ struct row_losses {
   at::Tensor gradient{}; // [B, columns], or of features or a map
 };
 
-/// -log softmax(z)_y. @param labels [B] int64 among the columns; those of padded rows may be anything
-[[nodiscard]] row_losses cross_entropy_rows(const at::Tensor& logits, const at::Tensor& labels);
+/// -log softmax(z)_y, or that of smoothed labels (loss_input::label_smoothing).
+/// @param labels [B] int64 among the columns; those of padded rows may be anything
+[[nodiscard]] row_losses cross_entropy_rows(const at::Tensor& logits, const at::Tensor& labels, double smoothing = 0.0);
 /// Binary cross-entropies against `targets`, a mean over the columns. @param targets [B, columns]
 [[nodiscard]] row_losses sigmoid_rows(const at::Tensor& logits, const at::Tensor& targets);
 
@@ -45,6 +46,7 @@ struct model_step {
   std::vector<at::Tensor> maps, teacher_maps; ///< [B, channels, height, width] each
   at::Tensor targets{};                       ///< [B, C], or undefined
   std::int64_t replayed = 0;                  ///< The last so many of B, padding included, are of the second set.
+  double label_smoothing = 0.0;               ///< As in loss_input.
 };
 /// Where it leaves what the step comes to: views of loss_output.
 struct model_losses {

@@ -29,6 +29,7 @@ public:
   separated_loss(const options& with, std::vector<class_range> blocks)
       : stepwise_loss(identity_of(with, blocks), {"cross_entropy", "distillation"}), with_(with),
         blocks_(std::move(blocks)) {}
+  [[nodiscard]] bool reads_label_smoothing() const override { return true; }
 
 protected:
   void add_model(const model_step& in, const model_losses& out) const override {
@@ -42,8 +43,10 @@ protected:
       auto own = together;
       const auto elsewhere = (in.labels < block.low).logical_or(in.labels >= block.high);
       own.padded = in.padded.logical_or(elsewhere);
-      out.add(0, own, cross_entropy_rows(in.logits.narrow(1, block.low, block.size()), in.labels - block.low), 1.0,
-              block.low);
+      out.add(
+          0, own,
+          cross_entropy_rows(in.logits.narrow(1, block.low, block.size()), in.labels - block.low, in.label_smoothing),
+          1.0, block.low);
     }
     for (std::size_t k = 0; in.teacher.defined() && k + 1 < blocks_.size(); ++k) {
       const auto [low, size] = std::pair(blocks_[k].low, blocks_[k].size());

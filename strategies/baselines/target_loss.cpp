@@ -11,6 +11,7 @@ public:
       : stepwise_loss(fmt::format("target {} {} {}", old_classes, weight, temperature),
                       {"cross_entropy", "distillation"}),
         old_(old_classes), weight_(weight), rule_{.temperature = temperature} {}
+  [[nodiscard]] bool reads_label_smoothing() const override { return true; }
 
 protected:
   void add_model(const model_step& in, const model_losses& out) const override {
@@ -19,7 +20,8 @@ protected:
     auto own = in, replayed = in;
     own.padded = in.padded.logical_or(is_replayed);
     replayed.padded = in.padded.logical_or(is_replayed.logical_not());
-    out.add(0, own, cross_entropy_rows(in.logits.narrow(1, old_, fresh), in.labels - old_), 1.0, old_);
+    out.add(0, own, cross_entropy_rows(in.logits.narrow(1, old_, fresh), in.labels - old_, in.label_smoothing), 1.0,
+            old_);
     out.add(1, replayed, distilled_rows(in.logits.narrow(1, 0, old_), in.teacher.narrow(1, 0, old_), rule_), weight_);
   }
 

@@ -31,6 +31,7 @@
 #include "strategies/fed_cil/fed_cil_options.hpp"
 #include "strategies/shared/averaging.hpp"
 #include "strategies/shared/split_learning.hpp"
+#include "strategies/shared/training_keys.hpp"
 #include <ATen/ops/arange.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/stack.h>
@@ -298,7 +299,7 @@ diagnostics wrong_with_images(const method_setup& setup) {
                                  "backbone '{}' are none; expected model.name = \"identity\", or nets = \"features\"",
                                  setup.net->identity())});
   const auto [channels, height, width] = setup.shape;
-  if (setup.tokens > 0 || setup.scale.empty())
+  if (!setup.has_images())
     wrong.push_back({"data.name", "the generator makes images (strategy.nets), and the data are rows of tokens or "
                                   "numbers; expected images"});
   else if (height % 8 != 0 || width % 8 != 0)
@@ -311,6 +312,7 @@ diagnostics wrong_with_images(const method_setup& setup) {
 
 diagnostics fed_cil::check(const method_setup& setup) const {
   auto wrong = wrong_with_backbone(setup, with_.layer);
+  append(wrong, reject_batch_keys(setup, "clients train by steps of their own (strategy.local_steps)"));
   if (with_.net.overwrites && with_.net.latent < setup.classes)
     wrong.push_back(
         {"strategy.latent", fmt::format("strategy.latent = {}: labels take the place of the first {} numbers "

@@ -30,6 +30,7 @@
 // - the last, short batch of an epoch is used; of a single row no running statistics are taken.
 #include "strategies/fedhaf/adjustment_losses.hpp"
 #include "strategies/shared/split_learning.hpp"
+#include "strategies/shared/training_keys.hpp"
 #include <fmt/format.h>
 namespace mneme::fedhaf_method {
 
@@ -200,6 +201,8 @@ bool fedhaf::rehearses() const {
 
 diagnostics fedhaf::check(const method_setup& setup) const {
   auto wrong = split_method::check(setup);
+  append(wrong,
+         reject_label_smoothing(setup, "its losses weigh terms of old and of new rows, and read unsmoothed labels"));
   if (with_.exemplars.ratio == 0.0 && rehearses() && setup.tasks > 1)
     wrong.push_back(
         {"strategy.exemplar_ratio",

@@ -24,6 +24,7 @@
 //   task that it does not attend stays unused, and labels are classes modulo 10.
 #include "strategies/fil_ver/embedding_pool.hpp"
 #include "strategies/fil_ver/embedding_rehearsal.hpp"
+#include "strategies/shared/training_keys.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/zeros.h>
@@ -311,6 +312,7 @@ std::string fil_ver::wrong_encoder(const embedding_model& net) const {
 
 diagnostics fil_ver::check(const method_setup& setup) const {
   auto wrong = wrong_with_net(setup, "fil-ver", "model.name = \"vee\", or \"ebr\" for system = \"ebr\"");
+  append(wrong, reject_batch_keys(setup, "the server trains by steps of its own (strategy.server_steps)"));
   if (const auto net = as_embedding_model(setup.net))
     if (const auto why = wrong_encoder(*net); !why.empty())
       wrong.push_back({"model.name", why});

@@ -22,6 +22,7 @@ public:
     return fmt::format("cross-entropy + {} KL within {} and {}", beta_, low_, high_); // all digits
   }
 
+  [[nodiscard]] bool reads_label_smoothing() const override { return true; }
   [[nodiscard]] loss_output operator()(const loss_input& in) const override {
     auto out = (*cross_entropy_objective())(in);
     const auto of_labels = out.values.clone();

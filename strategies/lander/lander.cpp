@@ -23,6 +23,7 @@
 #include "strategies/lander/image_dreams.hpp"
 #include "strategies/shared/averaging.hpp"
 #include "strategies/shared/image_generator.hpp"
+#include "strategies/shared/training_keys.hpp"
 #include <ATen/ATen.h>
 #include <cmath>
 #include <fmt/format.h>
@@ -232,7 +233,9 @@ task<client_result> lander::client_round(client_context& ctx, const broadcast& i
   auto upload = trained.weights;
   if (with_.ends_with == task_model::best_round) {
     auto told = std::make_shared<tensor_map>(*upload);
-    const auto steps = step_plan{.rows = ctx.samples().size(), .batch_rows = setup().training.batch}.steps();
+    const auto& training = setup().training;
+    const step_plan epoch{.rows = ctx.samples().size(), .batch_rows = training.batch, .drop_last = training.drop_last};
+    const auto steps = epoch.steps();
     told->put(first_losses_name,
               at::tensor({static_cast<float>(trained.first_loss), static_cast<float>(steps)}, at::kFloat));
     upload = told;
@@ -276,6 +279,7 @@ void lander::replay_pool(train_job& job, client_context& ctx, const tensor_map& 
 
 diagnostics lander::check(const method_setup& setup) const {
   auto wrong = averaging_method::check(setup);
+  append(wrong, reject_label_smoothing(setup, "its losses anchor features beside labels, and read unsmoothed ones"));
   for (auto& finding : wrong_with_generation(setup))
     wrong.push_back(std::move(finding));
   if (with_.dreams.warm_up > with_.dreams.rounds)

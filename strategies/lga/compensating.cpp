@@ -1,6 +1,7 @@
 #include "strategies/lga/compensating.hpp"
 #include "strategies/shared/exemplar_memory.hpp"
 #include "strategies/shared/linear_head.hpp"
+#include "strategies/shared/training_keys.hpp"
 #include <ATen/ATen.h>
 #include <algorithm>
 #include <fmt/format.h>
@@ -370,6 +371,7 @@ void compensating_method::prepare(const method_setup& setup) {
 
 diagnostics compensating_method::check(const method_setup& setup) const {
   auto wrong = averaging_method::check(setup);
+  append(wrong, reject_label_smoothing(setup, "its loss weighs rows by the gradients of their unsmoothed labels"));
   const auto with = options();
   for (std::size_t t = 1; t < setup.task_classes.size(); ++t)
     if (setup.task_classes[t].low != setup.task_classes[t - 1].high) {
@@ -377,7 +379,7 @@ diagnostics compensating_method::check(const method_setup& setup) const {
                                      "repeat them; expected \"class-incremental\""});
       break;
     }
-  if (setup.tokens > 0 || setup.scale.empty())
+  if (!setup.has_images())
     wrong.push_back({"data.name", "the proxy reconstructs images from gradients, and the data are rows of tokens or "
                                   "numbers; expected images"});
   if (setup.trainable != trainable_part::all)

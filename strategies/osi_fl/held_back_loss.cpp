@@ -19,6 +19,7 @@ public:
   [[nodiscard]] std::string identity() const override { return identity_; }
   [[nodiscard]] loss_output operator()(const loss_input& in) const override { return (*plain_)(in); }
   [[nodiscard]] const char* main_term() const override { return plain_->main_term(); }
+  [[nodiscard]] bool reads_label_smoothing() const override { return true; }
   [[nodiscard]] bool regularises() const override { return true; }
   /// 2 weight / size (w - start), by tensor.
   void regularise(const at::Tensor& weights, const at::Tensor& start, std::int64_t offset, const tensor_map* /*side*/,

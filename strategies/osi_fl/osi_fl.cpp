@@ -106,8 +106,10 @@ public:
   /// Images are made of all uploads of a round together.
   method_needs needs() const override {
     const std::string share = with_.uses_diffusion_parts() ? "" : "public_share = 0.15\n";
-    method_needs needs{
-        .round_barrier = true, .feature_folder = with_.cache, .defaults = "[partition]\nover = \"enrolled\"\n" + share};
+    method_needs needs{.round_barrier = true,
+                       .own_rounds = true,
+                       .feature_folder = with_.cache,
+                       .defaults = "[partition]\nover = \"enrolled\"\n" + share};
     with_.parts.add_to(needs);
     return needs;
   }

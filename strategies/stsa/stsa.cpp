@@ -14,6 +14,7 @@
 #include "runtime/storage/parameters.hpp"
 #include "runtime/training/ridge.hpp"
 #include "strategies/shared/averaging.hpp"
+#include "strategies/shared/training_keys.hpp"
 #include "strategies/stsa/adapting_method.hpp"
 #include "strategies/stsa/dummy_clients.hpp"
 #include "strategies/stsa/random_features.hpp"
@@ -347,6 +348,7 @@ std::unique_ptr<server_half> stsa::make_server() const { return std::make_unique
 method_needs stsa::needs() const {
   method_needs needed{.head = head_kind::cosine,
                       .round_barrier = true, // statistics of all clients, each once
+                      .own_rounds = true,
                       .feature_folder = with_.feature_cache,
                       .frozen_net = with_.adaptation == adaptation_kind::none,
                       .defaults = "[strategy]\nweighting = \"uniform\"\n"};
@@ -369,7 +371,7 @@ diagnostics stsa::check_adaptation(const method_setup& setup) const {
                                       "expected 0, or training.learning_rate"}};
   if (with_.adaptation == adaptation_kind::none) {
     if (!adapter)
-      return {};
+      return reject_batch_keys(setup, "with strategy.adaptation = \"none\" nothing is trained in batches");
     return {{"strategy.adapter", "strategy.adapter with adaptation = \"none\": no task adapts the net; expected "
                                  "adaptation = \"federated\" or adapter = \"none\""}};
   }

@@ -15,7 +15,20 @@ struct cross_entropy_group {
   float* d_logits = nullptr;            ///< [R, C]
   double* losses = nullptr;             ///< [R] weight * loss
   std::int64_t rows = 0, classes = 0;
+  double smoothing = 0.0; ///< As in kernels::cross_entropy_rows.
 };
+
+/// What label smoothing adds to a row's gradient and to weight * loss.
+MNEME_HOST_DEVICE inline double add_label_smoothing(const float* logits, std::int64_t label, double weight,
+                                                    std::int64_t classes, float* d) {
+  double sum = 0.0;
+  for (std::int64_t c = 0; c < classes; ++c) {
+    sum += logits[c];
+    d[c] -= static_cast<float>(weight / static_cast<double>(classes));
+  }
+  d[label] += static_cast<float>(weight);
+  return weight * (logits[label] - sum / static_cast<double>(classes));
+}
 
 /// The gradient of one row, in place of `d`; returns weight * loss. @pre weight is not 0
 MNEME_HOST_DEVICE inline double cross_entropy_row(const float* logits, std::int64_t label, float weight,
@@ -42,6 +55,9 @@ MNEME_HOST_DEVICE inline void run_thread(const cross_entropy_group& on, thread_p
     const float weight = on.weight[row];
     if (weight != 0.0F) {
       on.losses[row] = cross_entropy_row(on.logits + row * on.classes, on.labels[row], weight, on.classes, d);
+      if (on.smoothing != 0.0)
+        on.losses[row] +=
+            add_label_smoothing(on.logits + row * on.classes, on.labels[row], weight * on.smoothing, on.classes, d);
       continue;
     }
     on.losses[row] = 0.0; // a padded row: whatever its logits are, it has no gradient

@@ -28,10 +28,11 @@ public:
                   at::Tensor& gradients) const override;
   [[nodiscard]] std::vector<loss_term> penalties(const at::Tensor& weights, const at::Tensor& start,
                                                  std::int64_t offset, const tensor_map* side) const override;
+  [[nodiscard]] bool reads_label_smoothing() const override { return true; }
 
 protected:
   void add_model(const model_step& in, const model_losses& out) const override {
-    out.add(0, in, cross_entropy_rows(in.logits, in.labels), 1.0);
+    out.add(0, in, cross_entropy_rows(in.logits, in.labels, in.label_smoothing), 1.0);
     const auto own = in.labels.unsqueeze(1); // the distance to the own centre is minus its logit
     out.add(
         1, in,

@@ -21,14 +21,18 @@ TEST_CASE("a cosine schedule falls from the learning rate to nearly nothing with
   CHECK(rate(3) == Approx(0.8 * (1 - std::sqrt(0.5)) / 2));
 }
 
-TEST_CASE("a step schedule multiplies at each milestone reached", "[training]") {
+// PyTorch 2.11: MultiStepLR(SGD([p], lr=1.0), milestones=[2, 4], gamma=0.1), stepped after each of 6 epochs, trains
+// them at 1, 1, 0.1, 0.1, 0.01, 0.01: a milestone m acts after the m-th round.
+TEST_CASE("a step schedule multiplies after each milestone's round, as MultiStepLR", "[training]") {
   training_section section{.learning_rate = 1.0, .schedule = schedule_kind::step, .milestones = {2, 4}, .factor = 0.1};
   const auto rate = [&](std::int64_t round) {
     return options_for_round(section, trainable_part::all, {0, 2}, round, 6).learning_rate;
   };
+  CHECK(rate(0) == 1.0);
   CHECK(rate(1) == 1.0);
   CHECK(rate(2) == Approx(0.1));
   CHECK(rate(3) == Approx(0.1));
+  CHECK(rate(4) == Approx(0.01));
   CHECK(rate(5) == Approx(0.01));
   section.schedule = schedule_kind::constant;
   CHECK(rate(5) == 1.0);
@@ -42,7 +46,9 @@ TEST_CASE("options of a round carry every key of [training]", "[training]") {
                                  .momentum = 0.3,
                                  .weight_decay = 0.4,
                                  .clip_norm = 0.5,
-                                 .augment = augmentation_kind::crop_flip};
+                                 .augment = augmentation_kind::crop_flip,
+                                 .label_smoothing = 0.6,
+                                 .drop_last = true};
   const training_options expected{.optimizer = optimizer_kind::adamw,
                                   .epochs = 3,
                                   .batch_rows = 7,
@@ -51,6 +57,8 @@ TEST_CASE("options of a round carry every key of [training]", "[training]") {
                                   .weight_decay = 0.4,
                                   .clip_norm = 0.5,
                                   .augment = augmentation_kind::crop_flip,
+                                  .label_smoothing = 0.6,
+                                  .drop_last = true,
                                   .trained = trainable_part::head,
                                   .classes = {0, 6}};
   CHECK(options_for_round(section, trainable_part::head, {0, 6}, 0, 1) == expected);

@@ -1,4 +1,5 @@
 // Losses of class-incremental methods row by row: five forms of distillation, by hand and against public code.
+#include "runtime/method/gradients.hpp"
 #include "strategies/baselines/row_losses.hpp"
 #include "tests/support/rehearsing_client.hpp"
 #include <catch2/matchers/catch_matchers_floating_point.hpp>
@@ -55,4 +56,15 @@ TEST_CASE("the cross-entropy form is PyCIL's distillation", "[distillation]") {
   const auto ours = distilled_rows(z, q, {.form = distillation_form::cross_entropy, .temperature = 2.0});
   CHECK_THAT(ours.values.mean().item<double>(), WithinAbs(theirs["value"].get<double>(), 1e-6));
   CHECK(largest_difference_of(ours.gradient / 6.0, listed_tensor(theirs["d_logits"], {6, 3})) < 1e-6);
+}
+
+TEST_CASE("a smoothed cross-entropy of rows is LibTorch's", "[distillation]") {
+  const auto z = leaf_of(at::cat({row({1, 0, -1}), row({2, 0.5, 0})}));
+  const auto labels = at::tensor({std::int64_t{2}, std::int64_t{0}}, at::kLong);
+  for (const double smoothing : {0.0, 0.1, 1.0}) {
+    const auto rows = cross_entropy_rows(z.detach(), labels, smoothing);
+    const auto theirs = at::cross_entropy_loss(z, labels, {}, at::Reduction::None, -100, smoothing);
+    CHECK(largest_difference_of(rows.values, theirs) < 1e-12);
+    CHECK(largest_difference_of(rows.gradient, gradients_of(theirs, {z}).front()) < 1e-12);
+  }
 }
