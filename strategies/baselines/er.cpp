@@ -37,11 +37,15 @@ struct options {
 class together_loss final : public loss {
 public:
   std::string identity() const override { return "cross-entropy of own and replayed rows"; }
+  bool reads_label_smoothing() const override { return true; }
+  const char* main_term() const override { return plain_->main_term(); }
   loss_output operator()(const loss_input& in) const override {
     const auto real = (in.row_weight > 0).to(in.row_weight.scalar_type()); // [K, B]
     const auto weight = real / real.sum(1, true).clamp_min(1.0);           // sums of ones are exact in any order
-    return (*plain_)(
-        {.logits = in.logits, .features = in.features, .labels = in.labels, .row_weight = weight, .sides = in.sides});
+    loss_input together{
+        .logits = in.logits, .features = in.features, .labels = in.labels, .row_weight = weight, .sides = in.sides};
+    together.label_smoothing = in.label_smoothing;
+    return (*plain_)(together);
   }
 
 private:

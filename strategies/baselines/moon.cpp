@@ -38,10 +38,13 @@ public:
   explicit contrastive_loss(const options& with)
       : with_(with), identity_("moon " + digits(with.mu) + " " + digits(with.temperature)) {}
   std::string identity() const override { return identity_; }
+  bool reads_label_smoothing() const override { return true; }
+  const char* main_term() const override { return plain_->main_term(); }
 
   /// Model by model, so that the bits of one do not depend on the others.
   loss_output operator()(const loss_input& in, const at::Tensor& second_features) const override {
     auto out = (*plain_)(in);
+    const auto cross_entropy = out.values.clone();
     out.d_features = at::empty_like(in.features);
     for (std::int64_t k = 0; k < in.features.size(0); ++k) {
       const row_cosine global(in.features[k], in.teacher_features[k]), previous(in.features[k], second_features[k]);
@@ -51,6 +54,7 @@ public:
       out.values[k].add_((at::softplus(closer) * weight).sum(at::kDouble));
       out.d_features[k].copy_(slope * weight);
     }
+    out.terms = {{"cross_entropy", cross_entropy}, {"contrast", out.values - cross_entropy}};
     return out;
   }
 

@@ -38,6 +38,8 @@ struct options {
 class corrected_loss final : public loss {
 public:
   std::string identity() const override { return "scaffold"; }
+  bool reads_label_smoothing() const override { return true; }
+  const char* main_term() const override { return plain_->main_term(); }
   loss_output operator()(const loss_input& in) const override { return (*plain_)(in); }
   bool regularises() const override { return true; }
   void regularise(const at::Tensor& weights, const at::Tensor& /*start*/, std::int64_t offset, const tensor_map* side,

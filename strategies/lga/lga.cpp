@@ -135,7 +135,8 @@ public:
   [[nodiscard]] loss_output operator()(const loss_input& in) const override {
     const auto options = in.logits.options().dtype(at::kDouble);
     loss_output out{.d_logits = at::zeros_like(in.logits)};
-    for (const char* name : {"cross_entropy", "distillation"})
+    const bool is_softmax = terms_.likelihood == class_likelihood::softmax;
+    for (const char* name : {is_softmax ? "cross_entropy" : "binary_cross_entropy", "distillation"})
       out.terms.push_back({name, at::zeros({in.logits.size(0)}, options)});
     for (std::int64_t k = 0; k < in.logits.size(0); ++k)
       add_model(in, k, out);

@@ -17,16 +17,17 @@ struct method_federation {
   listed_rows central{rows, [this](std::uint32_t) { return rows_with_labels({0, classes_of_task}); }};
   round_place place{.opened = {0, classes_of_task}, .current = {0, classes_of_task}};
   row_store made{row_format{.scale = rows->scale, .shift = rows->shift, .classes = classes}};
+  method_setup setup; ///< What the method was prepared with.
 
   /// @param keys of [strategy], on top of those that keep the method small @param on where everything is computed
   explicit method_federation(const std::string& name, const std::vector<std::pair<std::string, std::string>>& keys = {},
-                             const std::string& on = "cpu")
+                             const std::string& on = "cpu", const training_section& training = {.batch = 4})
       : method(strategy_named(name)), device(make_executor(on)), net(net_for(*method)) {
     give_keys(*method, small(name));
     give_keys(*method, keys);
-    auto setup = setup_of_run(net, features, tasks);
+    setup = setup_of_run(net, features, tasks);
     setup.initial = weights_only(setup.initial->at(flat_weights).to(at::Device(on)));
-    setup.training.batch = 4;
+    setup.training = training;
     setup.classes = classes;
     setup.task_classes = {{0, 2}, {2, 4}};
     setup.clients = clients;

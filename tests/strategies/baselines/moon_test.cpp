@@ -78,6 +78,11 @@ TEST_CASE("the contrastive term and its gradient are those of autograd in float6
   const auto plain = (*cross_entropy_objective())(
       {.logits = logits, .features = z, .labels = labels, .row_weight = weight, .sides = {}});
   CHECK(at::equal(found.d_logits, plain.d_logits));
+  REQUIRE(found.terms.size() == 2);
+  CHECK(std::string(found.terms[0].name) == "cross_entropy");
+  CHECK(at::equal(found.terms[0].value, plain.values));
+  CHECK(std::string(found.terms[1].name) == "contrast");
+  CHECK(at::allclose(found.terms[0].value + found.terms[1].value, found.values));
   for (std::int64_t k = 0; k < 2; ++k) {
     const auto of_k = [&](const at::Tensor& shown) { return shown[k].to(at::kDouble); };
     const auto own = leaf_of(of_k(z));
