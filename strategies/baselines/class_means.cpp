@@ -30,7 +30,7 @@ protected:
       std::iota(places.begin(), places.end(), first);
       const auto images = call.images(places);
       auto directions = unit_features(weights, images);
-      if (mirrored_ && images.size(2) > 1)
+      if (mirrored_)
         directions = directions + unit_features(weights, images.flip({3}));
       sums.index_add_(0, labels.narrow(0, first, std::ssize(places)), directions);
     }

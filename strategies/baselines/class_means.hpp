@@ -13,7 +13,7 @@ namespace mneme {
 inline constexpr const char *class_sums_name = "class_sums", *class_counts_name = "class_counts";
 
 /// Sums unit features x / (|x| + 1e-8) of the job's rows by class, under the weights in `flat_weights`, without
-/// augmentation; those of the mirrored images, too, if `mirrored` (rows that are no images have no mirror).
+/// augmentation; those of the mirrored images, too, if `mirrored`. @pre rows are images if `mirrored`
 [[nodiscard]] program_ref unit_feature_sums(model_ref net, std::int64_t classes, bool mirrored);
 
 /// The server's half.

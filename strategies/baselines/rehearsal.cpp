@@ -57,7 +57,9 @@ void rehearsing_method::readout_keys(key_table& table) {
   table.choice("readout", with_.readout, {{"nme", class_readout::nearest_mean}, {"argmax", class_readout::argmax}},
                "Answers after the last round of a task: the nearest mean of exemplars, or the largest logit, as in all "
                "other rounds.");
-  table.flag("mirrored", with_.mirrored, "Means are those of exemplars and of their mirrored images.");
+  table.flag(
+      "mirrored", with_.mirrored,
+      "Means are those of exemplars and of their mirrored images; rows of numbers and of tokens are not mirrored.");
 }
 
 std::int64_t rehearsing_method::memory_rows(const method_setup& setup) const {
@@ -86,8 +88,9 @@ diagnostics rehearsing_method::check(const method_setup& setup) const {
 void rehearsing_method::prepare(const method_setup& setup) {
   averaging_method::prepare(setup);
   travelling_ = travelling_weights(setup.net, setup.trainable);
+  mirrors_ = with_.mirrored && setup.has_images() && setup.shape[1] > 1; // an image of one line is a vector
   if (with_.readout == class_readout::nearest_mean)
-    sums_ = unit_feature_sums(setup.net, setup.classes, with_.mirrored && setup.tokens == 0);
+    sums_ = unit_feature_sums(setup.net, setup.classes, mirrors_);
 }
 
 std::unique_ptr<server_half> rehearsing_method::make_server() const {
@@ -185,7 +188,7 @@ task<tensors_ref> rehearsing_method::class_sums(client_context& ctx, const rehea
   program_job summing{.body = sums_,
                       .in = weights_only(weights->at(flat_weights)),
                       .samples = view_of(ctx.samples(), rows),
-                      .rows = (with_.mirrored ? 2 : 1) * std::ssize(rows)};
+                      .rows = (mirrors_ ? 2 : 1) * std::ssize(rows)};
   auto sum = ctx.run(std::move(summing));
   const auto sums = co_await sum;
   co_return sums.out;

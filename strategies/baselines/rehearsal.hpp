@@ -24,7 +24,7 @@ struct exemplar_options {
   memory_scope scope = memory_scope::client;
   exemplar_choice choice = exemplar_choice::greedy;
   class_readout readout = class_readout::argmax;
-  bool mirrored = true; ///< Means are of mirrored images, too.
+  bool mirrored = true; ///< Means are of mirrored images, too; rows that are no images are never mirrored.
 };
 
 /// Where the federation stands in its classes: every client is told.
@@ -95,6 +95,7 @@ private:
 
   exemplar_options with_;
   travelling_weights travelling_;
+  bool mirrors_ = false; // a row of class means passes the net twice
   program_ref sums_;
 };
 

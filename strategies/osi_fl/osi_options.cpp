@@ -9,7 +9,7 @@ diagnostics osi_options::check(const method_setup& setup) const {
     wrong.push_back({"model.name", fmt::format("'{}' has no head, so there is nothing to train; every other model has "
                                                "one",
                                                setup.net->identity())});
-  if (setup.tokens > 0 || setup.scale.empty())
+  if (!setup.has_images())
     wrong.push_back(
         {"data.name", "the generator makes images, and the data are rows of tokens or numbers; expected images"});
   const std::string once = ": a client speaks once in a task, which clients of the one before do again; expected ";

@@ -87,7 +87,7 @@ diagnostics wrong_with_generation(const method_setup& setup) {
     wrong.push_back({"model.name", fmt::format("'{}' has no batch normalisations, whose statistics the generator is to "
                                                "match; expected a residual net with norm = \"batch\"",
                                                setup.net->identity())});
-  if (setup.tokens > 0 || setup.scale.empty())
+  if (!setup.has_images())
     wrong.push_back(
         {"data.name", "the generator makes images, and the data are rows of tokens or numbers; expected images"});
   if (setup.trainable != trainable_part::all)

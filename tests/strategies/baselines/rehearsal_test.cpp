@@ -101,3 +101,46 @@ TEST_CASE("what travels beside the weights is no part of their mean", "[rehearsa
   run_step(server->close_round(ctx, client.sent(1, true).place), desk, *client.device);
   CHECK(at::allclose(server->predict().weights->at(flat_weights), result.upload->at(flat_weights), 0.0, 1e-7));
 }
+
+TEST_CASE("class means mirror images only, and take the time of what they pass", "[rehearsal]") {
+  constexpr std::int64_t side = 4, pixels = side * side;
+  const auto net = model_named("linear", {1, side, side}, 4);
+  const auto values = drawn({40, pixels}, 3);
+  const auto job_with = [&](bool are_images, const char* mirrored) {
+    rehearsing_client client("icarl", {2, 2}, {{"memory", "8"}, {"mirrored", mirrored}}, net);
+    auto rows = std::make_shared<dataset>();
+    for (std::int64_t row = 0; row < 40; ++row)
+      rows->labels.push_back(static_cast<std::int32_t>(row % 4));
+    rows->transforms.resize(1);
+    client.setup.shape = {1, side, side};
+    if (are_images) {
+      rows->images = values.mul(50).add(128).clamp(0, 255).to(at::kByte).view({40, 1, side, side}).contiguous();
+      rows->scale = client.setup.scale;
+      rows->shift = client.setup.shift;
+    } else {
+      rows->vectors = values.contiguous();
+      rows->vector_shape = {1, side, side};
+      client.setup.scale = client.setup.shift = {};
+    }
+    client.rows = rows;
+    client.method->prepare(client.setup);
+    const auto jobs = jobs_of_kind<program_job>(
+        jobs_of_round(*client.method, *client.device, client.work(client.sent(1, true), client.rows_of(0, 1, 5))));
+    REQUIRE(jobs.size() == 1);
+    return jobs.front();
+  };
+  const auto sums_of = [](const program_job& job) {
+    const std::vector<mneme::job> single{{.id = {}, .request = job}};
+    return std::get<program_output>(std::get<work_output>(make_executor("cpu")->run(single).front()))
+        .out->at(class_sums_name);
+  };
+  // Four exemplars of each of two old classes, two rows of each of two new ones.
+  const auto plain = job_with(false, "false"), numbers_by_default = job_with(false, "true");
+  CHECK(plain.rows == 12);
+  CHECK(numbers_by_default.rows == 12);
+  CHECK(at::equal(sums_of(numbers_by_default), sums_of(plain)));
+  const auto images = job_with(true, "true"), unmirrored = job_with(true, "false");
+  CHECK(images.rows == 24);
+  CHECK(unmirrored.rows == 12);
+  CHECK_FALSE(at::equal(sums_of(images), sums_of(unmirrored)));
+}
