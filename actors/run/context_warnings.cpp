@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 namespace mneme {
+namespace {
 
+/// Classes do not divide evenly over the tasks, and the scenario lists no sizes.
 diagnostics uneven_task_warnings(const scenario& settings, const task_stream& stream) {
   const auto& tasks = settings.tasks;
   const std::size_t first = tasks.first_classes > 0 ? 1 : 0;
@@ -22,6 +24,7 @@ diagnostics uneven_task_warnings(const scenario& settings, const task_stream& st
                tasks.count, stream.classes, fmt::join(sizes, ", "), stream.tasks.size() > listed_max ? ", ..." : "")}};
 }
 
+/// training.drop_last leaves clients without a step.
 diagnostics dropped_batch_warnings(const scenario& settings, const task_stream& stream, const partition& split) {
   const auto batch = settings.training.batch;
   if (!settings.training.drop_last || batch == 0)
@@ -45,6 +48,15 @@ diagnostics dropped_batch_warnings(const scenario& settings, const task_stream& 
            fmt::format("training.drop_last = true: in task {} {} of {} clients {} fewer rows than a batch of {}; such "
                        "clients train nothing and upload what they have received; expected a smaller training.batch",
                        task_of_max + 1, idle_max, settings.clients.count, idle_max == 1 ? "holds" : "hold", batch)}};
+}
+
+} // namespace
+
+diagnostics context_warnings(const scenario& settings, const task_stream& stream, const partition* split) {
+  auto warnings = uneven_task_warnings(settings, stream);
+  if (split)
+    append(warnings, dropped_batch_warnings(settings, stream, *split));
+  return warnings;
 }
 
 } // namespace mneme

@@ -448,11 +448,8 @@ expected<std::shared_ptr<run_context>> load_run_context(const scenario& settings
   const auto parts = make_partition(settings, shared_tasks, marks,
                                     people ? [&](task_id task) { return people->members(task); } : enrolled_clients{});
   gather(problems, parts);
-  if (request.warnings) {
-    append(*request.warnings, uneven_task_warnings(settings, *shared_tasks));
-    if (parts)
-      append(*request.warnings, dropped_batch_warnings(settings, *shared_tasks, **parts));
-  }
+  if (request.warnings)
+    append(*request.warnings, context_warnings(settings, *shared_tasks, parts ? parts->get() : nullptr));
   const auto net = model_of_run(settings, *shared_tasks, *device);
   if (net && request.warnings)
     append(*request.warnings, untrained_parts(settings, **net));
