@@ -37,7 +37,7 @@ void open_standard_streams() {
     std::fputs(error.what(), stderr);
     std::fputs("\n", stderr);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "error: %s\n", mneme::printable(error.what()).c_str());
+    std::fprintf(stderr, "error: %s\n", mneme::printable_message(error.what()).c_str());
   } catch (...) {
     std::fputs("error: something was thrown that is not a std::exception\n", stderr);
   }
@@ -58,8 +58,7 @@ int main(int count, char** words) {
   if (!arguments.empty() && std::string_view(arguments[0]) == mneme::cell_word) // no command of the user's
     std::_Exit(mneme::become_cell(arguments));
   const bool tells_peers = !arguments.empty() && std::string_view(arguments[0]) == "node"; // why a module is refused
-  mneme::set_cell_program("/proc/self/exe",
-                          tells_peers ? mneme::cell_begin::anew : mneme::cell_begin::fork_if_alone);
+  mneme::set_cell_program("/proc/self/exe", tells_peers ? mneme::cell_begin::anew : mneme::cell_begin::fork_if_alone);
   const int code = mneme::run_command_line(count, words);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) // which look for leaks at the end
   // LibTorch would take a tenth of a second to forget its operators one by one.

@@ -1,4 +1,5 @@
 #include "actors/parties/proxy.hpp"
+#include "actors/parties/finite_step.hpp"
 #include "runtime/method/wire.hpp"
 #include <caf/typed_event_based_actor.hpp>
 namespace mneme {
@@ -28,6 +29,7 @@ caf::result<step_taken> proxy_state::look_at_model(take_step& in) {
 }
 
 step_taken proxy_state::answer_of(const tensors_ref& advice) const {
+  expect_finite(*context_, "the advice", advice);
   const auto format = context_->scenario.devices.wire;
   step_taken answer{.says = across_the_wire(advice, format, context_->method->wire_layout(*context_->net)),
                     .says_bytes = wire_bytes(advice.get(), format),

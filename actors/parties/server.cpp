@@ -1,5 +1,6 @@
 #include "actors/parties/server.hpp"
 #include "actors/compute/training_rows.hpp"
+#include "actors/parties/finite_step.hpp"
 #include "runtime/base/tuning.hpp"
 #include "runtime/method/wire.hpp"
 #include "runtime/results/class_scores.hpp"
@@ -45,6 +46,8 @@ server_actor::behavior_type server_state::make_behavior() {
 
 opened_round server_state::broadcast_of(const round_place& place) {
   auto sent = party_.half().open_round(place);
+  expect_finite(*context_, "the broadcast", sent.weights);
+  expect_finite(*context_, "the broadcast", sent.extra);
   const auto format = context_->scenario.devices.wire;
   opened_round answer;
   answer.bytes = wire_bytes(sent.weights.get(), format) + wire_bytes(sent.extra.get(), format);
@@ -73,6 +76,7 @@ caf::result<step_taken> server_state::close(const take_step& in) {
       [this](server_context& ctx, const round_place& where) { return party_.half().close_round(ctx, where); },
       [this, in](task<void>& step) {
         step.take();
+        expect_finite(*context_, "the new model", party_.half().predict());
         step_taken answer{.digest = model_digest()};
         if (context_->needs.has_proxy)
           answer.says = party_.half().predict().weights;

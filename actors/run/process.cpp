@@ -2,12 +2,18 @@
 #include "actors/protocol/interfaces.hpp"
 #include "runtime/base/arithmetic.hpp"
 #include "runtime/base/check.hpp"
+#include "runtime/base/failure_of.hpp"
 #include "runtime/base/one_thread.hpp"
 #include "runtime/base/tuning.hpp"
 #include "runtime/portable/portable_operators.hpp"
 #include <c10/util/Logging.h>
 #include <caf/init_global_meta_objects.hpp>
 #include <caf/thread_hook.hpp>
+#include <cerrno>
+#include <fmt/format.h>
+#include <stdexcept>
+#include <system_error>
+#include <thread>
 namespace mneme {
 namespace {
 
@@ -19,12 +25,25 @@ public:
   void thread_terminates() override {}
 };
 
+/// A run has threads of its own and of its libraries, some of which end the process where none can be started.
+void expect_threads() {
+  const auto why = failure_of([] { std::thread([] {}).join(); });
+  if (why.empty())
+    return;
+  const bool is_refused = why.find(std::generic_category().message(EPERM)) != std::string::npos;
+  throw std::runtime_error(fmt::format(
+      "cannot start a thread: {}; {}", why,
+      is_refused ? "a sandbox refuses the system call clone3 with EPERM; expected a container runtime that allows it"
+                 : "expected higher limits of processes and memory (ulimit -u, the pids limit of a container)"));
+}
+
 } // namespace
 
 void prepare_process() {
   static const bool types_known = [] {
     caf::init_global_meta_objects<caf::id_block::mneme>();
     caf::core::init_global_meta_objects();
+    expect_threads();
     c10::SetStackTraceFetcher([] { return std::string(); }); // errors are for people, and summaries have no addresses
     return true;
   }();

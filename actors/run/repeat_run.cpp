@@ -1,4 +1,5 @@
 #include "actors/run/repeat_run.hpp"
+#include "actors/run/input_files.hpp"
 #include "actors/run/load_run_context.hpp"
 #include "runtime/scenario/read.hpp"
 #include <cerrno>
@@ -26,6 +27,8 @@ expected<scenario> scenario_of_run(const fs::path& folder) {
   if (!read)
     return tl::unexpected(read.error());
   read->value.name = origin->scenario;
+  if (auto changed = changed_inputs(*origin, read->value); !changed.empty())
+    return tl::unexpected(std::move(changed));
   if (const auto now = scenario_digest(read->value); now != origin->scenario_digest)
     return failed((folder / "scenario.toml").string(),
                   fmt::format("is another scenario than the run began with: its digest is {}, and was {}; the file was "

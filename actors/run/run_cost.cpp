@@ -3,6 +3,7 @@
 #include "actors/protocol/recorder_clock.hpp"
 #include "actors/run/load_run_context.hpp"
 #include "runtime/base/one_thread.hpp"
+#include "runtime/models/step_bytes.hpp"
 #include "runtime/models/work_count.hpp"
 #include <ATen/ops/mm.h>
 #include <ATen/ops/ones.h>
@@ -119,7 +120,7 @@ double bytes_of(const dataset& rows) {
 std::vector<memory_part> memory_of(const run_context& run, const played_run& played, std::int64_t workers) {
   const auto weights = 4.0 * static_cast<double>(run.net->size());
   const auto batch = run.scenario.training.batch > 0 ? run.scenario.training.batch : rows_of_step(run);
-  const auto step = std::max(static_cast<double>(run.net->working_set(batch)), static_cast<double>(1 << 20));
+  const auto step = std::max(static_cast<double>(step_bytes(*run.net, batch)), static_cast<double>(1 << 20));
   const auto held = static_cast<double>(played.in_flight_max) * static_cast<double>(played.upload_bytes_of_client);
   std::vector<memory_part> parts{
       {"program", "", process_bytes},

@@ -2,6 +2,7 @@
 #include "actors/compute/compute_layout.hpp"
 #include "actors/protocol/recorder_clock.hpp"
 #include "actors/run/backbone_run.hpp"
+#include "actors/run/input_files.hpp"
 #include "actors/run/load_run_context.hpp"
 #include "actors/run/played_run.hpp"
 #include "actors/run/process.hpp"
@@ -134,12 +135,12 @@ run_summary failed_before_it_began(const std::string& why) {
 }
 
 /// A label that has changed since would make a mixture of two runs, which nothing else tells from one.
-std::string other_data(const run_origin& origin, const std::string& now, const std::string& name) {
+std::string other_data(const run_origin& origin, const std::string& now, const scenario& settings) {
   if (origin.data_digest.empty() || origin.data_digest == now)
     return {};
-  return fmt::format("the data set '{}' has changed since the run began: its digest was {} and is {}; put the same "
+  return fmt::format("the data set '{}' has changed since the run began: its digest was {} and is {}{}; put the same "
                      "files back and resume again, or run the scenario again",
-                     name, origin.data_digest, now);
+                     settings.data.name, origin.data_digest, now, changed_data_files(origin, settings));
 }
 
 checkpoint_label label_of(const prepared_run& run) { return {.scenario_digest = run.digest, .program = MNEME_VERSION}; }
@@ -295,10 +296,13 @@ expected<run_summary> run_simulation(const scenario& settings, const run_options
   run.files = std::make_shared<run_directory>(std::move(*directory));
   run.view = std::make_shared<progress>(stdout, options.style, options.share_done);
   const auto unwritten = failure_of([&] {
+    auto inputs = input_files_of(settings);
     run.files->write_origin({.scenario = settings.name,
                              .scenario_digest = run.digest,
                              .data_digest = loaded->data_digest,
-                             .trace = options.trace});
+                             .trace = options.trace,
+                             .files = std::move(inputs.named),
+                             .data_files = std::move(inputs.data)});
     if (split)
       run.files->write_partition(*split, settings.clients.count, std::ssize(run.context->tasks->tasks),
                                  *run.context->tasks->train);
@@ -316,13 +320,18 @@ expected<std::optional<run_summary>> resume_simulation(const std::filesystem::pa
   auto directory = run_directory::open(folder);
   if (!directory)
     return tl::unexpected{directory.error()};
-  if (directory->status() == "done")
+  const auto status = directory->status();
+  if (!status)
+    return tl::unexpected{status.error()};
+  if (*status == "done")
     return std::nullopt;
   const auto origin = directory->origin();
   auto read = read_scenario(folder / "scenario.toml", {});
   if (!origin || !read)
     return tl::unexpected{origin ? read.error() : origin.error()};
   read->value.name = origin->scenario;
+  if (auto changed = changed_inputs(*origin, read->value); !changed.empty())
+    return tl::unexpected{std::move(changed)};
   auto resumed = options;
   resumed.trace = origin->trace;
   const auto backbone = trained_backbone(read->value, resumed);
@@ -334,8 +343,7 @@ expected<std::optional<run_summary>> resume_simulation(const std::filesystem::pa
   if (!loaded)
     return tl::unexpected{loaded.error()};
   const bool is_same_scenario = origin->scenario_digest == scenario_digest(read->value); // else a checkpoint says so
-  if (const auto other = other_data(*origin, loaded->data_digest, read->value.data.name);
-      is_same_scenario && !other.empty())
+  if (const auto other = other_data(*origin, loaded->data_digest, read->value); is_same_scenario && !other.empty())
     return failed(directory->path().string(), other);
 
   prepared_run run{.context = loaded->context,

@@ -23,6 +23,9 @@ std::size_t distance(std::string_view a, std::string_view b) {
 } // namespace
 
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
+  constexpr std::size_t length_max = 100; // longer words are no misspelt names, and cost grows with the length
+  if (word.size() > length_max)
+    return {};
   std::string best;
   std::size_t least = word.size() / 3 + 2; // a third of the word may be wrong
   for (const auto& candidate : candidates)

@@ -1,5 +1,6 @@
 #include "runtime/base/digest.hpp"
 #include "runtime/base/check.hpp"
+#include "runtime/base/disk_file.hpp"
 #include <array>
 #include <bit>
 #include <cerrno>
@@ -50,6 +51,8 @@ digest128 digest_of(const tensor_map& tensors) {
 }
 
 digest128 digest_of_file(const std::string& path) {
+  if (const auto kind = special_kind(path); !kind.empty())
+    throw std::system_error(std::make_error_code(std::errc::not_supported), "'" + path + "' is " + kind);
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
   auto failure = [&] { return std::system_error(errno, std::generic_category(), "cannot read '" + path + "'"); };
   if (!file)

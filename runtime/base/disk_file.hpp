@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -11,7 +13,7 @@ namespace mneme {
 
 class disk_file {
 public:
-  /// Fails on a folder or another thing that is no ordinary file, a file that may not be read, an empty file.
+  /// Fails on a folder, a named pipe, a socket or a device, a file that may not be read, and an empty file.
   [[nodiscard]] static expected<disk_file> open(const std::filesystem::path& path);
 
   /// Fills `out` from the front; fewer bytes mean that the file has ended.
@@ -34,6 +36,18 @@ private:
   std::unique_ptr<std::FILE, closer> file_{};
   std::uint64_t size_bytes_ = 0, position_ = 0;
 };
+
+/// "a folder", "a named pipe", "a socket" or "a device"; "" for an ordinary file, and where there is no file. Follows
+/// links, opens nothing.
+[[nodiscard]] std::string special_kind(const std::filesystem::path& path);
+
+/// Why `path` cannot be read, as the predicate of a sentence: "is a named pipe; expected an ordinary file". Returns ""
+/// for an ordinary file of at most `bytes_max`, which may be empty. Waits for no other process.
+[[nodiscard]] std::string unreadable_text(const std::filesystem::path& path,
+                                          std::uint64_t bytes_max = std::numeric_limits<std::uint64_t>::max());
+
+/// A stream over an ordinary file, for readers of lines. The error is that of unreadable_text().
+[[nodiscard]] tl::expected<std::ifstream, std::string> open_stream(const std::filesystem::path& path);
 
 /// All of an ordinary file that holds text. Fails like disk_file::open(), and where it is larger than `bytes_max`.
 [[nodiscard]] expected<std::string> text_of_file(const std::filesystem::path& path, std::uint64_t bytes_max);

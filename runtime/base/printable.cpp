@@ -51,6 +51,19 @@ std::string printable(std::string_view text) {
   return shown;
 }
 
+std::string printable_message(std::string_view text, std::size_t bytes_max) {
+  if (text.size() <= bytes_max)
+    return printable(text);
+  const auto is_inside = [&](std::size_t at) { return (static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80; };
+  auto first = bytes_max / 4 * 3, last = text.size() - bytes_max / 4;
+  while (first > 0 && is_inside(first))
+    --first; // not within a character of UTF-8
+  while (last < text.size() && is_inside(last))
+    ++last;
+  return printable(text.substr(0, first)) + " ... (" + std::to_string(last - first) + " bytes left out) ... " +
+         printable(text.substr(last));
+}
+
 bool is_utf8(std::string_view text) {
   while (!text.empty()) {
     const auto next = first_of(text);

@@ -1,4 +1,5 @@
 #include "runtime/federation/batch_planner.hpp"
+#include "runtime/base/ceil_div.hpp"
 #include "runtime/base/tuning.hpp"
 #include <algorithm>
 #include <iterator>
@@ -57,7 +58,7 @@ std::vector<job_group> grouped(std::span<const parked_job> jobs) {
 /// @param rows total of this key over all shards
 batch_limits limits_of(const job_group& group, std::int64_t rows, const batch_rules& rules) {
   const auto parts = rules.workers * rules.batches_per_worker;
-  const auto share = (rows + parts - 1) / parts;
+  const auto share = ceil_div<std::int64_t>(rows, parts);
   const bool is_exact = rules.width_is_fixed || !rules.balance_over_workers;
   return {.width = is_exact ? group.width : even_width(std::ssize(group.jobs), group.width),
           .rows_max = rules.balance_over_workers ? share : 0,
@@ -76,7 +77,7 @@ std::vector<composition> cut(job_group group, const batch_limits& limits, bool b
   sort_group(group, by_due);
   std::vector<composition> batches;
   std::int64_t sum = 0, left = group.rows, rows_max = 0;
-  const auto rows_min = (limits.rows_max + 3) / 4;
+  const auto rows_min = ceil_div<std::int64_t>(limits.rows_max, 4);
   for (const auto& place : group.jobs) {
     const bool is_rest = limits.tapered && 2 * left < rows_min; // too small for a batch
     const bool is_full = batches.empty() || std::ssize(batches.back()) >= limits.width ||
@@ -129,7 +130,7 @@ bool reads_due(std::int64_t outcome_bytes, const batch_rules& rules) {
 
 std::int64_t even_width(std::int64_t jobs, std::int64_t width) {
   const auto batches = std::max<std::int64_t>(1, (4 * jobs + 3 * width) / (4 * width)); // rounds up above 3/4
-  return (jobs + batches - 1) / batches;
+  return ceil_div(jobs, batches);
 }
 
 } // namespace mneme

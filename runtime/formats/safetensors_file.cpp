@@ -1,5 +1,6 @@
 #include "runtime/formats/safetensors_file.hpp"
 #include "runtime/base/check.hpp"
+#include "runtime/base/disk_file.hpp"
 #include "runtime/base/new_tensor.hpp"
 #include <algorithm>
 #include <array>
@@ -338,12 +339,12 @@ std::vector<std::byte> safetensors_bytes(const tensor_map& tensors, const safete
 expected<tensor_map> read_safetensors(const std::filesystem::path& file, safetensors_metadata* texts,
                                       safetensors_types types) {
   std::error_code error;
-  if (!std::filesystem::is_regular_file(file, error))
-    return failed(file.string(), "there is no such file, or it is a folder; expected a safetensors file");
+  auto opened = open_stream(file);
   const auto file_bytes = std::filesystem::file_size(file, error);
-  std::ifstream in(file, std::ios::binary);
-  if (error || !in)
-    return failed(file.string(), "the file cannot be opened; check its permissions");
+  if (!opened || error)
+    return failed(file.string(),
+                  (opened ? "cannot be read: " + error.message() : opened.error()) + "; expected a safetensors file");
+  auto& in = *opened;
   diagnostic_list wrong(file.string());
   const auto header = header_text(in, file_bytes, wrong);
   const auto object = header ? parsed_header(*header, wrong) : std::nullopt;

@@ -1,4 +1,5 @@
 #include "runtime/kernels/convolution.hpp"
+#include "runtime/base/ceil_div.hpp"
 #include "runtime/kernels/tiles.hpp"
 #include "runtime/kernels/transpose.hpp"
 #include "runtime/kernels/winograd.hpp"
@@ -117,8 +118,8 @@ struct workspace {
 
 /// The length of blocks that cut `all` evenly, none longer than `longest`.
 MNEME_INLINE std::int64_t even_blocks(std::int64_t total, std::int64_t longest) {
-  const std::int64_t count = (total + longest - 1) / longest;
-  return count == 0 ? 0 : (total + count - 1) / count;
+  const std::int64_t count = ceil_div(total, longest);
+  return count == 0 ? 0 : ceil_div(total, count);
 }
 
 struct patch_product {
@@ -306,7 +307,7 @@ struct reached {
 };
 reached reached_at(std::int64_t phase, std::int64_t pixels, const conv_shape& shape) {
   const std::int64_t first = (phase + shape.padding) % shape.stride;
-  reached at{.pixels = (pixels - phase + shape.stride - 1) / shape.stride};
+  reached at{.pixels = ceil_div<std::int64_t>(pixels - phase, shape.stride)};
   if (first >= shape.kernel || pixels <= phase)
     return at;
   at.taps = (shape.kernel - 1 - first) / shape.stride + 1;

@@ -1,4 +1,5 @@
 #include "runtime/method/jobs.hpp"
+#include "runtime/base/ceil_div.hpp"
 #include "runtime/base/triangle.hpp"
 #include <algorithm>
 #include <xxhash.h>
@@ -176,7 +177,9 @@ std::int64_t rows_of(const work& request) {
   const auto batch = with.batch_rows == 0 ? std::max<std::int64_t>(rows, 1) : with.batch_rows;
   const auto replayed = std::min(with.replay_rows, training->replay.samples.size());
   const auto taken = drops_short_step(with) ? rows / batch * batch : rows;
-  return (taken + (taken + batch - 1) / batch * replayed) * std::max<std::int64_t>(with.epochs, 1);
+  constexpr __int128 rows_max = 1'000'000'000'000'000; // sums over all jobs of a wave fit int64
+  const auto rows_of_epoch = static_cast<__int128>(ceil_div(taken, batch)) * replayed + taken;
+  return static_cast<std::int64_t>(std::min(rows_of_epoch * std::max<std::int64_t>(with.epochs, 1), rows_max));
 }
 
 std::int64_t outcome_bytes(const work& request) {

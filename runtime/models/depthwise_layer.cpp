@@ -1,4 +1,5 @@
 #include "runtime/models/depthwise_layer.hpp"
+#include "runtime/base/ceil_div.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/clamp.h>
 #include <ATen/ops/constant_pad_nd.h>
@@ -27,13 +28,13 @@ at::Tensor filters_of(const at::Tensor& flat, std::int64_t kernel) {
 } // namespace
 
 std::array<std::int64_t, 2> depthwise_layer::padding_of(std::int64_t extent, std::int64_t kernel, std::int64_t stride) {
-  const auto windows = (extent + stride - 1) / stride;
+  const auto windows = ceil_div(extent, stride);
   const auto zeros = std::max<std::int64_t>((windows - 1) * stride + kernel - extent, 0);
   return {zeros / 2, zeros - zeros / 2};
 }
 
 image_shape depthwise_layer::out_shape() const {
-  const auto windows = [&](std::int64_t extent) { return (extent + shape_.stride - 1) / shape_.stride; };
+  const auto windows = [&](std::int64_t extent) { return ceil_div(extent, shape_.stride); };
   return {windows(shape_.in.height), windows(shape_.in.width), shape_.in.channels};
 }
 

@@ -1,4 +1,5 @@
 #include "runtime/models/function.hpp"
+#include "runtime/base/ceil_div.hpp"
 #include "runtime/base/check.hpp"
 #include "runtime/models/work_count.hpp"
 #include <ATen/TensorOperators.h>
@@ -15,7 +16,7 @@ namespace {
 constexpr std::int64_t line_values = 16;  // of 64 bytes; float64 has two lines
 constexpr std::int64_t block_values = 64; // two vectors of the widest instruction set, and more
 
-std::int64_t rounded_up(std::int64_t count, std::int64_t to) { return (count + to - 1) / to * to; }
+std::int64_t rounded_up(std::int64_t count, std::int64_t to) { return ceil_div(count, to) * to; }
 
 /// A copy [K, rows', columns'] in memory of its own, filled up with zeros.
 at::Tensor in_lines(const at::Tensor& matrix, std::int64_t rows, std::int64_t columns) {

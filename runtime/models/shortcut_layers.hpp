@@ -1,5 +1,6 @@
 /// Layers without parameters that bring images from one arrangement into another.
 #pragma once
+#include "runtime/base/ceil_div.hpp"
 #include "runtime/models/layer.hpp"
 namespace mneme {
 
@@ -44,7 +45,7 @@ public:
   subsampling_layer(const image_shape& in, std::int64_t stride, std::int64_t channels, std::int64_t first = 0)
       : in_(in), stride_(stride), channels_(channels), first_(first) {}
   [[nodiscard]] image_shape out_shape() const {
-    return {(in_.height + stride_ - 1) / stride_, (in_.width + stride_ - 1) / stride_, channels_};
+    return {ceil_div(in_.height, stride_), ceil_div(in_.width, stride_), channels_};
   }
   [[nodiscard]] std::int64_t width(class_range) const override { return out_shape().floats(); }
   void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;

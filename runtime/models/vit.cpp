@@ -66,6 +66,10 @@ private:
                  std::string(" of block ") + std::to_string(block) + " has no place in a vit of " +
                  std::to_string(depth_) +
                  " blocks, which are counted from 0; fewer strategy.blocks or a larger model.depth";
+    if (prompts().form == prompt_form::low_rank && prompts().rank > width_)
+      return "a low-rank part of rank " + std::to_string(prompts().rank) + " is no part of a vit of " +
+             std::to_string(width_) +
+             " channels, whose matrices have at most that rank; expected strategy.rank <= model.width";
     if (!head().hidden.empty())
       return prompts().form == prompt_form::low_rank
                  ? "a vit with low-rank parts ends with a centre per class; expected no model.head_hidden"

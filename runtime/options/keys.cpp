@@ -1,33 +1,44 @@
 #include "runtime/options/keys.hpp"
+#include "runtime/options/number_limits.hpp"
 #include "runtime/options/unit_text.hpp"
+#include <cmath>
 namespace mneme {
 namespace {
 
-template <class Number>
-range<double> as_double(range<Number> bounds) {
-  range<double> out{.open_low = bounds.open_low};
-  if (bounds.low != std::numeric_limits<Number>::lowest())
-    out.low = static_cast<double>(bounds.low);
-  if (bounds.high != std::numeric_limits<Number>::max())
-    out.high = static_cast<double>(bounds.high);
-  return out;
+/// The bound that a declaration states, or the one of all keys where it states none.
+double low_bound(double low, double of_all) { return low == std::numeric_limits<double>::lowest() ? -of_all : low; }
+double high_bound(double high, double of_all) { return high == std::numeric_limits<double>::max() ? of_all : high; }
+
+range<double> bounds_of(range<double> stated) {
+  return {.low = low_bound(stated.low, number_max),
+          .high = high_bound(stated.high, number_max),
+          .open_low = stated.open_low};
 }
 
-/// 0.5, but 100000000 without exponent or point.
+range<double> bounds_of(range<std::int64_t> stated) {
+  constexpr auto of_all = static_cast<double>(integer_max);
+  using limits = std::numeric_limits<std::int64_t>;
+  return {.low = stated.low == limits::lowest() ? -of_all : static_cast<double>(stated.low),
+          .high = stated.high == limits::max() ? of_all : static_cast<double>(stated.high),
+          .open_low = stated.open_low};
+}
+
+/// 0.5, 100000000, 1e12: whole numbers have no point, and large ones an exponent.
 std::string bound_text(double bound) {
-  const auto whole = static_cast<std::int64_t>(bound);
-  return static_cast<double>(whole) == bound ? std::to_string(whole) : number_text(bound);
+  constexpr double whole_max = 1e9;
+  if (std::abs(bound) <= whole_max && bound == std::trunc(bound))
+    return std::to_string(static_cast<std::int64_t>(bound));
+  if (bound == 0x1p63)
+    return std::to_string(std::numeric_limits<std::int64_t>::max());
+  auto text = number_text(bound);
+  std::erase(text, '+');
+  return text;
 }
 
-/// "", " >= 1", " > 0", " <= 5", " in [1, 5]", " in (0, 1]".
+/// " in [1, 5]", " in (0, 1]".
 std::string bounds_text(const range<double>& bounds) {
-  const bool low = bounds.low != range<double>{}.low, high = bounds.high != range<double>{}.high;
-  if (low && high)
-    return std::string(bounds.open_low ? " in (" : " in [") + bound_text(bounds.low) + ", " + bound_text(bounds.high) +
-           "]";
-  if (low)
-    return (bounds.open_low ? " > " : " >= ") + bound_text(bounds.low);
-  return high ? " <= " + bound_text(bounds.high) : "";
+  return std::string(bounds.open_low ? " in (" : " in [") + bound_text(bounds.low) + ", " + bound_text(bounds.high) +
+         "]";
 }
 
 /// { name = "snapdragon-888", link = "lte", share = 0.3 }
@@ -85,9 +96,11 @@ struct expectation {
     return described.choices.empty() ? "string" : word_list(described.choices, " | ");
   }
   std::string operator()(const std::filesystem::path*) const { return "path (a string)"; }
-  std::string operator()(const virtual_duration*) const { return "duration, as in \"30 s\" (ns, us, ms, s, min, h)"; }
+  std::string operator()(const virtual_duration*) const {
+    return "duration, as in \"30 s\" (ns, us, ms, s, min, h), at most " + in_quotes(duration_text(duration_max));
+  }
   std::string operator()(const byte_size*) const {
-    return "size, as in \"4 MiB\" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB)";
+    return "size, as in \"4 MiB\" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB), at most " + in_quotes(size_text(size_max));
   }
   std::string operator()(const std::vector<std::int64_t>*) const {
     return "list of integers" + bounds_text(described.bounds);
@@ -117,11 +130,11 @@ void key_table::flag(std::string name, bool& target, std::string meaning) {
 }
 
 void key_table::integer(std::string name, std::int64_t& target, range<std::int64_t> bounds, std::string meaning) {
-  add({.name = std::move(name), .target = &target, .meaning = std::move(meaning), .bounds = as_double(bounds)});
+  add({.name = std::move(name), .target = &target, .meaning = std::move(meaning), .bounds = bounds_of(bounds)});
 }
 
 void key_table::number(std::string name, double& target, range<double> bounds, std::string meaning) {
-  add({.name = std::move(name), .target = &target, .meaning = std::move(meaning), .bounds = bounds});
+  add({.name = std::move(name), .target = &target, .meaning = std::move(meaning), .bounds = bounds_of(bounds)});
 }
 
 void key_table::text(std::string name, std::string& target, std::string meaning) {
@@ -142,11 +155,11 @@ void key_table::size(std::string name, byte_size& target, std::string meaning) {
 
 void key_table::integers(std::string name, std::vector<std::int64_t>& target, range<std::int64_t> bounds,
                          std::string meaning) {
-  add({.name = std::move(name), .target = &target, .meaning = std::move(meaning), .bounds = as_double(bounds)});
+  add({.name = std::move(name), .target = &target, .meaning = std::move(meaning), .bounds = bounds_of(bounds)});
 }
 
 void key_table::numbers(std::string name, std::vector<double>& target, range<double> bounds, std::string meaning) {
-  add({.name = std::move(name), .target = &target, .meaning = std::move(meaning), .bounds = bounds});
+  add({.name = std::move(name), .target = &target, .meaning = std::move(meaning), .bounds = bounds_of(bounds)});
 }
 
 void key_table::texts(std::string name, std::vector<std::string>& target, std::string meaning) {
@@ -154,7 +167,7 @@ void key_table::texts(std::string name, std::vector<std::string>& target, std::s
 }
 
 void key_table::device(std::string name, device_value& target, range<double> bounds, std::string meaning) {
-  add({.name = std::move(name), .target = &target, .meaning = std::move(meaning), .bounds = bounds});
+  add({.name = std::move(name), .target = &target, .meaning = std::move(meaning), .bounds = bounds_of(bounds)});
 }
 
 void key_table::profiles(std::string name, std::vector<profile_choice>& target, std::string meaning) {
@@ -166,7 +179,7 @@ void key_table::word_or_integers(std::string name, std::variant<std::string, std
   add({.name = std::move(name),
        .target = &target,
        .meaning = std::move(meaning),
-       .bounds = {.low = 0.0},
+       .bounds = bounds_of(range<std::int64_t>{.low = 0}),
        .choices = std::move(choices)});
 }
 

@@ -1,4 +1,5 @@
 #include "runtime/options/unit_text.hpp"
+#include "runtime/options/number_limits.hpp"
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -21,8 +22,6 @@ constexpr std::array sizes{unit{"TiB", std::int64_t{1} << 40},
                            unit{"KiB", 1 << 10},
                            unit{"kB", 1'000},
                            unit{"B", 1}};
-constexpr std::int64_t duration_max_ns = 9'000'000'000'000'000'000; // rounded_up() takes less
-constexpr std::int64_t size_max_bytes = std::int64_t{1} << 60;
 
 std::string_view without_spaces(std::string_view text) {
   while (!text.empty() && text.front() == ' ')
@@ -32,18 +31,18 @@ std::string_view without_spaces(std::string_view text) {
   return text;
 }
 
-/// `number` times `scale`, or nothing if that is no number in 0 .. `limit` - 1. Whole numbers stay exact.
+/// `number` times `scale`, or nothing if that is no number in 0 .. `limit`. Whole numbers stay exact.
 std::optional<std::int64_t> scaled(std::string_view number, std::int64_t scale, std::int64_t limit) {
   const auto* end = number.data() + number.size();
   std::int64_t whole = 0, product = 0;
   if (auto [end_of_number, error] = std::from_chars(number.data(), end, whole); end_of_number == end) {
     const bool fits = error == std::errc{} && whole >= 0 && !__builtin_mul_overflow(whole, scale, &product);
-    return fits && product < limit ? std::optional(product) : std::nullopt;
+    return fits && product <= limit ? std::optional(product) : std::nullopt;
   }
   double value = 0.0;
   const auto [end_of_number, error] = std::from_chars(number.data(), end, value, std::chars_format::fixed);
   const double exact = value * static_cast<double>(scale);
-  if (error != std::errc{} || end_of_number != end || !(exact >= 0.0 && exact < static_cast<double>(limit)))
+  if (error != std::errc{} || end_of_number != end || !(exact >= 0.0 && exact <= static_cast<double>(limit)))
     return std::nullopt;
   const auto nearest_whole = std::llround(exact);
   return nearest_whole == 0 && exact > 0.0 ? std::nullopt : std::optional<std::int64_t>(nearest_whole);
@@ -73,7 +72,7 @@ std::string written(std::int64_t value, const std::array<unit, N>& units) {
 } // namespace
 
 std::optional<virtual_duration> parse_duration(std::string_view text) {
-  const auto duration = parse(text, durations, duration_max_ns);
+  const auto duration = parse(text, durations, duration_max.count());
   return duration ? std::optional(virtual_duration(*duration)) : std::nullopt;
 }
 
@@ -82,7 +81,7 @@ std::string duration_text(virtual_duration duration) {
 }
 
 std::optional<byte_size> parse_size(std::string_view text) {
-  const auto size = parse(text, sizes, size_max_bytes);
+  const auto size = parse(text, sizes, size_max.bytes);
   return size ? std::optional(byte_size{*size}) : std::nullopt;
 }
 

@@ -4,13 +4,13 @@
 #include <optional>
 namespace mneme {
 
-/// "1.5 s", "250ms": a number and one of ns, us, ms, s, min, h. Nothing if it is not one, negative,
-/// shorter than 1 ns but not 0, or 9e9 s and more.
+/// "1.5 s", "250ms": a number and one of ns, us, ms, s, min, h. Returns nullopt if the text is no duration, or one that
+/// is negative, in (0, 1 ns), or longer than duration_max (number_limits.hpp).
 [[nodiscard]] std::optional<virtual_duration> parse_duration(std::string_view text);
 /// In the largest unit that needs no fraction: "90 s", "2 h", "0 s". parse_duration() reads it back.
 [[nodiscard]] std::string duration_text(virtual_duration duration);
 
-/// "512 B", "1 GB", "4 MiB": a number and B, or k, M, G, T times 1000 or (KiB, ...) 1024.
+/// "512 B", "1 GB", "4 MiB": a number and B, or k, M, G, T times 1000 or (KiB, ...) 1024; at most size_max.
 [[nodiscard]] std::optional<byte_size> parse_size(std::string_view text);
 [[nodiscard]] std::string size_text(byte_size size);
 

@@ -1,10 +1,11 @@
 #include "runtime/population/client_set.hpp"
+#include "runtime/base/ceil_div.hpp"
 #include "runtime/base/check.hpp"
 #include <bit>
 namespace mneme {
 namespace {
 
-std::size_t parts(std::size_t whole, std::size_t part) { return (whole + part - 1) / part; }
+std::size_t parts(std::size_t whole, std::size_t part) { return ceil_div(whole, part); }
 
 /// For each byte of `word` its set bits. Plain x86-64 has no instruction that counts, and libgcc's function is a call.
 std::uint64_t bits_by_byte(std::uint64_t word) {

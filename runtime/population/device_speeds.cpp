@@ -1,4 +1,5 @@
 #include "runtime/population/device_speeds.hpp"
+#include "runtime/models/step_bytes.hpp"
 #include "runtime/models/work_count.hpp"
 #include "runtime/options/unit_text.hpp"
 #include <algorithm>
@@ -62,7 +63,7 @@ private:
     if (!pass_)
       pass_ = work_of_pass(at_work_.net, at_work_.shape, 1, {0, std::min(at_work_.classes, at_work_.net.classes())});
     const auto rows = static_cast<double>(rows_of_step());
-    const auto bytes = static_cast<double>(at_work_.net.working_set(rows_of_step()));
+    const auto bytes = static_cast<double>(step_bytes(at_work_.net, rows_of_step()));
     const auto rate = [&](double operations, double share) {
       const auto in_products = rows * operations / profile.flops_per_second;
       const auto in_memory = profile.bytes_per_second > 0.0 ? share * bytes / profile.bytes_per_second : 0.0;
@@ -74,7 +75,7 @@ private:
 
   void check_memory(const device_profile& profile) {
     const auto bytes = buffers_of_weights * std::int64_t{sizeof(float)} * at_work_.net.size() +
-                       at_work_.net.working_set(rows_of_step());
+                       step_bytes(at_work_.net, rows_of_step());
     if (profile.memory.bytes > 0 && bytes > profile.memory.bytes)
       wrong(fmt::format("{} has {} of memory, and a step of {} rows of this net takes about {}; expected a smaller "
                         "training.batch or net, or another device",

@@ -1,4 +1,5 @@
 #include "runtime/population/population.hpp"
+#include "runtime/base/ceil_div.hpp"
 #include "runtime/base/check.hpp"
 #include "runtime/population/availability_trace.hpp"
 #include <algorithm>
@@ -8,7 +9,7 @@ namespace {
 
 /// Clients of blocks before `group` when `count` clients are cut into `groups` blocks.
 std::int64_t first_of_group(std::int64_t group, std::int64_t groups, std::int64_t count) {
-  return (group * count + groups - 1) / groups;
+  return ceil_div(group * count, groups);
 }
 
 } // namespace

@@ -7,6 +7,8 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
+constexpr std::uint64_t summary_bytes_max = std::uint64_t{1} << 26U;
+
 json or_null(const std::optional<double>& value) { return value ? json(*value) : json(nullptr); }
 
 /// Text from outside may hold bytes that are no UTF-8; a run does not fail for that.
@@ -16,8 +18,7 @@ std::string dumped(const json& value, int indent) {
 
 /// The file's value; discarded if there is none.
 json read(const std::filesystem::path& file) {
-  constexpr std::uint64_t bytes_max = std::uint64_t{1} << 26U;
-  const auto text = text_of_file(file, bytes_max);
+  const auto text = text_of_file(file, summary_bytes_max);
   return text ? json::parse(*text, nullptr, false) : json(json::value_t::discarded);
 }
 
@@ -88,7 +89,9 @@ std::string json_text(const run_origin& origin) {
                  {"scenario_digest", origin.scenario_digest},
                  {"data_digest", origin.data_digest},
                  {"mneme_version", MNEME_VERSION},
-                 {"trace", origin.trace}},
+                 {"trace", origin.trace},
+                 {"files", origin.files},
+                 {"data_files", origin.data_files}},
                 2) +
          "\n";
 }
@@ -100,15 +103,34 @@ expected<run_origin> parsed_origin(const std::filesystem::path& file) {
   const auto text = [&](const char* name) {
     return object[name].is_string() ? object[name].get<std::string>() : std::string();
   };
+  const auto texts = [&](const char* name) {
+    std::map<std::string, std::string> listed;
+    if (const auto member = object.find(name); member != object.end() && member->is_object())
+      for (const auto& [key, value] : member->items())
+        if (value.is_string())
+          listed[key] = value.get<std::string>();
+    return listed;
+  };
   return run_origin{.scenario = object["scenario"],
                     .scenario_digest = text("scenario_digest"),
                     .data_digest = text("data_digest"),
-                    .trace = object["trace"]};
+                    .trace = object["trace"],
+                    .files = texts("files"),
+                    .data_files = texts("data_files")};
 }
 
-std::string status_in(const std::filesystem::path& file) {
-  auto object = read(file);
-  return object.is_object() && object["status"].is_string() ? object["status"] : "";
+expected<std::string> status_in(const std::filesystem::path& file) {
+  std::error_code none;
+  if (!std::filesystem::exists(std::filesystem::symlink_status(file, none)))
+    return std::string();
+  auto text = unreadable_text(file, summary_bytes_max);
+  if (text.empty()) {
+    auto object = read(file);
+    if (object.is_object() && object["status"].is_string())
+      return object["status"].get<std::string>();
+    text = "is damaged: expected one JSON object with a status";
+  }
+  return failed(file.string(), text + "; move the file away and resume the run, which writes it again");
 }
 
 std::string json_text(const run_summary& summary) {

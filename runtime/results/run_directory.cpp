@@ -233,7 +233,7 @@ void run_directory::write_origin(const run_origin& from) {
 
 expected<run_origin> run_directory::origin() const { return parsed_origin(checkpoints() / "run.json"); }
 
-std::string run_directory::status() const { return status_in(path_ / "summary.json"); }
+expected<std::string> run_directory::status() const { return status_in(path_ / "summary.json"); }
 
 void run_directory::expect_in_place() const {
   const auto fail = [](const std::string& text) {

@@ -67,12 +67,14 @@ struct run_origin {
   std::string scenario_digest{}; ///< Identifies runs that have no summary.
   std::string data_digest{};     ///< The content of its data set; "" where an earlier version began the run.
   bool trace = false;
+  std::map<std::string, std::string> files{};      ///< Digests of files, by the keys that name them.
+  std::map<std::string, std::string> data_files{}; ///< Size and time of the files of a public data set, by path.
 };
 
 [[nodiscard]] std::string json_text(const run_origin& origin);
 [[nodiscard]] expected<run_origin> parsed_origin(const std::filesystem::path& file);
-/// `status` of a summary.json; "" if the file does not say.
-[[nodiscard]] std::string status_in(const std::filesystem::path& file);
+/// `status` of a summary.json; "" if there is no such file. Fails if there is one that cannot be read or has no status.
+[[nodiscard]] expected<std::string> status_in(const std::filesystem::path& file);
 
 /// An event for events.csv.
 struct event_record {
@@ -141,8 +143,8 @@ public:
   /// Records information that scenario.toml does not contain.
   void write_origin(const run_origin& from);
   [[nodiscard]] expected<run_origin> origin() const;
-  /// "done", "failed" or "interrupted"; empty if there is no summary.
-  [[nodiscard]] std::string status() const;
+  /// "done", "failed" or "interrupted"; empty if there is no summary. Fails if summary.json is damaged.
+  [[nodiscard]] expected<std::string> status() const;
   /// Flushes events.csv, digests.csv and deliveries.csv to disk and returns their lengths.
   [[nodiscard]] line_lengths settled_lines();
   /// Name of the first of the three files that is shorter; empty if none is.

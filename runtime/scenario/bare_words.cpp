@@ -39,8 +39,26 @@ bool is_value_of_toml(text_view word) {
 /// "30 s", "4MiB".
 bool has_unit(text_view word) { return parse_duration(std::string(word)) || parse_size(std::string(word)); }
 
-/// What a bare word should have been; "": it is no bare word.
+/// The digits at the front of `text`, which loses them. Underscores between them are left out.
+std::string take_digits(text_view& text) {
+  std::string digits;
+  while (!text.empty() && (std::isdigit(static_cast<unsigned char>(text.front())) != 0 || text.front() == '_')) {
+    if (text.front() != '_')
+      digits += text.front();
+    text.remove_prefix(1);
+  }
+  return digits;
+}
+
+/// True if TOML takes the digits as they are written: each underscore stands between two digits.
+bool has_legal_underscores(text_view digits) {
+  return digits.find("__") == text_view::npos && (digits.empty() || (digits.front() != '_' && digits.back() != '_'));
+}
+
+/// The value that should replace a bare word; "" if it is none.
 std::string value_of(text_view word) {
+  if (const auto number = number_of(word); !number.empty())
+    return number;
   if (word.empty() || is_value_of_toml(word) || word.find_first_of("\"'\\") != text_view::npos)
     return {};
   if (!begins_as_word(word.front()))
@@ -81,14 +99,9 @@ std::int64_t characters(text_view text) {
                        [](char letter) { return (static_cast<unsigned char>(letter) & 0xc0) != 0x80; });
 }
 
-} // namespace
-
-std::optional<bare_word> bare_word_in(const std::string& text, std::int64_t number) {
-  const auto at = line_at(text, number);
-  if (!at)
-    return std::nullopt;
-  const auto line = text_view(text).substr(at->begin, at->end - at->begin);
-  std::size_t depth = 0, value_from = text_view::npos; // brackets that are open; where a value may begin
+/// The first bare word of a line. @param depth brackets that are open where the line begins
+std::optional<bare_word> bare_word_of(text_view line, std::size_t depth) {
+  std::size_t value_from = depth > 0 ? 0 : text_view::npos; // where a value may begin
   for (std::size_t i = 0; i <= line.size();) {
     const char letter = i < line.size() ? line[i] : '#';
     const bool closes = letter == '#' || (depth > 0 && (letter == ',' || letter == ']' || letter == '}'));
@@ -96,12 +109,12 @@ std::optional<bare_word> bare_word_in(const std::string& text, std::int64_t numb
       const auto word = without_blanks(line.substr(value_from, i - value_from));
       if (const auto value = value_of(word); !value.empty()) {
         const auto first = static_cast<std::size_t>(word.data() - line.data());
-        return bare_word{.begin = at->begin + first,
-                         .end = at->begin + first + word.size(),
-                         .line = number,
+        return bare_word{.begin = first,
+                         .end = first + word.size(),
                          .column = characters(line.substr(0, first)) + 1,
                          .written = std::string(word),
                          .value = value,
+                         .is_number = !number_of(word).empty(),
                          .corrected_line = std::string(without_blanks(std::string(line.substr(0, first)) + value)) +
                                            std::string(depth > 0 ? line.substr(first + word.size()) : text_view{})};
       }
@@ -123,6 +136,79 @@ std::optional<bare_word> bare_word_in(const std::string& text, std::int64_t numb
     ++i;
   }
   return std::nullopt;
+}
+
+} // namespace
+
+std::string number_of(std::string_view word) {
+  auto unread = word;
+  const bool is_signed = !unread.empty() && (unread.front() == '-' || unread.front() == '+');
+  const std::string sign = is_signed && unread.front() == '-' ? "-" : "";
+  unread.remove_prefix(is_signed ? 1 : 0);
+
+  const auto whole_begin = unread;
+  auto whole = take_digits(unread);
+  bool is_legal = has_legal_underscores(whole_begin.substr(0, whole_begin.size() - unread.size())) && !whole.empty() &&
+                  (whole.size() == 1 || whole.front() != '0');
+  const bool has_comma = !unread.empty() && unread.front() == ',';
+  const bool has_point = has_comma || (!unread.empty() && unread.front() == '.');
+  unread.remove_prefix(has_point ? 1 : 0);
+  const auto fraction_begin = unread;
+  auto fraction = take_digits(unread);
+  is_legal = is_legal && !has_comma && has_point == !fraction.empty() &&
+             has_legal_underscores(fraction_begin.substr(0, fraction_begin.size() - unread.size()));
+  if (whole.empty() && fraction.empty())
+    return {};
+  if (has_comma && (whole.empty() || fraction.empty() || fraction.size() == 3))
+    return {}; // 1,000 may be a thousand
+
+  std::string exponent;
+  if (!unread.empty() && (unread.front() == 'e' || unread.front() == 'E')) {
+    exponent = "e";
+    unread.remove_prefix(1);
+    if (!unread.empty() && (unread.front() == '-' || unread.front() == '+')) {
+      exponent += unread.front();
+      unread.remove_prefix(1);
+    }
+    const auto digits = take_digits(unread);
+    if (digits.empty())
+      return {};
+    exponent += digits;
+  }
+  if (!unread.empty() || is_legal)
+    return {};
+  whole.erase(0, std::min(whole.find_first_not_of('0'), whole.size()));
+  return sign + (whole.empty() ? "0" : whole) + (has_point ? "." + (fraction.empty() ? "0" : fraction) : "") + exponent;
+}
+
+std::string with_numbers_of_toml(std::string_view value) {
+  std::string text = "value = " + std::string(value);
+  const auto lead = text.size() - value.size();
+  bool is_replaced = false;
+  while (const auto word = bare_word_in(text, 1)) {
+    if (!word->is_number)
+      return {};
+    text.replace(word->begin, word->end - word->begin, word->value);
+    is_replaced = true;
+  }
+  return is_replaced ? text.substr(lead) : "";
+}
+
+std::optional<bare_word> bare_word_in(const std::string& text, std::int64_t number) {
+  const auto at = line_at(text, number);
+  if (!at)
+    return std::nullopt;
+  const auto line = text_view(text).substr(at->begin, at->end - at->begin);
+  auto word = bare_word_of(line, 0);
+  if (!word && line.find('=') == text_view::npos) // perhaps a line of a list
+    if (word = bare_word_of(line, 1); word && !word->is_number)
+      return std::nullopt;
+  if (word) {
+    word->begin += at->begin;
+    word->end += at->begin;
+    word->line = number;
+  }
+  return word;
 }
 
 } // namespace mneme

@@ -1,4 +1,5 @@
 #include "runtime/scenario/checks.hpp"
+#include "runtime/base/disk_file.hpp"
 #include "runtime/data/data_sources.hpp"
 #include "runtime/data/task_sizes.hpp"
 #include "runtime/method/strategy.hpp"
@@ -264,6 +265,18 @@ void check_devices(const scenario& s, remarks& out) {
                                  s.clients.count, list->size())});
 }
 
+/// Each shard is an element of a list, for every task.
+void check_partition(const scenario& s, remarks& out) {
+  constexpr std::int64_t shards_max = 100'000'000;
+  const auto each = s.partition.shards_per_client;
+  if (s.partition.kind == partition_kind::shards && each > shards_max / s.clients.count) // no product to overflow
+    out.push_back({{"partition.shards_per_client", "clients.count"},
+                   fmt::format("partition.shards_per_client = {}: {} clients (clients.count) with {} shards each are "
+                               "more than {} shards; expected at most {}",
+                               each, s.clients.count, each, shards_max,
+                               std::max<std::int64_t>(shards_max / s.clients.count, 1))});
+}
+
 void check_training(const scenario& s, remarks& out) {
   const auto& [schedule, milestones] = std::tie(s.training.schedule, s.training.milestones);
   if (schedule != schedule_kind::step)
@@ -296,7 +309,7 @@ void check_path(const std::string& name, const std::filesystem::path& path, bool
     return;
   const auto there = is_folder                         ? std::string("a folder")
                      : is_file                         ? std::string("a file")
-                     : std::filesystem::exists(status) ? std::string("no ordinary file")
+                     : std::filesystem::exists(status) ? special_kind(path)
                      : status.type() == std::filesystem::file_type::not_found
                          ? std::string("nothing")
                          : "what cannot be reached (" + failed.message() + ")";
@@ -362,8 +375,8 @@ void find_idle_milestones(const scenario& s, remarks& out) {
 
 std::vector<remark> check_combinations(const scenario& settings) {
   remarks out;
-  for (const auto check : {check_data, check_tasks, check_enrolment, check_rounds, check_devices, check_training,
-                           check_worker, check_paths})
+  for (const auto check : {check_data, check_tasks, check_partition, check_enrolment, check_rounds, check_devices,
+                           check_training, check_worker, check_paths})
     check(settings, out);
   return out;
 }

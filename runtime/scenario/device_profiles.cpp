@@ -1,26 +1,27 @@
 #include "runtime/scenario/device_profiles.hpp"
 #include "runtime/base/digest.hpp"
+#include "runtime/base/disk_file.hpp"
 #include "runtime/options/unit_text.hpp"
 #include "runtime/scenario/suggestions.hpp"
 #include "runtime/scenario/values.hpp"
 #include <algorithm>
 #include <fmt/format.h>
-#include <fstream>
-#include <sstream>
 namespace mneme {
 
 const std::vector<named_profile>& profiles_of_the_build(); // tools/cmake/device_catalogue.cmake writes it
 
 namespace {
 
-constexpr range<double> rate{.low = 0.0};
+constexpr range<double> rate{.low = 0.0}, work_rate{.low = 0.0, .high = 1e24};
+constexpr std::int64_t parameters_max = 1'000'000'000'000'000;
+constexpr std::uint64_t profile_bytes_max = 16 << 20;
 
 key_table keys_of(device_profile& to) {
   key_table keys;
   keys.text("title", to.title, "What the device is.");
   keys.texts("sources", to.sources, "Where each figure comes from.");
-  keys.number("flops_per_second", to.flops_per_second, rate, "Products in training; 0: not stated.");
-  keys.number("bytes_per_second", to.bytes_per_second, rate, "Of its memory; 0: not stated.");
+  keys.number("flops_per_second", to.flops_per_second, work_rate, "Products in training; 0: not stated.");
+  keys.number("bytes_per_second", to.bytes_per_second, work_rate, "Of its memory; 0: not stated.");
   keys.duration("job_start", to.job_start, "Added to every job.");
   keys.duration("round_start", to.round_start, "Added to the first job of a client's round.");
   keys.size("memory", to.memory, "That a net may take; 0: not stated.");
@@ -30,7 +31,7 @@ key_table keys_of(device_profile& to) {
 key_table keys_of(net_speed& to) {
   key_table keys;
   keys.text("net", to.net, "As model.name has it.");
-  keys.integer("parameters", to.parameters, {.low = 1}, "That the net has.");
+  keys.integer("parameters", to.parameters, {.low = 1, .high = parameters_max}, "That the net has.");
   keys.integer("batch", to.batch, {.low = 0}, "Rows of a step; 0: full batch.");
   keys.number("train_rows_per_second", to.train_rows_per_second, {.low = 0.0, .open_low = true},
               "Forward, backward and optimizer.");
@@ -149,23 +150,17 @@ std::string unknown_text(const std::string& key, const std::string& name) {
                                    : "did you mean " + in_quotes(meant) + "?");
 }
 
-std::optional<std::string> text_of(const std::filesystem::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return in && text ? std::optional(text.str()) : std::nullopt;
-}
-
 /// The profile's text, and what to call it; nothing, with a problem, if there is none.
 std::optional<named_profile> text_of(const profile_choice& choice, const place& at, std::vector<problem>& problems) {
   if (!choice.text.empty())
     return named_profile{"text of devices.profiles", choice.text};
   if (!choice.file.empty()) {
-    auto text = text_of(choice.file);
+    auto text = text_of_file(choice.file, profile_bytes_max);
     if (!text)
-      problems.push_back({at, fmt::format("devices.profiles: cannot read {}; expected a device profile, as `mneme "
-                                          "calibrate` writes them",
-                                          in_quotes(choice.file.string()))});
+      problems.push_back(
+          {at, fmt::format("devices.profiles: cannot read {}: {}; a device profile is a file in TOML, as "
+                           "`mneme calibrate` writes it",
+                           in_quotes(choice.file.string()), text.error().front().text)});
     return text ? std::optional(named_profile{choice.file.string(), std::move(*text)}) : std::nullopt;
   }
   if (const auto* const entry = known(choice.name))

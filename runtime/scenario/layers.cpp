@@ -1,9 +1,9 @@
 #include "runtime/scenario/layers.hpp"
+#include "runtime/base/disk_file.hpp"
 #include "runtime/options/unit_text.hpp"
 #include "runtime/scenario/bare_words.hpp"
 #include <algorithm>
 #include <fmt/format.h>
-#include <fstream>
 #include <map>
 #include <optional>
 #include <set>
@@ -15,29 +15,27 @@ const std::string no_such_file = "no such file";
 constexpr std::size_t file_bytes_max = 16 << 20; // a scenario lists a number per client at most
 constexpr std::size_t open_max = 1'000;          // files that extend each other in a row
 
-/// The whole text, or why there is none. Only an ordinary file ends by itself and says how long it is.
+/// The whole text, or why there is none.
 tl::expected<std::string, std::string> content_of(const fs::path& file) {
   std::error_code unknown;
   const auto status = fs::status(file, unknown);
   if (status.type() == fs::file_type::not_found)
     return tl::unexpected<std::string>(no_such_file);
-  if (fs::is_directory(status))
-    return tl::unexpected<std::string>("a folder; expected a scenario file in TOML");
   if (status.type() == fs::file_type::none)
     return tl::unexpected<std::string>("cannot be reached: " + unknown.message());
-  if (!fs::is_regular_file(status))
-    return tl::unexpected<std::string>("no ordinary file; expected a scenario file in TOML");
+  if (const auto kind = special_kind(file); !kind.empty())
+    return tl::unexpected<std::string>("is " + kind + "; expected an ordinary file, a scenario in TOML");
   const auto bytes = fs::file_size(file, unknown);
   if (!unknown && bytes > file_bytes_max)
     return tl::unexpected<std::string>("larger than 16 MiB; expected a scenario file in TOML");
-  std::ifstream in(file, std::ios::binary);
+  auto in = open_stream(file);
   if (unknown || !in)
     return tl::unexpected<std::string>("cannot be opened; check its permissions");
   std::string text(bytes, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (in.bad())
+  in->read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (in->bad())
     return tl::unexpected<std::string>("cannot be read");
-  text.resize(static_cast<std::size_t>(in.gcount()));
+  text.resize(static_cast<std::size_t>(in->gcount()));
   return text;
 }
 
@@ -138,9 +136,13 @@ toml::table parsed_text(const std::string& source, std::string text, std::vector
       return {};
     }
     auto& shift = added[word->line];
-    problems.push_back({{source, word->line, word->column - shift},
-                        fmt::format("not valid TOML: {} is no value{}; write {}", word->written,
-                                    word->value.front() == '"' ? " without quotes" : "", word->corrected_line)});
+    const char* const meant_kind = word->is_number              ? "number"
+                                   : word->value.front() == '"' ? "value without quotes"
+                                                                : "value";
+    problems.push_back(
+        {{source, word->line, word->column - shift},
+         fmt::format("not valid TOML: {} is no {}; write {}", word->written, meant_kind, word->corrected_line),
+         word->is_number ? problem_kind::spelling : problem_kind::other});
     text.replace(word->begin, word->end - word->begin, word->value);
     shift += static_cast<std::int64_t>(word->value.size()) - static_cast<std::int64_t>(word->written.size());
   }
@@ -150,6 +152,8 @@ class layer_reader {
 public:
   /// Bases first, so that they are lower. `said` is the extends key that names the file, if one does.
   void read_file(const fs::path& named, const problem* said) {
+    if (!special_kind(named).empty()) // a link of /dev/fd to a pipe has no canonical path
+      return refuse(named, content_of(named).error(), said);
     std::error_code unknown;
     const auto same = fs::weakly_canonical(fs::absolute(named), unknown);
     if (unknown)

@@ -14,9 +14,14 @@ struct place {
 /// "file:line:column", or the source alone.
 [[nodiscard]] std::string place_text(const place& at);
 
+/// spelling: a number that TOML has in other digits. type: a value of another type than its key's, which replaces a
+/// finding of the spelling at the same place.
+enum class problem_kind { other, spelling, type };
+
 struct problem {
   place at{};
   std::string text{};
+  problem_kind kind = problem_kind::other;
 };
 
 /// One source of keys; a later one overrides those before it.

@@ -176,6 +176,10 @@ private:
     if (from.is_offered && is_path)
       return refuse_offered_path(group.name, name, node, layer_index);
     for (auto& problem : read_value(*bound, name, node, from)) {
+      if (problem.kind == problem_kind::type)
+        std::erase_if(problems_, [&](const mneme::problem& other) {
+          return other.kind == problem_kind::spelling && place_text(other.at) == place_text(problem.at);
+        });
       problems_.push_back(std::move(problem));
       broken_.insert(name);
     }

@@ -29,12 +29,7 @@ json as_json(const toml::node& value) {
 }
 
 json number_schema(const char* type, const range<double>& bounds) {
-  json schema{{"type", type}};
-  if (bounds.low != range<double>{}.low)
-    schema[bounds.open_low ? "exclusiveMinimum" : "minimum"] = bounds.low;
-  if (bounds.high != range<double>{}.high)
-    schema["maximum"] = bounds.high;
-  return schema;
+  return {{"type", type}, {bounds.open_low ? "exclusiveMinimum" : "minimum", bounds.low}, {"maximum", bounds.high}};
 }
 
 json list_schema(json element) { return {{"type", "array"}, {"items", std::move(element)}}; }

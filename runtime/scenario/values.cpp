@@ -1,16 +1,24 @@
 #include "runtime/scenario/values.hpp"
 #include "runtime/base/printable.hpp"
+#include "runtime/options/number_limits.hpp"
 #include "runtime/options/unit_text.hpp"
+#include "runtime/scenario/bare_words.hpp"
 #include "runtime/scenario/named_paths.hpp"
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <cmath>
 #include <sstream>
 namespace mneme {
 namespace {
 
+constexpr double sigma_max = 50.0; // exp(sigma x) is finite for every normal draw x
+
+/// True for a number that is not 0 but whose square or inverse float32 cannot hold.
+bool is_tiny(double value) { return value != 0.0 && std::abs(value) < number_min; }
+
 bool in_range(double value, const range<double>& bounds) { // false for nan
-  return (bounds.open_low ? value > bounds.low : value >= bounds.low) && value <= bounds.high;
+  return (bounds.open_low ? value > bounds.low : value >= bounds.low) && value <= bounds.high && !is_tiny(value);
 }
 
 /// An integer is a number too.
@@ -108,7 +116,8 @@ public:
     } else if (const auto value = as_number(from_); value && in_range(*value, into_.bounds)) {
       *to = *value;
     } else {
-      refuse(!value);
+      const auto number = bare_number();
+      refuse(!value, number.empty() ? bare_list() : number);
     }
   }
   void operator()(std::variant<std::string, std::vector<std::int64_t>>* to) {
@@ -147,15 +156,21 @@ public:
   }
 
 private:
-  void add(const toml::node& at, std::string text) {
-    problems_.push_back({place_in(layer_, at.source()), std::move(text)});
+  void add(const toml::node& at, std::string text, problem_kind kind = problem_kind::other) {
+    problems_.push_back({place_in(layer_, at.source()), std::move(text), kind});
   }
 
   /// `wrong_type` adds what type was found: the value alone does not always tell. `meant`: what to write, if known.
   void refuse(bool wrong_type = true, const std::string& meant = "") {
     auto text = name_ + " = " + found_text(from_) + ": expected " + with_article(expected_text(into_));
-    text += wrong_type ? ", found " + type_text(from_) : "";
-    add(from_, meant.empty() ? text : text + "; write " + meant);
+    text += wrong_type ? ", found " + type_text(from_) : tiny_text(from_);
+    add(from_, meant.empty() ? text : text + "; write " + meant, wrong_type ? problem_kind::type : problem_kind::other);
+  }
+
+  /// Completes "expected a number in [0, 1]" for a value that is within these bounds.
+  static std::string tiny_text(const toml::node& from) {
+    const auto value = as_number(from);
+    return value && is_tiny(*value) ? ", and 0 or at least " + number_text(number_min) + " in magnitude" : "";
   }
 
   /// The resolved scenario of a run is TOML, too, and could not be read again.
@@ -174,19 +189,35 @@ private:
     return word == "false" || word == "no" || word == "off" ? "false" : "";
   }
 
-  /// The number that a string holds; "": none, or one that the key does not take.
+  /// What to write for a number that a string holds, or for a whole number with a point where the key is an integer;
+  /// "": nothing, or a number that the key does not take.
   [[nodiscard]] std::string bare_number() const {
+    const bool is_whole = std::holds_alternative<std::int64_t*>(into_.target);
+    if (const auto* number = from_.as_floating_point())
+      return is_whole ? whole_text(number->get()) : "";
     const auto* text = from_.as_string();
     if (!text)
       return {};
-    const auto& written = text->get();
-    const auto fits = [&](auto number) {
-      const auto [end, error] = std::from_chars(written.data(), written.data() + written.size(), number);
-      return error == std::errc{} && end == written.data() + written.size() &&
-             in_range(static_cast<double>(number), into_.bounds);
-    };
-    const bool is_whole = std::holds_alternative<std::int64_t*>(into_.target);
-    return (is_whole ? fits(std::int64_t{}) : fits(0.0)) ? written : "";
+    const auto corrected = number_of(text->get());
+    const auto written = corrected.empty() ? text->get() : corrected;
+    const auto* const begin = written.data() + (written.starts_with('+') ? 1 : 0);
+    double value = 0.0;
+    const auto [end, error] = std::from_chars(begin, written.data() + written.size(), value);
+    if (error != std::errc{} || end != written.data() + written.size() || !in_range(value, into_.bounds))
+      return {};
+    return is_whole ? whole_text(value) : written;
+  }
+
+  /// "5" for 5.0, "" for 5.5 or for a number beyond the key's bounds.
+  [[nodiscard]] std::string whole_text(double value) const {
+    const bool is_exact = std::abs(value) <= 0x1p53 && value == std::trunc(value);
+    return is_exact && in_range(value, into_.bounds) ? std::to_string(static_cast<std::int64_t>(value)) : "";
+  }
+
+  /// What to write for a list that `--set` could not read as TOML because of its numbers; "": nothing.
+  [[nodiscard]] std::string bare_list() const {
+    const auto* text = from_.as_string();
+    return text && text->get().starts_with('[') ? with_numbers_of_toml(text->get()) : "";
   }
 
   void refuse_word(const std::string& word) {
@@ -216,8 +247,9 @@ private:
   std::optional<std::vector<Element>> elements(const std::string& text) {
     const auto* array = from_.as_array();
     if (!array) {
+      const auto list = bare_list();
       const bool is_element = std::is_same_v<Element, std::string> && from_.is_string();
-      refuse(true, is_element ? "[" + found_text(from_) + "]" : "");
+      refuse(true, list.empty() && is_element ? "[" + found_text(from_) + "]" : list);
       return std::nullopt;
     }
     std::vector<Element> out;
@@ -225,9 +257,11 @@ private:
       if (auto slot = element<Element>((*array)[i]))
         out.push_back(std::move(*slot));
       else
-        add((*array)[i], name_ + "[" + std::to_string(i) + "] = " + found_text((*array)[i]) + ": expected " +
-                             with_article(text) + element_bounds(text) +
-                             (has_type<Element>((*array)[i]) ? "" : ", found " + type_text((*array)[i])));
+        add((*array)[i],
+            name_ + "[" + std::to_string(i) + "] = " + found_text((*array)[i]) + ": expected " + with_article(text) +
+                element_bounds(text) +
+                (has_type<Element>((*array)[i]) ? tiny_text((*array)[i]) : ", found " + type_text((*array)[i])),
+            has_type<Element>((*array)[i]) ? problem_kind::other : problem_kind::type);
     return problems_.empty() ? std::optional(std::move(out)) : std::nullopt;
   }
 
@@ -279,7 +313,7 @@ private:
     log_normal value;
     key_table keys;
     keys.number("median", value.median, into_.bounds, "");
-    keys.number("sigma", value.sigma, {.low = 0.0}, "");
+    keys.number("sigma", value.sigma, {.low = 0.0, .high = sigma_max}, "");
     read_table(table, keys, name_);
     if (problems_.empty() && !table.contains("median"))
       add(table, name_ + " = " + found_text(table) + ": expected a median, as in { median = 1.0, sigma = 0.5 }");

@@ -4,6 +4,7 @@
 #include "runtime/base/one_thread.hpp"
 #include "runtime/base/tuning.hpp"
 #include "runtime/kernels/cuda/on_device.hpp"
+#include "runtime/models/step_bytes.hpp"
 #include "runtime/training/fused_training.hpp"
 #include "runtime/training/impossible_training.hpp"
 #include "runtime/training/inference.hpp"
@@ -118,7 +119,7 @@ std::int64_t stacked_bytes(const work& request) {
   const auto batch = options.result == training_result::row_norms ? 1 : options.batch_rows;
   const auto rows = (batch == 0 ? tuning::full_batch_rows : batch) + options.replay_rows;
   const auto float_bytes = static_cast<std::int64_t>(sizeof(float));
-  return training->net->working_set(rows) + optimizer::buffers(options) * training->net->size() * float_bytes;
+  return step_bytes(*training->net, rows) + optimizer::buffers(options) * training->net->size() * float_bytes;
 }
 
 /// Programs without our kernels are linked without LibTorch's CUDA libraries too (tools/cmake/cuda.cmake).

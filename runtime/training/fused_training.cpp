@@ -1,4 +1,5 @@
 #include "runtime/training/fused_training.hpp"
+#include "runtime/base/ceil_div.hpp"
 #include "runtime/base/tuning.hpp"
 #include "runtime/kernels/elementwise.hpp"
 #include "runtime/models/layer.hpp"
@@ -138,7 +139,7 @@ outcomes fused_training::run(slice_watch* watch) {
 /// Every client's row of the group: its weights are trained where they will leave, without copies.
 void fused_training::take_memory() {
   const auto models = std::ssize(clients_), size = net_.size();
-  const auto row = (size + cache_line_floats - 1) / cache_line_floats * cache_line_floats;
+  const auto row = ceil_div<std::int64_t>(size, cache_line_floats) * cache_line_floats;
   weights_ = at::empty({models, row}, at::TensorOptions(at::kFloat).device(images_.device())).narrow(1, 0, size);
 }
 

@@ -1,5 +1,6 @@
 // What a group leaves: losses, weights or gradients, and why there are none.
 #include "runtime/kernels/elementwise.hpp"
+#include "runtime/method/finite_values.hpp"
 #include "runtime/training/fused_training.hpp"
 #include <ATen/ATen.h>
 #include <algorithm>
@@ -14,14 +15,6 @@ at::Tensor row_of(const at::Tensor& matrix, std::int64_t k) {
   row.unsafeGetTensorImpl()->set_storage_offset(matrix.storage_offset() + k * matrix.stride(0));
   row.unsafeGetTensorImpl()->set_sizes_contiguous(matrix.sizes().slice(1));
   return row;
-}
-
-bool is_finite(const at::Tensor& values) {
-  if (!values.is_cpu() || values.scalar_type() != at::kFloat)
-    return at::isfinite(values).all().item<bool>();
-  bool finite = true;
-  kernels::check_finite(finite, values.const_data_ptr<float>(), values.numel());
-  return finite;
 }
 
 /// The norm of a gradient [P] over all that is trained: a float64 of its device.

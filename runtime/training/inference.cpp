@@ -1,4 +1,5 @@
 #include "runtime/training/inference.hpp"
+#include "runtime/base/ceil_div.hpp"
 #include "runtime/base/check.hpp"
 #include "runtime/base/triangle.hpp"
 #include "runtime/base/tuning.hpp"
@@ -72,7 +73,8 @@ void show_remembered(const inference_pass& pass, image_store& images, feature_st
   const bool one_by_one = images.device().is_cpu() && pass.net.depends_on_row_count(pass.classes);
   const auto block_rows = one_by_one ? 1 : block_rows_of(pass.net);
   if (!images.device().is_cpu() && missing_rows > 0) // what fills the last block is computed and not remembered
-    missing.resize(static_cast<std::size_t>((missing_rows + block_rows - 1) / block_rows * block_rows), missing.back());
+    missing.resize(static_cast<std::size_t>(ceil_div<std::int64_t>(missing_rows, block_rows) * block_rows),
+                   missing.back());
   run_blocks(pass, missing, block_rows, images, [&](const block& outputs) {
     const auto count = std::min(outputs.rows, missing_rows - outputs.first);
     table.put(row_span(missing).subspan(static_cast<std::size_t>(outputs.first), static_cast<std::size_t>(count)),

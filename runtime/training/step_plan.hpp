@@ -1,5 +1,6 @@
 /// step_plan: how many steps an epoch of a client has, and how many rows each is padded to.
 #pragma once
+#include "runtime/base/ceil_div.hpp"
 #include <algorithm>
 #include <bit>
 #include <cstdint>

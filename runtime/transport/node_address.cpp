@@ -1,9 +1,9 @@
 #include "runtime/transport/node_address.hpp"
 #include "runtime/base/blanks.hpp"
+#include "runtime/base/disk_file.hpp"
 #include <arpa/inet.h>
 #include <charconv>
 #include <cstring>
-#include <fstream>
 #include <memory>
 #include <netdb.h>
 #include <set>
@@ -28,11 +28,12 @@ expected<std::vector<std::pair<std::string, std::string>>> words_of(const std::s
     return words;
   }
   const auto file = text.substr(1);
-  std::ifstream lines(file);
-  if (!lines)
-    return failed("--nodes", "'" + file + "' cannot be read; expected a file with one HOST:PORT in a line");
+  constexpr std::uint64_t bytes_max = 16 << 20;
+  auto lines = open_stream(file);
+  if (const auto text = lines ? unreadable_text(file, bytes_max) : lines.error(); !text.empty())
+    return failed("--nodes", "'" + file + "' " + text + "; expected a file with one HOST:PORT in a line");
   std::string line;
-  for (int number = 1; std::getline(lines, line); ++number)
+  for (int number = 1; std::getline(*lines, line); ++number)
     if (const auto word = without_blanks(std::string_view(line).substr(0, line.find('#'))); !word.empty())
       words.emplace_back(file + ":" + std::to_string(number), word);
   if (words.empty())

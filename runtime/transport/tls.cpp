@@ -1,9 +1,15 @@
 #include "runtime/transport/tls.hpp"
+#include "runtime/base/disk_file.hpp"
 #include <cstring>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 namespace mneme {
+namespace {
+
+constexpr std::uint64_t key_bytes_max = 16 << 20; // bundles of authorities take some 200 KiB
+
+} // namespace
 
 void freed_ssl::operator()(ssl_st* session) const { SSL_free(session); }
 void tls_identity::freed_context::operator()(ssl_ctx_st* context) const { SSL_CTX_free(context); }
@@ -30,6 +36,8 @@ expected<std::shared_ptr<const tls_identity>> tls_identity::load(const tls_files
     if (file.empty())
       wrong.push_back({option, "is missing; expected " + std::string(expected_there) +
                                    ", as `mneme node --make-keys DIR` makes it"});
+    else if (const auto text = unreadable_text(file, key_bytes_max); !text.empty())
+      wrong.push_back({option, "'" + file.string() + "' " + text + "; expected " + expected_there});
     else if (use(file.c_str()) != 1)
       wrong.push_back(
           {option, "'" + file.string() + "' cannot be used (" + tls_error_text() + "); expected " + expected_there});

@@ -156,6 +156,12 @@ diagnostics fed_nova::check(const method_setup& setup) const {
   if (setup.training.optimizer != optimizer_kind::sgd)
     wrong.push_back({"training.optimizer", "fed-nova knows what steps of SGD weigh, with momentum or without, and not "
                                            "those of Adam; expected training.optimizer = \"sgd\""});
+  if (with_.server_momentum > 0.0 && setup.training.learning_rate == 0.0)
+    wrong.push_back({"strategy.server_momentum",
+                     fmt::format("strategy.server_momentum = {}: the server's momentum adds up the clients' movements "
+                                 "divided by training.learning_rate, which is 0; expected a learning rate > 0, or "
+                                 "strategy.server_momentum = 0",
+                                 with_.server_momentum)});
   if (with_.mu * setup.training.learning_rate >= 1.0)
     wrong.push_back({"strategy.mu", fmt::format("strategy.mu = {}: with training.learning_rate = {} a step would "
                                                 "overshoot the model that it is held to; expected a product below 1",

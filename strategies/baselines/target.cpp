@@ -21,6 +21,7 @@
 // The generator's steps, the student's and the clients' agree with the public code's own classes (docs/fidelity.md).
 // Ours: where epochs are cut, the last batch of images is filled by the next shuffle; rows of the head for classes to
 // come are those that the run began with; the pool is sent with every round, as bytes. Classes are in the run's order.
+#include "runtime/base/ceil_div.hpp"
 #include "strategies/baselines/generating_server.hpp"
 #include "strategies/baselines/target_images.hpp"
 #include "strategies/baselines/target_loss.hpp"
@@ -128,7 +129,7 @@ sample_view shuffled(const sample_view& view, std::int64_t count, std::int64_t e
 void cut_epochs(train_job& job, const client_context& ctx) {
   auto& how = job.options;
   const auto images = job.replay.samples.size(), batch = std::min(how.replay_rows, images);
-  const auto steps = (images + batch - 1) / batch, cut = steps * how.batch_rows;
+  const auto steps = ceil_div(images, batch), cut = steps * how.batch_rows;
   if (how.epochs == 0 || how.batch_rows == 0 || job.samples.size() <= cut)
     return;
   auto key = ctx.stream(epoch_draw);

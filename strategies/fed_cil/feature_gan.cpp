@@ -1,4 +1,5 @@
 #include "strategies/fed_cil/feature_gan.hpp"
+#include "runtime/base/ceil_div.hpp"
 #include <ATen/ATen.h>
 #include <algorithm>
 #include <fmt/format.h>
@@ -165,7 +166,7 @@ labelled_rows gan_game::real_rows(calls_span calls, std::int64_t step) const {
 labelled_rows gan_game::rows_in_turn(const program_call& call, std::int64_t step) const {
   const auto& generators = call.in.at(gan_tensors::generators);
   const auto fresh = call.in.at(gan_tensors::fresh).cpu();
-  const auto models = generators.size(0), each = (with_.batch + models - 1) / models;
+  const auto models = generators.size(0), each = ceil_div(with_.batch, models);
   labels_list labels;
   std::vector<at::Tensor> codes;
   for (std::int64_t m = 0; m < models; ++m) {

@@ -1,6 +1,7 @@
 /// dream_round: how LANDER's generator learns in one round, and its student behind it (Tran et al. 2024, CVPR; NAYER,
 /// Tran et al. 2024), with everything that is drawn as an argument.
 #pragma once
+#include "runtime/base/ceil_div.hpp"
 #include "strategies/shared/inversion_student.hpp"
 #include <ATen/core/Tensor.h>
 #include <array>
@@ -27,7 +28,7 @@ struct dream_settings {
 
   /// A batch of each round from the last one of the warm-up on.
   [[nodiscard]] std::int64_t images() const { return (rounds - std::max<std::int64_t>(warm_up - 1, 0)) * batch; }
-  [[nodiscard]] std::int64_t noise_layers() const { return (batch + chunk - 1) / chunk; } ///< L
+  [[nodiscard]] std::int64_t noise_layers() const { return ceil_div(batch, chunk); } ///< L
   [[nodiscard]] student_rules student() const {
     return {.classes = classes,
             .opened = opened,

@@ -1,4 +1,5 @@
 #include "strategies/osi_fl/sliced_training.hpp"
+#include "runtime/base/ceil_div.hpp"
 #include "runtime/base/check.hpp"
 #include "runtime/method/gradients.hpp"
 #include <ATen/TensorOperators.h>
@@ -87,7 +88,7 @@ std::vector<std::int64_t> positions_of_step(std::int64_t rows, std::int64_t batc
 }
 
 std::int64_t steps_of_passes(std::int64_t rows, std::int64_t batch, std::int64_t passes) {
-  return std::max<std::int64_t>(1, (rows + batch - 1) / batch * passes);
+  return std::max<std::int64_t>(1, ceil_div(rows, batch) * passes);
 }
 
 at::Tensor normal_numbers(at::IntArrayRef shape, const rng_key& key) {

@@ -112,7 +112,8 @@ class DroppedIn(unittest.TestCase):
                 with open(SCENARIO, encoding="utf-8") as file:
                     text = file.read().split("[strategy]")[0]
                 with open(scenario, "w", encoding="utf-8") as file:
-                    file.write(f'{text}[training]\nlearning_rate = 1e30\nepochs = 20\n[strategy]\nname = "{method}"\n')
+                    file.write(f"{text}[training]\nlearning_rate = 1e12\nweight_decay = 1e3\nepochs = 20\n"
+                               f'[strategy]\nname = "{method}"\n')
                 done = self.said("run", scenario, "--out", out)
                 self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
                 reason = r"client \d, round 1, job \d+\.0\.0: training diverged"

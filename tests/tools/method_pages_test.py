@@ -34,7 +34,7 @@ class MethodPages(unittest.TestCase):
         tool = loaded()
         page = tool.page(PROGRAM, "fed-ewc", "sure", tool.sources()["fed-ewc"], tool.scenarios()["fed-ewc"])
         self.assertIn("\n```\nCE over the classes of the task + lambda / 2 sum_i F_i (w_i - w*_i)^2\n```\n", page)
-        self.assertIn("| `fisher_max` | `1e-04` | number >= 0 | Upper bound", page)
+        self.assertIn("| `fisher_max` | `1e-04` | number in [0, 1e12] | Upper bound", page)
         self.assertIn("`preset = \"official\"`", page)
         self.assertIn("- `scenarios/smoke/fed-ewc.toml`", page)
 

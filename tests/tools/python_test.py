@@ -95,6 +95,16 @@ class Running(Package):
             mneme.run({"title": object()})
         with self.assertRaisesRegex(mneme.ScenarioError, "no run"):
             mneme.load(self.folder)
+        with self.assertRaisesRegex(mneme.ScenarioError, r"'\\ud800' holds half of a surrogate pair"):
+            mneme.run({"title": "\ud800"})
+
+    def test_a_summary_that_cannot_be_read_is_named(self):
+        run = mneme.run(scenario("fedavg"), out=self.path("run"))
+        self.write("run/summary.json", "{")
+        with self.assertRaisesRegex(mneme.ScenarioError, r"run/summary.json: is damaged"):
+            run.summary  # noqa: B018
+        with self.assertRaisesRegex(mneme.ScenarioError, r"run/summary.json: is damaged"):
+            mneme.resume(run.folder)
 
     def test_checks_and_the_schema(self):
         self.assertEqual(mneme.validate(scenario("fedavg")), [])

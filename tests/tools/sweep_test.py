@@ -153,14 +153,14 @@ class SweepTest(unittest.TestCase):
         self.assertEqual(sum(event["event"] == "run_started" for event in events), 2)
 
     def test_a_run_that_fails_is_named_and_the_others_go_on(self):
-        done = mneme("sweep", self.scenario, "--over", "training.learning_rate=0.1,1e30", "--seeds", "1,2", "--out",
+        done = mneme("sweep", self.scenario, "--over", "training.weight_decay=0.0,1e12", "--seeds", "1,2", "--out",
                      self.path("runs"))
         self.assertEqual(done.returncode, 1, done.stdout)
         self.assertIn("2 runs done, 2 failed", done.stdout)
         for seed in (1, 2):
-            self.assertIn(f"error: swept training.learning_rate=1e30 seed={seed}: ", done.stderr)
+            self.assertIn(f"error: swept training.weight_decay=1e12 seed={seed}: ", done.stderr)
         self.assertEqual(done.stderr.count("left out: the run is failed"), 2)
-        every = mneme("compare", self.path("runs"), "--by", "training.learning_rate")
+        every = mneme("compare", self.path("runs"), "--by", "training.weight_decay")
         self.assertEqual(every.returncode, 0)
         self.assertEqual(every.stderr.count("left out: the run is failed"), 2)
         self.assertIn(every.stdout, done.stdout)  # the sweep's own table

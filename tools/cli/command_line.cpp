@@ -436,7 +436,7 @@ int run_command_line(int count, const char* const* words) {
     std::fprintf(stderr, "error: out of memory; fewer rows, classes or clients need less\n");
     return exit_failed;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "error: %s\n", printable(error.what()).c_str());
+    std::fprintf(stderr, "error: %s\n", printable_message(error.what()).c_str());
     return exit_failed;
   }
 }

@@ -14,15 +14,19 @@ int unknown_word(const std::string& text, const std::string& word, const std::ve
 }
 
 int print_errors(const diagnostics& problems) {
-  for (const auto& diagnostic : problems)
-    std::fprintf(stderr, "%s\n", printable(diagnostic_text(diagnostic)).c_str());
+  constexpr std::size_t printed_max = 200;
+  const auto printed = std::min(problems.size(), printed_max);
+  for (std::size_t i = 0; i < printed; ++i)
+    std::fprintf(stderr, "%s\n", printable_message(diagnostic_text(problems[i])).c_str());
+  if (printed < problems.size())
+    std::fprintf(stderr, "error: %zu more findings are left out\n", problems.size() - printed);
   return exit_bad_input;
 }
 
 void print_warnings(const diagnostics& problems, warning_style style) {
   for (const auto& [where, text] : problems) {
     if (style == warning_style::text)
-      std::fprintf(stderr, "%s: warning: %s\n", printable(where).c_str(), printable(text).c_str());
+      std::fprintf(stderr, "%s: warning: %s\n", printable_message(where).c_str(), printable_message(text).c_str());
     if (style != warning_style::json)
       continue;
     const nlohmann::ordered_json line{{"event", "warning"}, {"where", where}, {"text", text}};

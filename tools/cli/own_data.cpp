@@ -48,7 +48,7 @@ std::optional<data_section> section_of_path(const std::filesystem::path& path) {
     section.side = 0;
     return section;
   }
-  if (!std::filesystem::is_regular_file(path, ignored))
+  if (!std::filesystem::exists(path, ignored)) // another kind of file is refused where it is read
     return std::nullopt;
   section.file = place;
   section.name = ending == ".csv" ? "csv" : "arrays";

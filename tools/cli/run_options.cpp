@@ -66,7 +66,7 @@ void warn_of_absent_round(const run_summary& ended, std::int64_t round) {
 
 int exit_code_of(const run_summary& ended) {
   if (ended.status == "failed")
-    std::fprintf(stderr, "error: %s\n", printable(ended.error).c_str());
+    std::fprintf(stderr, "error: %s\n", printable_message(ended.error).c_str());
   if (!ended.resume_from.empty())
     std::fprintf(stderr, "resume with `mneme resume %s`\n", printable(ended.resume_from).c_str());
   if (ended.status == "interrupted")

@@ -87,6 +87,7 @@ public:
     find_pending();
     choose_threads();
     auto wrong = runs_of_other_data();
+    append(wrong, damaged_);
     if (!pending_.empty() && !arguments_.dry)
       append(wrong, unwritable());
     if (!wrong.empty())
@@ -119,12 +120,17 @@ private:
   void find_pending() {
     const run_catalogue catalogue(out_);
     print_warnings(catalogue.damage(), arguments_.json ? warning_style::json : warning_style::text);
-    std::map<std::string, stored_run> known; // by scenario digest; a run that is done before others
+    std::map<std::string, stored_run> known, damaged; // by scenario digest; a run that is done before others
     for (auto& found : catalogue.find({{.name = "version", .comparison = "=", .value = MNEME_VERSION}}))
-      if (auto& best = known[found.scenario_digest]; best.status != "done")
+      if (found.status == "damaged")
+        damaged[found.scenario_digest] = std::move(found);
+      else if (auto& best = known[found.scenario_digest]; best.status != "done")
         best = std::move(found);
     for (const auto& planned : plan_.runs) {
       const auto found = known.find(planned.digest);
+      if (const auto broken = damaged.find(planned.digest); found == known.end() && broken != damaged.end())
+        damaged_.push_back({broken->second.folder.string(), broken->second.error + "; or move its folder away, and it "
+                                                                                   "is run again"});
       if (found == known.end()) {
         pending_.push_back({.plan = &planned});
         continue;
@@ -412,6 +418,7 @@ private:
   fs::path out_;
   const sweep_arguments& arguments_;
   std::vector<pending_run> pending_;
+  diagnostics damaged_;                                          // runs of this sweep that cannot be read
   std::vector<std::pair<const planned_run*, stored_run>> begun_; // earlier, or by another sweep
   shared_data data_;
   std::optional<point_locks> locks_;

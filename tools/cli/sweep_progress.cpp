@@ -72,7 +72,7 @@ void sweep_progress::ended(const swept_run& run) {
   if (run.status != "failed" || style_ == progress_style::json)
     return;
   block_.erase();
-  std::fprintf(stderr, "error: %s: %s\n", printable(run.label).c_str(), printable(run.error).c_str());
+  std::fprintf(stderr, "error: %s: %s\n", printable(run.label).c_str(), printable_message(run.error).c_str());
 }
 
 void sweep_progress::finished() {

@@ -1,4 +1,5 @@
 #include "tools/study/activity_figures.hpp"
+#include "runtime/base/ceil_div.hpp"
 #include <fmt/format.h>
 #include <set>
 namespace mneme {
@@ -32,7 +33,7 @@ std::optional<span_chart> gantt_figure(const run_activity& activity, const std::
     clients.insert(span.client);
   if (clients.empty())
     return std::nullopt;
-  const auto every = (clients.size() + rows_max - 1) / rows_max;
+  const auto every = ceil_div<std::size_t>(clients.size(), rows_max);
   span_chart chart{.text = {id, title,
                             fmt::format("Round {}, that of the median length: what each client at work was at, in "
                                         "virtual time.",

@@ -1,8 +1,8 @@
 #include "tools/study/run_activity.hpp"
 #include "runtime/base/csv_fields.hpp"
+#include "runtime/base/disk_file.hpp"
 #include <algorithm>
 #include <fmt/format.h>
-#include <fstream>
 #include <sstream>
 namespace mneme {
 namespace {
@@ -211,11 +211,13 @@ expected<std::optional<run_activity>> read_activity(const std::filesystem::path&
   const auto bytes = std::filesystem::file_size(path, none);
   if (none || bytes > bytes_max)
     return std::optional<run_activity>{};
-  std::ifstream file(path, std::ios::binary);
+  auto file = open_stream(path);
+  if (!file)
+    return failed(path.string(), file.error());
   std::string text;
-  std::getline(file, text); // the names of the columns
+  std::getline(*file, text); // the names of the columns
   activity_reader reader(drops_late);
-  for (std::size_t number = 2; std::getline(file, text); ++number) {
+  for (std::size_t number = 2; std::getline(*file, text); ++number) {
     csv::record_reader record(text);
     static_cast<void>(record.next());
     const auto& fields = record.fields();

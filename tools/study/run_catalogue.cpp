@@ -235,12 +235,8 @@ void run_catalogue::forget_run(std::int64_t id) {
 
 void run_catalogue::add(const fs::path& folder, const std::string& stamp) {
   auto read = read_stored_run(folder);
-  if (!read) {
-    const auto& problem = read.error().front();
-    const auto within = folder.string() + "/";
-    const auto where = problem.where.starts_with(within) ? problem.where.substr(within.size()) : problem.where;
-    read = stored_run{.folder = folder, .status = "damaged", .error = where + ": " + problem.text};
-  }
+  if (!read)
+    read = damaged_run(folder, read.error().front());
   const auto name = folder.lexically_relative(folder_).string();
   const auto facts = facts_of(*read);
   row_digest digest(name, stamp);

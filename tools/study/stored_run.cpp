@@ -1,11 +1,11 @@
 #include "tools/study/stored_run.hpp"
 #include "runtime/base/csv_fields.hpp"
+#include "runtime/base/disk_file.hpp"
 #include "runtime/scenario/layers.hpp"
 #include "runtime/scenario/values.hpp"
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
-#include <fstream>
 #include <nlohmann/json.hpp>
 namespace mneme {
 namespace {
@@ -88,10 +88,13 @@ diagnostics disagreements(const stored_run& run) {
   return problems;
 }
 
+constexpr const char* damaged_summary =
+    "is damaged: expected one JSON object; move it away and `mneme resume` the run, which writes it again";
+
 expected<stored_run> with_summary(stored_run run, const fs::path& file) {
   const auto summary = json::parse(text_of(file), nullptr, false);
   if (!summary.is_object())
-    return failed(file.string(), "is damaged: expected one JSON object; run the scenario again");
+    return failed(file.string(), damaged_summary);
   for (auto& [name, member] : std::map<const char*, std::string*>{{"status", &run.status},
                                                                   {"mneme_version", &run.version},
                                                                   {"scenario", &run.scenario},
@@ -193,11 +196,14 @@ timeline_bin bin_of(const json& line) {
 /// What `made` makes of each line of the file, a JSON object each.
 template <class Made>
 auto lines_of(const fs::path& file, const char* text, Made made) -> expected<std::vector<decltype(made(json{}))>> {
-  std::ifstream in(file);
-  if (!is_file(file) || !in)
+  std::error_code none;
+  if (!fs::exists(file, none))
     return failed(file.string(), "is missing; run the scenario again");
+  auto in = open_stream(file);
+  if (!in)
+    return failed(file.string(), in.error());
   std::vector<decltype(made(json{}))> records;
-  for (std::string line; std::getline(in, line);)
+  for (std::string line; std::getline(*in, line);)
     try {
       records.push_back(made(json::parse(line)));
     } catch (const json::exception&) {
@@ -242,7 +248,23 @@ expected<stored_run> read_stored_run(const fs::path& folder) {
   if (origin.is_object())
     run.data_digest = word_in(origin, "data_digest");
   const auto summary = folder / "summary.json";
-  return is_file(summary) ? with_summary(std::move(run), summary) : without_summary(std::move(run), origin);
+  if (!fs::exists(fs::symlink_status(summary, none)))
+    return without_summary(std::move(run), origin);
+  if (const auto text = unreadable_text(summary, file_bytes_max); !text.empty())
+    return failed(summary.string(), text);
+  return with_summary(std::move(run), summary);
+}
+
+stored_run damaged_run(const fs::path& folder, const diagnostic& problem) {
+  const auto within = folder.string() + "/";
+  const auto where = problem.where.starts_with(within) ? problem.where.substr(within.size()) : problem.where;
+  stored_run run{.folder = folder, .status = "damaged", .error = where + ": " + problem.text};
+  const auto origin = json::parse(text_of(folder / "checkpoint" / "run.json"), nullptr, false);
+  if (origin.is_object()) {
+    run.version = word_in(origin, "mneme_version");
+    run.scenario_digest = word_in(origin, "scenario_digest");
+  }
+  return run;
 }
 
 expected<std::vector<evaluation_record>> read_evaluations(const fs::path& folder) {

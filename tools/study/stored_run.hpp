@@ -32,6 +32,8 @@ struct stored_run {
 
 /// Fails with the file name if a file is missing, damaged or belongs to another run.
 [[nodiscard]] expected<stored_run> read_stored_run(const std::filesystem::path& folder);
+/// The run of a folder on which read_stored_run() fails: status "damaged", and the digest of its scenario if known.
+[[nodiscard]] stored_run damaged_run(const std::filesystem::path& folder, const diagnostic& problem);
 /// Lines of metrics.jsonl. Fails with file and line if one is damaged. `end_of_task` is true for the last line of a
 /// task.
 [[nodiscard]] expected<std::vector<evaluation_record>> read_evaluations(const std::filesystem::path& folder);

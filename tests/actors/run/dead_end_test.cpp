@@ -23,8 +23,8 @@ TEST_CASE("virtual time that would overflow ends the run, and the keys that make
   const std::vector<std::pair<overrides, std::string>> cases{
       {{{"devices.latency", "1200000 h"}}, "devices.uplink_mbit and devices.latency"},
       {{{"devices.rows_per_second", "1e-12"}}, "devices.rows_per_second, devices.downlink_mbit and devices.latency"},
-      {{{"devices.downlink_mbit", "1e-20"}}, "devices.rows_per_second, devices.downlink_mbit and devices.latency"},
-      {{{"devices.uplink_mbit", "1e-20"}}, "devices.uplink_mbit and devices.latency"},
+      {{{"devices.downlink_mbit", "1e-12"}}, "devices.rows_per_second, devices.downlink_mbit and devices.latency"},
+      {{{"devices.uplink_mbit", "1e-12"}}, "devices.uplink_mbit and devices.latency"},
       {{{"rounds.deadline", "2400000 h"}, {"devices.latency", "2400000 h"}},
        "devices.rows_per_second, devices.downlink_mbit and devices.latency"},
       {{{"enrolment.kind", "random"}, {"enrolment.arrival_mean", "2400000 h"}}, "the times of [enrolment]"},
@@ -46,16 +46,16 @@ TEST_CASE("virtual time that would overflow ends the run, and the keys that make
 
 TEST_CASE("a client that would need for ever is late like any other") {
   const auto run =
-      run_toml(three_clients, {.over = {{"rounds.deadline", "5 s"}, {"devices.rows_per_second", "[4.0, 2.0, 1e-20]"}}});
+      run_toml(three_clients, {.over = {{"rounds.deadline", "5 s"}, {"devices.rows_per_second", "[4.0, 2.0, 1e-12]"}}});
   CHECK(run.summary.status == "done");
   CHECK(run.summary.late_uploads == 2); // client 2, in both rounds
   CHECK(run.summary.client_rounds == 4);
 }
 
-TEST_CASE("a deadline beyond the clock's range is none") {
+TEST_CASE("a deadline of the longest duration is none") {
   // The second round opens after nine years.
   const auto run =
-      run_toml(three_clients, {.over = {{"rounds.deadline", "2499999 h"}, {"devices.latency", "40000 h"}}});
+      run_toml(three_clients, {.over = {{"rounds.deadline", "1000000 h"}, {"devices.latency", "40000 h"}}});
   CHECK(run.summary.status == "done");
   CHECK(run.summary.late_uploads == 0);
 }

@@ -1,4 +1,5 @@
 // A failure ends the run in words that name client, round and job; nothing hangs and nothing finished is lost.
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/zeros.h> // before Catch2: both have a CHECK, and Catch2's is wanted
 
@@ -8,6 +9,7 @@
 #include "tests/support/wrapped_model.hpp"
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
+#include <cmath>
 #include <thread>
 using namespace mneme;
 using namespace mneme::test;
@@ -20,7 +22,10 @@ class throwing final : public averaging_method {
 public:
   void keys(key_table& table) override {
     table.integer("round", round_, {.low = 0}, "The round in which something throws, from 1; 0: none.");
-    table.text("place", place_, "Who throws: client, fold, close; upload: its size is not the one known.");
+    table.text("place", place_,
+               "Who throws: client, fold, close; upload: its size is not the one known; nan, sent: the server's model "
+               "or broadcast "
+               "is not finite.");
   }
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override {
     if (place_ == "client" && ctx.self() == client_id{2} && in.place.round.value + 1 == round_)
@@ -53,7 +58,17 @@ public:
   task<void> close_round(server_context& ctx, const round_place& place) override {
     if (method_.place_ == "close" && place.round.value + 1 == method_.round_)
       throw std::runtime_error("the step is wrong");
+    if (method_.place_ == "nan" && place.round.value + 1 == method_.round_) {
+      average();
+      go_on_from(weights() * std::nan(""));
+    }
     return averaging_server::close_round(ctx, place);
+  }
+  broadcast open_round(const round_place& place) override {
+    auto sent = averaging_server::open_round(place);
+    if (method_.place_ == "sent" && place.round.value + 1 == method_.round_)
+      sent.weights = weights_only(sent.weights->at(flat_weights) / 0.0);
+    return sent;
   }
 
 private:
@@ -167,6 +182,19 @@ TEST_CASE("a throw in the server half is the server's") {
   CHECK_THAT(close.summary.error, ContainsSubstring("server") && ContainsSubstring("the step is wrong"));
 }
 
+TEST_CASE("a model of the server that is not finite is the server's fault, not the next client's") {
+  const auto model = run_toml(throwing(2, "nan"));
+  CHECK(model.summary.status == "failed");
+  CHECK_THAT(model.summary.error, ContainsSubstring("server step, round 2: the new model of 'throwing' is not finite: "
+                                                    "fc.weight holds values that are NaN or infinite") &&
+                                      ContainsSubstring("training.learning_rate = "));
+  CHECK(model.summary.rounds == 1);
+  const auto sent = run_toml(throwing(3, "sent"));
+  CHECK(sent.summary.status == "failed");
+  CHECK_THAT(sent.summary.error,
+             ContainsSubstring("server, opening a round: the broadcast of 'throwing' is not finite"));
+}
+
 TEST_CASE("an error of LibTorch inside a fused batch names its culprits only") {
   // 42 rows over five clients: two hold 9 rows (padded to 16) and three hold 8.
   const auto run = run_toml(five_clients, {.over = {{"model.name", "fragile"}, {"model.rows", "16"}}});
@@ -176,7 +204,7 @@ TEST_CASE("an error of LibTorch inside a fused batch names its culprits only") {
 }
 
 TEST_CASE("numbers that are not finite end the run by name") {
-  const auto run = run_toml(five_clients, {.over = {{"training.learning_rate", "1e300"}, {"training.epochs", "9"}}});
+  const auto run = run_toml(five_clients, {.over = {{"training.weight_decay", "1e12"}, {"training.epochs", "9"}}});
   CHECK(run.summary.status == "failed");
   CHECK_THAT(run.summary.error,
              ContainsSubstring("client ") && ContainsSubstring("round 1") && ContainsSubstring("finite"));
@@ -188,7 +216,7 @@ TEST_CASE("numbers that are not finite end the run by name, and alike, where sev
                                             {"model.name", "mlp"},
                                             {"model.hidden", "[4096]"},
                                             {"training.batch", "2"},
-                                            {"training.learning_rate", "1e30"},
+                                            {"training.learning_rate", "1e12"},
                                             {"training.epochs", "9"}},
                                    .threads = threads,
                                    .trace = true});

@@ -10,6 +10,8 @@ TEST_CASE("the schema has every key with its type, range, words and default") {
   CHECK(schema.at("additionalProperties") == false);
   CHECK(sections.at("seed").at("type") == "integer");
   CHECK(sections.at("seed").at("minimum") == 0.0);
+  CHECK(sections.at("training").at("properties").at("batch").at("maximum") == 1e9);
+  CHECK(sections.at("training").at("properties").at("learning_rate").at("maximum") == 1e12);
   const auto& partition = sections.at("partition").at("properties");
   CHECK(partition.at("beta").at("type") == "number");
   CHECK(partition.at("kind").at("enum").at(0) == "dirichlet");

@@ -111,3 +111,17 @@ TEST_CASE("Adam, and a proximal term that overshoots, are refused", "[nova]") {
         "held to; expected a product below 1");
   CHECK(one.method->needs().round_barrier);
 }
+
+TEST_CASE("a server momentum without a learning rate is refused: its step is 0 / 0", "[nova]") {
+  const auto findings = [](double momentum, double rate) {
+    federation run({{"server_momentum", std::to_string(momentum)}});
+    run.setup.training.learning_rate = rate;
+    return run.method->check(run.setup);
+  };
+  CHECK(findings(0.5, 0.1).empty());
+  CHECK(findings(0.0, 0.0).empty());
+  const auto wrong = findings(0.5, 0.0);
+  REQUIRE(wrong.size() == 1);
+  CHECK(wrong[0].where == "strategy.server_momentum");
+  CHECK(wrong[0].text.find("divided by training.learning_rate, which is 0") != std::string::npos);
+}

@@ -63,11 +63,12 @@ void hosted_method::bind_key(key_table& table, nb::handle described) {
     bounds.low = nb::cast<double>(low);
   if (!high.is_none())
     bounds.high = nb::cast<double>(high);
-  range<std::int64_t> whole;
+  constexpr double whole_max = 0x1p53; // beyond it a double does not tell two integers apart
+  range<std::int64_t> whole{.low = static_cast<std::int64_t>(-whole_max), .high = static_cast<std::int64_t>(whole_max)};
   if (!low.is_none())
-    whole.low = static_cast<std::int64_t>(bounds.low);
+    whole.low = static_cast<std::int64_t>(std::clamp(bounds.low, -whole_max, whole_max));
   if (!high.is_none())
-    whole.high = static_cast<std::int64_t>(bounds.high);
+    whole.high = static_cast<std::int64_t>(std::clamp(bounds.high, -whole_max, whole_max));
   if (auto* flag = std::get_if<bool>(&value))
     table.flag(name, *flag, help);
   else if (auto* integer = std::get_if<std::int64_t>(&value))

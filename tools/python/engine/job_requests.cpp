@@ -1,8 +1,11 @@
 #include "tools/python/engine/job_requests.hpp"
+#include "runtime/options/number_limits.hpp"
 #include "runtime/training/impossible_training.hpp"
 #include <ATen/ATen.h>
 #include <array>
+#include <cmath>
 #include <fmt/format.h>
+#include <limits>
 #include <nanobind/stl/string.h>
 #include <set>
 namespace mneme {
@@ -25,13 +28,16 @@ public:
       --unread_;
     return value && value != Py_None ? nb::borrow(value) : nb::object();
   }
-  void integer(const char* name, std::int64_t& into, std::int64_t low) {
+  void integer(const char* name, std::int64_t& into, std::int64_t low, std::int64_t high = integer_max) {
     const auto value = find(name);
     if (!value.is_valid())
       return;
-    if (!PyLong_Check(value.ptr()) || PyBool_Check(value.ptr()) || nb::cast<std::int64_t>(value) < low)
-      wrong(name, value, fmt::format("an integer >= {}", low));
-    into = nb::cast<std::int64_t>(value);
+    int overflow = 0;
+    const bool is_integer = PyLong_Check(value.ptr()) && !PyBool_Check(value.ptr());
+    const auto number = is_integer ? PyLong_AsLongLongAndOverflow(value.ptr(), &overflow) : 0;
+    if (!is_integer || overflow != 0 || number < low || number > high)
+      wrong(name, value, fmt::format("an integer in [{}, {}]", low, high));
+    into = number;
   }
   void number(const char* name, double& into, double low) {
     const auto value = find(name);
@@ -42,8 +48,8 @@ public:
       PyErr_Clear();
       wrong(name, value, "a number");
     }
-    if (!(number >= low) || number > 1e300) // NaN is neither
-      wrong(name, value, fmt::format("a number >= {}", low));
+    if (!(number >= low) || number > number_max || (number != 0.0 && std::abs(number) < number_min)) // NaN is neither
+      wrong(name, value, fmt::format("a number in [{}, {}], and 0 or at least {}", low, number_max, number_min));
     into = number;
   }
   void flag(const char* name, bool& into) {
@@ -215,7 +221,7 @@ job_request train_request(const job_world& world, const nb::kwargs& given) {
   expect_teacher(job, loss.terms.distillation.has_value());
   job.stream = world.stream;
   std::int64_t stream = 0;
-  options.integer("stream", stream, 0);
+  options.integer("stream", stream, 0, std::numeric_limits<std::int64_t>::max());
   job.stream.index = static_cast<std::uint64_t>(stream);
   options.finish();
   return {.request = std::move(job)};

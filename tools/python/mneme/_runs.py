@@ -38,13 +38,30 @@ class Run:
     def _path(self, *names):
         return os.path.join(self.folder, *names)
 
+    def _opened(self, name):
+        """The file for reading; a pipe would be waited for."""
+        if not os.path.isfile(self._path(name)):
+            raise ScenarioError([(self._path(name), "is not an ordinary file; expected one, as a run writes it")])
+        return open(self._path(name), encoding="utf-8")
+
+    def _damaged(self, name, reason):
+        return ScenarioError([(self._path(name), f"is damaged ({reason}); move it away and let mneme.resume() write it "
+                                                 "again, or run the scenario again")])
+
     @property
     def summary(self) -> dict[str, Any]:
         """summary.json as a dict; empty where the run has never ended."""
-        if not os.path.exists(self._path("summary.json")):
+        name = "summary.json"
+        if not os.path.exists(self._path(name)):
             return {}
-        with open(self._path("summary.json"), encoding="utf-8") as file:
-            return json.load(file)
+        try:
+            with self._opened(name) as file:
+                summary = json.load(file)
+        except ValueError as error:
+            raise self._damaged(name, error) from None
+        if not isinstance(summary, dict):
+            raise self._damaged(name, "expected one JSON object")
+        return summary
 
     @property
     def digest(self) -> str:
@@ -70,8 +87,11 @@ class Run:
     def _lines(self, name):
         if not os.path.exists(self._path(name)):
             return []
-        with open(self._path(name), encoding="utf-8") as file:
-            return [json.loads(line) for line in file]
+        try:
+            with self._opened(name) as file:
+                return [json.loads(line) for line in file]
+        except ValueError as error:
+            raise self._damaged(name, error) from None
 
     @property
     def metrics(self) -> Any:

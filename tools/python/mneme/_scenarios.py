@@ -18,6 +18,9 @@ def toml(value):
         return toml(value) if isinstance(value, bool) else repr(value)
     if isinstance(value, (str, os.PathLike)):
         text = os.fspath(value)
+        if any(0xD800 <= ord(c) < 0xE000 for c in text):
+            raise ScenarioError([("", f"{ascii(text[:60])} holds half of a surrogate pair, which UTF-8 does not have; "
+                                      "expected text that can be encoded as UTF-8")])
         escaped = "".join(f"\\u{ord(c):04x}" if ord(c) < 32 or c in '"\\' else c for c in text)
         return f'"{escaped}"'
     if isinstance(value, dict):

@@ -108,7 +108,7 @@ TEST_CASE("tiny-imagenet: what is damaged is named", "[data]") {
     std::filesystem::remove(folder / list);
     REQUIRE(::mkfifo((folder / list).c_str(), 0600) == 0);
     CHECK_THAT(said(load_data({.name = "tiny-imagenet", .root = root.path()}, 1)),
-               ContainsSubstring(std::string(list) + ": error: is no ordinary file"));
+               ContainsSubstring(std::string(list) + ": error: is a named pipe; expected an ordinary file"));
   }
   CHECK_THAT(with("wnids.txt", "n00000001\n../../etc\n"),
              ContainsSubstring("wnids.txt:2: error: expected the name of a class"));

@@ -1,0 +1,15 @@
+/// number_limits: the bounds of every key of a scenario whose declaration states none, and of durations and sizes.
+#pragma once
+#include "runtime/options/keys.hpp"
+namespace mneme {
+
+/// Integers are in [-integer_max, integer_max]: the product of two fits int64.
+inline constexpr std::int64_t integer_max = 1'000'000'000;
+/// The magnitude of a number is 0 or in [number_min, number_max]: float32 holds products and quotients of three.
+inline constexpr double number_min = 1e-12, number_max = 1e12;
+/// 114 years. A run ends after 146 (longest_wait.hpp), so the sum of a time and a duration stays in the clock's range.
+inline constexpr virtual_duration duration_max = std::chrono::hours(1'000'000);
+/// 1 PiB.
+inline constexpr byte_size size_max{std::int64_t{1} << 50};
+
+} // namespace mneme
