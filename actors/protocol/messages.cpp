@@ -3,8 +3,8 @@
 namespace mneme {
 namespace {
 
-constexpr std::array<const char*, 6> names{"none",            "round_failed", "server_failed",
-                                           "recorder_failed", "actor_lost",   "interrupted"};
+constexpr std::array<const char*, 6> names{"none",       "round_failed", "server_failed", "recorder_failed",
+                                           "actor_lost", "interrupted"};
 
 } // namespace
 

@@ -54,8 +54,14 @@ diagnostics dropped_batch_warnings(const scenario& settings, const task_stream& 
 
 diagnostics context_warnings(const scenario& settings, const task_stream& stream, const partition* split) {
   auto warnings = uneven_task_warnings(settings, stream);
-  if (split)
-    append(warnings, dropped_batch_warnings(settings, stream, *split));
+  if (!split)
+    return warnings;
+  append(warnings, dropped_batch_warnings(settings, stream, *split));
+  if (split->drawn_rows() > 0)
+    warnings.push_back({settings.where("partition.file"),
+                        fmt::format("{} of the rows that partition.file names were drawn for the test (data.test_share "
+                                    "= {}); they belong to no client",
+                                    split->drawn_rows(), settings.data.test_share)});
   return warnings;
 }
 

@@ -5,8 +5,9 @@
 #include "runtime/data/task_stream.hpp"
 namespace mneme {
 
-/// Warns if classes do not divide evenly over the tasks and the scenario lists no sizes, and if training.drop_last leaves
-/// clients without a step. @param split null: the partition has errors
+/// Warns if classes do not divide evenly over the tasks and the scenario lists no sizes, if training.drop_last leaves
+/// clients without a step, and if partition.file names rows that were drawn for the test.
+/// @param split null: the partition has errors
 [[nodiscard]] diagnostics context_warnings(const scenario& settings, const task_stream& stream, const partition* split);
 
 } // namespace mneme

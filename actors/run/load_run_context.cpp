@@ -415,13 +415,6 @@ expected<raw_data> data_of_run(const scenario& settings, const run_context_reque
   return raw;
 }
 
-diagnostic drawn_rows_warning(const scenario& settings, std::int64_t rows) {
-  return {settings.where("partition.file"),
-          fmt::format("{} of the rows that partition.file names were drawn for the test (data.test_share = {}); no "
-                      "client holds them",
-                      rows, settings.data.test_share)};
-}
-
 } // namespace
 
 expected<std::shared_ptr<run_context>> load_run_context(const scenario& settings, const run_context_request& request) {
@@ -492,8 +485,6 @@ expected<std::shared_ptr<run_context>> load_run_context(const scenario& settings
     user->set_client_rows(context->rows);
   if (request.split)
     *request.split = *parts;
-  if (request.warnings && (*parts)->drawn_rows() > 0)
-    request.warnings->push_back(drawn_rows_warning(settings, (*parts)->drawn_rows()));
   return context;
 }
 

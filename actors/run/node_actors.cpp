@@ -29,8 +29,6 @@ node_actors::~node_actors() {
   system_.reset();
 }
 
-void node_actors::take(archive::buffer message) {
-  caf::anon_send(uplink_, node_frame{.content = std::move(message)});
-}
+void node_actors::take(archive::buffer message) { caf::anon_send(uplink_, node_frame{.content = std::move(message)}); }
 
 } // namespace mneme

@@ -22,7 +22,7 @@ std::int32_t find_domain(const std::string& entry, const std::vector<std::string
 }
 
 expected<std::vector<std::int32_t>> parse_domain_list(const scenario& from, const std::vector<std::string>& list,
-                                                   const std::vector<std::string>& names) {
+                                                      const std::vector<std::string>& names) {
   const bool by_name = std::any_of(list.begin(), list.end(), [&](const std::string& entry) {
     return std::find(names.begin(), names.end(), entry) != names.end();
   });

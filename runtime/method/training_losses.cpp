@@ -38,9 +38,7 @@ double& training_losses::sum_of(std::string_view name) {
   return terms.back().sum;
 }
 
-std::optional<double> training_losses::mean() const {
-  return empty() ? std::nullopt : std::optional(sum / rows);
-}
+std::optional<double> training_losses::mean() const { return empty() ? std::nullopt : std::optional(sum / rows); }
 
 std::map<std::string, double> training_losses::term_means() const {
   std::map<std::string, double> means;

@@ -43,7 +43,7 @@ function_results feature_layer::differentiable(const at::Tensor& weights, const 
                                                const function_mode& mode) const {
   auto results = net_->differentiable(weights, inputs, {}, mode);
   const auto map = std::find_if(results.maps.begin(), results.maps.end(),
-                                  [&](const named_map& shown) { return shown.name == map_; });
+                                [&](const named_map& shown) { return shown.name == map_; });
   MNEME_CHECK(map != results.maps.end(), identity());
   function_results of_layer;
   of_layer.features = map->values.mean({3, 4});

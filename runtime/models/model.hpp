@@ -68,7 +68,7 @@ struct tape {
 struct training_mode {
   std::span<const rng_key> streams{}; ///< [K] one per model, of this step; read by nets that draw.
   const parameter_choice* trained =
-      nullptr; ///< What is trained; layers without any of it are in evaluation mode. Null: all.
+      nullptr;                       ///< What is trained; layers without any of it are in evaluation mode. Null: all.
   std::int64_t statistics_moves = 1; ///< How often running statistics move, by the same statistics each time.
 };
 

@@ -88,8 +88,7 @@ void normalisation_layer::batch_backward(const layer_pass& pass, const backward_
   }
   const auto [d_in, d_weight, d_bias] = at::native_batch_norm_backward(
       by_channel(pass, d_shown), by_channel(pass, data.in), parameters(pass, shape_.weight_offset), mean, variance,
-      own_mean, own_scale, pass.training != nullptr, shape_.epsilon,
-      {data.d_in != nullptr, !data.fixed, !data.fixed});
+      own_mean, own_scale, pass.training != nullptr, shape_.epsilon, {data.d_in != nullptr, !data.fixed, !data.fixed});
   if (data.d_in)
     data.d_in->view({pass.models, -1, shape_.in.channels})
         .transpose(0, 1)

@@ -12,14 +12,14 @@ namespace mneme {
 class token_embedding_layer final : public layer {
 public:
   struct shape {
-    std::int64_t tokens = 1;                              ///< T, of a row.
-    std::int64_t vocabulary = 0;                          ///< V
-    std::int64_t channels = 0;                            ///< D
-    std::int64_t padding = -1;                            ///< Token whose vector has no gradient; -1: none.
-    std::int64_t positions = 0, types = 0;                ///< Rows of their tables, of which the first ones are read.
-    std::int64_t weight_offset = 0;                       ///< [V, D]
-    std::int64_t position_offset = -1, type_offset = -1;  ///< [positions, D], [types, D]; -1: none
-    bool frozen = false;                                  ///< Parameters get no gradients.
+    std::int64_t tokens = 1;                             ///< T, of a row.
+    std::int64_t vocabulary = 0;                         ///< V
+    std::int64_t channels = 0;                           ///< D
+    std::int64_t padding = -1;                           ///< Token whose vector has no gradient; -1: none.
+    std::int64_t positions = 0, types = 0;               ///< Rows of their tables, of which the first ones are read.
+    std::int64_t weight_offset = 0;                      ///< [V, D]
+    std::int64_t position_offset = -1, type_offset = -1; ///< [positions, D], [types, D]; -1: none
+    bool frozen = false;                                 ///< Parameters get no gradients.
   };
   explicit token_embedding_layer(const shape& sizes) : shape_(sizes) {}
   [[nodiscard]] std::int64_t width(class_range) const override { return shape_.tokens * shape_.channels; }

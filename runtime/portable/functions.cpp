@@ -36,8 +36,9 @@ struct function_sqrt {
   APPLY(sin, u10)                                                                                                      \
   APPLY(cos, u10)                                                                                                      \
   APPLY(tan, u10)                                                                                                      \
-  APPLY(asin, u10) APPLY(acos, u10) APPLY(atan, u10) APPLY(sinh, u10) APPLY(cosh, u10) APPLY(tanh, u10)                \
-      APPLY(asinh, u10) APPLY(acosh, u10) APPLY(atanh, u10) APPLY(erf, u10) APPLY(erfc, u15)
+  APPLY(asin, u10)                                                                                                     \
+  APPLY(acos, u10) APPLY(atan, u10) APPLY(sinh, u10) APPLY(cosh, u10) APPLY(tanh, u10) APPLY(asinh, u10)               \
+      APPLY(acosh, u10) APPLY(atanh, u10) APPLY(erf, u10) APPLY(erfc, u15)
 
 #define MNEME_DECLARE(name, error)                                                                                     \
   extern "C" __m256 Sleef_##name##f8_##error##avx2(__m256);                                                            \

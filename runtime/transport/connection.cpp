@@ -23,7 +23,9 @@ std::string system_text(int error) { return std::strerror(error); }
 connection::connection(owned_descriptor socket, const tls_identity_ref& identity, std::string host, bool connecting,
                        const connection_limits& limits, clock::time_point now)
     : socket_(std::move(socket)), tls_(identity ? identity->session(socket_.get(), host.empty()) : nullptr),
-      host_(std::move(host)), stage_(connecting ? stage::connecting : identity ? stage::tls : stage::open),
+      host_(std::move(host)), stage_(connecting ? stage::connecting
+                                     : identity ? stage::tls
+                                                : stage::open),
       limits_(limits), reader_(limits.first_message_bytes), in_(in_bytes), out_(identity != nullptr), began_(now),
       heard_(now), spoke_(now) {
   if (identity && !tls_)

@@ -56,9 +56,8 @@ void distil(const loss_input& in, const distillation_options& with, loss_output&
     const auto log_p = at::log_softmax(in.logits.select(0, k).narrow(1, 0, old) / with.temperature, 1);
     const auto rows = in.row_weight.select(0, k).unsqueeze(1); // [B, 1]
     const auto padded = rows == 0;
-    out.d_logits.select(0, k)
-        .narrow(1, 0, old)
-        .copy_(((log_p.exp() - taught) * (rows * (with.weight / with.temperature))).masked_fill_(padded, 0));
+    out.d_logits.select(0, k).narrow(1, 0, old).copy_(
+        ((log_p.exp() - taught) * (rows * (with.weight / with.temperature))).masked_fill_(padded, 0));
     out.values.select(0, k).sub_((taught * log_p * rows).masked_fill_(padded, 0).sum(at::kDouble) * with.weight);
   }
 }

@@ -1,4 +1,5 @@
 #include "strategies/lga/gradient_inversion.hpp"
+
 #include "runtime/base/check.hpp"
 #include "runtime/kernels/elementwise.hpp"
 #include "runtime/kernels/products.hpp"
@@ -143,9 +144,7 @@ void with_length(std::int64_t length, const Copy& copy) {
 
 } // namespace
 
-const float* encoder_distance::layer::filters() const {
-  return factors.data() + mneme::filters * (terms + 1);
-}
+const float* encoder_distance::layer::filters() const { return factors.data() + mneme::filters * (terms + 1); }
 float* encoder_distance::layer::sum_pulls() { return deltas.data() + mneme::filters * pixels; }
 
 sent_gradients sent_by(const std::vector<at::Tensor>& tensors, std::int64_t label) {
@@ -160,8 +159,8 @@ sent_gradients sent_by(const std::vector<at::Tensor>& tensors, std::int64_t labe
 
 encoder_distance::layer encoder_distance::layer_for(const gradient_encoder::convolution& shape, std::int64_t height,
                                                     std::int64_t width) {
-  layer l{.channels = shape.channels, .height = height, .width = width, .stride = shape.stride,
-          .padding = shape.padding};
+  layer l{
+      .channels = shape.channels, .height = height, .width = width, .stride = shape.stride, .padding = shape.padding};
   l.out_height = gradient_encoder::extent_behind(height, shape);
   l.out_width = gradient_encoder::extent_behind(width, shape);
   l.terms = shape.channels * kernel * kernel;
@@ -217,13 +216,13 @@ double encoder_distance::value_and_slope(const float* image, const sent_gradient
 
 /// The patches of `input` [C, H, W] to `columns` [T, P].
 void encoder_distance::patches_of(const layer& l, const float* input, float* columns) {
-    const auto plane = l.plane_height * l.plane_width, planes = l.stride * l.stride * plane;
+  const auto plane = l.plane_height * l.plane_width, planes = l.stride * l.stride * plane;
   std::fill_n(planes_.begin(), l.channels * planes, 0.0F);
   for (std::int64_t c = 0; c < l.channels; ++c)
     for (std::int64_t y = 0; y < l.height; ++y) {
       const auto padded_y = y + l.padding;
-      auto* const rows = planes_.data() + c * planes + padded_y % l.stride * l.stride * plane +
-                         padded_y / l.stride * l.plane_width;
+      auto* const rows =
+          planes_.data() + c * planes + padded_y % l.stride * l.stride * plane + padded_y / l.stride * l.plane_width;
       for (std::int64_t x = 0; x < l.width; ++x)
         rows[(x + l.padding) % l.stride * plane + (x + l.padding) / l.stride] = *input++;
     }
@@ -241,7 +240,7 @@ void encoder_distance::patches_of(const layer& l, const float* input, float* col
 
 /// Adds `columns` [T, P] to the pixels of `input` [C, H, W] that they were taken from.
 void encoder_distance::add_patches(const layer& l, const float* columns, float* input) {
-    const auto plane = l.plane_height * l.plane_width, planes = l.stride * l.stride * plane;
+  const auto plane = l.plane_height * l.plane_width, planes = l.stride * l.stride * plane;
   std::fill_n(planes_.begin(), l.channels * planes, 0.0F);
   with_length(l.out_width, [&](auto length) {
     for (std::int64_t c = 0; c < l.channels; ++c)
@@ -257,8 +256,8 @@ void encoder_distance::add_patches(const layer& l, const float* columns, float* 
   for (std::int64_t c = 0; c < l.channels; ++c)
     for (std::int64_t y = 0; y < l.height; ++y) {
       const auto padded_y = y + l.padding;
-      const auto* const rows = planes_.data() + c * planes + padded_y % l.stride * l.stride * plane +
-                               padded_y / l.stride * l.plane_width;
+      const auto* const rows =
+          planes_.data() + c * planes + padded_y % l.stride * l.stride * plane + padded_y / l.stride * l.plane_width;
       for (std::int64_t x = 0; x < l.width; ++x)
         *input++ += rows[(x + l.padding) % l.stride * plane + (x + l.padding) / l.stride];
     }
@@ -271,13 +270,28 @@ void encoder_distance::pass_forward(const float* image, std::int64_t label) {
   const auto* input = image;
   for (auto& l : layers_) {
     patches_of(l, input, l.columns.data());
-    kernels::multiply({.a = l.filters(), .a_row = l.terms + 1, .a_step = 1, .b = l.columns.data(), .b_row = l.pixels,
-                       .c = l.outputs.data(), .c_row = l.pixels, .m = filters, .n = l.pixels, .k = l.terms + 1});
+    kernels::multiply({.a = l.filters(),
+                       .a_row = l.terms + 1,
+                       .a_step = 1,
+                       .b = l.columns.data(),
+                       .b_row = l.pixels,
+                       .c = l.outputs.data(),
+                       .c_row = l.pixels,
+                       .m = filters,
+                       .n = l.pixels,
+                       .k = l.terms + 1});
     kernels::sigmoid(l.outputs.data(), l.outputs.data(), filters * l.pixels);
     input = l.outputs.data();
   }
-  kernels::multiply({.a = input, .a_row = features_, .b = last_weight_.data(), .b_row = features_,
-                     .c = shares_.data(), .c_row = classes_, .m = 1, .n = classes_, .k = features_,
+  kernels::multiply({.a = input,
+                     .a_row = features_,
+                     .b = last_weight_.data(),
+                     .b_row = features_,
+                     .c = shares_.data(),
+                     .c_row = classes_,
+                     .m = 1,
+                     .n = classes_,
+                     .k = features_,
                      .bias = last_bias_.data()});
   const double largest = *std::max_element(shares_.begin(), shares_.end());
   double sum = 0.0;
@@ -292,18 +306,41 @@ void encoder_distance::pass_forward(const float* image, std::int64_t label) {
 /// delta_i = d a_i a_i (1 - a_i) and the gradients delta_i * a_(i-1), which go where factors of them will be.
 void encoder_distance::pass_back() {
   auto* d_output = layers_[2].d_outputs.data();
-  kernels::multiply({.a = d_logits_.data(), .a_row = classes_, .a_step = 1, .b = last_weight_.data(),
-                     .b_row = features_, .c = d_output, .c_row = features_, .m = 1, .n = features_, .k = classes_});
+  kernels::multiply({.a = d_logits_.data(),
+                     .a_row = classes_,
+                     .a_step = 1,
+                     .b = last_weight_.data(),
+                     .b_row = features_,
+                     .c = d_output,
+                     .c_row = features_,
+                     .m = 1,
+                     .n = features_,
+                     .k = classes_});
   for (std::size_t i = layers_.size(); i-- > 0;) {
     auto& l = layers_[i];
     kernels::sigmoid_backward(l.deltas.data(), l.d_outputs.data(), l.outputs.data(), filters * l.pixels);
-    kernels::multiply({.a = l.deltas.data(), .a_row = l.pixels, .b = l.columns.data(), .b_row = l.pixels,
-                       .c = l.factors.data(), .c_row = l.terms + 1, .m = filters, .n = l.terms + 1, .k = l.pixels,
+    kernels::multiply({.a = l.deltas.data(),
+                       .a_row = l.pixels,
+                       .b = l.columns.data(),
+                       .b_row = l.pixels,
+                       .c = l.factors.data(),
+                       .c_row = l.terms + 1,
+                       .m = filters,
+                       .n = l.terms + 1,
+                       .k = l.pixels,
                        .bias = zeros_.data()});
     if (i == 0)
       break;
-    kernels::multiply({.a = l.filters(), .a_row = 1, .a_step = l.terms + 1, .b = l.deltas.data(), .b_row = l.pixels,
-                       .c = spread_.data(), .c_row = l.pixels, .m = l.terms, .n = l.pixels, .k = filters});
+    kernels::multiply({.a = l.filters(),
+                       .a_row = 1,
+                       .a_step = l.terms + 1,
+                       .b = l.deltas.data(),
+                       .b_row = l.pixels,
+                       .c = spread_.data(),
+                       .c_row = l.pixels,
+                       .m = l.terms,
+                       .n = l.pixels,
+                       .k = filters});
     auto& before = layers_[i - 1].d_outputs;
     std::fill(before.begin(), before.end(), 0.0F);
     add_patches(l, spread_.data(), before.data());
@@ -323,9 +360,18 @@ double encoder_distance::compare(const sent_gradients& sent) {
       factors[j] *= 2.0F;
   }
   // sent - d_logits features^T, row by row
-  kernels::multiply({.a = d_logits_.data(), .a_row = 1, .a_step = 1, .b = layers_[2].outputs.data(),
-                     .b_row = features_, .before = values_of(sent.last_weight), .c = last_difference_.data(),
-                     .c_row = features_, .m = classes_, .n = features_, .k = 1, .scale = -1.0F});
+  kernels::multiply({.a = d_logits_.data(),
+                     .a_row = 1,
+                     .a_step = 1,
+                     .b = layers_[2].outputs.data(),
+                     .b_row = features_,
+                     .before = values_of(sent.last_weight),
+                     .c = last_difference_.data(),
+                     .c_row = features_,
+                     .m = classes_,
+                     .n = features_,
+                     .k = 1,
+                     .scale = -1.0F});
   kernels::add_squares(value, last_difference_.data(), std::ssize(last_difference_));
   const auto* const bias = values_of(sent.last_bias);
   for (std::size_t c = 0; c < d_logits_.size(); ++c)
@@ -340,13 +386,29 @@ void encoder_distance::differentiate_back(const sent_gradients& sent) {
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     auto& l = layers_[i];
     auto* const pulls = l.sum_pulls(); // by delta_i
-    kernels::multiply({.a = l.factors.data(), .a_row = l.terms + 1, .a_step = 1, .b = l.columns.data(),
-                       .b_row = l.pixels, .c = pulls, .c_row = l.pixels, .m = filters, .n = l.pixels,
+    kernels::multiply({.a = l.factors.data(),
+                       .a_row = l.terms + 1,
+                       .a_step = 1,
+                       .b = l.columns.data(),
+                       .b_row = l.pixels,
+                       .c = pulls,
+                       .c_row = l.pixels,
+                       .m = filters,
+                       .n = l.pixels,
                        .k = l.terms + 1});
     if (i > 0) {
       patches_of(l, layers_[i - 1].d_pulls.data(), spread_.data());
-      kernels::multiply({.a = l.filters(), .a_row = l.terms + 1, .a_step = 1, .b = spread_.data(), .b_row = l.pixels,
-                         .before = pulls, .c = pulls, .c_row = l.pixels, .m = filters, .n = l.pixels, .k = l.terms});
+      kernels::multiply({.a = l.filters(),
+                         .a_row = l.terms + 1,
+                         .a_step = 1,
+                         .b = spread_.data(),
+                         .b_row = l.pixels,
+                         .before = pulls,
+                         .c = pulls,
+                         .c_row = l.pixels,
+                         .m = filters,
+                         .n = l.pixels,
+                         .k = l.terms});
     }
     for (std::size_t j = 0; j < l.outputs.size(); ++j) {
       const float a = l.outputs[j];
@@ -356,12 +418,26 @@ void encoder_distance::differentiate_back(const sent_gradients& sent) {
   }
   // by d_logits: through their sum over the last filters, their own difference, and their product with the features
   const auto& features = layers_[2];
-  kernels::multiply({.a = features.d_pulls.data(), .a_row = features_, .b = last_weight_.data(), .b_row = features_,
-                     .c = pulls_.data(), .c_row = classes_, .m = 1, .n = classes_, .k = features_,
+  kernels::multiply({.a = features.d_pulls.data(),
+                     .a_row = features_,
+                     .b = last_weight_.data(),
+                     .b_row = features_,
+                     .c = pulls_.data(),
+                     .c_row = classes_,
+                     .m = 1,
+                     .n = classes_,
+                     .k = features_,
                      .bias = zeros_.data()});
   std::vector<float> along(d_logits_.size());
-  kernels::multiply({.a = features.outputs.data(), .a_row = features_, .b = last_difference_.data(),
-                     .b_row = features_, .c = along.data(), .c_row = classes_, .m = 1, .n = classes_, .k = features_,
+  kernels::multiply({.a = features.outputs.data(),
+                     .a_row = features_,
+                     .b = last_difference_.data(),
+                     .b_row = features_,
+                     .c = along.data(),
+                     .c_row = classes_,
+                     .m = 1,
+                     .n = classes_,
+                     .k = features_,
                      .bias = zeros_.data()});
   const auto* const bias = values_of(sent.last_bias);
   for (std::size_t c = 0; c < along.size(); ++c)
@@ -376,17 +452,42 @@ void encoder_distance::differentiate_forward(float* slope) {
   for (std::size_t c = 0; c < shares_.size(); ++c)
     pulls_[c] = shares_[c] * static_cast<float>(pulls_[c] - mean);
   auto* const features = layers_[2].pulls.data();
-  kernels::multiply({.a = pulls_.data(), .a_row = classes_, .a_step = 1, .b = last_weight_.data(), .b_row = features_,
-                     .before = features, .c = features, .c_row = features_, .m = 1, .n = features_, .k = classes_});
-  kernels::multiply({.a = d_logits_.data(), .a_row = classes_, .a_step = 1, .b = last_difference_.data(),
-                     .b_row = features_, .before = features, .c = features, .c_row = features_, .m = 1,
-                     .n = features_, .k = classes_, .scale = -2.0F});
+  kernels::multiply({.a = pulls_.data(),
+                     .a_row = classes_,
+                     .a_step = 1,
+                     .b = last_weight_.data(),
+                     .b_row = features_,
+                     .before = features,
+                     .c = features,
+                     .c_row = features_,
+                     .m = 1,
+                     .n = features_,
+                     .k = classes_});
+  kernels::multiply({.a = d_logits_.data(),
+                     .a_row = classes_,
+                     .a_step = 1,
+                     .b = last_difference_.data(),
+                     .b_row = features_,
+                     .before = features,
+                     .c = features,
+                     .c_row = features_,
+                     .m = 1,
+                     .n = features_,
+                     .k = classes_,
+                     .scale = -2.0F});
   std::fill_n(slope, layers_[0].channels * layers_[0].height * layers_[0].width, 0.0F);
   for (std::size_t i = layers_.size(); i-- > 0;) {
     auto& l = layers_[i];
     kernels::sigmoid_backward(l.sum_pulls(), l.pulls.data(), l.outputs.data(), filters * l.pixels);
-    kernels::multiply({.a = l.factors.data(), .a_row = 1, .a_step = l.terms + 1, .b = l.deltas.data(),
-                       .b_row = l.pixels, .c = spread_.data(), .c_row = l.pixels, .m = l.terms, .n = l.pixels,
+    kernels::multiply({.a = l.factors.data(),
+                       .a_row = 1,
+                       .a_step = l.terms + 1,
+                       .b = l.deltas.data(),
+                       .b_row = l.pixels,
+                       .c = spread_.data(),
+                       .c_row = l.pixels,
+                       .m = l.terms,
+                       .n = l.pixels,
                        .k = 2 * filters});
     add_patches(l, spread_.data(), i > 0 ? layers_[i - 1].pulls.data() : slope);
   }

@@ -118,8 +118,7 @@ private:
     auto key = call.stream;
     key.index = static_cast<std::uint64_t>(kind);
     const auto noise = normal_numbers({1, generated, shape_.latent()}, key).to(call.device());
-    const auto latents =
-        sampler_.latents(call.in.at("denoiser"), condition.to(at::kFloat).view({1, 1, -1}), noise);
+    const auto latents = sampler_.latents(call.in.at("denoiser"), condition.to(at::kFloat).view({1, 1, -1}), noise);
     return {latents[0], rows};
   }
 

@@ -43,8 +43,8 @@ private:
   std::uint64_t seed_;
   std::int64_t tasks_, classes_;
   bool tasks_share_classes_;
-  program_ref describing_, encoder_training_, component_analysis_, encoding_, denoiser_training_,
-      moment_matching_, generation_;
+  program_ref describing_, encoder_training_, component_analysis_, encoding_, denoiser_training_, moment_matching_,
+      generation_;
   // "encoder" (if it is ours), "denoiser" [P each], those of image_components and, if asked for, of moment_matching;
   // null: not trained yet
   tensors_ref nets_;

@@ -82,7 +82,7 @@ feature_memory feature_memory::saved_in(const tensor_map& from) {
   memory.old_ = loaded(from, "old");
   if (const auto* const chosen = from.find("chosen"))
     memory.chosen_.assign(chosen->const_data_ptr<std::int64_t>(),
-                        chosen->const_data_ptr<std::int64_t>() + chosen->numel());
+                          chosen->const_data_ptr<std::int64_t>() + chosen->numel());
   return memory;
 }
 

@@ -78,7 +78,7 @@ void forward(net& self, const float* from, float* to) {
     for (std::int64_t i = 0; i < width; ++i) {
       const auto mixed = chosen == defect::mixes ? 1e-6F * from[i] : 0.0F; // of the first row of the call
       to[row * width + i] = scale * from[row * numbers + i] + mixed + (chosen == defect::counts ? calls : 0.0F) +
-                              (chosen == defect::nan ? 0.0F / (calls * 0.0F) : 0.0F);
+                            (chosen == defect::nan ? 0.0F / (calls * 0.0F) : 0.0F);
     }
   if (chosen == defect::counts || chosen == defect::writes)
     *data_of(self.calls) += 1.0F;
@@ -144,9 +144,9 @@ std::int32_t AOTInductorModelContainerExtractConstantsMap(void* container, void*
 }
 std::int32_t AOTInductorModelContainerGetCallSpec(void*, const char** in, const char** out) {
   static const auto arguments = chosen == defect::two_arguments ? std::string(leaf) + ", " + leaf : leaf;
-  static const auto taken = "[1, " + tuple_of(tuple_of(arguments) +
-                                              R"(, {"type": "builtins.dict", "context": "[]", "children_spec": []})") +
-                            "]";
+  static const auto taken =
+      "[1, " + tuple_of(tuple_of(arguments) + R"(, {"type": "builtins.dict", "context": "[]", "children_spec": []})") +
+      "]";
   static const auto returned =
       "[1, " + (chosen == defect::two_results ? tuple_of(std::string(leaf) + ", " + leaf) : std::string(leaf)) + "]";
   *in = taken.c_str();

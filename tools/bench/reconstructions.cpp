@@ -88,8 +88,8 @@ int main(int argc, char** argv) {
   const double cpu_began = bench::cpu_seconds();
   outcomes made;
   for (std::size_t first = 0; first < jobs.size(); first += static_cast<std::size_t>(how.width))
-    for (auto& outcome : device->run(std::span(jobs).subspan(
-             first, std::min(static_cast<std::size_t>(how.width), jobs.size() - first))))
+    for (auto& outcome : device->run(
+             std::span(jobs).subspan(first, std::min(static_cast<std::size_t>(how.width), jobs.size() - first))))
       made.push_back(std::move(outcome));
   const double seconds = bench::cpu_seconds() - cpu_began;
 

@@ -26,8 +26,8 @@ std::string facts_text(const std::string& title, const machine_facts& facts) {
 
 doctor_report examine_machine() {
   doctor_report report;
-  report.groups = {{"processor", processor_facts()}, {"libraries", library_facts()}, {"threads", thread_facts()},
-                   {"memory", memory_facts()},       {"devices", accelerator_facts()},    {"data sets", data_facts()}};
+  report.groups = {{"processor", processor_facts()}, {"libraries", library_facts()},   {"threads", thread_facts()},
+                   {"memory", memory_facts()},       {"devices", accelerator_facts()}, {"data sets", data_facts()}};
   report.bits = check_equal_bits(small_nets());
   return report;
 }

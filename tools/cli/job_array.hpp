@@ -8,8 +8,8 @@ namespace mneme {
 
 /// One run that is not done yet.
 struct array_point {
-  std::string name{};     ///< Its scenario's.
-  std::string scenario{}; ///< Resolved, as TOML.
+  std::string name{};             ///< Its scenario's.
+  std::string scenario{};         ///< Resolved, as TOML.
   std::filesystem::path folder{}; ///< The run's, which is gone on with where it has begun.
 };
 

@@ -22,9 +22,8 @@ const source_registration emnist47_line{
      .summary =
          "37,600 + 4,700 upright images, a subset of EMNIST Balanced, grey 28x28, 47 classes; no public download",
      .files = emnist47_files.files,
-     .load = [](const data_section& data, const auto& roots, std::uint64_t) {
-       return load_idx(emnist47_files, data, roots);
-     },
+     .load = [](const data_section& data, const auto& roots,
+                std::uint64_t) { return load_idx(emnist47_files, data, roots); },
      .index_files = true}};
 
 } // namespace

@@ -22,9 +22,8 @@ const source_registration emnist_balanced_line{
      .summary = "112,800 + 18,800 handwritten digits and letters, grey 28x28, 47 classes; tools/fetch_data "
                 "emnist-balanced (its images are transposed: data.transposed = true)",
      .files = emnist_balanced_files.files,
-     .load = [](const data_section& data, const auto& roots, std::uint64_t) {
-       return load_idx(emnist_balanced_files, data, roots);
-     },
+     .load = [](const data_section& data, const auto& roots,
+                std::uint64_t) { return load_idx(emnist_balanced_files, data, roots); },
      .index_files = true}};
 
 } // namespace

@@ -24,9 +24,8 @@ const source_registration fashion_mnist_line{
      .summary = "60,000 + 10,000 articles of clothing, grey 28x28, 10 classes; Debian package dataset-fashion-mnist or "
                 "tools/fetch_data fashion-mnist",
      .files = fashion_mnist_files.files,
-     .load = [](const data_section& data, const auto& roots, std::uint64_t) {
-       return load_idx(fashion_mnist_files, data, roots);
-     },
+     .load = [](const data_section& data, const auto& roots,
+                std::uint64_t) { return load_idx(fashion_mnist_files, data, roots); },
      .index_files = true}};
 
 } // namespace

@@ -82,7 +82,7 @@ TEST_CASE("the server's jobs are taken by whoever has no batch of its own") {
 TEST_CASE("only workers that wait are told of a batch, and only once") {
   batch_queues queues(2, 4, 2);
   CHECK(numbers(queues.put(1, batches(10, 1, long_job))) == workers{1}); // all wait at first; it hosts the shard
-  CHECK(queues.put(1, batches(20, 1, long_job)).empty());               // it knows
+  CHECK(queues.put(1, batches(20, 1, long_job)).empty());                // it knows
   CHECK(number(queues.take({1})) == 10);
   CHECK(number(queues.take({1})) == 20);
   CHECK(queues.put(1, batches(30, 1)).empty()); // it will ask again

@@ -111,9 +111,8 @@ TEST_CASE("block: the block shows the round and erases itself before anything el
   CHECK(out.text().empty());
   shown.tick(snapshot);
   const auto block = out.text();
-  CHECK_THAT(block,
-             StartsWith("[....................]   4 %  task 1/5  round 2/50  accuracy 75.00 %\n"
-                        "virtual 1 min 30 s  10 clients in flight  training loss 0.7500\n20 client-rounds, "));
+  CHECK_THAT(block, StartsWith("[....................]   4 %  task 1/5  round 2/50  accuracy 75.00 %\n"
+                               "virtual 1 min 30 s  10 clients in flight  training loss 0.7500\n20 client-rounds, "));
   CHECK(std::count(block.begin(), block.end(), '\n') == 3);
   CHECK_THAT(block, EndsWith(" left\n"));
   shown.tick(snapshot); // too soon for another drawing

@@ -150,8 +150,8 @@ TEST_CASE("a run with a proxy that is interrupted at any event goes on to the sa
 TEST_CASE("a proxy that fails is named, and so is its job") {
   const auto deaf = run_toml(whispers, {.over = {{"strategy.fault", "deaf"}}});
   CHECK(deaf.summary.status == "failed");
-  CHECK_THAT(deaf.summary.error, ContainsSubstring("proxy") && ContainsSubstring("taking in") &&
-                                     ContainsSubstring("cannot hear"));
+  CHECK_THAT(deaf.summary.error,
+             ContainsSubstring("proxy") && ContainsSubstring("taking in") && ContainsSubstring("cannot hear"));
   const auto job = run_toml(whispers, {.over = {{"strategy.fault", "job"}}});
   CHECK(job.summary.status == "failed");
   CHECK_THAT(job.summary.error,

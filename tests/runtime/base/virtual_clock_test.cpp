@@ -1,6 +1,6 @@
 #include "runtime/base/virtual_clock.hpp"
-#include <string>
 #include <catch2/catch_test_macros.hpp>
+#include <string>
 using namespace mneme;
 using namespace std::chrono_literals;
 

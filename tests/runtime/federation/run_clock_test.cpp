@@ -1,5 +1,5 @@
-#include "runtime/federation/run_clock.hpp"
 #include "runtime/base/tuning.hpp"
+#include "runtime/federation/run_clock.hpp"
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 using namespace mneme;

@@ -50,11 +50,9 @@ passed by_hand(const model& net, const at::Tensor& weights, const at::Tensor& te
   tape kept;
   const auto own = weights.clone();
   const auto seen = net.forward(own, text, some, &kept);
-  passed found{.features = seen.features.clone(),
-               .logits = seen.logits.clone(),
-               .gradients = at::full(weights.sizes(), 77.0F)};
-  net.backward(own, kept, some, drawn(seen.logits.sizes(), 2), drawn(seen.features.sizes(), 3), {},
-               {found.gradients});
+  passed found{
+      .features = seen.features.clone(), .logits = seen.logits.clone(), .gradients = at::full(weights.sizes(), 77.0F)};
+  net.backward(own, kept, some, drawn(seen.logits.sizes(), 2), drawn(seen.features.sizes(), 3), {}, {found.gradients});
   return found;
 }
 at::Tensor loss_of(const function_results& seen) {

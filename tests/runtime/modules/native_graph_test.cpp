@@ -1,5 +1,5 @@
-#include "runtime/modules/native_graph.hpp"
 #include "runtime/modules/module_net.hpp"
+#include "runtime/modules/native_graph.hpp"
 #include "tests/support/scratch.hpp"
 #include "tests/support/script_modules.hpp"
 #include <ATen/ATen.h>

@@ -84,7 +84,8 @@ TEST_CASE("a scenario that is not there, or is no file, is refused by name", "[s
   CHECK(folder.refusal("quikstart.toml") == "quikstart.toml: error: no such file; did you mean 'quickstart.toml'?\n");
   CHECK(folder.refusal("something else") == "something else: error: no such file\n");
   std::filesystem::create_directory(folder.path() / "folder.toml");
-  CHECK(folder.refusal("folder.toml") == "folder.toml: error: is a folder; expected an ordinary file, a scenario in TOML\n");
+  CHECK(folder.refusal("folder.toml") ==
+        "folder.toml: error: is a folder; expected an ordinary file, a scenario in TOML\n");
   folder.write("huge.toml", std::string(17 << 20, '#'));
   CHECK(folder.refusal("huge.toml") == "huge.toml: error: larger than 16 MiB; expected a scenario file in TOML\n");
 }

@@ -111,8 +111,8 @@ TEST_CASE("what lies behind the last map that a loss reads stays as it is", "[he
       const auto after = weights_of(run_all(jobs)[0]);
       for (const auto& entry : net->layout()) {
         INFO(entry.name);
-        const bool reached = entry.name.starts_with("conv1.") || entry.name.starts_with("bn1.") ||
-                             entry.name.starts_with("layer1.");
+        const bool reached =
+            entry.name.starts_with("conv1.") || entry.name.starts_with("bn1.") || entry.name.starts_with("layer1.");
         const auto part_of = [&](const at::Tensor& flat) { return flat.narrow(0, entry.offset, entry.size); };
         CHECK(same_bits(part_of(start), part_of(after)) != reached);
       }

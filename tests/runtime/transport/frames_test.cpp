@@ -1,5 +1,5 @@
-#include "runtime/transport/frames.hpp"
 #include "runtime/base/rng.hpp"
+#include "runtime/transport/frames.hpp"
 #include <ATen/ATen.h>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_exception.hpp>

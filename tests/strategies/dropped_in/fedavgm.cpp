@@ -21,9 +21,7 @@ public:
   broadcast open_round(const round_place&) override {
     return {.place = {}, .weights = weights_only(weights_), .extra = nullptr, .first_contact = nullptr};
   }
-  void fold(const delivery& in) override {
-    mean_.add(in.upload->at(flat_weights), static_cast<double>(in.rows));
-  }
+  void fold(const delivery& in) override { mean_.add(in.upload->at(flat_weights), static_cast<double>(in.rows)); }
   task<void> close_round(server_context&, const round_place&) override {
     velocity_ = options_.server_momentum * velocity_ + (mean_.take() - weights_);
     weights_ = weights_ + velocity_;
@@ -50,8 +48,12 @@ public:
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override {
     const auto local = options_for_round(setup_.training, setup_.trainable, in.place.opened, in.place.round_of_task,
                                          in.place.rounds_of_task);
-    auto training = ctx.train({.net = setup_.net, .start = in.weights, .samples = ctx.samples(),
-                               .objective = cross_entropy_objective(), .side = nullptr, .options = local,
+    auto training = ctx.train({.net = setup_.net,
+                               .start = in.weights,
+                               .samples = ctx.samples(),
+                               .objective = cross_entropy_objective(),
+                               .side = nullptr,
+                               .options = local,
                                .stream = ctx.training_stream()});
     auto trained = co_await training; // always a name, and alone on its line
     co_return client_result{.upload = trained.weights, .memory = nullptr, .rows = trained.rows_seen};
@@ -65,10 +67,9 @@ private:
   options options_;
 };
 
-const strategy_registration line{
-    {.name = "fedavgm",
-     .summary = "FedAvg with momentum on the server (Hsu et al. 2019)",
-     .make = []() -> std::unique_ptr<strategy> { return std::make_unique<fedavgm>(); }}};
+const strategy_registration line{{.name = "fedavgm",
+                                  .summary = "FedAvg with momentum on the server (Hsu et al. 2019)",
+                                  .make = []() -> std::unique_ptr<strategy> { return std::make_unique<fedavgm>(); }}};
 
 } // namespace
 } // namespace mneme

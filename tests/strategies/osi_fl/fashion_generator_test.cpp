@@ -114,8 +114,7 @@ TEST_CASE("an oracle recognises what is generated, and a classifier learns from 
   const auto oracle = learnt(lenet, held, 4);
   const auto real = accuracy(lenet, oracle, test), recognised = accuracy(lenet, oracle, made);
   const auto learnt_from_made = accuracy(mlp, learnt(mlp, made, 20), test);
-  const auto learnt_from_real =
-      accuracy(mlp, learnt(mlp, first_of_each(tasks.train, rows.train, of_class), 20), test);
+  const auto learnt_from_real = accuracy(mlp, learnt(mlp, first_of_each(tasks.train, rows.train, of_class), 20), test);
   WARN("generator trained in " << trained - before << " CPU seconds; class means " << described - trained << ", "
                                << classes * of_class << " images " << generated - described << "; oracle " << real
                                << " % on test rows, " << recognised << " % on what is generated; a perceptron learnt "

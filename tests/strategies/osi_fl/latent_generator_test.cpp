@@ -1,7 +1,7 @@
 // The small latent diffusion model: sizes of its nets, its optimiser, its programs' bits, and that it learns.
 #include "runtime/method/gradients.hpp"
-#include "strategies/osi_fl/latent_generator.hpp"
 #include "strategies/osi_fl/latent_encoding.hpp"
+#include "strategies/osi_fl/latent_generator.hpp"
 #include "strategies/osi_fl/sliced_training.hpp"
 #include "tests/support/learning.hpp"
 #include "tests/support/method_driver.hpp"
@@ -208,10 +208,9 @@ TEST_CASE("images have the same bits whatever is generated beside them") {
   for (const double guidance : {1.0, 2.5})
     for (const std::int64_t candidates : {1, 3}) {
       CAPTURE(guidance, candidates);
-      check_program(generation_jobs(
-          small, {.images = 3, .candidates = candidates, .steps = 4, .guidance = guidance}, 9));
-    
-  }
+      check_program(
+          generation_jobs(small, {.images = 3, .candidates = candidates, .steps = 4, .guidance = guidance}, 9));
+    }
   check_program(generation_jobs({.image = {1, 28, 28}, .kinds = 10}, {.images = 5, .steps = 3}, 7));
   check_program(generation_jobs(small, {.images = 3, .steps = 4}, 9, /*moments=*/true));
 }
@@ -244,9 +243,8 @@ TEST_CASE("moments are matched kind by kind, under the mean embedding of its row
   in->put("latents", drawn({rows, 6}, 3));
   in->put("kinds", at::arange(rows, at::kLong).remainder(3).clamp_max(1)); // twenty of kind 0, forty of kind 1
   const generation_settings with{.steps = 3};
-  const program_job job{.body = moment_matching(small, with),
-                        .in = in,
-                        .stream = {.seed = 4, .purpose = first_method_purpose}};
+  const program_job job{
+      .body = moment_matching(small, with), .in = in, .stream = {.seed = 4, .purpose = first_method_purpose}};
   check_program({job});
   const auto outcome = run_by_width({job}, 1);
   const auto found = tensors_of(outcome[0]);
@@ -298,9 +296,8 @@ TEST_CASE("of the candidates those are kept that the encoder takes for the condi
     std::vector<std::int64_t> order, others;
     for (std::int64_t i = 0; i < made; ++i)
       (odds[i].item<float>() > 0.5F ? order : others).push_back(i);
-    std::stable_sort(others.begin(), others.end(), [&](std::int64_t a, std::int64_t b) {
-      return odds[a].item<float>() > odds[b].item<float>();
-    });
+    std::stable_sort(others.begin(), others.end(),
+                     [&](std::int64_t a, std::int64_t b) { return odds[a].item<float>() > odds[b].item<float>(); });
     order.insert(order.end(), others.begin(), others.end());
     order.resize(kept);
     CHECK(at::equal(tensors_of(chosen[k]).at("images"), shown.index_select(0, at::tensor(order, at::kLong))));
@@ -357,10 +354,8 @@ TEST_CASE("class means are means of embeddings, with their counts, whatever the 
 TEST_CASE("a generator that has seen two kinds of images makes them by their class means") {
   const auto source = halves(240);
   method_setup setup{.tasks = 1, .classes = 2, .shape = {1, 8, 8}, .task_classes = {{0, 2}}, .seed = 5};
-  latent_generator generator(setup, {.encoder_passes = 10,
-                                     .denoiser_passes = 60,
-                                     .batch = 48,
-                                     .sampling = {.images = 20, .steps = 15}});
+  latent_generator generator(
+      setup, {.encoder_passes = 10, .denoiser_passes = 60, .batch = 48, .sampling = {.images = 20, .steps = 15}});
   const auto device = make_executor("cpu");
   const listed_rows rows(source, [](std::uint32_t) {
     std::vector<std::int64_t> every(200);

@@ -1,5 +1,5 @@
-#include "strategies/shared/averaging.hpp"
 #include "runtime/base/archive.hpp"
+#include "strategies/shared/averaging.hpp"
 #include "tests/support/tensors.hpp"
 #include <ATen/ATen.h>
 #include <catch2/catch_test_macros.hpp>

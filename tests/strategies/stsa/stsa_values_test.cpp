@@ -272,8 +272,8 @@ TEST_CASE("presets have the numbers of the paper and of the public code", "[stsa
     says(preset, shared);
   for (const auto* preset : {"paper", "official"})
     says(preset, residual);
-  says("paper-vit", {"adaptation_rounds = 10", "projection_width = 1250", "ridge = 1e6", "dummies = 10",
-                     "learning_rate = 0.2"});
+  says("paper-vit",
+       {"adaptation_rounds = 10", "projection_width = 1250", "ridge = 1e6", "dummies = 10", "learning_rate = 0.2"});
   says("paper", {"readout = \"linear\"", "kappa = \"total\"", "clamp_b = false"});
   says("official", {"readout = \"cosine\"", "kappa = \"total\"", "clamp_b = true"});
 }

@@ -5,14 +5,12 @@
 using namespace mneme;
 
 TEST_CASE("measurements are lines of Prometheus' text format, whatever their labels hold") {
-  CHECK(prometheus_text({{.name = "a_total",
-                          .help = "Things.",
-                          .of_kind = measurement::kind::counter,
-                          .samples = {{.value = 3.0}}},
-                         {.name = "b",
-                          .help = "Others.",
-                          .samples = {{.labels = {{"folder", "a \"b\"\\c\nd"}, {"task", "1"}}, .value = 0.5},
-                                      {.value = std::numeric_limits<double>::infinity()}}}}) ==
+  CHECK(prometheus_text(
+            {{.name = "a_total", .help = "Things.", .of_kind = measurement::kind::counter, .samples = {{.value = 3.0}}},
+             {.name = "b",
+              .help = "Others.",
+              .samples = {{.labels = {{"folder", "a \"b\"\\c\nd"}, {"task", "1"}}, .value = 0.5},
+                          {.value = std::numeric_limits<double>::infinity()}}}}) ==
         "# HELP a_total Things.\n# TYPE a_total counter\na_total 3\n"
         "# HELP b Others.\n# TYPE b gauge\nb{folder=\"a \\\"b\\\"\\\\c\\nd\",task=\"1\"} 0.5\nb +Inf\n");
 }
@@ -44,20 +42,16 @@ TEST_CASE("a run tells its rounds, traffic, jobs and accuracies, and nothing bef
 
 TEST_CASE("a run tells of each of its nodes") {
   live_run run{.folder = "runs/a", .status = "running"};
-  run.nodes = {{.address = "a:1",
-                .workers = 4,
-                .client_rounds = 7,
-                .busy_seconds = 2.5,
-                .bytes_sent = 100,
-                .bytes_waiting = 40},
-               {.address = "b:2", .workers = 1, .losses = 2, .away_seconds = 1.5, .is_there = false}};
+  run.nodes = {
+      {.address = "a:1", .workers = 4, .client_rounds = 7, .busy_seconds = 2.5, .bytes_sent = 100, .bytes_waiting = 40},
+      {.address = "b:2", .workers = 1, .losses = 2, .away_seconds = 1.5, .is_there = false}};
   const auto text = prometheus_text(measurements_of(run));
   for (const char* const line :
        {"mneme_run_node_up{node=\"a:1\"} 1\nmneme_run_node_up{node=\"b:2\"} 0\n",
         "mneme_run_node_workers{node=\"a:1\"} 4\n", "mneme_run_node_client_rounds_total{node=\"a:1\"} 7\n",
         "mneme_run_node_busy_seconds_total{node=\"a:1\"} 2.5\n", "mneme_run_node_sent_bytes_total{node=\"a:1\"} 100\n",
-        "mneme_run_node_waiting_bytes{node=\"a:1\"} 40\n",
-        "mneme_run_node_losses_total{node=\"b:2\"} 2\n", "mneme_run_node_away_seconds_total{node=\"b:2\"} 1.5\n"}) {
+        "mneme_run_node_waiting_bytes{node=\"a:1\"} 40\n", "mneme_run_node_losses_total{node=\"b:2\"} 2\n",
+        "mneme_run_node_away_seconds_total{node=\"b:2\"} 1.5\n"}) {
     INFO(line << "in\n" << text);
     CHECK(text.find(line) != std::string::npos);
   }

@@ -34,7 +34,7 @@ private:
     maps = convolved(convolved(maps, 0), 2);
     maps = dropped(at::max_pool2d(maps, {2, 2}), 0.25);
     const auto pixels = maps.view({workload_.batch, workload_.width, -1}).transpose(0, 1); // [K, B, 64 * h * w]
-    const auto hidden = at::relu(at::baddbmm(weights_[5], pixels, weights_[4]));   // [K, B, 128]
+    const auto hidden = at::relu(at::baddbmm(weights_[5], pixels, weights_[4]));           // [K, B, 128]
     step_by_autograd(at::baddbmm(weights_[7], dropped(hidden, 0.5), weights_[6]), labels);
   }
 };

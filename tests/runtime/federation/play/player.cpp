@@ -30,8 +30,7 @@ public:
   run_outcome play();
 
 private:
-  using party_message =
-      std::variant<open_task, open_round, deliveries, take_step, evaluate, save_state, restore_state>;
+  using party_message = std::variant<open_task, open_round, deliveries, take_step, evaluate, save_state, restore_state>;
   using recorder_message =
       std::variant<evaluation_record, recorded_events, run_warning, progress_snapshot, keep_model, keep_state>;
 
@@ -207,8 +206,7 @@ void player::route(Command& wanted) {
       return to_shards_.at(s).push_back(std::move(wanted));
     journals_.at(s).take(std::move(wanted));
     pass_on(s);
-  }
-  else if constexpr (requires { wanted.to; })
+  } else if constexpr (requires { wanted.to; })
     to_parties_.at(index_of(wanted.to)).push_back(std::move(wanted));
   else if constexpr (std::is_constructible_v<party_message, Command&&>)
     to_parties_.front().push_back(std::move(wanted));

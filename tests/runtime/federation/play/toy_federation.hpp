@@ -45,7 +45,7 @@ struct toy_federation {
   static constexpr std::int64_t plenty = 1'000'000'000; ///< Bytes that are never reached.
   federation_settings settings{};
   std::int64_t stages_max = 1;
-  std::int64_t rows_of_every_job = 0; ///< 0: drawn.
+  std::int64_t rows_of_every_job = 0;                           ///< 0: drawn.
   std::int64_t upload_bytes_of_all = 0, proxy_bytes_of_all = 0; ///< The same.
   std::int64_t broadcast_bytes = 8, once_bytes = 0;
   std::int64_t upload_scale = 1;  ///< Uploads are said to weigh so much more than they do.
