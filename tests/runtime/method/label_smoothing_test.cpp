@@ -16,15 +16,15 @@ using Catch::Matchers::WithinRel;
 
 namespace {
 
-constexpr std::int64_t models = 3, rows = 7, padded_row = 4;
+constexpr std::int64_t nets = 3, rows = 7, padded_row = 4;
 
 /// Made-up steps of three models; one row of each is padding, which may hold anything.
 struct made_step {
   at::Tensor logits, labels, weight;
   explicit made_step(std::int64_t classes)
-      : logits(drawn_floats({models, rows, classes}, 4) * 20),
-        labels(at::arange(models * rows, at::kLong).remainder(classes).view({models, rows})),
-        weight(at::full({models, rows}, 1.0F / 6.0F)) {
+      : logits(drawn_floats({nets, rows, classes}, 4) * 20),
+        labels(at::arange(nets * rows, at::kLong).remainder(classes).view({nets, rows})),
+        weight(at::full({nets, rows}, 1.0F / 6.0F)) {
     logits.select(1, padded_row).fill_(std::numeric_limits<float>::quiet_NaN());
     labels.select(1, padded_row).fill_(-1);
     weight.select(1, padded_row).zero_();
@@ -58,7 +58,7 @@ TEST_CASE("steps of several models are smoothed row by row, padding aside", "[la
       CAPTURE(classes, smoothing);
       const made_step step(classes);
       const auto smoothed = step.smoothed(*cross_entropy_objective(), smoothing);
-      for (std::int64_t k = 0; k < models; ++k) {
+      for (std::int64_t k = 0; k < nets; ++k) {
         const auto real = at::tensor(std::vector<std::int64_t>{0, 1, 2, 3, 5, 6}, at::kLong);
         const auto z = leaf_of(step.logits[k].index_select(0, real).to(at::kDouble));
         const auto theirs =
@@ -99,13 +99,13 @@ TEST_CASE("the threads of a grid smooth as the CPU does", "[label_smoothing]") {
   const made_step step(10);
   const auto twin = step.smoothed(*cross_entropy_objective(), 0.3);
   auto d_logits = at::full_like(step.logits, 7.0F);
-  auto losses = at::empty({models, rows}, at::kDouble);
+  auto losses = at::empty({nets, rows}, at::kDouble);
   run_on_host(kernels::cuda::cross_entropy_group{.logits = step.logits.const_data_ptr<float>(),
                                                  .labels = step.labels.const_data_ptr<std::int64_t>(),
                                                  .weight = step.weight.const_data_ptr<float>(),
                                                  .d_logits = d_logits.mutable_data_ptr<float>(),
                                                  .losses = losses.mutable_data_ptr<double>(),
-                                                 .rows = models * rows,
+                                                 .rows = nets * rows,
                                                  .classes = 10,
                                                  .smoothing = 0.3},
               4);

@@ -10,7 +10,7 @@ using namespace mneme::test;
 
 namespace {
 
-constexpr std::int64_t models = 2, rows = 5, classes = 4;
+constexpr std::int64_t nets = 2, rows = 5, classes = 4;
 
 /// Parameters of one model by name, float64 leaves.
 class named_parameters {
@@ -44,13 +44,12 @@ void check_against(const std::string& layers, shape3 shape, const reference& the
   INFO((built ? "" : built.error()));
   REQUIRE(built);
   const auto& net = **built;
-  at::Tensor weights = at::empty({models, net.size()});
-  for (std::int64_t k = 0; k < models; ++k)
+  at::Tensor weights = at::empty({nets, net.size()});
+  for (std::int64_t k = 0; k < nets; ++k)
     weights[k].copy_(initial_weights(net, static_cast<std::uint64_t>(k) + 3));
-  const auto inputs = drawn({models, rows, shape[0], shape[1], shape[2]}, 7),
-             d_logits = drawn({models, rows, classes}, 8);
+  const auto inputs = drawn({nets, rows, shape[0], shape[1], shape[2]}, 7), d_logits = drawn({nets, rows, classes}, 8);
   std::vector<rng_key> streams;
-  for (std::uint32_t k = 0; k < models; ++k)
+  for (std::uint32_t k = 0; k < nets; ++k)
     streams.push_back({.seed = 9, .client = {k}});
   const training_mode training{.streams = streams};
   tape kept;
@@ -58,7 +57,7 @@ void check_against(const std::string& layers, shape3 shape, const reference& the
   const auto logits = net.forward(weights, inputs, {0, classes}, &kept, &training).logits.clone();
   auto gradients = at::zeros_like(weights);
   net.backward(weights, kept, {0, classes}, d_logits.clone(), {}, {}, {gradients});
-  for (std::int64_t k = 0; k < models; ++k) {
+  for (std::int64_t k = 0; k < nets; ++k) {
     const named_parameters p(net, before[k]);
     const auto expected = theirs(inputs[k].to(at::kDouble), p);
     CHECK(largest_difference(logits[k].contiguous(), expected.to(at::kFloat).contiguous()) < 2e-5);

@@ -27,6 +27,7 @@ public:
         pull_(terms_.proximal ? proximal_objective(*terms_.proximal) : nullptr) {}
   std::string identity() const override { return identity_; }
   bool reads_targets() const override { return terms_.cross_entropy && terms_.written.empty(); }
+  bool reads_label_smoothing() const override { return terms_.cross_entropy.has_value(); }
 
   const char* main_term() const override {
     if (terms_.written.size() == 1 && !terms_.cross_entropy && !terms_.distillation)
