@@ -7,6 +7,9 @@ namespace mneme {
 inline constexpr std::int64_t integer_max = 1'000'000'000;
 /// The magnitude of a number is 0 or in [number_min, number_max]: float32 holds products and quotients of three.
 inline constexpr double number_min = 1e-12, number_max = 1e12;
+/// Bounds are compared as doubles, and this one is 2^63: a seed may be any integer >= 0. The largest integer itself
+/// would say that the declaration states no bound.
+inline constexpr std::int64_t seed_max = std::numeric_limits<std::int64_t>::max() - 1;
 /// 114 years. A run ends after 146 (longest_wait.hpp), so the sum of a time and a duration stays in the clock's range.
 inline constexpr virtual_duration duration_max = std::chrono::hours(1'000'000);
 /// 1 PiB.

@@ -1,6 +1,7 @@
 #include "runtime/scenario/sections.hpp"
 #include "runtime/method/strategy.hpp"
 #include "runtime/models/model.hpp"
+#include "runtime/options/number_limits.hpp"
 namespace mneme {
 namespace {
 
@@ -15,7 +16,7 @@ std::vector<std::string> names_of(const Entries& entries) {
 section_keys top_keys(scenario& to) {
   section_keys keys;
   keys.text("title", to.title, "One line that says what the scenario shows.");
-  keys.integer("seed", to.seed, {.low = 0}, "Every draw of the run follows from it.");
+  keys.integer("seed", to.seed, {.low = 0, .high = seed_max}, "Every draw of the run follows from it.");
   return keys;
 }
 
