@@ -25,6 +25,7 @@ struct function_sqrt {
 
 // N. Shibata and F. Petrogalli, "SLEEF: A Portable Vectorized Library of C Standard Mathematical Functions", 2020.
 // The numbers behind u are hundredths of the last place by which results may be off.
+// clang-format off
 #define MNEME_FUNCTIONS(APPLY)                                                                                         \
   APPLY(exp, u10)                                                                                                      \
   APPLY(exp2, u10)                                                                                                     \
@@ -37,8 +38,17 @@ struct function_sqrt {
   APPLY(cos, u10)                                                                                                      \
   APPLY(tan, u10)                                                                                                      \
   APPLY(asin, u10)                                                                                                     \
-  APPLY(acos, u10) APPLY(atan, u10) APPLY(sinh, u10) APPLY(cosh, u10) APPLY(tanh, u10) APPLY(asinh, u10)               \
-      APPLY(acosh, u10) APPLY(atanh, u10) APPLY(erf, u10) APPLY(erfc, u15)
+  APPLY(acos, u10)                                                                                                     \
+  APPLY(atan, u10)                                                                                                     \
+  APPLY(sinh, u10)                                                                                                     \
+  APPLY(cosh, u10)                                                                                                     \
+  APPLY(tanh, u10)                                                                                                     \
+  APPLY(asinh, u10)                                                                                                    \
+  APPLY(acosh, u10)                                                                                                    \
+  APPLY(atanh, u10)                                                                                                    \
+  APPLY(erf, u10)                                                                                                      \
+  APPLY(erfc, u15)
+// clang-format on
 
 #define MNEME_DECLARE(name, error)                                                                                     \
   extern "C" __m256 Sleef_##name##f8_##error##avx2(__m256);                                                            \

@@ -14,7 +14,6 @@ import sys
 import tempfile
 import unittest
 import zipfile
-import zlib
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from node_processes import Node  # noqa: E402
@@ -157,7 +156,8 @@ class Modules(unittest.TestCase):
             size = next(len(value) for name, value in entries().items() if name.endswith(part))
             for at, flip in itertools.product(range(0, size, max(size // 6, 1)), (0x01, 0xff)):
                 with self.subTest(part=part, at=at, flip=flip):
-                    made = changed(part, lambda value: value[:at] + bytes([value[at] ^ flip]) + value[at + 1:])
+                    made = changed(part, lambda value, at=at, flip=flip:
+                                   value[:at] + bytes([value[at] ^ flip]) + value[at + 1:])
                     code, said = self.validated(made)
                     self.assertIn(code, (0, 2), said)
 

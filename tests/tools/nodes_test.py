@@ -1,5 +1,4 @@
 """Runs whose clients are computed by nodes on the loopback: equal digests, lost nodes, bad peers, bad input."""
-import json
 import os
 import re
 import shutil

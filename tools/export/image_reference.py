@@ -47,7 +47,10 @@ def packed_lines(samples, depth):
     return lines
 
 
-def png(samples, depth, color, before=b"", after=b"", interlaced=False, end=chunk(b"IEND", b""), extra=b""):
+END = chunk(b"IEND", b"")
+
+
+def png(samples, depth, color, before=b"", after=b"", interlaced=False, end=END, extra=b""):
     """@param before, after: chunks before IDAT and after it"""
     height, width = samples.shape[:2]
     lines = packed_lines(samples, depth)

@@ -18,7 +18,8 @@ from picture_parts import CAPTION_LENGTH, TextTower, tiny_parts  # noqa: E402
 from torchvision_reference import formula  # noqa: E402
 
 TEXTS = ["", "a cat", "The  Dog is standing\ton the horse", "can't we'll I'D he's '' rock'n'roll", "2 dogs, 13 cats!?",
-         "a" * 100, "Ünïcode ÇA ǅ Ωμέγα ЖУК", "日本語 text 한국", "½ x² ٣ Ⅷ 五", "emoji \U0001f600!! —“quoted”", "İstanbul ẞ",
+         "a" * 100, "Ünïcode ÇA ǅ Ωμέγα ЖУК", "日本語 text 한국", "½ x² ٣ Ⅷ 五", "emoji \U0001f600!! —“quoted”",
+         "İstanbul ẞ",
          "\u00a0no-break\u2003space\u3000", "x<|endoftext|>y <|startoftext|>", "a b c d e f g h i j k l m n o p",
          "under_score #hash @at 100%", "\U0001d400 math \U00010400 deseret", "na\ufb01ve \u0e01\u0e33 \u0915\u093f"]
 CAPTION_BYTES = [[0, 3, 16, 33], [1, 12, 35, 34, 9], [37, 0, 38, 0, 39, 36, 35], [39, 5, 39], [], [40, 2, 40, 7, 40]]

@@ -45,7 +45,7 @@ SMALL = {
     "strategy.head_width": [1, 4], "strategy.adjustment_hidden": ["[]", "[6]", "[4, 5]"],
     "strategy.buffer": [1, 6, 40], "strategy.stage2_epochs": [0, 1], "strategy.warmup_epochs": [0, 1],
     "strategy.feature_layer": ['""'], "model.image": [0, 8, 16], "model.groups": [1, 2, 8], "model.adapter": [0, 0, 3],
-    "model.vocabulary": [0, 20, 25], "model.positions": [0, 40], "model.mlp": [0, 5], "model.embedding": [5],
+    "model.vocabulary": [0, 20, 25], "model.positions": [0, 40], "model.mlp": [0, 5],
     "model.head_hidden": ["[]", "[4]"], "training.batch": [0, 1, 4, 10], "data.side": [0, 8, 9],
     "data.channels": [0, 1, 3], "training.milestones": ["[1]", "[1, 2]"], "evaluation.targets": ["[1.0, 50]"],
     "worker.verify_share": [0], "worker.arithmetic": ['"machine"', '"portable"'],
@@ -157,7 +157,7 @@ class DrawnScenario:
         refused = set()
         for number in re.findall(r"\.toml:(\d+):\d+: error", errors):
             line = lines[int(number) - 1]
-            refused |= self._those(lambda section, key, value: line == f"{key} = {value}")
+            refused |= self._those(lambda section, key, value, line=line: line == f"{key} = {value}")
         if not refused:  # without a place: what the text names
             refused = self._those(lambda section, key, value: f"{section}.{key}" in errors)
         if not refused:  # or its key alone, or its section; what keeps a run short stays

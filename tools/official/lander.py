@@ -7,11 +7,9 @@ CHECKOUT is a clone of github.com/tmtuan1307/LANDER at the commit below. Written
 rounds of NAYER.synthesize, and steps of its student) and lander/local_steps.json (steps of clients). Weights, images
 and whatever the code draws are formulas of names, so that the test in C++ has the same; all is computed in float64.
 """
-import copy
 import os
 import sys
 
-import numpy
 import torch
 from torch import nn
 

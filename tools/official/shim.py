@@ -23,7 +23,7 @@ import torch
 from checkout import Refused, check_commit
 
 sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "export"))
-from torchvision_reference import formula, rounded, summary  # noqa: E402, F401: numbers from names, as tests make them
+from torchvision_reference import formula, rounded, summary  # noqa: E402, F401
 
 
 # -- A CPU in place of a device ---------------------------------------------------------------------------------------

@@ -105,7 +105,7 @@ def lwf_rounds(adapter):
         learner.args, learner._known_classes = {"local_ep": 1}, OLD
         learner._old_network = Answering("old.", SEEN).eval()
         whole = learner._old_network.forward
-        learner._old_network.forward = lambda x: {"logits": whole(x)["logits"][:, :OLD]}
+        learner._old_network.forward = lambda x, whole=whole: {"logits": whole(x)["logits"][:, :OLD]}
         net = Answering("client.", SEEN)
         train = learner._local_update if name == "first" else learner._local_finetune
         train(net, batches(name, 0 if name == "first" else OLD))

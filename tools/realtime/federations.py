@@ -34,7 +34,6 @@ def clients_of(kind, count):
 
 def net_of(kind):
     """The net in PyTorch, and a loss over all its classes; none for a federation that does not train."""
-    import torch
     from torch import nn
     if kind == "lenet":
         return nn.Sequential(nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(6, 16, 5), nn.ReLU(),

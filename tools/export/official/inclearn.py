@@ -24,7 +24,7 @@ MAPS = ((2, 5, 4), (3, 4, 4), (4, 2, 2))  # channels, height, width
 
 
 def icarl():
-    import inclearn.models.icarl
+    import inclearn.models.icarl  # noqa: F401
     from inclearn.lib import herding
     from inclearn.models import ICarl
 

@@ -26,7 +26,8 @@ class key(Generic[Value]):
             raise TypeError("mneme.key([]): expected a list with an element, which says of what kind they are")
         if not help:
             raise TypeError(f"mneme.key({default!r}): help= is missing, one sentence for `mneme help`")
-        self.default, self.low, self.high, self.choices, self.help = default, low, high, choices, help
+        self.default: Any = default
+        self.low, self.high, self.choices, self.help = low, high, choices, help
         self.name = ""
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -141,6 +142,8 @@ class AveragingServer(Server):
     steps as uploads come, by FedBuff or FedAsync. What is not overridden runs natively."""
 
     velocity: Any = 0.0  # of methods with momentum: becomes a tensor with the first step
+
+    _host: Any  # set by the engine before any call
 
     def __init__(self, method: "Method") -> None:
         self.method = method

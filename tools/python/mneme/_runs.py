@@ -260,7 +260,7 @@ def progress_for(quiet):
     return _progress.NotebookLine()
 
 
-def run(scenario: Scenario, overrides: Keys = {}, *, data: Data | None = None, partition: Partition | None = None,
+def run(scenario: Scenario, overrides: Keys = {}, *, data: Data | None = None, partition: Partition | None = None,  # noqa: B006
         methods: Sequence[type[Method]] = (), threads: int = 0, out: Path | None = None,
         on_evaluation: OnEvaluations = None, loggers: Sequence[Any] = (), trace: bool = False, quiet: bool = False,
         nodes: str | Iterable[str] = (), keys: Iterable[Path] = ()) -> Run:
@@ -306,7 +306,7 @@ def resume(folder: Path | Run, *, methods: Sequence[type[Method]] = (), mended: 
     """
     callbacks = callbacks_of(on_evaluation, loggers)
     host(methods)
-    folder = os.fspath(getattr(folder, "folder", folder))
+    folder = os.fspath(folder.folder if isinstance(folder, Run) else folder)
     if not mended:
         expect_source(folder, methods)
     with other_sources(methods if mended else []), finishing(loggers) as ended:
@@ -355,7 +355,7 @@ def note_source(run, methods, rounds):
             file.write(json.dumps({"after_rounds": rounds, "source": source}) + "\n")
 
 
-def validate(scenario: Scenario, overrides: Keys = {}, *, data: Data | bool | None = None,
+def validate(scenario: Scenario, overrides: Keys = {}, *, data: Data | bool | None = None,  # noqa: B006
              partition: Partition | None = None, methods: Sequence[type[Method]] = ()) -> list[tuple[str, str]]:
     """Checks a scenario and its data. Returns its warnings as (where, text); throws ScenarioError with all that is
     wrong. scenario, overrides, data, partition and methods are as of run(); data = False: the data is not read."""
