@@ -82,7 +82,7 @@ section_keys training_keys(training_section& to) {
                 "round 6 on, as PyTorch's MultiStepLR with one step after each round.");
   const bool steps = to.schedule == schedule_kind::step;
   keys.read_if(steps, "only training.schedule = \"step\"");
-  keys.number("factor", to.factor, {.low = 0.0, .open_low = true}, "step: what the rate is multiplied by.");
+  keys.number("factor", to.factor, {.low = 1e-30}, "step: what the rate is multiplied by.");
   keys.read_if(steps, "only training.schedule = \"step\"");
   keys.number("momentum", to.momentum, {.low = 0.0, .high = 1.0}, "sgd: momentum.");
   keys.read_if(to.optimizer == optimizer_kind::sgd, "only training.optimizer = \"sgd\"");

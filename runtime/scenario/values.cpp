@@ -14,11 +14,14 @@ namespace {
 
 constexpr double sigma_max = 50.0; // exp(sigma x) is finite for every normal draw x
 
-/// True for a number that is not 0 but whose square or inverse float32 cannot hold.
-bool is_tiny(double value) { return value != 0.0 && std::abs(value) < number_min; }
+/// True for a number that is not 0 but below the smallest magnitude: number_min, or the low bound if that is smaller.
+bool is_tiny(double value, const range<double>& bounds) {
+  const auto smallest = bounds.low > 0.0 ? std::min(bounds.low, number_min) : number_min;
+  return value != 0.0 && std::abs(value) < smallest;
+}
 
 bool in_range(double value, const range<double>& bounds) { // false for nan
-  return (bounds.open_low ? value > bounds.low : value >= bounds.low) && value <= bounds.high && !is_tiny(value);
+  return (bounds.open_low ? value > bounds.low : value >= bounds.low) && value <= bounds.high && !is_tiny(value, bounds);
 }
 
 /// An integer is a number too.
@@ -168,9 +171,9 @@ private:
   }
 
   /// Completes "expected a number in [0, 1]" for a value that is within these bounds.
-  static std::string tiny_text(const toml::node& from) {
+  [[nodiscard]] std::string tiny_text(const toml::node& from) const {
     const auto value = as_number(from);
-    return value && is_tiny(*value) ? ", and 0 or at least " + number_text(number_min) + " in magnitude" : "";
+    return value && is_tiny(*value, into_.bounds) ? ", and 0 or at least " + number_text(number_min) + " in magnitude" : "";
   }
 
   /// The resolved scenario of a run is TOML, too, and could not be read again.
