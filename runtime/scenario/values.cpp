@@ -21,7 +21,8 @@ bool is_tiny(double value, const range<double>& bounds) {
 }
 
 bool in_range(double value, const range<double>& bounds) { // false for nan
-  return (bounds.open_low ? value > bounds.low : value >= bounds.low) && value <= bounds.high && !is_tiny(value, bounds);
+  const bool is_above = bounds.open_low ? value > bounds.low : value >= bounds.low;
+  return is_above && value <= bounds.high && !is_tiny(value, bounds);
 }
 
 /// An integer is a number too.
@@ -173,7 +174,9 @@ private:
   /// Completes "expected a number in [0, 1]" for a value that is within these bounds.
   [[nodiscard]] std::string tiny_text(const toml::node& from) const {
     const auto value = as_number(from);
-    return value && is_tiny(*value, into_.bounds) ? ", and 0 or at least " + number_text(number_min) + " in magnitude" : "";
+    if (!value || !is_tiny(*value, into_.bounds))
+      return "";
+    return ", and 0 or at least " + number_text(number_min) + " in magnitude";
   }
 
   /// The resolved scenario of a run is TOML, too, and could not be read again.

@@ -145,14 +145,14 @@ cat '{self.folder}'/"$*"
 [ "$*" != "help training" ] || printf '  shiny = 3\\n      integer in [2, 4]. New.\\n'
 """)
         tables = KeyTables(program)
-        shiny = {setting[2] for seed in range(60) for setting in drawn_scenario(tables, seed).settings
+        shiny = {setting[2] for seed in range(200) for setting in drawn_scenario(tables, seed).settings
                  if setting[1] == "shiny"}
         self.assertEqual(shiny, {"2", "3", "4"})
 
     def test_every_method_source_and_key_is_drawn(self):
         tables, draw = key_tables(), random.Random(1)
         drawn = [dict(((section + "." + key), value) for section, key, value in drawn_scenario(tables, seed).settings)
-                 for seed in range(400)]
+                 for seed in range(1000)]
         self.assertEqual({scenario["strategy.name"].strip('"') for scenario in drawn}, set(tables.methods))
         self.assertGreaterEqual({scenario["data.name"] for scenario in drawn},
                                 {'"synthetic"', '"arrays"', '"csv"', '"folder"'})

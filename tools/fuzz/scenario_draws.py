@@ -56,7 +56,7 @@ SMALL = {
 FIXED = {"data": {"name", "root", "shape", "tokens", "label_column", "split_column", "domain_column",
                   "ignore_columns", "folder"},
          "strategy": {"name", "preset"},
-         "model": {"name", "weights", "seed_weights"}, "checkpoint": {"every", "force", "keep"}}
+         "model": {"name", "weights", "seed_weights", "frozen"}, "checkpoint": {"every", "force", "keep"}}
 # What a scenario must give lest its defaults take long.
 GIVEN = {"seed", "tasks.count", "clients.count", "rounds.per_task", "data.rows", "data.classes",
          "strategy.reconstruction_steps", "strategy.images_per_gradient", "strategy.memory",
@@ -91,8 +91,9 @@ WITH_FILES = {"data.name", "data.root", "data.shape", "data.tokens", "data.file"
               "devices.profiles", "devices.capacity_file", "devices.link_file", "model.name", "model.module",
               "model.weights", "model.layers", "strategy.name", "strategy.preset", "strategy.feature_cache",
               "strategy.generator_cache", *PARTS}
-NEVER_DRAWN = {"title", "data.folder", "model.seed_weights", "model.backbone", "strategy.label_embeddings",
-               "strategy.projection_file", "checkpoint.every", "checkpoint.force", "checkpoint.keep"}
+NEVER_DRAWN = {"title", "data.folder", "data.ignore_columns", "model.frozen", "model.seed_weights",
+               "model.backbone", "strategy.label_embeddings", "strategy.projection_file",
+               "checkpoint.every", "checkpoint.force", "checkpoint.keep"}
 
 
 def drawn_value(key, draw):

@@ -105,7 +105,8 @@ class Data:
         splits = [split for split in (train, test) if split is not None]
         parts = {"class_names": names_of_classes(train)}
         if all(map(is_torch_dataset, splits)):
-            shown, labelled = map(list, zip(*[items_of(split, where) for split, where in zip(splits, ("train", "test"))]))
+            items = [items_of(split, where) for split, where in zip(splits, ("train", "test"))]
+            shown, labelled = map(list, zip(*items))
         elif all(map(is_split, splits)):
             shown = [rows_of(split, rows) for split in splits]
             labelled = [column_of(split, labels, "labels") for split in splits]

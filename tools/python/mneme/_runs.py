@@ -260,7 +260,8 @@ def progress_for(quiet):
     return _progress.NotebookLine()
 
 
-def run(scenario: Scenario, overrides: Keys = {}, *, data: Data | None = None, partition: Partition | None = None,  # noqa: B006
+def run(scenario: Scenario, overrides: Keys = {}, *,  # noqa: B006
+        data: Data | None = None, partition: Partition | None = None,
         methods: Sequence[type[Method]] = (), threads: int = 0, out: Path | None = None,
         on_evaluation: OnEvaluations = None, loggers: Sequence[Any] = (), trace: bool = False, quiet: bool = False,
         nodes: str | Iterable[str] = (), keys: Iterable[Path] = ()) -> Run:

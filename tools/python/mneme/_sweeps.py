@@ -17,7 +17,8 @@ TRIES = 3  # of a point whose worker was killed
 
 
 def sweep(scenario: Scenario, over: Mapping[str, Iterable[Any]] | None = None, seeds: Iterable[int] = (), *,
-          overrides: Keys = {}, data: Data | None = None, partition: Partition | None = None, out: Path = "runs",  # noqa: B006
+          overrides: Keys = {}, data: Data | None = None,  # noqa: B006
+          partition: Partition | None = None, out: Path = "runs",
           executor: Executor | Any = None, methods: Sequence[type[Method]] = (), threads: int = 1) -> list[Run]:
     """Runs a grid and returns its Runs in the order of the grid: each combination of values in `over` ({key: values}),
     once with each of `seeds`. Points that are done are kept, and points that were begun are resumed, so that calling it
