@@ -107,7 +107,7 @@ class Agreement(unittest.TestCase):
         weights = os.path.join(FOLDER, "weights.safetensors")
         for name, options, said in (
                 ("exact_linear", ["--set", f"strategy.projection_file={weights}"], "found no tensor 'W_R'"),
-                ("exact_linear", ["--set", "strategy.projection_file=none.safetensors"], "there is no such file"),
+                ("exact_linear", ["--set", "strategy.projection_file=none.safetensors"], "No such file or directory"),
                 ("exact_linear", ["--set", "model.hidden=[25]"], "tensor 'fc1.weight' has shape [24, 784]"),
                 ("exact_linear", ["--set", "strategy.ridge=0"], "strategy.ridge"),
                 ("official", no_column, "the header names no column 'dummy'"),

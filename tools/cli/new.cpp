@@ -38,6 +38,17 @@ std::vector<overrides> usual_choices() {
   return choices;
 }
 
+/// One finding if classes do not divide evenly over the tasks: another number of tasks fits better.
+diagnostics uneven_tasks(const scenario& settings, std::int64_t classes) {
+  const auto& tasks = settings.tasks;
+  const auto later = tasks.count - (tasks.first_classes > 0 ? 1 : 0);
+  if (tasks.kind != task_kind::class_incremental || !tasks.sizes.empty() || later < 1)
+    return {};
+  if ((classes - tasks.first_classes) % later == 0)
+    return {};
+  return {{"--set", fmt::format("tasks.count = {}: {} classes do not divide evenly", tasks.count, classes)}};
+}
+
 struct new_scenario_choice {
   scenario settings{};
   overrides choice{};
@@ -205,10 +216,14 @@ int new_scenario(const new_arguments& arguments) {
   const auto& rows = look->rows;
   write_atomically(file.path(),
                    fmt::format("[data]\n{}[strategy]\nname = \"{}\"\n", data_lines(look->section), arguments.names[0]));
+  const bool counts_tasks = is_among("tasks.count", *settings);
   auto fitting =
       first_fitting(file.path(), look->section.name == "synthetic", *settings, [&](const scenario& settings) {
         const bool has_other_rows = settings.data.shape != look->section.shape;
-        return rows ? check_against_data(settings, has_other_rows ? nullptr : &*rows) : diagnostics{};
+        if (!rows)
+          return diagnostics{};
+        auto wrong = check_against_data(settings, has_other_rows ? nullptr : &*rows);
+        return wrong.empty() && !has_other_rows && !counts_tasks ? uneven_tasks(settings, rows->classes) : wrong;
       });
   if (!fitting)
     return print_errors(fitting.error());

@@ -188,7 +188,7 @@ TEST_CASE("a model of the server that is not finite is the server's fault, not t
   CHECK_THAT(model.summary.error, ContainsSubstring("server step, round 2: the new model of 'throwing' is not finite: "
                                                     "fc.weight holds values that are NaN or infinite") &&
                                       ContainsSubstring("training.learning_rate = "));
-  CHECK(model.summary.rounds == 1);
+  CHECK(model.summary.rounds == 2);
   const auto sent = run_toml(throwing(3, "sent"));
   CHECK(sent.summary.status == "failed");
   CHECK_THAT(sent.summary.error,

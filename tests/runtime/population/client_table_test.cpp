@@ -61,5 +61,5 @@ TEST_CASE("a table of clients that cannot be read is reported at its key", "[cli
   const auto problems = read_client_table(form, [](const client_line&) { return std::string{}; });
   REQUIRE(problems.size() == 1);
   CHECK(problems.front().where == "a.toml:3:1");
-  CHECK_THAT(problems.front().text, ContainsSubstring("(is a folder, but a data file was expected"));
+  CHECK_THAT(problems.front().text, ContainsSubstring("(is a folder; expected an ordinary file)"));
 }

@@ -222,8 +222,8 @@ TEST_CASE("without keys only the loopback is open, and keys that are no keys are
   REQUIRE(found.error().size() == 3);
   CHECK(found.error()[0].where == "--cert");
   CHECK_THAT(found.error()[1].text, ContainsSubstring("is missing"));
-  CHECK_THAT(found.error()[0].text, ContainsSubstring("'/there/is/none' cannot be used (No such file or directory)"));
-  CHECK_THAT(found.error()[2].text, ContainsSubstring("'/dev/null' cannot be used"));
+  CHECK_THAT(found.error()[0].text, ContainsSubstring("'/there/is/none' cannot be read: No such file or directory"));
+  CHECK_THAT(found.error()[2].text, ContainsSubstring("'/dev/null' is a device; expected an ordinary file"));
 }
 
 TEST_CASE("keys are never written over others, and their owner alone may read them") {
