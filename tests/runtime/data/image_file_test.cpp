@@ -99,6 +99,7 @@ TEST_CASE("read_image() reads ordinary files only", "[data]") {
   const scratch_folder folder;
   CHECK_THAT(said(read_image(folder.path())), ContainsSubstring("is a folder"));
   REQUIRE(::mkfifo((folder.path() / "x.png").c_str(), 0600) == 0);
-  CHECK_THAT(said(read_image(folder.path() / "x.png")), ContainsSubstring("x.png: error: is a named pipe; expected an ordinary file"));
+  CHECK_THAT(said(read_image(folder.path() / "x.png")),
+             ContainsSubstring("x.png: error: is a named pipe; expected an ordinary file"));
   CHECK(unsupported_format(folder.path() / "x.png").empty());
 }
