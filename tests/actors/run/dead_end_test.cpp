@@ -23,7 +23,6 @@ TEST_CASE("virtual time that would overflow ends the run, and the keys that make
   const std::vector<std::pair<overrides, std::string>> cases{
       {{{"devices.latency", "1000000 h"}}, "devices.uplink_mbit and devices.latency"},
       {{{"devices.rows_per_second", "1e-12"}}, "devices.rows_per_second, devices.downlink_mbit and devices.latency"},
-      {{{"enrolment.kind", "random"}, {"enrolment.arrival_mean", "1000000 h"}}, "the times of [enrolment]"},
       {{{"rounds.mode", "async"}, {"rounds.concurrency", "3"}, {"devices.latency", "1000000 h"}},
        "devices.uplink_mbit and devices.latency"}};
   for (const auto& [over, keys] : cases) {
