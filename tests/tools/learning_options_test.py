@@ -9,7 +9,7 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from own_data import Pictures  # noqa: E402
-from program import mneme, run_tests  # noqa: E402
+from program import ROOT, mneme, run_tests  # noqa: E402
 from array_bytes import Array, write_npz  # noqa: E402
 
 SMALL = """seed = 1
@@ -57,6 +57,14 @@ class LearningOptions(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
+
+    def test_methods_that_generate_images_refuse_frozen_parameters(self):
+        for method in ("lander", "mfcl", "target"):
+            with self.subTest(method=method):
+                done = mneme("validate", os.path.join(ROOT, "scenarios", "smoke", f"{method}.toml"),
+                             "--set", 'model.frozen=["conv1.weight"]')
+                self.assertEqual(done.returncode, 2)
+                self.assertIn("model.frozen: the method trains whole nets", done.stderr)
 
     def scenario(self, text, name="a.toml"):
         path = os.path.join(self.folder, name)
