@@ -19,6 +19,19 @@ sample_view chunk_of(const std::shared_ptr<const dataset>& source, const std::ve
                                                                     rows.begin() + static_cast<std::ptrdiff_t>(last))};
 }
 
+/// Digest of everything that is trained. A projection enters through the read-out that was fitted on it.
+digest128 digest_of_model(const predictor& learnt) {
+  const auto weights = learnt.weights ? digest_of(*learnt.weights) : digest128{};
+  if (!learnt.readout.defined())
+    return weights;
+  run_digest both;
+  both.add(weights);
+  tensor_map readout;
+  readout.put("readout", learnt.readout.contiguous());
+  both.add(digest_of(readout));
+  return both.value();
+}
+
 } // namespace
 
 server_state::server_state(server_actor::pointer self, const party_setup& setup)
@@ -76,28 +89,15 @@ caf::result<step_taken> server_state::close(const take_step& in) {
       [this](server_context& ctx, const round_place& where) { return party_.half().close_round(ctx, where); },
       [this, in](task<void>& step) {
         step.take();
-        expect_finite(*context_, "the new model", party_.half().predict());
-        step_taken answer{.digest = model_digest()};
+        const auto model = party_.half().predict();
+        expect_finite(*context_, "the new model", model);
+        step_taken answer{.digest = digest_of_model(model)};
         if (context_->needs.has_proxy)
-          answer.says = party_.half().predict().weights;
+          answer.says = model.weights;
         if (context_->values_round == std::int64_t{in.where.round.value} + 1)
           answer.kept = named_weights();
         return answer;
       });
-}
-
-/// Digest of everything that is trained. A projection enters through the read-out that was fitted on it.
-digest128 server_state::model_digest() const {
-  const auto learnt = party_.half().predict();
-  const auto weights = learnt.weights ? digest_of(*learnt.weights) : digest128{};
-  if (!learnt.readout.defined())
-    return weights;
-  run_digest both;
-  both.add(weights);
-  tensor_map readout;
-  readout.put("readout", learnt.readout.contiguous());
-  both.add(digest_of(readout));
-  return both.value();
 }
 
 // -- evaluation -------------------------------------------------------------------------------------------------------

@@ -12,7 +12,6 @@ public:
 private:
   caf::result<task_plan> open(const open_task& in);
   caf::result<step_taken> close(const take_step& in);
-  [[nodiscard]] digest128 model_digest() const;
   opened_round broadcast_of(const round_place& place);
   caf::result<evaluated> evaluate_model(const evaluate& in);
   learnt named_model() const;

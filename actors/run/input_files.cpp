@@ -79,8 +79,8 @@ std::string changed_data_files(const run_origin& began, const scenario& settings
   std::string text;
   for (const auto& [file, stamp] : data_stamps(settings))
     if (const auto before = began.data_files.find(file); before == began.data_files.end() || before->second != stamp)
-      text += fmt::format("{} {}", text.empty() ? ";" : ",", file);
-  return text.empty() ? text : text + " is not the file that it was";
+      text += fmt::format("{} {}", text.empty() ? "; changed:" : ",", file);
+  return text;
 }
 
 } // namespace mneme

@@ -10,10 +10,10 @@ struct input_files {
 };
 [[nodiscard]] input_files input_files_of(const scenario& settings);
 
-/// A diagnostic for each file that a key names and whose content is another than when the run began.
+/// One diagnostic for each input file of the scenario whose content has changed since the run began.
 [[nodiscard]] diagnostics changed_inputs(const run_origin& began, const scenario& settings);
 
-/// What has changed in the data set: "; /data/train.gz has changed", or "" if nothing is known of its files.
+/// Data files whose size or time has changed: "; changed: /data/train.gz, /data/test.gz", or "" if none has.
 [[nodiscard]] std::string changed_data_files(const run_origin& began, const scenario& settings);
 
 } // namespace mneme

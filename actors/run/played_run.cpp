@@ -193,7 +193,7 @@ private:
       forget_method();
   }
 
-  /// From here on each client-round is one training of the run's net. What is certain may still end before that.
+  /// From here on each client-round is taken to be one training of the run's net.
   void forget_method() {
     half_ = nullptr;
     if (part_ == played_part::whole)
@@ -218,7 +218,7 @@ private:
       ask_method([&] { opened = plan_of(in.where); });
     if (!opened)
       forget_method();
-    // Where the plan is not known, all clients may take part: a round that finds none of them finds none of fewer.
+    // If the plan is unknown, all clients may take part: if no client is online, none of a smaller set is.
     const bool is_certain = part_ == played_part::certain;
     federation_.take(opened.value_or(task_plan{.clients_without_rows = is_certain}));
   }

@@ -125,8 +125,8 @@ void progress::warned(const std::string& text) {
 void progress::finished(const run_summary& summary, const accuracy_matrix& matrix) {
   if (style_ == progress_style::json)
     return block_.say(event_line("finished", json_text(summary)));
-  const bool is_told_elsewhere = style_ == progress_style::silent || style_ == progress_style::embedded_block;
-  if (summary.status == "failed" && is_told_elsewhere)
+  const bool caller_reports_failure = style_ == progress_style::silent || style_ == progress_style::embedded_block;
+  if (summary.status == "failed" && caller_reports_failure)
     return;
   if (!writes_little())
     return block_.say(report_text(summary, matrix, directory_));

@@ -1,4 +1,4 @@
-/// column_names: names of columns that were probably meant to be others.
+/// column_names: finds the column name that a misspelt one probably means.
 #pragma once
 #include <string>
 #include <string_view>
@@ -8,12 +8,14 @@ namespace mneme::csv {
 /// True if the names differ at most in capital letters.
 [[nodiscard]] bool same_but_case(std::string_view a, std::string_view b);
 
-/// The name of `known` that `name` resembles, "" if none: the nearest by edits, or the same in other letters.
+/// The name of `known` with the smallest edit distance to `name`, or equal to it up to case; "" if none is close.
 [[nodiscard]] std::string similar_name(std::string_view name, const std::vector<std::string>& known);
 
 /// The name of `known` that `name` is a spelling of, "" if none. Such spellings differ in capital letters, blanks and
 /// underscores, by one letter more or less, or by two letters swapped; of the names in `absent` also by "id", "index"
-/// or "number" at the end. A replaced letter is another word ("raw", "mask").
+/// or "number" at the end. A name with a replaced letter counts as a different word
+/// ("raw" for "row", "mask" for
+/// "task").
 /// @param absent those of `known` that the header does not have
 [[nodiscard]] std::string misspelt_name(std::string_view name, const std::vector<std::string>& known,
                                         const std::vector<std::string>& absent);

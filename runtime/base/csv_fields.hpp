@@ -11,7 +11,7 @@ namespace mneme::csv {
 /// A file that is wrong on every line is reported with at most so many diagnostics.
 inline constexpr std::size_t diagnostics_max = 20;
 
-/// `text` behind the byte order mark that some programs write.
+/// `text` without the byte order mark that some programs write first.
 [[nodiscard]] std::string_view without_mark(std::string_view text);
 
 /// Cuts CSV text into records, one per line. Lines end with LF, CR LF or CR; blank lines are skipped; a byte order mark
@@ -31,7 +31,6 @@ public:
   [[nodiscard]] std::size_t line() const noexcept { return line_; }
   /// What is wrong with the quotes of the record, and its fields are incomplete; "" if nothing is.
   [[nodiscard]] const std::string& error() const noexcept { return error_; }
-  [[nodiscard]] char delimiter() const noexcept { return delimiter_; }
 
 private:
   void read_record();

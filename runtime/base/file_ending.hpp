@@ -1,4 +1,4 @@
-/// file_ending: the ending of a file's name, whatever its capital letters.
+/// file_ending: the ending of a file's name in lower case.
 #pragma once
 #include "runtime/base/lower_case.hpp"
 #include <filesystem>

@@ -9,8 +9,8 @@ namespace mneme {
 /// and every byte that belongs to no character of UTF-8, because readers of logs stumble over it.
 [[nodiscard]] std::string printable(std::string_view text);
 
-/// A message that may quote a file's content: printable(). One that is longer than `bytes_max` keeps its begin and its
-/// end, which says what was expected, with the number of bytes left out between them.
+/// A message that may quote a file's content: printable(). One that is longer than `bytes_max` keeps its first part
+/// and its end, which says what was expected; the number of omitted bytes stands between them.
 [[nodiscard]] std::string printable_message(std::string_view text, std::size_t bytes_max = 4000);
 
 /// True where every byte of `text` belongs to a character of UTF-8, as in all files of TOML and JSON.

@@ -1,5 +1,5 @@
 #include "runtime/data/folder_content.hpp"
-#include "runtime/base/lower_case.hpp"
+#include "runtime/base/file_ending.hpp"
 #include "runtime/data/image_file.hpp"
 #include <algorithm>
 #include <array>
@@ -34,7 +34,7 @@ bool is_metadata_file(const path& file) {
 void add_file(const path& file, folder_content& to) {
   if (is_metadata_file(file))
     return;
-  const auto ending = lower_case(file.extension().string());
+  const auto ending = file_ending(file);
   if (is_hidden(file))
     to.other_files.push_back(file);
   else if (is_one_of(ending, png_and_jpeg_endings))

@@ -1,6 +1,6 @@
 #include "runtime/data/photographs.hpp"
 #include "runtime/base/available_memory.hpp"
-#include "runtime/base/lower_case.hpp"
+#include "runtime/base/file_ending.hpp"
 #include "runtime/base/new_tensor.hpp"
 #include "runtime/data/image_file.hpp"
 #include "runtime/data/resample.hpp"
@@ -17,10 +17,10 @@ using std::filesystem::path;
 constexpr std::size_t diagnostics_max = 20;
 
 bool is_jpeg(const path& file) {
-  const auto ending = lower_case(file.extension().string());
+  const auto ending = file_ending(file);
   return ending == ".jpg" || ending == ".jpeg";
 }
-bool is_png(const path& file) { return lower_case(file.extension().string()) == ".png"; }
+bool is_png(const path& file) { return file_ending(file) == ".png"; }
 
 /// Brings a box of planes [3, H, W] to `size` and returns `part` of the result.
 at::Tensor resize_box(const at::Tensor& planes, resampling method, const pixel_box& box,

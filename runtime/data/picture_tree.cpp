@@ -76,9 +76,14 @@ public:
       append(wrong, content.error());
       return std::nullopt;
     }
-    other_files_.add(content->other_files, root_);
-    ignored_folders_.add(content->ignored_folders, root_);
+    note_left_out(*content);
     return std::move(*content);
+  }
+
+  /// Counts the files and folders that are not read, for warnings().
+  void note_left_out(const folder_content& content) {
+    other_files_.add(content.other_files, root_);
+    ignored_folders_.add(content.ignored_folders, root_);
   }
 
   void report(const path& place, std::string text) {
@@ -255,7 +260,7 @@ expected<picture_tree> list_pictures(const path& root) {
     return tl::unexpected(parts.error());
   const bool has_test = !parts->test.empty();
   if (parts->train != root)
-    (void)reader.list(root);
+    reader.note_left_out(*top);
   const auto train = reader.read_part(parts->train);
   const auto test = has_test ? reader.read_part(parts->test) : listed_domains{};
   const auto classes = classes_in(train), domains = domains_in(train);

@@ -102,15 +102,16 @@ private:
     const auto meant = csv::similar_name(key.name, columns_.names);
     auto text = fmt::format("the header names no column '{}' ({}) but {}{}", key.name, key.key, listed_names(),
                             did_you_mean(meant));
-    if (key.use == column_use::label)
-      text += fmt::format("{}et data.label_column to the column of the classes, as in data.label_column = \"{}\" or "
+    if (key.use == column_use::label) {
+      const auto column = meant.empty() ? last_name() : meant;
+      text += fmt::format("{} data.label_column to the column of the classes, as in data.label_column = \"{}\" or "
                           "--set data.label_column={}",
-                          meant.empty() ? "; s" : " S", meant.empty() ? last_name() : meant,
-                          meant.empty() ? last_name() : meant);
+                          meant.empty() ? "; set" : " Set", column, column);
+    }
     add(text);
   }
 
-  /// A column "Domain" is hardly meant as a number where "domain" would be read as the domain.
+  /// If the key names "domain", a column "Domain" is probably misspelt and no column of numbers.
   void check_spelling(const column_key& key) {
     for (std::size_t at = 0; at < columns_.names.size(); ++at)
       if (columns_.uses[at] == column_use::number && csv::same_but_case(columns_.names[at], key.name))

@@ -14,7 +14,7 @@ namespace {
 /// "nan", which programs write for a missing value whatever the column holds.
 bool is_nan(std::string_view word) { return word == "nan" || word == "NaN" || word == "-nan"; }
 
-/// A word that stands for a missing value or is no finite number, where all other words are numbers.
+/// True for a word that means a missing value or a number that is not finite.
 bool is_no_finite_number(std::string_view word) {
   constexpr std::array words{"nan", "na", "n/a", "null", "none", "inf", "infinity"};
   auto lower = lower_case(word);

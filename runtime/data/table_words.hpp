@@ -18,7 +18,7 @@ public:
   std::int32_t number_of(std::string_view word, std::size_t line);
   [[nodiscard]] std::size_t size() const noexcept { return words_.size(); }
 
-  /// Words that hardly mean what they seem to: one number written in two ways, and words for a missing value ("nan").
+  /// Reports words that are probably errors: one number written in two ways, and words for a missing value ("nan").
   /// @param path of the table
   [[nodiscard]] diagnostics validate(const std::string& path) const;
 

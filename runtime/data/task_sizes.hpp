@@ -10,9 +10,9 @@ struct task_size_error {
   std::string text{}; ///< Begins with the key and its value.
 };
 
-/// Classes of each task of a class-incremental run with `classes` classes: tasks.sizes, or an even deal over
-/// tasks.count tasks behind tasks.first_classes. Where an even deal leaves a rest, each of the first tasks has one
-/// class more, as in FACIL and numpy.array_split.
+/// Classes of each task of a class-incremental run with `classes` classes: tasks.sizes, or an even split of the classes
+/// after tasks.first_classes. If there is a remainder, each of the first tasks of the split has one class more, as in
+/// FACIL and numpy.array_split.
 [[nodiscard]] tl::expected<std::vector<std::int64_t>, task_size_error> task_sizes(const tasks_section& tasks,
                                                                                   std::int64_t classes);
 

@@ -13,15 +13,20 @@ bool is_finite(const at::Tensor& values) {
   return finite;
 }
 
+std::string non_finite_parameter(const at::Tensor& weights, const model& net) {
+  for (const auto& parameter : net.layout())
+    if (!is_finite(weights.narrow(0, parameter.offset, parameter.size)))
+      return parameter.name;
+  return {};
+}
+
 std::string non_finite_tensor(const tensor_map& tensors, const model& net) {
   for (const auto& [name, value] : tensors) {
     if (is_finite(value))
       continue;
-    if (name == flat_weights && value.dim() == 1 && value.numel() == net.size())
-      for (const auto& parameter : net.layout())
-        if (!is_finite(value.narrow(0, parameter.offset, parameter.size)))
-          return parameter.name;
-    return name;
+    const bool is_net = name == flat_weights && value.dim() == 1 && value.numel() == net.size();
+    const auto parameter = is_net ? non_finite_parameter(value, net) : std::string{};
+    return parameter.empty() ? name : parameter;
   }
   return {};
 }

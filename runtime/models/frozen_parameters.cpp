@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::size_t names_listed_max = 8;
 
-/// True if `name` is `pattern`, in which each * stands for any text.
+/// True if `name` is `pattern`, in which each * matches any text.
 bool matches(std::string_view pattern, std::string_view name) {
   std::size_t in_pattern = 0, in_name = 0, after_star = std::string_view::npos, covered = 0;
   while (in_name < name.size()) {

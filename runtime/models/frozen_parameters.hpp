@@ -4,7 +4,8 @@
 namespace mneme {
 
 /// The net with these parameters frozen. An entry is the name of a parameter ("conv1.weight"), the name of a layer
-/// ("layer1": every parameter and running statistic behind "layer1."), or a name in which each * stands for any text.
+/// ("layer1": every parameter and running statistic whose name begins with "layer1."), or a pattern in which each *
+/// matches any text.
 /// Fails with a text for each entry that names nothing, and where only one of a layer's two running statistics is
 /// named.
 /// @return the net itself if there is no entry

@@ -136,7 +136,8 @@ void network::forget(tape& with, std::size_t done) const {
 network::node_roles network::roles_in(const training_mode* training) const {
   if (!training)
     return {};
-  const auto trained = training->trained ? *training->trained : parameter_choice{};
+  const parameter_choice everything;
+  const auto& trained = training->trained ? *training->trained : everything;
   return trained.whole() && !net_.has_held ? node_roles{} : roles_for(trained);
 }
 

@@ -138,7 +138,7 @@ std::vector<at::Tensor> module_net::module_values(const at::Tensor& weights, boo
   std::size_t i = 0;
   for (const auto& held : arguments()) {
     if (!in_layout(held)) {
-      values.push_back(held.value.clone()); // which all threads share, and the graph may write to it
+      values.push_back(held.value.clone()); // a copy: threads share it, and the graph may write
       continue;
     }
     const auto& entry = layout_[i++];

@@ -174,7 +174,7 @@ private:
   /// Completes "expected a number in [0, 1]" for a value that is within these bounds.
   [[nodiscard]] std::string tiny_text(const toml::node& from) const {
     const auto value = as_number(from);
-    if (!value || !is_tiny(*value, into_.bounds))
+    if (!value || *value < into_.bounds.low || !is_tiny(*value, into_.bounds))
       return "";
     return ", and 0 or at least " + number_text(number_min) + " in magnitude";
   }

@@ -131,14 +131,10 @@ job_outcome fused_training::outcome_of(const client& trained, std::int64_t k) co
   return work_output{std::move(out)};
 }
 
-/// What diverged, in words: the first parameter that holds a value which is no number.
+/// The error message: names the first parameter that is not finite, or else the loss.
 std::string fused_training::failure_of(const client& trained, const at::Tensor& result) const {
-  std::string where = "the loss is";
-  for (const auto& parameter : net_.layout())
-    if (result.numel() == net_.size() && !is_finite(result.narrow(0, parameter.offset, parameter.size))) {
-      where = parameter.name + " holds values that are";
-      break;
-    }
+  const auto name = result.numel() == net_.size() ? non_finite_parameter(result, net_) : std::string{};
+  const auto where = name.empty() ? std::string("the loss is") : name + " holds values that are";
   if (options_.result != training_result::weights)
     return "there are no gradients: " + where + " NaN or infinite; the weights that they are taken at, or the " +
            std::to_string(trained.plan.rows) + " rows, hold such values";

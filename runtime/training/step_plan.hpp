@@ -19,7 +19,7 @@ struct step_plan {
       return 0;
     if (batch_rows == 0)
       return 1;
-    return rows / batch_rows + (!drop_last && rows % batch_rows > 0 ? 1 : 0);
+    return drop_last ? rows / batch_rows : ceil_div(rows, batch_rows);
   }
   /// Real rows of step s. @pre s < steps()
   [[nodiscard]] std::int64_t rows_of(std::int64_t s) const noexcept {

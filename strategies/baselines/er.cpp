@@ -42,10 +42,12 @@ public:
   loss_output operator()(const loss_input& in) const override {
     const auto real = (in.row_weight > 0).to(in.row_weight.scalar_type()); // [K, B]
     const auto weight = real / real.sum(1, true).clamp_min(1.0);           // sums of ones are exact in any order
-    loss_input together{
-        .logits = in.logits, .features = in.features, .labels = in.labels, .row_weight = weight, .sides = in.sides};
-    together.label_smoothing = in.label_smoothing;
-    return (*plain_)(together);
+    return (*plain_)({.logits = in.logits,
+                      .features = in.features,
+                      .labels = in.labels,
+                      .row_weight = weight,
+                      .sides = in.sides,
+                      .label_smoothing = in.label_smoothing});
   }
 
 private:

@@ -6,8 +6,7 @@
 //   naive     raw rows are stored and rehearsed
 //   ebr       embeddings of a frozen encoder are stored and rehearsed, `multiplier` times as many
 //   noise     likewise with vectors of a random encoder; reading "a": the classifier is trained and tested on the
-//   frozen encoder;
-//             reading "b": on the random encoder, which is then used for nothing else
+//             frozen encoder; reading "b": on the random encoder, which is then used for nothing else
 //   offline   all tasks together
 // With a frozen encoder, naive and ebr are identical (multiplier 1), but the paper plots them as different. Modes
 // without embeddings therefore train encoder and classifier together unless `encoder` says otherwise. There is no

@@ -263,6 +263,38 @@ void encoder_distance::add_patches(const layer& l, const float* columns, float* 
     }
 }
 
+// -- the last layer ---------------------------------------------------------------------------------------------------
+
+void encoder_distance::vector_by_matrix(const std::vector<float>& vector, const std::vector<float>& matrix,
+                                        std::vector<float>& into, const float* before, float scale) const {
+  kernels::multiply({.a = vector.data(),
+                     .a_row = classes_,
+                     .a_step = 1,
+                     .b = matrix.data(),
+                     .b_row = features_,
+                     .before = before,
+                     .c = into.data(),
+                     .c_row = features_,
+                     .m = 1,
+                     .n = features_,
+                     .k = classes_,
+                     .scale = scale});
+}
+
+void encoder_distance::matrix_by_vector(const std::vector<float>& matrix, const std::vector<float>& vector,
+                                        const std::vector<float>& bias, std::vector<float>& into) const {
+  kernels::multiply({.a = vector.data(),
+                     .a_row = features_,
+                     .b = matrix.data(),
+                     .b_row = features_,
+                     .c = into.data(),
+                     .c_row = classes_,
+                     .m = 1,
+                     .n = classes_,
+                     .k = features_,
+                     .bias = bias.data()});
+}
+
 // -- the encoder's gradients ------------------------------------------------------------------------------------------
 
 /// z_i = W_i * a_(i-1) + b_i, a_i = sigmoid(z_i); then d_logits = softmax - label.
@@ -283,16 +315,7 @@ void encoder_distance::pass_forward(const float* image, std::int64_t label) {
     kernels::sigmoid(l.outputs.data(), l.outputs.data(), filters * l.pixels);
     input = l.outputs.data();
   }
-  kernels::multiply({.a = input,
-                     .a_row = features_,
-                     .b = last_weight_.data(),
-                     .b_row = features_,
-                     .c = shares_.data(),
-                     .c_row = classes_,
-                     .m = 1,
-                     .n = classes_,
-                     .k = features_,
-                     .bias = last_bias_.data()});
+  matrix_by_vector(last_weight_, layers_[2].outputs, last_bias_, shares_);
   const double largest = *std::max_element(shares_.begin(), shares_.end());
   double sum = 0.0;
   for (auto& share : shares_)
@@ -305,17 +328,7 @@ void encoder_distance::pass_forward(const float* image, std::int64_t label) {
 
 /// delta_i = d a_i a_i (1 - a_i) and the gradients delta_i * a_(i-1), which go where factors of them will be.
 void encoder_distance::pass_back() {
-  auto* d_output = layers_[2].d_outputs.data();
-  kernels::multiply({.a = d_logits_.data(),
-                     .a_row = classes_,
-                     .a_step = 1,
-                     .b = last_weight_.data(),
-                     .b_row = features_,
-                     .c = d_output,
-                     .c_row = features_,
-                     .m = 1,
-                     .n = features_,
-                     .k = classes_});
+  vector_by_matrix(d_logits_, last_weight_, layers_[2].d_outputs);
   for (std::size_t i = layers_.size(); i-- > 0;) {
     auto& l = layers_[i];
     kernels::sigmoid_backward(l.deltas.data(), l.d_outputs.data(), l.outputs.data(), filters * l.pixels);
@@ -418,27 +431,9 @@ void encoder_distance::differentiate_back(const sent_gradients& sent) {
   }
   // by d_logits: through their sum over the last filters, their own difference, and their product with the features
   const auto& features = layers_[2];
-  kernels::multiply({.a = features.d_pulls.data(),
-                     .a_row = features_,
-                     .b = last_weight_.data(),
-                     .b_row = features_,
-                     .c = pulls_.data(),
-                     .c_row = classes_,
-                     .m = 1,
-                     .n = classes_,
-                     .k = features_,
-                     .bias = zeros_.data()});
+  matrix_by_vector(last_weight_, features.d_pulls, zeros_, pulls_);
   std::vector<float> along(d_logits_.size());
-  kernels::multiply({.a = features.outputs.data(),
-                     .a_row = features_,
-                     .b = last_difference_.data(),
-                     .b_row = features_,
-                     .c = along.data(),
-                     .c_row = classes_,
-                     .m = 1,
-                     .n = classes_,
-                     .k = features_,
-                     .bias = zeros_.data()});
+  matrix_by_vector(last_difference_, features.outputs, zeros_, along);
   const auto* const bias = values_of(sent.last_bias);
   for (std::size_t c = 0; c < along.size(); ++c)
     pulls_[c] += 2.0F * (d_logits_[c] - bias[c] - along[c]);
@@ -451,30 +446,9 @@ void encoder_distance::differentiate_forward(float* slope) {
     mean += static_cast<double>(shares_[c]) * pulls_[c];
   for (std::size_t c = 0; c < shares_.size(); ++c)
     pulls_[c] = shares_[c] * static_cast<float>(pulls_[c] - mean);
-  auto* const features = layers_[2].pulls.data();
-  kernels::multiply({.a = pulls_.data(),
-                     .a_row = classes_,
-                     .a_step = 1,
-                     .b = last_weight_.data(),
-                     .b_row = features_,
-                     .before = features,
-                     .c = features,
-                     .c_row = features_,
-                     .m = 1,
-                     .n = features_,
-                     .k = classes_});
-  kernels::multiply({.a = d_logits_.data(),
-                     .a_row = classes_,
-                     .a_step = 1,
-                     .b = last_difference_.data(),
-                     .b_row = features_,
-                     .before = features,
-                     .c = features,
-                     .c_row = features_,
-                     .m = 1,
-                     .n = features_,
-                     .k = classes_,
-                     .scale = -2.0F});
+  auto& features = layers_[2].pulls;
+  vector_by_matrix(pulls_, last_weight_, features, features.data());
+  vector_by_matrix(d_logits_, last_difference_, features, features.data(), -2.0F);
   std::fill_n(slope, layers_[0].channels * layers_[0].height * layers_[0].width, 0.0F);
   for (std::size_t i = layers_.size(); i-- > 0;) {
     auto& l = layers_[i];

@@ -92,6 +92,12 @@ private:
   [[nodiscard]] double compare(const sent_gradients& sent);
   void differentiate_back(const sent_gradients& sent);
   void differentiate_forward(float* slope);
+  /// into [D] = before [D] + scale * vector [L] * matrix [L, D]. @param before null: zeros
+  void vector_by_matrix(const std::vector<float>& vector, const std::vector<float>& matrix, std::vector<float>& into,
+                        const float* before = nullptr, float scale = 1.0F) const;
+  /// into [L] = matrix [L, D] * vector [D] + bias [L]
+  void matrix_by_vector(const std::vector<float>& matrix, const std::vector<float>& vector,
+                        const std::vector<float>& bias, std::vector<float>& into) const;
   void patches_of(const layer& l, const float* input, float* columns);
   void add_patches(const layer& l, const float* columns, float* input);
 

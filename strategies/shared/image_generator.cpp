@@ -1,6 +1,6 @@
 #include "strategies/shared/image_generator.hpp"
 #include "runtime/models/image_layers.hpp"
-#include "strategies/shared/averaging.hpp"
+#include "runtime/models/parameter_choice.hpp"
 #include <ATen/ATen.h>
 #include <algorithm>
 #include <fmt/format.h>
@@ -93,7 +93,7 @@ diagnostics wrong_with_generation(const method_setup& setup) {
         {"data.name", "the generator makes images, and the data are rows of tokens or numbers; expected images"});
   if (setup.trainable != trainable_part::all)
     wrong.push_back({"model.trainable", "model.trainable = \"head\": the method trains whole nets; expected \"all\""});
-  else if (!travelling_weights(setup.net, setup.trainable).whole())
+  else if (has_held_parameters(*setup.net))
     wrong.push_back({"model.frozen", "model.frozen: the method trains whole nets; expected no frozen parameters"});
   for (std::size_t t = 1; t < setup.task_classes.size(); ++t)
     if (setup.task_classes[t].low != setup.task_classes[t - 1].high) {

@@ -14,7 +14,7 @@ import numpy  # noqa: E402
 import torch  # noqa: E402
 
 CLIENTS, ROWS = 3, 60
-KEPT = []  # what methods of these tests leave behind
+KEPT = []  # values that methods store for assertions
 SCENARIO = {"tasks": {"kind": "class-incremental", "count": 2}, "clients": {"count": CLIENTS},
             "rounds": {"per_task": 2, "cohort": CLIENTS}, "training": {"batch": 5, "learning_rate": 0.1},
             "model": {"name": "linear"}}

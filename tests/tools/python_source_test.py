@@ -242,7 +242,7 @@ class Source(unittest.TestCase):
         self.folder, self.count = scratch.name, 0
 
     def digest(self, above, uses="None", of_class=""):
-        """Of the method in a module of its own, beside its helpers."""
+        """Digest of a method in a new package that also holds its helper modules."""
         self.count += 1
         folder = os.path.join(self.folder, str(self.count))
         os.makedirs(os.path.join(folder, "pack"))
@@ -356,7 +356,7 @@ class Scaled(mneme.Method):
 
 
 class Local(mneme.Method):
-    """Makes its loss anew in each round."""
+    """Creates a new loss object in each round."""
     name = "py-local"
     rate = mneme.key(0.5, help="Factor of the loss.")
 

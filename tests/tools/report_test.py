@@ -8,6 +8,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import tomllib
 import unittest
 import xml.etree.ElementTree
 import zlib
@@ -262,6 +263,22 @@ class ReportTest(unittest.TestCase):
         self.assertIn(f"{second}/metrics.jsonl:7: error: is damaged", done.stderr)
         self.assertFalse(os.path.exists(self.path("none.html")))
         self.assertEqual(mneme("report").returncode, 2)
+
+    def test_a_new_scenario_prefers_even_tasks_and_accepts_others(self):
+        made = self.path("tasks.toml")
+        for classes, settings, kind, count in (
+                (47, ["tasks.classes=40"], "class-incremental", 5),
+                (47, ["tasks.kind=class-incremental"], "class-incremental", 5),  # uneven, since 47 is prime
+                (14, [], "class-incremental", 7)):
+            with self.subTest(classes=classes, settings=settings):
+                options = [option for text in (f"data.classes={classes}", *settings) for option in ("--set", text)]
+                done = mneme("new", "fedavg", "synthetic", *options, "-o", made)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                with open(made, "rb") as file:
+                    scenario = tomllib.load(file)
+                self.assertEqual(scenario["tasks"].get("kind", "class-incremental"), kind)
+                self.assertEqual(scenario["tasks"]["count"], count)
+                self.assertNotIn("shape", scenario["data"])
 
     def test_a_new_scenario_is_valid(self):
         made_up = {**os.environ, "MNEME_DATA": self.path("data")}

@@ -38,15 +38,13 @@ std::vector<overrides> usual_choices() {
   return choices;
 }
 
-/// One finding if classes do not divide evenly over the tasks: another number of tasks fits better.
-diagnostics uneven_tasks(const scenario& settings, std::int64_t classes) {
-  const auto& tasks = settings.tasks;
+/// True if the classes divide evenly over the tasks. Other scenarios are valid, too, but draw a warning.
+bool has_even_tasks(const tasks_section& tasks, std::int64_t classes_of_data) {
+  const auto classes = tasks.classes > 0 ? tasks.classes : classes_of_data;
   const auto later = tasks.count - (tasks.first_classes > 0 ? 1 : 0);
   if (tasks.kind != task_kind::class_incremental || !tasks.sizes.empty() || later < 1)
-    return {};
-  if ((classes - tasks.first_classes) % later == 0)
-    return {};
-  return {{"--set", fmt::format("tasks.count = {}: {} classes do not divide evenly", tasks.count, classes)}};
+    return true;
+  return (classes - tasks.first_classes) % later == 0;
 }
 
 struct new_scenario_choice {
@@ -69,12 +67,12 @@ bool asks_for_weights(const diagnostics& wrong) {
                      [](const auto& problem) { return problem.text.find("as-drawn") != std::string::npos; });
 }
 
-/// The first choice that `fits`, with weights as drawn where there is no other way; else what is wrong with the first
-/// whose number of tasks fits.
+/// The first choice that `fits` and is preferred, else the first that fits; with weights as drawn if nothing else fits.
+/// Fails with the findings of the first choice whose number of tasks fits.
 /// @param settings of the user, which win over choices of the same keys
-template <class Fits>
+template <class Fits, class Prefers>
 expected<new_scenario_choice> first_fitting(const std::string& file, bool is_made_up, const overrides& settings,
-                                            Fits fits) {
+                                            Fits fits, Prefers prefers) {
   diagnostics first;
   const auto wrong_with = [&](const overrides& choice, std::optional<new_scenario_choice>& fitting) {
     const auto read = read_scenario(file, choice);
@@ -83,7 +81,8 @@ expected<new_scenario_choice> first_fitting(const std::string& file, bool is_mad
       fitting = {read->value, choice};
     return wrong;
   };
-  for (const auto& shape : is_made_up ? std::vector<overrides>{{}, pictures} : std::vector<overrides>{{}})
+  for (const auto& shape : is_made_up ? std::vector<overrides>{{}, pictures} : std::vector<overrides>{{}}) {
+    std::optional<new_scenario_choice> second_best;
     for (auto choice : usual_choices()) {
       choice.insert(choice.end(), shape.begin(), shape.end());
       std::erase_if(choice, [&](const auto& usual) { return is_among(usual.first, settings); });
@@ -94,11 +93,18 @@ expected<new_scenario_choice> first_fitting(const std::string& file, bool is_mad
         choice.insert(choice.end(), no_weights.begin(), no_weights.end());
         wrong = wrong_with(choice, fitting);
       }
-      if (fitting)
+      if (fitting && prefers(fitting->settings))
         return *fitting;
+      if (fitting && !second_best)
+        second_best = fitting;
+      if (fitting)
+        continue;
       if (first.empty() || (first.front().where == "--set" && wrong.front().where != "--set"))
         first = wrong;
     }
+    if (second_best)
+      return *second_best;
+  }
   return tl::unexpected(without_places_in(file, std::move(first)));
 }
 
@@ -216,15 +222,13 @@ int new_scenario(const new_arguments& arguments) {
   const auto& rows = look->rows;
   write_atomically(file.path(),
                    fmt::format("[data]\n{}[strategy]\nname = \"{}\"\n", data_lines(look->section), arguments.names[0]));
-  const bool counts_tasks = is_among("tasks.count", *settings);
-  auto fitting =
-      first_fitting(file.path(), look->section.name == "synthetic", *settings, [&](const scenario& settings) {
+  auto fitting = first_fitting(
+      file.path(), look->section.name == "synthetic", *settings,
+      [&](const scenario& settings) {
         const bool has_other_rows = settings.data.shape != look->section.shape;
-        if (!rows)
-          return diagnostics{};
-        auto wrong = check_against_data(settings, has_other_rows ? nullptr : &*rows);
-        return wrong.empty() && !has_other_rows && !counts_tasks ? uneven_tasks(settings, rows->classes) : wrong;
-      });
+        return rows ? check_against_data(settings, has_other_rows ? nullptr : &*rows) : diagnostics{};
+      },
+      [&](const scenario& settings) { return !rows || has_even_tasks(settings.tasks, rows->classes); });
   if (!fitting)
     return print_errors(fitting.error());
   print_warnings(data_warnings(look->section), warning_style::text);

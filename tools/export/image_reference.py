@@ -216,7 +216,7 @@ def results_of(content):
     return results
 
 
-def record(name, content, generator):
+def record(name, content):
     results = results_of(content)
     expected = results["Pillow"] if results["Pillow"] is not None else results["OpenCV"]
     if name.startswith("gray-16"):
@@ -259,7 +259,7 @@ def main():
     document = {"made_by": "tools/export/image_reference.py",
                 "versions": {"Pillow": Image.__version__, "OpenCV": cv2.__version__, "numpy": numpy.__version__,
                              "torch": torch.__version__, "torchvision": torchvision.__version__},
-                "images": [record(name, content, generator) for name, content in kinds.items()],
+                "images": [record(name, content) for name, content in kinds.items()],
                 "squares": squares(generator),
                 "errors": [refused(name, content) for name, content in errors.items()]}
     with open(sys.argv[1] if len(sys.argv) > 1 else "tests/golden/images.json", "w", encoding="utf-8") as file:

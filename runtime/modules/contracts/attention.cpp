@@ -7,7 +7,8 @@ bool share_leading_axes(const at::Tensor& keys, const at::Tensor& values) {
   return keys.dim() == values.dim() && keys.sizes().slice(0, keys.dim() - 1) == values.sizes().slice(0, keys.dim() - 1);
 }
 
-/// True if the mask has one value, or one for each query and key, in its last two axes, and is no longer elsewhere.
+/// True if the mask has one value, or one for each query and key, in its last two axes, and has
+/// size 1 in every other axis in which the queries have no equal size.
 bool mask_fits(const at::Tensor& mask, const at::Tensor& queries, const at::Tensor& keys) {
   for (std::int64_t axis = 1; axis <= mask.dim(); ++axis) {
     const auto expected = axis == 1 ? keys.size(-2) : axis <= queries.dim() ? queries.size(-axis) : 1;

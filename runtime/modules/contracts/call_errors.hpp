@@ -1,5 +1,5 @@
-/// call_errors: the contracts behind find_contract(), by subject. A function returns why a call must not be made, or
-/// "".
+/// call_errors: the contracts that find_contract() returns, by subject. Each function returns the reason why a call is
+/// refused, or "".
 #pragma once
 #include "runtime/modules/contracts/operator_call.hpp"
 namespace mneme::contracts {

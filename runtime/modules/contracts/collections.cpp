@@ -57,8 +57,8 @@ double result_items(const operator_call& call) {
 
 } // namespace
 
-/// Lists and texts lie outside of LibTorch's allocator, which limits what tensors take. LibTorch looks for an empty
-/// text without end.
+/// Lists and texts lie outside of LibTorch's allocator, which limits what tensors take. A search for an
+/// empty text never ends in LibTorch.
 std::string collection_error(const operator_call& call) {
   if (call.name() == "aten::replace" && call.arguments.size() >= 2 && items_of(call.arguments[1]) == 0)
     return call_error(call, "it replaces an empty text");

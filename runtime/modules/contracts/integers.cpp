@@ -36,7 +36,7 @@ std::int64_t smallest_of(const integer_operand& dividend, const integer_operand&
 
 } // namespace
 
-/// The processor ends a process that divides the smallest integer by -1, or by zero.
+/// Dividing the smallest integer by -1, or any integer by zero, kills the process with SIGFPE.
 std::string division_error(const operator_call& call) {
   if (call.arguments.size() < 2)
     return "";

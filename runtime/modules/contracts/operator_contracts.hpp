@@ -5,7 +5,7 @@ namespace mneme {
 
 /// Looks at the arguments of a call before the operator runs. Without it the kernels of LibTorch 2.11 would read or
 /// write beyond a tensor, divide by zero, or take memory and time without bound. One list for every reader of foreign
-/// nets: a contract knows names and values, and nothing of TorchScript.
+/// nets: a contract reads argument names and values, and does not depend on TorchScript.
 struct operator_contract {
   /// Why the call must not be made, as a sentence; "": it may be made.
   std::string (*error)(const operator_call& call) = nullptr;

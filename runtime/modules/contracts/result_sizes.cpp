@@ -96,7 +96,7 @@ double parts_of_call(const operator_call& call) {
 
 } // namespace
 
-/// LibTorch computes with sizes that no memory holds until the memory is taken; views of them are never refused.
+/// LibTorch accepts sizes beyond any memory until it allocates, and never refuses views of such sizes.
 std::string result_size_error(const operator_call& call) {
   const auto numbers = result_numbers(call);
   if (!(std::abs(numbers) <= static_cast<double>(call_limits::numbers_max)))

@@ -57,7 +57,7 @@ std::string resizing_error(const operator_call& call) {
   return "";
 }
 
-/// The kernel takes every other number for some mode.
+/// The kernel treats any other number as one of its modes.
 std::string sampling_error(const operator_call& call) {
   for (const auto* const argument : {"interpolation_mode", "padding_mode"})
     if (const auto mode = call.integer(argument).value_or(0); mode < 0 || mode > 2)

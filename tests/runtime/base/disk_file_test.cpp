@@ -25,7 +25,7 @@ void make_socket(const std::filesystem::path& path) {
 TEST_CASE("a folder, a pipe, a socket and a device are refused by name, at once") {
   const scratch_folder here;
   const auto pipe = here.path() / "pipe", socket = here.path() / "socket", link = here.path() / "link";
-  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0); // nobody writes: opening it to read would wait for ever
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0); // without a writer, open() for reading would block
   make_socket(socket);
   std::filesystem::create_symlink(pipe, link);
   const std::pair<std::filesystem::path, std::string> kinds[] = {{here.path(), "a folder"},

@@ -58,8 +58,8 @@ TEST_CASE("gzip members that follow each other are one content", "[data]") {
   CHECK(byte_stream::open(folder.path() / "a.gz")->content_bytes().value() == 8);
 }
 
-// xz 5.4.1: cat of such files, and of zeros between and behind them, is read by xz -dc alike.
-TEST_CASE("xz streams that follow each other are one content, with zeros between and behind them", "[data]") {
+// xz 5.4.1 reads concatenated files, with zeros between and after them, in the same way (xz -dc).
+TEST_CASE("xz streams that follow each other are one content, with zeros between and after them", "[data]") {
   const scratch_folder folder;
   const auto file = folder.path() / "a.xz";
   const std::string padding(8, '\0');

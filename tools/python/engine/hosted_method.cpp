@@ -63,7 +63,7 @@ void hosted_method::bind_key(key_table& table, nb::handle described) {
     bounds.low = nb::cast<double>(low);
   if (!high.is_none())
     bounds.high = nb::cast<double>(high);
-  constexpr double whole_max = 0x1p53; // beyond it a double does not tell two integers apart
+  constexpr double whole_max = 0x1p53; // a double represents every integer up to here
   range<std::int64_t> whole{.low = static_cast<std::int64_t>(-whole_max), .high = static_cast<std::int64_t>(whole_max)};
   if (!low.is_none())
     whole.low = static_cast<std::int64_t>(std::clamp(bounds.low, -whole_max, whole_max));

@@ -260,7 +260,7 @@ job_request evaluate_request(const job_world& world, const nb::kwargs& given) {
 
 namespace {
 
-/// Rows that a half makes anew of equal tensors are the same rows.
+/// True for one object, and for two sets of generated rows with equal tensors.
 bool same_source(const dataset* a, const dataset* b) {
   return a == b || (a && b && a->passing && b->passing && a->labels == b->labels && equal_bits(a->images, b->images) &&
                     equal_bits(a->vectors, b->vectors) && equal_bits(a->deviations, b->deviations));

@@ -15,7 +15,7 @@ public:
   row_owner() = default;
   /// A client in a round.
   /// @param known nullptr: the client may name the `shown` rows alone @param tasks of the run
-  /// @param task as the broadcast has it, which does not tell blind clients
+  /// @param task as in the broadcast, which hides it from clients that may not know the task
   row_owner(client_id client, const std::shared_ptr<const client_rows>& known, std::int64_t tasks, task_id task,
             sample_view shown);
 

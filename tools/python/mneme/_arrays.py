@@ -194,7 +194,7 @@ def items_of(dataset, where):
 
 
 def names_of_classes(dataset):
-    """`classes` of a Dataset of torchvision, also behind Subset."""
+    """`classes` of a torchvision Dataset, which may be wrapped in a Subset."""
     while hasattr(dataset, "dataset") and not hasattr(dataset, "classes"):
         dataset = dataset.dataset
     names = getattr(dataset, "classes", None)

@@ -48,7 +48,7 @@ def run_with(files, words):
         return 2
     code = _engine._run_words(["mneme", *words])
     thrown = _engine._take_error()
-    if thrown is not None:  # the program has said what it was; this is where
+    if thrown is not None:  # the program has printed the message; this adds the traceback
         print("the method's exception was raised by", file=sys.stderr)
         traceback.print_tb(thrown.__traceback__)
     return code

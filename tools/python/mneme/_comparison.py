@@ -47,7 +47,7 @@ def chosen(listed, keys, methods):
     host(methods)
     sources = {method.name: method._source_digest() for method in methods}
     names = [os.fspath(getattr(folder, "folder", folder)) for folder in listed]
-    found = {name: [Run(name)] if os.path.exists(os.path.join(name, "scenario.toml")) else runs(name) for name in names}
+    found = {name: runs(name) for name in names}
     stale, kept = set(), []
     for run in (run for held in found.values() for run in held):
         scenario = tomllib.loads(run.scenario())

@@ -69,7 +69,7 @@ def loss(function: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> _eng
     if name not in _known_names:
         _known_names.add(name)
         print(f"mneme: the loss '{name}' is Python's: it is computed for one client at a time", file=sys.stderr)
-    if "<locals>" in getattr(function, "__qualname__", "<locals>"):  # a round may make it anew: equal ones are one loss
+    if "<locals>" in getattr(function, "__qualname__", "<locals>"):  # may be created in each round
         return _engine._python_loss(function, name, digest_of_source(function))
     made = _engine._python_loss(function, name, f"at {id(function)}")
     _python_losses[id(function)] = function, made

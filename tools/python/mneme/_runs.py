@@ -247,7 +247,7 @@ def finishing(loggers):
         yield ended
     except BaseException:
         for logger in loggers:
-            with contextlib.suppress(Exception):  # the run's own failure is told
+            with contextlib.suppress(Exception):  # report the run's failure instead
                 getattr(logger, "finish", lambda run: None)(None)
         raise
     for logger in loggers:
@@ -327,8 +327,10 @@ def expect_source(folder, methods):
         return
     strategy = tomllib.loads(Run(folder).scenario())["strategy"]
     for method in methods:
+        if method.name != strategy["name"]:
+            continue
         known, source = strategy.get("source"), method._source_digest()
-        if method.name == strategy["name"] and known not in (None, source):
+        if known not in (None, source):
             raise ScenarioError([("strategy.source", f"this run was begun with another source of the method "
                                   f"'{method.name}': its digest was {known} and is {source}; take the same source, run "
                                   "the scenario again, or let mneme.resume(..., mended=True) go on with this one")])

@@ -105,7 +105,7 @@ def with_plain_parts(module, with_state):
 
 
 class Tracer(torch.fx.Tracer):
-    """Leaves the parts that are replaced as they are."""
+    """Does not trace into replaced layers."""
 
     def is_leaf_module(self, m, module_qualified_name):
         return isinstance(m, (torch.jit.ScriptModule, *PLAIN.values())) or super().is_leaf_module(
@@ -117,7 +117,7 @@ def first_line(error):
 
 
 def in_evaluation(module, with_state):
-    """A copy on the CPU, in evaluation mode; the caller's own stays as it is."""
+    """A copy on the CPU, in evaluation mode. The caller's module does not change."""
     return with_plain_parts(copy.deepcopy(module).cpu().eval(), with_state)
 
 

@@ -12,7 +12,7 @@ from mneme._errors import ScenarioError
 from mneme._source_code import CodeVisits
 from mneme._source_objects import DESCRIPTORS, ObjectVisits
 
-MANY = 64  # numbers of a list are said at once
+MANY = 64  # longer lists of numbers are hashed as one text
 BUILT_IN = (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType,
             types.MethodWrapperType, types.ClassMethodDescriptorType)
 TYPING = (types.GenericAlias, types.UnionType, typing.TypeVar, type(typing.Any), type(typing.Optional[int]),
@@ -37,7 +37,7 @@ class Walk(CodeVisits, ObjectVisits):
     def __init__(self):
         self.hash = hashlib.sha256()
         self.numbers = {}     # {id: number} of what was met
-        self.alive = []       # so that no id comes twice
+        self.alive = []       # keeps the objects, so that no id is reused
         self.path = []        # names from the root to what is visited
         self.place = ""       # FILE:LINE of the function that refers to it
         self.folder = ""      # of the module of that function
@@ -48,7 +48,7 @@ class Walk(CodeVisits, ObjectVisits):
             self.hash.update(len(content).to_bytes(8, "little") + content)
 
     def is_known(self, value):
-        """True, and the number of its first meeting is said, where it was met before."""
+        """True if the value was visited before; then its number is hashed in its place."""
         if id(value) in self.numbers:
             self.say("again", self.numbers[id(value)])
             return True
@@ -110,7 +110,7 @@ class Walk(CodeVisits, ObjectVisits):
             self.visit_foreign(value)
 
     def wrappers(self):
-        """What stands for a function."""
+        """Visitors of objects that wrap a function, by type."""
         each = self.visit_each
         return ((types.MethodType, lambda v: each("method", (v.__func__, v.__self__))),
                 (BUILT_IN, self.visit_built_in),

@@ -10,7 +10,7 @@ import types
 from mneme._libraries import is_library_file, library_of
 from mneme._syntax import code_text, references_of
 
-HIDING = {"eval", "exec", "globals"}  # builtins behind which a name cannot be seen
+HIDING = {"eval", "exec", "globals"}  # builtins that use names which the code does not show
 OF_MODULES = {"__file__", "__name__", "__package__", "__spec__", "__loader__", "__doc__", "__path__", "__cached__",
               "__builtins__", "__annotations__"}
 PLAIN = (bool, int, float, str, tuple, list, dict, type, types.FunctionType, functools.partial)
@@ -45,8 +45,7 @@ class CodeVisits:
     def visit_library_function(self, function, wrapped):
         """By name; and what it wraps, or was made with, where that is the user's or a plain value."""
         module = function.__globals__.get("__name__", "")
-        self.say("library function", library_of(module) or module, function.__code__.co_qualname
-                 if hasattr(function.__code__, "co_qualname") else function.__code__.co_name)
+        self.say("library function", library_of(module) or module, function.__code__.co_qualname)
         if wrapped is not None:
             self.visit(wrapped, getattr(wrapped, "__name__", "a wrapped function"))
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mneme import _engine, _syntax
-from mneme._data import Data, Partition, data_of, described, partition_keys
+from mneme._data import Data, Partition, data_of, partition_keys
 from mneme._errors import RunFailed, ScenarioError
 from mneme._methods import Method, host
 from mneme._runs import Run, resume, run
@@ -61,12 +61,13 @@ def planned(scenario, grid, overrides, data, partition, out):
     """[(scenario, overrides, folder)]; all points are checked before one runs."""
     data = data_of(data)
     if data is not None:
-        overrides.update(described(scenario, data, None, overrides))
+        overrides.update(data.keys())
+    is_drawn = callable(partition)  # from the seed and the clients of each point
+    fixed = {} if partition is None or is_drawn else partition_keys(partition, data, scenario, overrides)
     points, wrong, taken = [], [], set()
     for values in itertools.product(*grid.values()):
         chosen = {**overrides, **dict(zip(grid, values))}
-        if partition is not None:
-            chosen.update(partition_keys(partition, data, scenario, chosen))
+        chosen.update(partition_keys(partition, data, scenario, chosen) if is_drawn else fixed)
         with opened(scenario, chosen) as source:
             findings, _, resolved, digest = _engine._check(source.file, source.settings, False)
             wrong += source.named(findings)
