@@ -5,7 +5,7 @@
 namespace mneme {
 namespace {
 
-/// The bound that a declaration states, or the one of all keys where it states none.
+/// The declared bound, or the bound of all keys if the declaration states none.
 double low_bound(double low, double of_all) { return low == std::numeric_limits<double>::lowest() ? -of_all : low; }
 double high_bound(double high, double of_all) { return high == std::numeric_limits<double>::max() ? of_all : high; }
 
@@ -23,7 +23,7 @@ range<double> bounds_of(range<std::int64_t> stated) {
           .open_low = stated.open_low};
 }
 
-/// 0.5, 100000000, 1e12: whole numbers have no point, and large ones an exponent.
+/// Text of a bound: 0.5, 100000000, 1e12. Whole numbers have no decimal point; large numbers have an exponent.
 std::string bound_text(double bound) {
   constexpr double whole_max = 1e9;
   if (std::abs(bound) <= whole_max && bound == std::trunc(bound))
@@ -41,7 +41,7 @@ std::string bounds_text(const range<double>& bounds) {
          "]";
 }
 
-/// { name = "snapdragon-888", link = "lte", share = 0.3 }
+/// TOML of a profile choice: { name = "snapdragon-888", link = "lte", share = 0.3 }
 std::string choice_text(const profile_choice& choice) {
   const std::pair<const char*, std::string> words[] = {
       {"name", choice.name}, {"file", choice.file.string()}, {"text", choice.text}, {"link", choice.link}};
@@ -79,7 +79,7 @@ struct present_value {
   std::string operator()(const std::vector<profile_choice>* value) const {
     return in_brackets(joined(*value, choice_text));
   }
-  // The three forms of a device_value.
+  // The three alternatives of device_value.
   std::string operator()(double value) const { return number_text(value); }
   std::string operator()(const std::vector<double>& list) const { return in_brackets(joined(list, number_text)); }
   std::string operator()(const log_normal& value) const {

@@ -1,4 +1,4 @@
-/// key_table: the one place where a key of a scenario gets its name, type, default, range and meaning.
+/// key_table: declares the keys of a section: name, type, default, range and meaning.
 #pragma once
 #include "runtime/base/virtual_clock.hpp"
 #include <cstdint>
@@ -18,21 +18,21 @@ struct byte_size {
   auto operator<=>(const byte_size&) const = default;
 };
 
-/// A property of devices: one number for all, one per client, or a log-normal over clients.
+/// Log-normal distribution over clients: one alternative of device_value, beside one number and one number per client.
 struct log_normal {
   double median = 1.0;
-  double sigma = 0.0; ///< Standard deviation of the logarithm; 0: every client has the median.
+  double sigma = 0.0; ///< Standard deviation of the logarithm; 0: all clients have the median.
   bool operator==(const log_normal&) const = default;
 };
 using device_value = std::variant<double, std::vector<double>, log_normal>;
 
-/// A part of the clients whose devices follow one profile: a named one of this program, that of a file, or a text.
+/// A share of the clients whose devices have one profile: a built-in profile, a file, or the text of a profile.
 struct profile_choice {
   std::string name{};
   std::filesystem::path file{};
-  std::string text{}; ///< The profile itself, as TOML.
-  std::string link{}; ///< The named profile whose links stand in place of the profile's own; empty: its own.
-  double share = 1.0; ///< Relative to the shares of the others.
+  std::string text{}; ///< The profile as TOML text.
+  std::string link{}; ///< Built-in profile whose links replace the links of this profile; empty: keep them.
+  double share = 1.0; ///< Weight relative to the shares of the other choices.
   bool operator==(const profile_choice&) const = default;
 };
 
@@ -44,10 +44,10 @@ struct range {
   bool open_low = false;
 };
 
-/// One of a few words, or a list of names.
+/// One word of a fixed set, or a list of names.
 using word_or_names = std::variant<std::string, std::vector<std::string>>;
 
-/// What one key is bound to. Lists of integers or strings may be restricted to a length by a check.
+/// The member that a key is bound to. A check may restrict the length of a list of integers or strings.
 using key_target =
     std::variant<bool*, std::int64_t*, double*, std::string*, std::filesystem::path*, virtual_duration*, byte_size*,
                  std::vector<std::int64_t>*, std::vector<double>*, std::vector<std::string>*, device_value*,
@@ -56,25 +56,24 @@ using key_target =
 struct key {
   std::string name{};
   key_target target{};
-  std::string meaning{};              ///< One sentence, for help.
-  std::string default_text{};         ///< As TOML; filled by the table when the key is added.
-  bool is_later = false;              ///< It enters the digest of a scenario only where it has not its default.
-  range<double> bounds{};             ///< Numbers and elements of number lists.
-  std::vector<std::string> choices{}; ///< Strings: the legal ones; empty: any.
+  std::string meaning{};      ///< One sentence for `mneme help`.
+  std::string default_text{}; ///< As TOML; set by the table when the key is added.
+  bool is_later = false;      ///< True: the scenario digest contains the key only if its value is not the default.
+  range<double> bounds{};     ///< Of numbers, and of the elements of number lists.
+  std::vector<std::string> choices{};               ///< Strings: allowed values; empty: any.
   std::function<void(const std::string&)> chosen{}; ///< Strings bound to an enum: called with the choice.
-  std::function<std::string()> current{};           ///< Strings bound to an enum: the present choice.
+  std::function<std::string()> current{};           ///< Strings bound to an enum: returns the present choice.
 };
 
-/// The keys of one section (or of one method or model), bound to members whose present values are
-/// the defaults. Members must outlive the table. Reading, writing back, help and error texts all
-/// come from it.
+/// The keys of one section, method or model, bound to members whose present values are the defaults. Members must
+/// outlive the table. Reading, writing, help and error texts are derived from it.
 class key_table {
 public:
   void flag(std::string name, bool& target, std::string meaning);
   void integer(std::string name, std::int64_t& target, range<std::int64_t> bounds, std::string meaning);
   void number(std::string name, double& target, range<double> bounds, std::string meaning);
   void text(std::string name, std::string& target, std::string meaning);
-  /// A path relative to the file that says it; absolute once read; "" stays "".
+  /// A path relative to the file in which it is written; absolute after reading; "" stays "".
   void path(std::string name, std::filesystem::path& target, std::string meaning);
   void duration(std::string name, virtual_duration& target, std::string meaning);
   void size(std::string name, byte_size& target, std::string meaning);
@@ -83,15 +82,15 @@ public:
   void texts(std::string name, std::vector<std::string>& target, std::string meaning);
   void device(std::string name, device_value& target, range<double> bounds, std::string meaning);
   void profiles(std::string name, std::vector<profile_choice>& target, std::string meaning);
-  /// The key that was added last came after scenarios had been run: those without it keep their digests.
+  /// Marks the last added key as newer than existing runs: scenarios that do not set it keep their digests.
   void added_later() { keys_.back().is_later = true; }
   /// A word of `choices`, or a list of integers.
   void word_or_integers(std::string name, std::variant<std::string, std::vector<std::int64_t>>& target,
                         std::vector<std::string> choices, std::string meaning);
-  /// A word of `choices`, or a list of names; an integer in the list is the name that is written so.
+  /// A word of `choices`, or a list of names; an integer in the list is taken as its decimal text.
   void word_or_name_list(std::string name, word_or_names& target, std::vector<std::string> choices,
                          std::string meaning);
-  /// One word of a fixed set, held as an enum.
+  /// One word of a fixed set, stored as an enum.
   template <class Enum>
   void choice(std::string name, Enum& target, std::vector<std::pair<std::string, Enum>> words, std::string meaning) {
     key option{.name = std::move(name), .target = static_cast<std::string*>(nullptr), .meaning = std::move(meaning)};
@@ -114,7 +113,7 @@ public:
   void word(std::string name, std::string& target, std::vector<std::string> choices, std::string meaning);
 
   [[nodiscard]] const std::vector<key>& all() const noexcept { return keys_; }
-  /// Null if there is none.
+  /// Returns null if there is no such key.
   [[nodiscard]] const key* find(std::string_view name) const noexcept;
 
 private:
@@ -123,9 +122,10 @@ private:
   std::vector<key> keys_;
 };
 
-/// The present value of a key as TOML: what the resolved scenario says.
+/// The present value of a key as TOML, as in the resolved scenario.
 [[nodiscard]] std::string current_text(const key& option);
-/// "bool", "integer >= 0", "number in (0, 1]", "\"sgd\" | \"adam\"", "duration, as in \"30 s\"", ...
+/// Description of the legal values: "bool", "integer >= 0", "number in (0, 1]", "\"sgd\" | \"adam\"", "duration, as in
+/// \"30 s\"".
 [[nodiscard]] std::string expected_text(const key& option);
 
 } // namespace mneme

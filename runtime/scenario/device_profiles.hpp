@@ -1,4 +1,4 @@
-/// device_profiles: profiles of devices as files, and those that this program knows by name.
+/// device_profiles: device profiles from files, and the built-in ones by name.
 #pragma once
 #include "runtime/scenario/layers.hpp"
 #include "runtime/settings/device_profile.hpp"
@@ -7,21 +7,21 @@ namespace mneme {
 struct named_profile {
   std::string name{}, text{};
 };
-/// scenarios/devices/*.toml by name, as this program was built with them.
+/// The built-in profiles by name: scenarios/devices/*.toml at build time.
 [[nodiscard]] const std::vector<named_profile>& device_catalogue();
 
-/// Its figures; what is wrong goes to `problems`. @param source for messages: a file's path, "profile 'lte'"
+/// Parses a profile and adds its errors to `problems`. @param source for messages: a file's path, or "profile 'lte'"
 [[nodiscard]] device_profile profile_of_text(const std::string& source, const std::string& text,
                                              std::vector<problem>& problems);
 
-/// The text of a profile that profile_of_text() reads back to it.
+/// Writes a profile as text; profile_of_text() restores it.
 [[nodiscard]] std::string profile_text(device_profile profile);
 
-/// What devices.profiles chooses, in its order. @param at where the key was said
+/// The profiles that devices.profiles selects, in its order. @param at place of the key, for messages
 [[nodiscard]] std::vector<std::shared_ptr<const device_profile>>
 chosen_profiles(const std::vector<profile_choice>& choices, const place& at, std::vector<problem>& problems);
 
-/// The same choices with the profiles themselves in place of their files and names: what another process is given.
+/// The same choices with the text of each profile instead of its file or name, for another process.
 [[nodiscard]] std::vector<profile_choice> with_texts(std::vector<profile_choice> choices);
 
 } // namespace mneme

@@ -12,10 +12,10 @@ namespace {
 
 namespace fs = std::filesystem;
 const std::string no_such_file = "no such file";
-constexpr std::size_t file_bytes_max = 16 << 20; // a scenario lists a number per client at most
-constexpr std::size_t open_max = 1'000;          // files that extend each other in a row
+constexpr std::size_t file_bytes_max = 16 << 20; // a scenario lists at most one number per client
+constexpr std::size_t open_max = 1'000;          // length of a chain of `extends`
 
-/// The whole text, or why there is none.
+/// Returns the whole text, or the reason why the file cannot be read.
 tl::expected<std::string, std::string> content_of(const fs::path& file) {
   std::error_code unknown;
   const auto status = fs::status(file, unknown);
@@ -39,7 +39,7 @@ tl::expected<std::string, std::string> content_of(const fs::path& file) {
   return text;
 }
 
-/// "; did you mean 'x.toml'?" for a file that is not there but has a neighbour of nearly its name.
+/// "; did you mean 'x.toml'?" if the folder of the missing file has a file with a similar name, else "".
 std::string neighbour_hint(const fs::path& missing) {
   std::vector<std::string> names;
   std::error_code failed;
@@ -54,18 +54,18 @@ std::string neighbour_hint(const fs::path& missing) {
 
 constexpr std::int64_t key_parts_max = 8;
 
-/// Where a key has more parts than any table of a scenario, if one has. Each part is a table within a table, which
-/// toml++ builds and destroys by calling itself.
+/// Place of a key with more parts than any scenario needs, or nullopt. Each part is a nested table, which toml++ builds
+/// and destroys recursively.
 std::optional<place> key_too_deep(std::string_view text) {
   place at{.source = {}, .line = 1, .column = 0};
   std::int64_t parts = 1;
-  std::string_view closing; // of the string or comment in which the text is
+  std::string_view closing; // end mark of the string or comment that contains the position
   while (!text.empty()) {
     const char next = text.front();
     std::size_t taken = 1;
     if (!closing.empty()) {
       const bool escape = next == '\\' && closing.front() == '"' && text.size() > 1;
-      const bool line_ends = next == '\n' && closing.size() == 1; // such a string is an error
+      const bool line_ends = next == '\n' && closing.size() == 1; // a line end in such a string is an error
       const bool closes = !escape && (text.starts_with(closing) || line_ends);
       taken = escape ? 2 : closes && !line_ends ? closing.size() : 1;
       if (closes)
@@ -96,7 +96,7 @@ std::optional<place> key_too_deep(std::string_view text) {
   return std::nullopt;
 }
 
-/// The only reading of toml++, whose exceptions end here.
+/// The only call of the TOML parser; its exceptions end here.
 tl::expected<toml::table, toml::parse_error> toml_of(const std::string& text) {
   try {
     return toml::parse(text);
@@ -105,7 +105,7 @@ tl::expected<toml::table, toml::parse_error> toml_of(const std::string& text) {
   }
 }
 
-/// toml++ says "Error while parsing key-value pair: cannot redefine existing integer 'count'".
+/// Shortens messages such as "Error while parsing key-value pair: cannot redefine existing integer 'count'".
 problem syntax_problem(const std::string& source, const toml::parse_error& error) {
   std::string text(error.description());
   constexpr std::string_view lead = "Error while parsing ";
@@ -120,12 +120,12 @@ problem syntax_problem(const std::string& source, const toml::parse_error& error
           "not valid TOML: " + text};
 }
 
-constexpr int bare_words_max = 100; // of a file that is read on after each
+constexpr int bare_words_max = 100; // per file; the file is parsed again after each
 
-/// The text as TOML. What has no quotes gets them, with a problem for each, so that what is wrong behind it is found,
-/// too; the first other thing that is no TOML ends the reading.
+/// Parses the text as TOML. A bare value is put in quotes, with one problem each, so that later errors are found as
+/// well. Parsing ends at the first error of another kind.
 toml::table parsed_text(const std::string& source, std::string text, std::vector<problem>& problems) {
-  std::map<std::int64_t, std::int64_t> added; // characters of each line that the file does not have
+  std::map<std::int64_t, std::int64_t> added; // number of characters inserted into each line
   for (int fixed = 0;; ++fixed) {
     auto read = toml_of(text);
     if (read)
@@ -150,7 +150,7 @@ toml::table parsed_text(const std::string& source, std::string text, std::vector
 
 class layer_reader {
 public:
-  /// Bases first, so that they are lower. `said` is the extends key that names the file, if one does.
+  /// Reads bases first, so that they become lower layers. `said` is the `extends` entry that names the file, or null.
   void read_file(const fs::path& named, const problem* said) {
     if (!special_kind(named).empty()) // a link of /dev/fd to a pipe has no canonical path
       return refuse(named, content_of(named).error(), said);
@@ -203,7 +203,7 @@ public:
   layer_stack take() { return std::move(out_); }
 
 private:
-  /// A base is refused where it is named, the scenario itself by its name.
+  /// Reports an unreadable base at the `extends` key that names it, and an unreadable scenario by its file name.
   void refuse(const fs::path& named, const std::string& why, const problem* said) {
     problem missing;
     missing.at = said ? said->at : whole(named.string());
@@ -212,7 +212,7 @@ private:
     out_.problems.push_back(std::move(missing));
   }
 
-  /// `value` as TOML if it is that, else as a string.
+  /// Inserts `value` parsed as TOML, or as a string if it is not TOML.
   static void put(toml::table& into, const std::string& leaf, const std::string& value) {
     auto parsed = key_too_deep(value) ? toml::table{} : toml_of("value = " + value).value_or(toml::table{});
     if (parsed.size() == 1)
@@ -221,7 +221,7 @@ private:
       into.insert(leaf, value);
   }
 
-  /// A string, or a list of strings of which later ones override.
+  /// Reads `extends`: a string, or a list of strings in which later files override earlier ones.
   void read_bases(const scenario_layer& from, const fs::path& folder) {
     const auto* extends = from.values.get("extends");
     if (!extends)
@@ -249,9 +249,9 @@ private:
   }
 
   layer_stack out_;
-  std::set<fs::path> done_;        // each file is one layer, however many extend it
-  std::vector<fs::path> open_;     // the files that wait for their bases, canonical
-  std::vector<std::string> names_; // the same as the user would name them
+  std::set<fs::path> done_;        // a file is one layer even if several files extend it
+  std::vector<fs::path> open_;     // files whose bases are being read, canonical
+  std::vector<std::string> names_; // the same files as the user named them
 };
 
 } // namespace

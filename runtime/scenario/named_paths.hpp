@@ -3,7 +3,7 @@
 #include "runtime/settings/scenario.hpp"
 namespace mneme {
 
-/// model.weights where a net that is never trained is to stay as it is drawn: a word, and no path.
+/// Value of model.weights that keeps the randomly initialized weights of an untrained net. A word, not a path.
 inline constexpr const char* weights_as_drawn = "as-drawn";
 
 struct named_path {
@@ -11,7 +11,7 @@ struct named_path {
   std::filesystem::path path{};
 };
 
-/// In the order of the resolved scenario; keys that name nothing are left out.
+/// In the order of the resolved scenario, without empty paths.
 [[nodiscard]] std::vector<named_path> named_paths(scenario settings);
 
 } // namespace mneme

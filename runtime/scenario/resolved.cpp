@@ -9,7 +9,7 @@
 namespace mneme {
 namespace {
 
-/// Every key for which `value` has a text, as TOML in section order.
+/// Writes every key for which `value` returns a text, as TOML in section order.
 template <class Value>
 std::string written(scenario settings, Value value) {
   std::string text;
@@ -25,24 +25,24 @@ std::string written(scenario settings, Value value) {
   return text;
 }
 
-/// Equal for files of equal content, wherever they are.
+/// Digest of the file's content, independent of its path.
 std::string content_text(const std::filesystem::path& path) {
   std::error_code failed;
   return std::filesystem::is_regular_file(path, failed) ? in_quotes(hex_text(digest_of_file(path.string()))) : "\"\"";
 }
 
-/// A scenario counts by what it is, wherever it lies and whatever it extends.
+/// Digest of another scenario, independent of its path and of the files that it extends.
 std::string scenario_text(const std::filesystem::path& file) {
   if (file.empty())
     return {};
   auto read = read_scenario(file, {});
   if (!read)
     return in_quotes("");
-  read->value.model.backbone.clear(); // it may have none, and could name itself
+  read->value.model.backbone.clear(); // the backbone of a backbone is not hashed: it could refer to itself
   return in_quotes(scenario_digest(read->value));
 }
 
-/// Profiles count by what they say.
+/// Profiles are hashed by their text, not by name.
 std::string profiles_text(const devices_section& devices) {
   std::vector<std::string> parts;
   for (std::size_t i = 0; i < devices.profiles_read.size(); ++i)
@@ -50,7 +50,7 @@ std::string profiles_text(const devices_section& devices) {
   return in_brackets(word_list(parts));
 }
 
-/// The default of every key, "section.key", those of the scenario's own method and model among them.
+/// Default of every key ("section.key"), including the keys of the scenario's method and model.
 std::map<std::string, std::string> default_texts(const scenario& settings) {
   scenario usual;
   for (const auto& entry : strategies())
@@ -66,7 +66,7 @@ std::map<std::string, std::string> default_texts(const scenario& settings) {
   return texts;
 }
 
-/// Own data count by what they hold, in place of the keys that say where they lie.
+/// User data are hashed by content; the keys with their location are left out.
 std::string digested_place(const data_section& data, const std::string& name) {
   if (name != "file")
     return {};

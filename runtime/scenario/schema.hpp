@@ -1,10 +1,10 @@
-/// scenario_schema: what a scenario may say, as a JSON schema from which editors complete and check.
+/// scenario_schema: JSON schema of scenarios, for completion and checks in editors.
 #pragma once
 #include <string>
 namespace mneme {
 
-/// A JSON schema (draft 7) made from the key tables: types, ranges, words, own keys of each method and model, meanings
-/// and defaults. It says nothing of combinations of keys, of files, nor of what another file says.
+/// JSON schema (draft 7) generated from the key tables: types, ranges, words, keys of each method and model, meanings
+/// and defaults. It does not check combinations of keys, files, or values set in other files.
 [[nodiscard]] std::string scenario_schema_text();
 
 } // namespace mneme

@@ -5,7 +5,7 @@
 namespace mneme {
 namespace {
 
-constexpr std::size_t letters_min = 5; // shorter words are near to too many keys of other sections
+constexpr std::size_t letters_min = 5; // shorter words resemble too many keys of other sections
 
 std::vector<std::string> names_in(const section& group) {
   std::vector<std::string> names;
@@ -14,12 +14,12 @@ std::vector<std::string> names_in(const section& group) {
   return names;
 }
 
-/// "[rounds] cohort", or 'title' for a key above all sections.
+/// "[rounds] cohort", or 'title' for a key outside all sections.
 std::string shown_key(const section& group, const std::string& key) {
   return group.name.empty() ? "'" + key + "' above all sections" : "[" + group.name + "] " + key;
 }
 
-/// The key of this name, or nearly so, in another section; "" if there is none.
+/// A key of another section with this name or, unless `exact`, a similar one; "" if there is none.
 std::string elsewhere(const std::string& key, const section& in, const std::vector<section>& sections, bool exact) {
   for (const auto& other : sections) {
     if (other.name == in.name)
@@ -40,7 +40,7 @@ template <class Entries>
 std::vector<std::string> owners_among(const Entries& entries, const std::string& key) {
   std::vector<std::string> owners;
   for (const auto& entry : entries) {
-    const auto item = entry.make(); // the table is bound to its members
+    const auto item = entry.make(); // must outlive the table, which is bound to its members
     key_table own;
     item->keys(own);
     if (own.find(key))

@@ -1,4 +1,4 @@
-/// What an unknown key or section may have been meant to be.
+/// suggestions: likely intended names for an unknown key or section.
 #pragma once
 #include "runtime/scenario/sections.hpp"
 namespace mneme {
@@ -9,7 +9,7 @@ namespace mneme {
 /// "unknown section [rouns]; did you mean [rounds]?"
 [[nodiscard]] std::string unknown_section_text(const std::string& name, const std::vector<section>& sections);
 
-/// Names of all models ("model") or methods ("strategy") that have an own key of this name.
+/// Names of all models ("model") or methods ("strategy") that have a key of this name.
 [[nodiscard]] std::vector<std::string> suggested_owners(const std::string& key, const std::string& section);
 
 } // namespace mneme

@@ -1,8 +1,8 @@
-/// toml_library: toml++, with an answer where its versions have none.
+/// toml_library: includes toml++, with workarounds for differences between its versions.
 #pragma once
 #include <cstdint>
-// Its search for blanks beyond ASCII ends at an unreachable line for letters such as U+02CD, which are no blanks.
-// Version 3.4 has other names for the same headers.
+// For letters such as U+02CD, its search for non-ASCII blanks reaches a line marked unreachable. Version 3.4 renamed
+// the same headers.
 #if __has_include(<toml++/impl/preprocessor.hpp>)
 #include <toml++/impl/preprocessor.hpp>
 #undef TOML_UNREACHABLE

@@ -4,7 +4,7 @@
 namespace mneme {
 
 std::vector<remark> unread_keys(const scenario& settings) {
-  auto bound = settings; // conditions look at what keys are bound to
+  auto bound = settings; // conditions read the members to which the keys are bound
   std::vector<remark> unread;
   for (const auto& section : sections_of(bound))
     for (const auto& condition : section.keys.conditions()) {

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double sigma_max = 50.0; // exp(sigma x) is finite for every normal draw x
 
-/// True for a number that is not 0 but below the smallest magnitude: number_min, or the low bound if that is smaller.
+/// True for a nonzero number below the smallest allowed magnitude: number_min, or the low bound if that is smaller.
 bool is_tiny(double value, const range<double>& bounds) {
   const auto smallest = bounds.low > 0.0 ? std::min(bounds.low, number_min) : number_min;
   return value != 0.0 && std::abs(value) < smallest;
@@ -25,7 +25,7 @@ bool in_range(double value, const range<double>& bounds) { // false for nan
   return is_above && value <= bounds.high && !is_tiny(value, bounds);
 }
 
-/// An integer is a number too.
+/// Accepts floating-point numbers and integers.
 std::optional<double> as_number(const toml::node& from) {
   if (const auto* number = from.as_floating_point())
     return number->get();
@@ -34,7 +34,7 @@ std::optional<double> as_number(const toml::node& from) {
   return std::nullopt;
 }
 
-/// "an integer >= 1", "a size, as in ...", but words as they are.
+/// "an integer >= 1", "a size, as in ..."; lists of words stay unchanged.
 std::string with_article(const std::string& text) {
   if (text.empty() || text.front() == '"')
     return text;
@@ -164,14 +164,14 @@ private:
     problems_.push_back({place_in(layer_, at.source()), std::move(text), kind});
   }
 
-  /// `wrong_type` adds what type was found: the value alone does not always tell. `meant`: what to write, if known.
+  /// Adds the problem. `wrong_type`: name the type found, too. `meant`: suggested value, or "".
   void refuse(bool wrong_type = true, const std::string& meant = "") {
     auto text = name_ + " = " + found_text(from_) + ": expected " + with_article(expected_text(into_));
     text += wrong_type ? ", found " + type_text(from_) : tiny_text(from_);
     add(from_, meant.empty() ? text : text + "; write " + meant, wrong_type ? problem_kind::type : problem_kind::other);
   }
 
-  /// Completes "expected a number in [0, 1]" for a value that is within these bounds.
+  /// Completes "expected a number in [0, 1]" for a value inside the bounds whose magnitude is too small.
   [[nodiscard]] std::string tiny_text(const toml::node& from) const {
     const auto value = as_number(from);
     if (!value || *value < into_.bounds.low || !is_tiny(*value, into_.bounds))
@@ -179,12 +179,12 @@ private:
     return ", and 0 or at least " + number_text(number_min) + " in magnitude";
   }
 
-  /// The resolved scenario of a run is TOML, too, and could not be read again.
+  /// Refuses a string that is not valid in TOML: the resolved scenario of the run could not be read again.
   void refuse_bytes(const std::string& shown) {
     add(from_, name_ + " = " + shown + ": expected UTF-8, in which scenarios are written; use other names");
   }
 
-  /// "true" for the string "True" or "yes"; "": nothing of the kind.
+  /// "true" for the string "True" or "yes", likewise "false"; "" for other values.
   [[nodiscard]] std::string bare_truth() const {
     const auto* text = from_.as_string();
     auto word = text ? text->get() : std::string();
@@ -195,8 +195,8 @@ private:
     return word == "false" || word == "no" || word == "off" ? "false" : "";
   }
 
-  /// What to write for a number that a string holds, or for a whole number with a point where the key is an integer;
-  /// "": nothing, or a number that the key does not take.
+  /// Suggested value for a number in a string, or for a whole number with a decimal point where the key is an integer;
+  /// "" if there is none or it is out of bounds.
   [[nodiscard]] std::string bare_number() const {
     const bool is_whole = std::holds_alternative<std::int64_t*>(into_.target);
     if (const auto* number = from_.as_floating_point())
@@ -214,13 +214,13 @@ private:
     return is_whole ? whole_text(value) : written;
   }
 
-  /// "5" for 5.0, "" for 5.5 or for a number beyond the key's bounds.
+  /// "5" for 5.0; "" for 5.5 or for a number out of bounds.
   [[nodiscard]] std::string whole_text(double value) const {
     const bool is_exact = std::abs(value) <= 0x1p53 && value == std::trunc(value);
     return is_exact && in_range(value, into_.bounds) ? std::to_string(static_cast<std::int64_t>(value)) : "";
   }
 
-  /// What to write for a list that `--set` could not read as TOML because of its numbers; "": nothing.
+  /// Suggested value for a list that `--set` could not parse as TOML because of its numbers; "" if there is none.
   [[nodiscard]] std::string bare_list() const {
     const auto* text = from_.as_string();
     return text && text->get().starts_with('[') ? with_numbers_of_toml(text->get()) : "";
@@ -234,7 +234,7 @@ private:
     add(from_, meant.empty() || choices.size() == 1 ? text : text + "; did you mean " + in_quotes(meant) + "?");
   }
 
-  /// A bare number gets the unit it may have been meant in.
+  /// A number without a unit is refused with the likely unit as a suggestion.
   template <class Value, class Parse>
   void read_with_unit(Value* to, Parse parse, const std::string& unit) {
     const auto* text = from_.as_string();
@@ -248,7 +248,7 @@ private:
       problems_.back().text += "; write " + in_quotes(meant);
   }
 
-  /// All elements, or nothing if one has a problem (of its own place and index).
+  /// Returns all elements, or nullopt if one has a problem, which is reported with its place and index.
   template <class Element>
   std::optional<std::vector<Element>> elements(const std::string& text) {
     const auto* array = from_.as_array();
@@ -293,14 +293,14 @@ private:
                                                    : from.is_number();
   }
 
-  /// The bounds of an element as of a single number.
+  /// Wording of bounds for an element instead of a single number.
   [[nodiscard]] std::string element_bounds(const std::string& text) const {
     double unused = 0.0;
     key option{.target = &unused, .bounds = into_.bounds};
     return text == "string" ? "" : expected_text(option).substr(std::string_view("number").size());
   }
 
-  /// An integer is the name that is written so.
+  /// Reads a list of names; an integer is taken as its decimal text.
   void read_names(const toml::array& array, word_or_names& to) {
     std::vector<std::string> names;
     for (std::size_t i = 0; i < array.size(); ++i)
@@ -343,7 +343,7 @@ private:
     return choice;
   }
 
-  /// The keys of an inline table, and what it has besides them.
+  /// Reads the keys of an inline table and reports unknown ones.
   void read_table(const toml::table& table, const key_table& keys, const std::string& name) {
     std::vector<std::string> known;
     for (const auto& key : keys.all())
@@ -419,7 +419,7 @@ std::string found_text(const toml::node& value) {
     return text;
   auto end = length_max - 4;
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80)
-    --end; // between two characters of UTF-8
+    --end; // do not cut inside a UTF-8 character
   return text.substr(0, end) + " ...";
 }
 

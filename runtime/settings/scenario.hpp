@@ -1,4 +1,4 @@
-/// scenario: what a user asks for, as values; checked once and then const.
+/// scenario: all settings of a run as values; validated once and const afterwards.
 #pragma once
 #include "runtime/base/diagnostic.hpp"
 #include "runtime/options/keys.hpp"
@@ -11,30 +11,30 @@ class strategy;
 struct device_profile;
 
 enum class normalization { mean_std, unit, measured };
-/// Which axis of images in arrays holds the channels; automatic: the one of 1 or 3.
+/// Axis that holds the channels of image arrays; automatic: the axis of length 1 or 3.
 enum class array_layout { automatic, channels_first, channels_last };
 struct data_section {
   std::string name = "fashion-mnist";
   std::filesystem::path root{};
-  std::int64_t train_rows = 0, test_rows = 0;           ///< 0: all; the first n rows of the file.
-  std::int64_t train_per_class = 0, test_per_class = 0; ///< 0: all; then the first n of each class.
+  std::int64_t train_rows = 0, test_rows = 0;           ///< The first n rows of the file; 0: all.
+  std::int64_t train_per_class = 0, test_per_class = 0; ///< Then the first n rows of each class; 0: all.
   normalization normalize = normalization::mean_std;
   bool transposed = false;
   std::vector<std::int64_t> shape{64}; ///< synthetic: [features] or [channels, height, width].
   std::int64_t classes = 10;           ///< synthetic
   std::int64_t rows = 100'000;         ///< synthetic
-  std::int64_t tokens = 0; ///< synthetic: rows hold tokens below this; 0: pixels. arrays: 0: the largest and one.
-  std::int64_t side = 224; ///< Data sets in folders of pictures: pixels of a side; folder: 0: as they are.
-  // Own data.
-  std::filesystem::path file{};                  ///< arrays, csv
-  std::string folder{};                          ///< folder: its name below the root; "": the root itself.
-  double test_share = 0.0;                       ///< Share of each class, where there is no test part.
-  std::int64_t channels = 0;                     ///< folder: 1 (grey) or 3; 0: 1 where all pictures are grey.
-  array_layout layout = array_layout::automatic; ///< arrays
+  std::int64_t tokens = 0; ///< Vocabulary size. synthetic: 0 makes pixels. arrays: 0 means the largest token + 1.
+  std::int64_t side = 224; ///< Side length in pixels for data sets in image folders; folder: 0 keeps the size.
+  // User data.
+  std::filesystem::path file{}; ///< arrays, csv
+  std::string folder{};         ///< folder: its name below the root; "": the root itself.
+  double test_share = 0.0;      ///< Share of each class used for testing if the data have no test part.
+  std::int64_t channels = 0;    ///< folder: 1 (gray) or 3; 0: 1 if all images are gray, else 3.
+  array_layout layout = array_layout::automatic;                                        ///< arrays
   std::string label_column = "label", split_column = "split", domain_column = "domain"; ///< csv
-  std::vector<std::string> ignore_columns{}; ///< csv: columns that are left out.
-  std::int64_t resize = 0;                   ///< Pixels of the shorter side that images are brought to; 0: as they are.
-  std::int64_t crop = 0;                     ///< Pixels of a side of their middle, which is shown; 0: all.
+  std::vector<std::string> ignore_columns{};                                            ///< csv: columns to ignore.
+  std::int64_t resize = 0; ///< Length of the shorter side in pixels after resizing; 0: keep the size.
+  std::int64_t crop = 0;   ///< Side length in pixels of the center crop; 0: no crop.
 };
 
 enum class task_kind { class_incremental, domain_incremental, single };
@@ -53,7 +53,7 @@ struct tasks_section {
   std::int64_t classes_per_task = 0;
   task_transition transition = task_transition::round;
   virtual_duration transition_spread{0}; ///< staggered: each client's own delay is uniform up to this.
-  double staying_share = 0.0;            ///< Clients that keep their old task when one begins.
+  double staying_share = 0.0;            ///< Share of clients that keep their old task when a new one begins.
 };
 
 enum class partition_kind { dirichlet, iid, dirichlet_capped, balanced, shards, class_share, sampled, file };
@@ -71,7 +71,7 @@ struct partition_section {
 
 struct clients_section {
   std::int64_t count = 20;
-  byte_size memory_limit{}; ///< Limit on the client memories that are held in memory; 0: none.
+  byte_size memory_limit{}; ///< Limit on client memory held in RAM; 0: no limit.
 };
 
 enum class enrolment_kind { all, table, growing, random };
@@ -81,10 +81,10 @@ struct enrolment_section {
   std::vector<std::string> table{};
   std::int64_t initial = 10;
   std::int64_t added_per_task = 10;
-  // random: means of exponential times
+  // random: means of exponential distributions
   virtual_duration arrival_mean = std::chrono::minutes(10);
   virtual_duration lifetime_mean = std::chrono::hours(2);
-  virtual_duration absence_mean{0}; ///< 0: who has left stays away.
+  virtual_duration absence_mean{0}; ///< 0: a client that leaves does not return.
   rejoining rejoin = rejoining::with_memory;
 };
 
@@ -95,13 +95,13 @@ enum class staleness_kind { polynomial, constant, hinge };
 struct rounds_section {
   round_mode mode = round_mode::sync;
   std::int64_t per_task = 10; ///< async: server steps.
-  std::int64_t cohort = 10;   ///< Resolved: min(10, clients.count) unless the user says.
+  std::int64_t cohort = 10;   ///< Resolved: min(10, clients.count) if not given.
   virtual_duration deadline{0};
   late_policy late = late_policy::drop;
   // async
   aggregation_kind aggregation = aggregation_kind::fedbuff;
   std::int64_t buffer = 10;       ///< fedbuff: uploads of a server step.
-  std::int64_t concurrency = 100; ///< Clients in flight. Resolved: min(100, clients.count) unless the user says.
+  std::int64_t concurrency = 100; ///< Clients in flight. Resolved: min(100, clients.count) if not given.
   staleness_kind staleness = staleness_kind::polynomial;
   double staleness_exponent = 0.5;
   std::int64_t staleness_bound = 4;
@@ -116,9 +116,9 @@ struct devices_section {
   device_value rows_per_second = log_normal{2000.0, 0.5};
   device_value uplink_mbit = log_normal{10.0, 0.5};
   device_value downlink_mbit = log_normal{50.0, 0.5};
-  device_value proxy_uplink_mbit = log_normal{10.0, 0.5};   ///< To the proxy of a method that has one,
-  device_value proxy_downlink_mbit = log_normal{50.0, 0.5}; ///< and from it.
-  bool observing_costs = true; ///< Clients that look at their rows outside the cohort take a download and time.
+  device_value proxy_uplink_mbit = log_normal{10.0, 0.5};   ///< To the proxy, for methods that have one.
+  device_value proxy_downlink_mbit = log_normal{50.0, 0.5}; ///< From the proxy.
+  bool observing_costs = true; ///< Clients that observe their rows outside the cohort need a download and time.
   virtual_duration latency = std::chrono::milliseconds(50);
   double dropout = 0.0;
   device_availability availability = device_availability::always;
@@ -128,21 +128,21 @@ struct devices_section {
   std::vector<profile_choice> profiles{};
   std::vector<std::shared_ptr<const device_profile>> profiles_read{}; ///< What they say, in their order.
   std::filesystem::path capacity_file{}, link_file{};
-  trace_end_rule trace_end = trace_end_rule::stop;             ///< Behind the last span of a client in a trace.
-  virtual_duration trace_period{0};                            ///< repeat; 0: a client's own last time.
+  trace_end_rule trace_end = trace_end_rule::stop;             ///< What follows the last span of a client in a trace.
+  virtual_duration trace_period{0};                            ///< repeat; 0: the end of the client's own trace.
   double server_uplink_mbit = 0.0, server_downlink_mbit = 0.0; ///< To and from the server, shared; 0: unlimited.
 };
 
-enum class trainable_part { all, head, body, layers }; ///< [model] offers the first two, jobs of methods all.
+enum class trainable_part { all, head, body, layers }; ///< [model] accepts all and head; training jobs accept all four.
 struct model_section {
   std::string name = "mlp";
-  std::filesystem::path module{}; ///< TorchScript file or AOTInductor package that is the net; empty: `name` is.
-  bool module_scores = false;     ///< What it returns are scores of the classes, not features.
-  bool native_code = false;       ///< Modules may be AOTInductor packages.
+  std::filesystem::path module{}; ///< TorchScript file or AOTInductor package to use as the net; empty: use `name`.
+  bool module_scores = false;     ///< True: the module returns class scores; false: features.
+  bool native_code = false;       ///< True: modules may be AOTInductor packages.
   std::filesystem::path weights{}, seed_weights{};
-  std::filesystem::path backbone{}; ///< A scenario whose last net this run's begins with; empty: none.
+  std::filesystem::path backbone{}; ///< Scenario whose final net initializes this run's net; empty: none.
   trainable_part trainable = trainable_part::all;
-  std::vector<std::string> frozen{};  ///< Parameters that keep their values: names, layers, or names with *.
+  std::vector<std::string> frozen{};  ///< Untrained parameters: parameter names, layer names, or patterns with *.
   std::shared_ptr<model_kind> kind{}; ///< Holds the model's own keys.
 };
 
@@ -159,8 +159,8 @@ struct training_section {
   double factor = 0.1;
   double momentum = 0.0, weight_decay = 0.0, clip_norm = 0.0;
   augmentation_kind augment = augmentation_kind::none;
-  double label_smoothing = 0.0; ///< Share of a label's target that is spread over all classes of the loss.
-  bool drop_last = false;       ///< An epoch's last batch is left out where it is short.
+  double label_smoothing = 0.0; ///< Share of the target that is spread over all classes of the loss.
+  bool drop_last = false;       ///< Skip the last batch of an epoch if it is not full.
 };
 
 enum class upload_weighting { samples, uniform };
@@ -168,31 +168,32 @@ struct strategy_section {
   std::string name = "fedavg";
   std::string preset{};
   upload_weighting weighting = upload_weighting::samples;
-  double keep_share = 0.0; ///< The old model's share in what an averaging server steps to.
+  double keep_share = 0.0; ///< Weight of the old model in the server step of averaging methods.
   bool oracle = false;
   std::shared_ptr<strategy> method{}; ///< Holds the method's own keys; prepared by the simulation.
 };
 
-enum class lonely_run { here, wait }; ///< What a run does without nodes that were promised.
-/// machine: the fastest kernels of the machine; portable: one order and one choice of instructions, AVX2 with FMA.
+enum class lonely_run { here, wait }; ///< Behavior without usable nodes: compute locally, or wait for one.
+/// machine: the fastest kernels of this machine. portable: fixed order and instructions (AVX2 with FMA) on every
+/// machine.
 enum class arithmetic_kind { machine, portable };
 struct worker_section {
   std::string device = "auto"; ///< "auto" | "cpu" | "cuda:N"
   std::int64_t count = 0, models_max = 0, shards = 0;
   byte_size ahead_max{std::int64_t{1} << 30};
   lonely_run without_nodes = lonely_run::here;
-  virtual_duration node_silence = std::chrono::seconds(3); ///< By the wall clock.
-  virtual_duration node_answer = std::chrono::minutes(1);  ///< By the wall clock.
+  virtual_duration node_silence = std::chrono::seconds(3); ///< Wall clock.
+  virtual_duration node_answer = std::chrono::minutes(1);  ///< Wall clock.
   arithmetic_kind arithmetic = arithmetic_kind::machine;
-  double verify_share = 0.0; ///< The share of rounds on nodes that are computed again.
+  double verify_share = 0.0; ///< Share of the rounds on nodes that this process computes again to verify them.
 };
 
 enum class evaluation_mask { seen, all, task };
-enum class kept_models { last, tasks }; ///< That of the end of the run, or those of the ends of all tasks as well.
+enum class kept_models { last, tasks }; ///< Save the net at the end of the run only, or also at the end of every task.
 struct evaluation_section {
   std::int64_t every = 1; ///< Rounds, or server steps.
   evaluation_mask mask = evaluation_mask::seen;
-  std::vector<double> targets{}; ///< Percent.
+  std::vector<double> targets{}; ///< In percent.
   bool fairness = false;
   kept_models models = kept_models::last;
 };
@@ -220,11 +221,11 @@ struct scenario {
   evaluation_section evaluation{};
   checkpoint_section checkpoint{};
 
-  std::string name{};                              ///< The scenario file's name without its extension.
+  std::string name{};                              ///< File name of the scenario without its extension.
   std::map<std::string, std::string> key_places{}; ///< "section.key" -> "file:line:column", for keys the user gave.
-  std::string file{};                              ///< The scenario file as the user named it.
+  std::string file{};                              ///< Path of the scenario file as given by the user.
 
-  /// Where the user gave `key` ("rounds.cohort"), else the file's name: the `where` of a diagnostic.
+  /// "file:line:column" of `key` ("rounds.cohort") if the user gave it, else the file's path: `where` of a diagnostic.
   [[nodiscard]] std::string where(const std::string& key) const;
 };
 
