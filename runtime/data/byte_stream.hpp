@@ -6,10 +6,10 @@ namespace mneme {
 /// Diagnostics name the file and the byte; bytes of compressed files are counted in the decompressed content.
 class byte_stream {
 public:
-  /// The packing follows from the file's name; a content that is packed otherwise is a diagnostic.
+  /// The packing follows from the file's extension. Fails if the content is packed otherwise.
   [[nodiscard]] static expected<byte_stream> open(const std::filesystem::path& path);
 
-  /// Fills all of `out`. Fails if the content is shorter.
+  /// Fills all of `out`. Fails if the content ends earlier.
   [[nodiscard]] expected<void> read(std::span<std::uint8_t> out);
   /// Fails if more content follows, or if the checksum of a compressed file is wrong.
   [[nodiscard]] expected<void> expect_end();

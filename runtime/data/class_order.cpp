@@ -7,14 +7,14 @@
 namespace mneme {
 namespace {
 
-/// The order of CIFAR-100's classes in iCaRL (Rebuffi et al. 2017) as later code bases hand it on.
+/// CIFAR-100 class order of iCaRL (Rebuffi et al. 2017), as published in later code bases.
 constexpr std::array<std::int64_t, 100> icarl87{
     87, 0,  52, 58, 44, 91, 68, 97, 51, 15, 94, 92, 10, 72, 49, 78, 61, 14, 8,  86, 84, 96, 18, 24, 32,
     45, 88, 11, 4,  67, 69, 66, 77, 47, 79, 93, 29, 50, 57, 83, 17, 81, 41, 12, 37, 59, 25, 20, 80, 73,
     1,  28, 6,  46, 62, 82, 53, 9,  31, 75, 38, 63, 33, 74, 27, 22, 36, 3,  16, 21, 60, 19, 70, 90, 89,
     43, 5,  42, 65, 76, 40, 30, 23, 85, 2,  95, 56, 48, 71, 64, 98, 13, 99, 7,  34, 55, 54, 26, 35, 39};
 
-/// MT19937 (Matsumoto and Nishimura 1998) with its 2002 seeding: what numpy.random.seed(n) starts.
+/// MT19937 (Matsumoto and Nishimura 1998) with its 2002 seeding, the generator of numpy.random.seed(n).
 class mersenne_twister {
 public:
   explicit mersenne_twister(std::uint32_t seed) {
@@ -94,8 +94,8 @@ expected<std::vector<std::int64_t>> listed_order(const scenario& from, const std
 
 } // namespace
 
-// Legacy NumPy shuffles from the end and draws an index as 32 bits under the smallest mask of ones
-// that holds it, again until it is in range.
+// Legacy NumPy shuffles from the end. It draws an index as 32 bits masked to the smallest sufficient number of bits,
+// and repeats the draw until the index is in range.
 std::vector<std::int64_t> legacy_numpy_permutation(std::uint32_t seed, std::int64_t n) {
   MNEME_CHECK(n >= 0 && n <= 0xFFFFFFFF, n);
   mersenne_twister words(seed);

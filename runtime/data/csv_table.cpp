@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t findings_of_column_max = 3;
 
-/// A part that grows: memory is taken for all lines and touched for those that came.
+/// A growing part: memory is reserved for all lines, but only the pages of rows that were read are touched.
 struct growing_part {
   at::Tensor values{}; // [N, F]
   float* next = nullptr;
@@ -35,7 +35,7 @@ struct growing_part {
   }
 };
 
-/// At least as many as the text has records.
+/// Upper bound of the number of records in the text.
 std::int64_t count_lines(std::string_view text) {
   std::int64_t lines = 1;
   for (std::size_t at = 0; at < text.size(); ++at)

@@ -1,15 +1,15 @@
-/// csv_table: the rows of a table with a header, a column of labels and columns of numbers.
+/// csv_table: reads a CSV table with a header, one label column and numeric columns.
 #pragma once
 #include "runtime/data/own_rows.hpp"
 namespace mneme {
 
 struct csv_table {
-  image_table train{}, test{}; ///< [n, 1, 1, F] float32, in the order of the lines
+  image_table train{}, test{}; ///< [n, 1, 1, F] float32, in line order
   own_classes classes{};
 };
 
-/// Reads data.file. Columns of numbers keep the order of the header. Each wrong line is a diagnostic with its number;
-/// of one column the first wrong lines are reported. Labels and domains are numbered in the order of table_words.
+/// Reads data.file. Numeric columns keep the order of the header. Each invalid line is a diagnostic with its line
+/// number; only the first few of a column are reported. Labels and domains are numbered in the order of table_words.
 [[nodiscard]] expected<csv_table> read_csv_table(const data_section& data);
 
 } // namespace mneme

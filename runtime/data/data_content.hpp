@@ -1,11 +1,11 @@
-/// data_content: digest of a loaded data set, by which a resumed run checks that its rows have not changed.
+/// data_content: digest of a loaded data set; a resumed run uses it to check that the data have not changed.
 #pragma once
 #include "runtime/base/digest.hpp"
 #include "runtime/data/dataset.hpp"
 namespace mneme {
 
-/// Digest of everything that a run reads: rows, labels, domains, row numbers, classes, tokens and constants of both
-/// splits.
+/// Digest of everything that a run reads: rows, labels, domains, row numbers, classes, tokens and normalization
+/// constants of both splits.
 [[nodiscard]] digest128 data_content(const raw_data& data);
 
 } // namespace mneme

@@ -13,7 +13,7 @@ tl::unexpected<diagnostics> order_error(const scenario& from, const std::string&
   return failed(from.where(order_key), std::string(order_key) + ": " + text);
 }
 
-/// The number of the domain that an entry means; -1: it means none.
+/// Number of the domain that an entry selects; -1 if there is no such domain.
 std::int32_t find_domain(const std::string& entry, const std::vector<std::string>& names, bool by_name) {
   for (std::size_t domain = 0; domain < names.size(); ++domain)
     if (entry == (by_name ? names[domain] : std::to_string(domain)))
@@ -54,7 +54,7 @@ expected<std::vector<std::int32_t>> domain_order(const scenario& from, const std
   if (std::get<std::string>(from.tasks.domain_order) == "natural")
     return order;
   auto key = key_for({.seed = static_cast<std::uint64_t>(from.seed)}, purpose::class_order);
-  key.index = 1; // the order of classes has index 0
+  key.index = 1; // index 0 is the order of classes
   rng_stream(key).shuffle(std::span(order));
   return order;
 }

@@ -13,9 +13,9 @@ bool is_there(const path& place) {
   return std::filesystem::exists(place, ignored);
 }
 
-/// True if the last names of `place` are `folder`: "/data/MNIST/raw" ends with "MNIST/raw".
+/// True if `place` ends with the folders `folder`: "/data/MNIST/raw" ends with "MNIST/raw".
 bool ends_with(const path& place, const path& folder) {
-  const auto normal = (place / "").lexically_normal().parent_path(); // without a slash at the end
+  const auto normal = (place / "").lexically_normal().parent_path(); // without a trailing slash
   const auto tail = std::distance(folder.begin(), folder.end());
   const auto total = std::distance(normal.begin(), normal.end());
   return tail <= total && std::equal(folder.begin(), folder.end(), std::next(normal.begin(), total - tail));
@@ -33,7 +33,7 @@ std::vector<path> candidates(const file_set& set, const data_section& data, cons
   return paths;
 }
 
-/// The file in `folder` under one of its names, or an empty path.
+/// The file in `folder` with one of the names, or an empty path.
 path with_names(const path& folder, const std::vector<std::string>& names) {
   for (const auto& name : names)
     for (const char* suffix : {"", ".gz", ".xz"})

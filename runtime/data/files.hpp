@@ -1,4 +1,4 @@
-/// files: search for the files of a data set in the folders of the user.
+/// files: searches the user's folders for the files of a data set.
 #pragma once
 #include "runtime/base/diagnostic.hpp"
 #include "runtime/settings/scenario.hpp"
@@ -7,10 +7,10 @@
 #include <vector>
 namespace mneme {
 
-/// Files that are in one folder together.
+/// Files that belong in one folder.
 struct file_set {
   std::string data_set{};                        ///< For diagnostics.
-  std::vector<std::string> folders{};            ///< Below a root, named as in public downloads; tried in order.
+  std::vector<std::string> folders{};            ///< Below a root, named as in public downloads, tried in order.
   std::vector<std::vector<std::string>> names{}; ///< For each file, its possible names; .gz and .xz are tried, too.
   std::string remedy{};                          ///< How to obtain the files, for the diagnostic.
 };

@@ -6,12 +6,12 @@
 #include <vector>
 namespace mneme {
 
-/// Entries by name. Metadata files of operating systems (.DS_Store, Thumbs.db, ...) are not in it.
+/// Entries by name, without metadata files of operating systems (.DS_Store, Thumbs.db, ...).
 struct folder_content {
   std::vector<std::filesystem::path> folders{};
-  std::vector<std::filesystem::path> images{};             ///< Named as images, and not in `unsupported_images`.
+  std::vector<std::filesystem::path> images{};             ///< Extension of an image, and not in `unsupported_images`.
   std::vector<std::filesystem::path> unsupported_images{}; ///< Named as another format than PNG and JPEG, and have it.
-  std::vector<std::filesystem::path> other_files{};        ///< Not named as images, or hidden.
+  std::vector<std::filesystem::path> other_files{};        ///< Extension of no image format, or hidden.
   std::vector<std::filesystem::path> ignored_folders{};    ///< Hidden, or metadata of an operating system.
 };
 

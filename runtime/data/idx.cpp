@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint32_t labels_magic = 0x801, images_magic = 0x803; // unsigned bytes in 1 or 3 dimensions
 
-/// The next number of a header: four bytes, the highest first.
+/// Reads the next number of a header: four bytes, big-endian.
 expected<std::uint32_t> next_number(byte_stream& stream) {
   std::array<std::uint8_t, 4> bytes{};
   if (auto read = stream.read(bytes); !read)
@@ -47,7 +47,7 @@ expected<std::array<std::uint32_t, Dimensions>> read_header(byte_stream& stream,
   return sizes;
 }
 
-/// Refuses a header that claims what the file cannot hold, before memory is taken.
+/// Refuses a header that states more data than the file can hold, before memory is allocated.
 expected<void> check_claim(const byte_stream& stream, std::uint64_t rows, std::uint64_t row_bytes) {
   const auto claimed = stream.position() + rows * row_bytes;
   if (rows == 0)
@@ -72,8 +72,8 @@ tl::unexpected<diagnostics> not_together(const byte_stream& images, std::int64_t
                                              of_images, of_labels));
 }
 
-/// Compares the two headers before memory is taken for labels, of which a packed file can hold thousands in a byte.
-/// What else is wrong with them is found when they are read.
+/// Compares the two headers before memory is allocated for labels: one byte of a packed file can hold thousands of
+/// them. Other errors are found when the files are read.
 expected<void> check_same_rows(const std::filesystem::path& images, const std::filesystem::path& labels,
                                const idx_layout& layout) {
   auto of_images = byte_stream::open(images), of_labels = byte_stream::open(labels);
@@ -157,7 +157,7 @@ expected<image_table> read_idx(const std::filesystem::path& images, const std::f
   if (!all_labels)
     return tl::unexpected(all_labels.error());
   row_filter filter(limits, layout.classes);
-  std::size_t rows = 0; // up to the last one kept
+  std::size_t rows = 0; // up to the last selected row
   for (std::size_t row = 0; row < all_labels->size() && !filter.done(); ++row)
     if (filter.keep((*all_labels)[row]))
       rows = row + 1;

@@ -5,18 +5,18 @@
 #include "runtime/data/row_filter.hpp"
 namespace mneme {
 
-/// Expected shape of the images of a data set; another shape is a diagnostic.
+/// Expected shape of the images of a data set; images of another shape are refused.
 struct idx_layout {
   std::int64_t height = 28, width = 28, classes = 10;
-  std::int64_t rows_max = 1'000'000; ///< Limit for compressed files, which could claim any number.
+  std::int64_t rows_max = 1'000'000; ///< Limit for compressed files, whose headers could state any number.
 };
 
 /// Reads all labels of an idx1 file; each must be below `classes`.
 [[nodiscard]] expected<std::vector<std::int32_t>> read_idx_labels(const std::filesystem::path& file,
                                                                   std::int64_t classes);
 
-/// Reads the first `rows` images of an idx3 file with `rows_stated` images, as [rows, 1, H, W] uint8. If all are read,
-/// the file must end there.
+/// Reads the first `rows` of `rows_stated` images of an idx3 file, as [rows, 1, H, W] uint8. If all are read, the file
+/// must end after them.
 [[nodiscard]] expected<at::Tensor> read_idx_images(const std::filesystem::path& file, const idx_layout& layout,
                                                    std::int64_t rows_stated, std::int64_t rows);
 
@@ -31,7 +31,7 @@ struct idx_set {
   double mean = 0.5, deviation = 0.5;     ///< Statistics of pixels in [0, 1].
   std::vector<std::string> class_names{}; ///< As in raw_data.
 };
-/// Finds and reads both splits; transposes images if `data.transposed`. Reports all errors of both.
+/// Finds and reads both splits; transposes images if `data.transposed`. Reports the errors of both.
 [[nodiscard]] expected<raw_data> load_idx(const idx_set& set, const data_section& data,
                                           const std::vector<std::filesystem::path>& roots);
 

@@ -1,4 +1,4 @@
-/// image_format: detects the format of a file by its first bytes, whatever the name of the file ends with.
+/// image_format: detects the format of a file by its first bytes, regardless of its name.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -14,7 +14,7 @@ enum class image_format : std::uint8_t { png, jpeg, unsupported };
 /// Names the content for an error message: "a WebP image", "an HTML page", "text", "no known image format".
 [[nodiscard]] std::string describe_content(std::span<const std::uint8_t> bytes);
 
-/// The number of bytes that both functions look at.
+/// Number of bytes that both functions read.
 inline constexpr std::size_t format_bytes = 512;
 
 } // namespace mneme

@@ -15,7 +15,7 @@ namespace {
 
 // Axes: H height, W width.
 
-/// Receives errors and warnings of libjpeg, which would end the program otherwise.
+/// Collects errors and warnings of libjpeg, whose default handler exits the process.
 struct reporter {
   jpeg_error_mgr base{};
   std::jmp_buf jump{};
@@ -29,7 +29,7 @@ reporter& reporter_of(j_common_ptr info) { return *reinterpret_cast<reporter*>(i
   std::longjmp(reporter_of(info).jump, 1);
 }
 
-/// Warnings after which no sample is made up: odd headers, and bytes between two segments.
+/// Warnings that do not affect samples: unusual headers, and bytes between two segments.
 bool is_harmless(int code) {
   return code == JWRN_EXTRANEOUS_DATA || code == JWRN_ADOBE_XFORM || code == JWRN_JFIF_MAJOR ||
          code == JWRN_NOT_SEQUENTIAL || code == JWRN_BOGUS_PROGRESSION;
@@ -41,7 +41,7 @@ void on_message(j_common_ptr info, int level) {
     on_error(info);
 }
 
-/// Errors of images that are not damaged.
+/// Errors that mean an unsupported format, not damage.
 bool is_unsupported(int code) {
   return code == JERR_BAD_PRECISION || code == JERR_CONVERSION_NOTIMPL || code == JERR_SOF_UNSUPPORTED ||
          code == JERR_ARITH_NOTIMPL || code == JERR_NOT_COMPILED || code == JERR_CCIR601_NOTIMPL ||
@@ -49,9 +49,9 @@ bool is_unsupported(int code) {
 }
 
 constexpr int scans_max = 100;
-constexpr std::int64_t scanned_pixels_max = std::int64_t{3} << 29U; // of all scans: a dozen of the largest picture
+constexpr std::int64_t scanned_pixels_max = std::int64_t{3} << 29U; // over all scans: twelve images of maximal size
 
-/// A progressive file may encode the same pixels again and again, each time in a few bytes.
+/// Limits the work for a progressive file, which can encode the same pixels again and again, a few bytes each time.
 void limit_scans(j_common_ptr info) {
   const auto& image = *reinterpret_cast<const jpeg_decompress_struct*>(info);
   const auto pixels = static_cast<std::int64_t>(image.image_width) * image.image_height;
@@ -68,15 +68,15 @@ std::uint32_t scaled(std::uint32_t a, std::uint32_t b) {
   return ((product >> 8U) + product) >> 8U;
 }
 
-/// Red, green or blue of a pixel whose inks are stored inverted, as Pillow converts CMYK to RGB.
-/// @param inks [4] cyan, magenta, yellow, black
+/// Red, green or blue of a pixel with inverted inks, as Pillow converts CMYK to RGB. @param inks [4] cyan, magenta,
+/// yellow, black
 std::uint8_t light_of(const std::uint8_t* inks, std::int64_t channel) {
   const std::uint32_t black = inks[3], ink = 255U - inks[channel];
   return static_cast<std::uint8_t>(black - std::min(scaled(ink, black), black));
 }
 
-/// One image: start(), then decode() if start() succeeded. These two hold no object with a destructor, because errors
-/// of libjpeg leave them by longjmp().
+/// Decodes one image: start(), then decode() if start() succeeded. Neither function may hold objects with destructors,
+/// because errors of libjpeg leave them by longjmp().
 class decoder {
 public:
   decoder() {

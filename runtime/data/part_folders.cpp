@@ -24,7 +24,7 @@ constexpr std::array roles{
     named_role{"tests", part_role::test},          named_role{"testing", part_role::test},
     named_role{"eval", part_role::test},           named_role{"evaluation", part_role::test},
 };
-/// Words that add nothing to the name of a part: "seg_train", "Training Images", "test_set".
+/// Words that do not change the role of a folder name: "seg_train", "Training Images", "test_set".
 constexpr std::array<std::string_view, 13> filler_words{"set",    "data", "dataset", "image", "images",
                                                         "img",    "imgs", "seg",     "split", "pictures",
                                                         "photos", "part", "samples"};
@@ -35,7 +35,7 @@ part_role role_of_word(std::string_view word) {
   return known_role == roles.end() ? part_role::none : known_role->role;
 }
 
-/// "trainset" and "train2017" as "train".
+/// Shortens "trainset" and "train2017" to "train".
 std::string_view without_suffix(std::string_view word) {
   for (const std::string_view suffix : {"set", "data"})
     if (word.size() > suffix.size() && word.ends_with(suffix) &&
@@ -48,7 +48,7 @@ std::string_view without_suffix(std::string_view word) {
   return word;
 }
 
-/// Letters and digits between other characters.
+/// Splits a name into runs of letters and digits.
 std::vector<std::string> words_of(std::string_view name) {
   std::vector<std::string> words;
   std::string word;
@@ -81,7 +81,7 @@ std::string first_names(const std::vector<path>& folders) {
                      folders.size() > named_max ? ", ..." : "");
 }
 
-/// Finds the parts of one folder. The folders of each role are members; the others are left out.
+/// Finds the parts in one folder. Members hold the folders of each role; other folders are ignored.
 class part_finder {
 public:
   part_finder(const path& root, const folder_content& content) : root_(root) {
@@ -117,7 +117,7 @@ public:
   }
 
 private:
-  /// True if the folders are classes, some of which are called train or test: they hold images and no folders.
+  /// True if the folders are classes although some are called train or test: they hold images and no folders.
   bool are_classes() {
     if (by_role_[part_role::none].empty())
       return false;
@@ -127,7 +127,7 @@ private:
           return false;
     return true;
   }
-  /// Removes test folders without folders of classes if there is a validation part to test on. Returns warnings.
+  /// Removes test folders without class folders if a validation part can replace them. Returns warnings.
   static diagnostics leave_out_unlabeled(std::vector<path>& test, const std::vector<path>& validation) {
     diagnostics warnings;
     if (validation.empty())
@@ -141,14 +141,14 @@ private:
     });
     return warnings;
   }
-  /// Archives are often unpacked to seg_train/seg_train/CLASS.
+  /// Handles a common layout of archives: seg_train/seg_train/CLASS.
   path inner_part(const path& folder) const {
     const auto content = list_folder(folder);
     const bool is_wrapper = content && content->folders.size() == 1 && content->images.empty() &&
                             part_role_of(folder_name(content->folders.front())) == part_role_of(folder_name(folder));
     return is_wrapper ? content->folders.front() : folder;
   }
-  /// All of `root`, with a warning about names that begin like those of parts.
+  /// Takes all of `root`, and warns about names that resemble those of parts.
   [[nodiscard]] part_folders with_similar_names() {
     part_folders parts{.train = root_};
     std::vector<path> similar;

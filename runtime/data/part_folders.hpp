@@ -1,4 +1,4 @@
-/// part_folders: finds the training and the test part of a folder of images by the names of its folders.
+/// part_folders: finds the training and test part of an image folder by folder names.
 #pragma once
 #include "runtime/data/folder_content.hpp"
 #include <string_view>
@@ -6,19 +6,19 @@ namespace mneme {
 
 enum class part_role : std::uint8_t { none, train, validation, test };
 
-/// The part that a folder of this name holds by custom, in any case: train, Training, training_set; val, valid,
-/// validation; test, Testing, eval. `none` for any other name.
+/// Role of a folder by its name, case-insensitive: train, Training, training_set; val, valid, validation; test,
+/// Testing, eval. `none` for other names.
 [[nodiscard]] part_role part_role_of(std::string_view folder_name);
 
 /// The folders of both parts.
 struct part_folders {
-  std::filesystem::path train{}; ///< Holds the folders of classes or domains.
+  std::filesystem::path train{}; ///< Holds the class or domain folders.
   std::filesystem::path test{};  ///< Empty if there is no test part.
-  diagnostics warnings{};        ///< Names that were interpreted, and folders that are left out.
+  diagnostics warnings{};        ///< Names that were interpreted, and folders that are ignored.
 };
 
-/// Chooses the parts of `root`; `train` is `root` itself if it has none. A validation part is the test part if there is
-/// no other one. Fails if there is a test part and no training part, or if two folders are the same part.
+/// Chooses the parts of `root`; `train` is `root` itself if it has no parts. Without a test part, a validation part
+/// replaces it. Fails if there is a test part but no training part, or if two folders have the same role.
 /// @param content of root
 [[nodiscard]] expected<part_folders> find_parts(const std::filesystem::path& root, const folder_content& content);
 

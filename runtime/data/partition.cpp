@@ -6,11 +6,11 @@
 namespace mneme {
 namespace {
 
-/// The rows of one task, sorted by client: client c owns [first_[c], first_[c + 1]). They are kept as distances from
-/// the task's first row, which fit where rows do not, and which one client reads side by side.
+/// The rows of one task, sorted by client: client c owns [first_[c], first_[c + 1]). They are stored as 32-bit offsets
+/// from the task's first row, and the rows of one client are contiguous.
 class stored_task {
 public:
-  /// @param rows of the task, ascending; `of` says who owns each
+  /// @param dealt owner of each row @param rows of the task, ascending
   stored_task(const owners& dealt, std::uint32_t clients, const std::vector<std::int64_t>& rows)
       : first_(std::size_t{clients} + 1), base_(rows.empty() ? 0 : rows.front()) {
     MNEME_CHECK(dealt.size() == rows.size() && (rows.empty() || rows.back() - base_ < no_client), dealt.size(),
@@ -45,7 +45,7 @@ private:
   std::int64_t base_ = 0; // the task's first row
 };
 
-/// Kinds in which a row of a task has one owner at most.
+/// Partitions in which a row of a task has at most one owner.
 class stored_partition final : public partition {
 public:
   explicit stored_partition(std::vector<stored_task> split, std::int64_t drawn_rows = 0)
@@ -85,7 +85,7 @@ expected<owners> split(const task_split& task, const scenario& from) {
   return owners{};
 }
 
-/// Task by task, so that only one task's owners are in memory at a time.
+/// Splits task by task, so that the owners of only one task are in memory at a time.
 expected<std::vector<stored_task>> drawn_split(const scenario& from, const task_stream& tasks,
                                                const enrolled_clients& enrolled) {
   const auto clients = static_cast<std::uint32_t>(from.clients.count);
@@ -114,7 +114,7 @@ expected<std::vector<stored_task>> drawn_split(const scenario& from, const task_
   return stored;
 }
 
-/// A stored partition whose rows are told apart by a column of its file.
+/// A stored partition with an additional mark for each row, from a column of partition.file.
 class marked_partition final : public partition {
 public:
   marked_partition(std::vector<stored_task> split, std::vector<std::vector<std::int32_t>> marks,

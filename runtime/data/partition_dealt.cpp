@@ -3,7 +3,7 @@
 namespace mneme {
 namespace {
 
-// Streams of a task: the class's index for what is drawn per class, these for the rest.
+// Stream indices of a task: class indices for draws per class, these for the others.
 constexpr std::uint64_t index_of_clients = 0xFFFFFFFF, index_of_rows = 0xFFFFFFFE, index_of_shards = 0xFFFFFFFD;
 
 /// Numbers 0 .. n - 1 in random order.
@@ -16,7 +16,7 @@ std::vector<std::uint32_t> shuffled(std::uint32_t n, rng_key key, std::uint64_t 
   return order;
 }
 
-/// Who comes first is drawn, so that the odd rows of every task do not go to the same clients.
+/// Random order of clients, so that the remainder of each task does not go to the same clients.
 std::vector<std::uint32_t> order_of_clients(const task_split& task) {
   return shuffled(task.clients, task.key, index_of_clients);
 }

@@ -12,16 +12,16 @@
 namespace mneme {
 namespace {
 
-/// What a line says; numbers as in the file.
+/// One line of the file; numbers as in the file.
 struct entry {
   std::int64_t client = -1, row = -1;
-  std::int64_t task = 0;  ///< From 1; 0: every task that holds the row.
+  std::int64_t task = 0;  ///< From 1; 0: every task with this row.
   std::int64_t mark = -1; ///< Value in the method's column.
 };
 
-/// Columns of interest, in the order of the header.
+/// Columns that are read, in the order of the header.
 struct header {
-  std::vector<std::int64_t entry::*> columns{}; ///< Null: a column of no interest.
+  std::vector<std::int64_t entry::*> columns{}; ///< Null: column is ignored.
   [[nodiscard]] bool has(std::int64_t entry::*checked) const {
     return std::find(columns.begin(), columns.end(), checked) != columns.end();
   }
@@ -70,7 +70,7 @@ private:
   [[nodiscard]] std::string place() const { return path_ + ":" + std::to_string(line_); }
   void wrong(std::string text) { wrong_.push_back({place(), std::move(text)}); }
 
-  /// What is wrong with columns whose names nothing reads: spellings of known names. Others are allowed.
+  /// Reports unknown column names that look like misspellings of known ones. Other unknown columns are allowed.
   diagnostics validate_other_names(const std::vector<std::string_view>& fields) const {
     std::vector<std::string> known{"client", "row", "task"}, absent;
     if (!marks_.name.empty())
@@ -151,7 +151,7 @@ private:
     return column == &entry::client ? "client" : column == &entry::row ? "row" : "task";
   }
 
-  /// Gives the row to the client, in the task named or in every task that holds it.
+  /// Assigns the row to the client, in the named task or in every task with this row.
   void assign(const entry& given) {
     if (given.client < 0 || given.client >= clients_)
       return wrong("client " + std::to_string(given.client) + " does not exist; expected 0.." +
@@ -177,7 +177,7 @@ private:
             "; expected a row of its classes or domain, or no task column");
   }
 
-  /// False if the task does not hold the row.
+  /// Returns false if the task does not contain the row.
   bool own(std::size_t task, std::int64_t row, const entry& line) {
     const auto position = position_[task * per_task() + static_cast<std::size_t>(row)];
     if (position == no_client)
@@ -202,7 +202,7 @@ private:
     return place != kept.end() && *place == file_row ? place - kept.begin() : -1;
   }
 
-  /// True if data.test_share has drawn the row for the test.
+  /// True if data.test_share selected the row for testing.
   [[nodiscard]] bool is_drawn(std::int64_t file_row) const {
     return std::binary_search(tasks_.drawn_rows.begin(), tasks_.drawn_rows.end(), file_row);
   }

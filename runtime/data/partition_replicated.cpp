@@ -13,7 +13,7 @@ rng_stream client_stream(rng_key key, client_id client) {
   return rng_stream(key);
 }
 
-/// Every client holds all rows of a share of the task's classes (Dong et al. 2022, 2023).
+/// Every client holds all rows of a random share of the task's classes (Dong et al. 2022, 2023).
 class class_share final : public partition {
 public:
   class_share(const scenario& from, std::shared_ptr<const task_stream> tasks) : tasks_(std::move(tasks)) {
@@ -44,16 +44,16 @@ private:
   struct task_classes {
     std::vector<std::vector<row_position>> by_class{};
     rng_key key{};
-    std::size_t held = 0; ///< Classes of a client.
+    std::size_t held = 0; ///< Number of classes per client.
   };
 
-  /// floor(share * classes), at least one; a share like 0.7 times 10 counts as 7 in spite of rounding.
+  /// floor(share * classes), at least one, with a tolerance for rounding: 0.7 times 10 is 7.
   static std::size_t classes_held(double share, std::int64_t classes) {
     const double held = std::floor(share * static_cast<double>(classes) + 1e-9);
     return static_cast<std::size_t>(std::clamp(held, 1.0, static_cast<double>(classes)));
   }
 
-  /// The client's classes of a task: the front of a shuffled list.
+  /// The client's classes of a task: the first ones of a shuffled list.
   [[nodiscard]] std::vector<std::size_t> drawn(client_id client, task_id task) const {
     const auto& [by_class, key, held] = each_.at(task.value);
     auto stream = client_stream(key, client);
@@ -69,8 +69,8 @@ private:
   std::vector<task_classes> each_;
 };
 
-/// `size` of the numbers 0 .. n - 1, all different, ascending. Floyd's algorithm (Bentley and Floyd
-/// 1987): time and memory follow `size`, whatever n is.
+/// Draws `size` distinct numbers below n, ascending. Floyd's algorithm (Bentley and Floyd 1987): time and memory are
+/// proportional to `size`, independent of n.
 std::vector<row_position> subset(std::size_t size, std::size_t n, rng_stream& stream) {
   distinct_numbers positions(size);
   for (std::size_t last = n - size; last < n; ++last)
@@ -79,7 +79,7 @@ std::vector<row_position> subset(std::size_t size, std::size_t n, rng_stream& st
   return std::move(positions).ascending();
 }
 
-/// Every client has rows_per_client rows of the task, drawn at each call.
+/// Every client has rows_per_client rows of the task, drawn again at each call.
 class sampled final : public partition {
 public:
   sampled(const scenario& from, std::shared_ptr<const task_stream> tasks)

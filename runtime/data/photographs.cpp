@@ -22,7 +22,7 @@ bool is_jpeg(const path& file) {
 }
 bool is_png(const path& file) { return file_ending(file) == ".png"; }
 
-/// Brings a box of planes [3, H, W] to `size` and returns `part` of the result.
+/// Resizes a box of planes [3, H, W] to `size` and returns `part` of the result.
 at::Tensor resize_box(const at::Tensor& planes, resampling method, const pixel_box& box,
                       std::array<std::int64_t, 2> size, const pixel_box& part) {
   const auto bytes = planes.contiguous();
@@ -48,7 +48,7 @@ at::Tensor fit_image(const at::Tensor& planes, std::int64_t side_px, photograph_
 
 /// [3, side_px, side_px]
 expected<at::Tensor> read_fitted(const path& file, std::int64_t side_px, photograph_fit fit) {
-  // A much larger image is refused before it takes memory, any other size after decoding.
+  // A much larger image is refused before memory is allocated; a slightly different size after decoding.
   constexpr std::int64_t times_larger = 64;
   const auto pixels_max = fit == photograph_fit::exact ? times_larger * side_px * side_px : image_pixels_max;
   auto planes = read_image(file, pixels_max);
@@ -64,9 +64,9 @@ expected<at::Tensor> read_fitted(const path& file, std::int64_t side_px, photogr
   return planes;
 }
 
-/// The picture as it is, if it has the size of all.
+/// Reads an image without resizing. Fails if its size is not `size`.
 expected<at::Tensor> of_equal_size(const path& file, const picture_size& size) {
-  constexpr std::int64_t times_larger = 64; // more is refused before it takes memory
+  constexpr std::int64_t times_larger = 64; // larger images are refused before memory is allocated
   const auto pixels_max = std::max<std::int64_t>(times_larger * size.height * size.width, 1 << 16);
   auto planes = read_image(file, pixels_max);
   if (planes && (planes->size(1) != size.height || planes->size(2) != size.width))
@@ -77,7 +77,7 @@ expected<at::Tensor> of_equal_size(const path& file, const picture_size& size) {
   return planes;
 }
 
-/// Calls work(i) for i below `count`, on all cores; in which order does not matter.
+/// Calls work(i) for each i below `count`, on all cores and in any order.
 template <class Work>
 void on_all_cores(std::size_t count, const Work& work) {
   std::atomic<std::size_t> next{0};
@@ -85,7 +85,7 @@ void on_all_cores(std::size_t count, const Work& work) {
     for (auto i = next++; i < count; i = next++)
       work(i);
   };
-  std::vector<std::future<void>> others; // futures rethrow what their threads throw
+  std::vector<std::future<void>> others; // futures rethrow exceptions of their threads
   const auto cores = std::max(std::thread::hardware_concurrency(), 1U);
   for (std::size_t i = 1; i < std::min<std::size_t>(cores, count); ++i)
     others.push_back(std::async(std::launch::async, run));
@@ -94,7 +94,7 @@ void on_all_cores(std::size_t count, const Work& work) {
     task.get();
 }
 
-/// Files that are `wanted`, by name. @param kinds what they are called where there are none
+/// Files for which `wanted` returns true, by name. @param kinds file type for the message if there are none
 expected<std::vector<path>> files_in(const path& folder, bool (*wanted)(const path&), const char* kinds) {
   std::vector<path> paths;
   std::error_code error;
@@ -109,7 +109,7 @@ expected<std::vector<path>> files_in(const path& folder, bool (*wanted)(const pa
   return paths;
 }
 
-/// Labels, domains and file rows of the pictures that `limits` keep.
+/// Labels, domains and file rows of the images within `limits`.
 image_table kept_pictures(const std::vector<photograph>& photographs, row_limits limits, std::int64_t classes,
                           bool has_domains) {
   image_table table;
@@ -124,7 +124,7 @@ image_table kept_pictures(const std::vector<photograph>& photographs, row_limits
   return table;
 }
 
-/// The first findings, and how many files more failed.
+/// The first diagnostics, and the number of other files that failed.
 diagnostics first_findings(const std::vector<diagnostics>& findings, const path& folder) {
   diagnostics first;
   std::size_t failed_files = 0;
@@ -141,7 +141,7 @@ diagnostics first_findings(const std::vector<diagnostics>& findings, const path&
   return first;
 }
 
-/// Reads what `table` names of `photographs`. @param read a file to [3, height, width]
+/// Reads the images of `table` from `photographs`. @param read returns a file as [3, height, width]
 template <class Read>
 expected<image_table> table_of(const std::vector<photograph>& photographs, image_table table,
                                std::array<std::int64_t, 2> size, const Read& read) {

@@ -16,7 +16,7 @@ struct listed_picture {
   std::int32_t label = 0;
 };
 
-/// What is wrong with a line, or the picture that it names.
+/// Parses a line. Returns the image that it names, or an error text.
 tl::expected<listed_picture, std::string> picture_of(std::string_view line) {
   const auto space = line.find_last_of(" \t");
   if (space == std::string_view::npos)

@@ -1,4 +1,4 @@
-/// picture_lists: the rows of a data set as lists name them, a picture and its class in each line.
+/// picture_lists: reads data sets from lists with one image path and class per line.
 #pragma once
 #include "runtime/data/photographs.hpp"
 namespace mneme {
@@ -9,9 +9,9 @@ struct picture_list {
   std::int32_t domain = 0;
 };
 
-/// The pictures of all lists, list by list, each in the order of its paths, so that the order of lines has no effect.
-/// Paths are relative to `folder` and stay below it; labels count from 0. Each broken line is a diagnostic with its
-/// number, and so are a list without lines and a path that is there twice.
+/// The images of all lists, list by list, sorted by path, so that the order of lines has no effect. Paths are relative
+/// to `folder` and must stay below it; labels count from 0. Each invalid line is a diagnostic with its number; so are
+/// an empty list and a duplicate path.
 [[nodiscard]] expected<std::vector<photograph>> read_picture_lists(const std::vector<picture_list>& lists,
                                                                    const std::filesystem::path& folder);
 

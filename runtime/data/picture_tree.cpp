@@ -14,11 +14,11 @@ using std::filesystem::path;
 
 constexpr std::size_t tree_classes_max = 100'000;
 
-/// Domains (one without a name if the tree has none) and their classes, each with its images.
+/// Domains (one with an empty name if the tree has none), their classes, and the images of each class.
 using listed_classes = std::map<std::string, std::vector<path>>;
 using listed_domains = std::map<std::string, listed_classes>;
 
-/// Collects the files or folders that are left out, for one warning.
+/// Collects ignored files or folders for one warning.
 struct left_out {
   std::size_t count = 0;
   std::vector<std::string> first{};
@@ -37,7 +37,7 @@ struct left_out {
   }
 };
 
-/// Lists the parts of a tree; collects everything that is wrong with them.
+/// Lists the parts of a tree and collects all errors.
 class tree_reader {
 public:
   explicit tree_reader(path root) : root_(std::move(root)) {}
@@ -69,7 +69,7 @@ public:
     return domains;
   }
 
-  /// The content of a folder, of which what is left out is remembered.
+  /// Lists a folder, and records which of its entries are ignored.
   std::optional<folder_content> list(const path& folder) {
     auto content = list_folder(folder);
     if (!content) {
@@ -80,7 +80,7 @@ public:
     return std::move(*content);
   }
 
-  /// Counts the files and folders that are not read, for warnings().
+  /// Counts ignored files and folders, for warnings().
   void note_left_out(const folder_content& content) {
     other_files_.add(content.other_files, root_);
     ignored_folders_.add(content.ignored_folders, root_);
@@ -140,7 +140,7 @@ private:
       if (const auto images = list(inner))
         add_class(inner, *images, to[folder_name(folder)]);
   }
-  /// Returns true, and reports it, if all folders are named like parts: DOMAIN/train/CLASS or CLASS/train.
+  /// If all folders are named like parts (DOMAIN/train/CLASS or CLASS/train), reports that and returns true.
   bool report_inner_parts(const path& folder, const folder_content& content) {
     const bool are_parts =
         !content.folders.empty() && std::all_of(content.folders.begin(), content.folders.end(), [](const path& inner) {

@@ -20,12 +20,12 @@ std::uint32_t big_endian(const std::uint8_t* bytes) {
 
 constexpr std::array<std::uint8_t, 12> end_chunk{0, 0, 0, 0, 'I', 'E', 'N', 'D', 0xAE, 0x42, 0x60, 0x82};
 
-/// Removes the ancillary chunks and everything after IEND, in place: libpng must not interpret them or fail on them.
-/// The checksum of IEND protects no data and is corrected.
-/// Returns an error text if the file ends before the end of IEND, else "".
+/// Removes the ancillary chunks and everything after IEND, in place, because libpng must not interpret them or fail on
+/// them. Corrects the checksum of IEND, which protects no data. Returns an error text if the file ends before the end
+/// of IEND, else "".
 std::string keep_critical_chunks(std::vector<std::uint8_t>& bytes) {
-  constexpr std::size_t signature_bytes = 8, chunk_bytes = 12; // length, type and checksum of a chunk
-  constexpr std::uint8_t is_ancillary = 0x20;                  // a small first letter
+  constexpr std::size_t signature_bytes = 8, chunk_bytes = 12; // a chunk's length, type and checksum
+  constexpr std::uint8_t is_ancillary = 0x20;                  // lower-case first letter
   std::size_t from = signature_bytes, to = signature_bytes;
   while (bytes.size() - from >= chunk_bytes) {
     const auto* const chunk = bytes.data() + from;
@@ -46,11 +46,11 @@ std::string keep_critical_chunks(std::vector<std::uint8_t>& bytes) {
   return fmt::format("the file ends after {} bytes, before the chunk IEND is complete", bytes.size());
 }
 
-/// One image: start(), then decode() if start() succeeded. These two hold no object with a destructor, because errors
-/// of libpng leave them by longjmp().
+/// Decodes one image: start(), then decode() if start() succeeded. Neither function may hold objects with destructors,
+/// because errors of libpng leave them by longjmp().
 class png_decoder {
 public:
-  /// @param bytes outlive this object
+  /// @param bytes must outlive this object
   explicit png_decoder(std::span<const std::uint8_t> bytes)
       : bytes_(bytes), png_(png_create_read_struct(PNG_LIBPNG_VER_STRING, this, on_error, on_warning)),
         info_(png_ ? png_create_info_struct(png_) : nullptr) {}
@@ -110,7 +110,7 @@ private:
     decoder.set_error(text);
     std::longjmp(decoder.jump_, 1);
   }
-  /// libpng only warns if the compressed samples do not have the checksum at their end; Pillow and OpenCV fail.
+  /// libpng only warns if the checksum of the compressed samples is wrong; Pillow and OpenCV fail.
   static void on_warning(png_structp png, png_const_charp text) {
     if (std::string_view(text) != "IDAT: incorrect data check")
       return;
@@ -133,7 +133,7 @@ private:
   png_infop info_;
 };
 
-/// [3, H, W] of [H, W, 3]
+/// Converts [H, W, 3] to [3, H, W].
 at::Tensor planes_of(const std::vector<std::uint8_t>& pixels, std::int64_t height, std::int64_t width) {
   auto planes = new_tensor({3, height, width}, at::kByte);
   auto* const out = planes.mutable_data_ptr<std::uint8_t>();
@@ -160,7 +160,7 @@ expected<at::Tensor> decode_png(std::vector<std::uint8_t> bytes, const std::file
   if (height * width > pixels_max)
     return failed(file.string(), fmt::format("the header states {} pixels, but images of this data set have at most {}",
                                              height * width, pixels_max));
-  constexpr std::int64_t pixels_of_a_byte = 8 * 1032; // the best compression of one-bit samples
+  constexpr std::int64_t pixels_of_a_byte = 8 * 1032; // the best compression of 1-bit samples
   if (height * width > pixels_of_a_byte * std::ssize(bytes))
     return damaged(fmt::format("{} bytes do not hold {} pixels", bytes.size(), height * width));
   if (image.line_bytes() != static_cast<std::size_t>(3 * width))

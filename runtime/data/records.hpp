@@ -1,4 +1,4 @@
-/// records: binary format of CIFAR: label bytes, then a 32x32 image, record by record.
+/// records: reads the binary format of CIFAR: label bytes followed by a 32x32 image, record by record.
 #pragma once
 #include "runtime/base/diagnostic.hpp"
 #include "runtime/data/dataset.hpp"

@@ -13,8 +13,8 @@ struct tap {
   std::int64_t near = 0, far = 0, weight = 0;
 };
 
-/// Pixel i of `to` has its centre at (i + 1/2) from / to - 1/2 of the input, held inside. All weights
-/// are counted in parts of `whole` = 2 to.
+/// Pixel i of `to` has its center at input position (i + 1/2) from / to - 1/2, clamped to the image. Weights are
+/// integers in units of 1 / `whole`, with `whole` = 2 to.
 std::vector<tap> taps(std::int64_t from, std::int64_t to) {
   const auto whole = 2 * to;
   std::vector<tap> weights;

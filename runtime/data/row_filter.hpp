@@ -1,4 +1,5 @@
-/// row_filter: selects the rows of a file that a scenario keeps (train_rows and train_per_class, or those for test).
+/// row_filter: selects the rows of a file by the limits train_rows and train_per_class, or test_rows and
+/// test_per_class.
 #pragma once
 #include "runtime/settings/scenario.hpp"
 #include <cstdint>
@@ -18,10 +19,10 @@ struct row_limits {
   return {.rows = data.test_rows, .per_class = data.test_per_class};
 }
 
-/// Filters a file's rows in order. Limits apply to each domain separately, because a domain is a file of its own.
+/// Filters the rows of a file in order. Limits apply to each domain separately, because a domain is a file of its own.
 class row_filter {
 public:
-  /// @param classes of the data set; it has one domain unless keep() gets others
+  /// @param classes of the data set; one domain, unless keep() gets others
   row_filter(row_limits limits, std::int64_t classes) : limits_(limits), classes_(classes) {}
 
   /// Counts the next row. Returns whether it is kept.
@@ -34,7 +35,7 @@ public:
     full_classes_ += kept == limits_.per_class;
     return kept <= limits_.per_class;
   }
-  /// True if no later row will be kept, so that a file of one domain need not be read further.
+  /// True if no later row will be kept, so that reading a file with one domain can stop.
   [[nodiscard]] bool done() const {
     const bool enough = limits_.rows > 0 && seen_.contains(0) && seen_.at(0) >= limits_.rows;
     return enough || (limits_.per_class > 0 && full_classes_ == classes_);

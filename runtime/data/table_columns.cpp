@@ -17,10 +17,10 @@ struct column_key {
   const char* key;
   const std::string& name;
   column_use use;
-  bool is_needed; // the column has to exist
+  bool is_needed; // the column must exist
 };
 
-/// The name that pandas or readr give to a column without a name when they read it: "Unnamed: 0", "...1".
+/// True for names that pandas or readr give to unnamed columns: "Unnamed: 0", "...1".
 bool is_made_up_name(std::string_view name) {
   for (const std::string_view start : {"Unnamed: ", "..."})
     if (name.starts_with(start) && name.size() > start.size())
@@ -111,7 +111,7 @@ private:
     add(text);
   }
 
-  /// If the key names "domain", a column "Domain" is probably misspelt and no column of numbers.
+  /// Reports a column "Domain" if the key names "domain": probably misspelled, and not a numeric column.
   void check_spelling(const column_key& key) {
     for (std::size_t at = 0; at < columns_.names.size(); ++at)
       if (columns_.uses[at] == column_use::number && csv::same_but_case(columns_.names[at], key.name))

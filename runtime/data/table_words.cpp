@@ -11,7 +11,7 @@
 namespace mneme {
 namespace {
 
-/// "nan", which programs write for a missing value whatever the column holds.
+/// True for "nan", which programs write for a missing value in any column.
 bool is_nan(std::string_view word) { return word == "nan" || word == "NaN" || word == "-nan"; }
 
 /// True for a word that means a missing value or a number that is not finite.
@@ -23,7 +23,7 @@ bool is_no_finite_number(std::string_view word) {
   return std::find(words.begin(), words.end(), lower) != words.end();
 }
 
-/// The values of the words; empty unless all are numbers.
+/// Numeric values of the words; empty unless all are numbers.
 std::vector<decimal> values_of(const std::vector<std::string>& words) {
   std::vector<decimal> values;
   for (const auto& word : words)
@@ -34,7 +34,7 @@ std::vector<decimal> values_of(const std::vector<std::string>& words) {
   return values;
 }
 
-/// Places of the words in their final order.
+/// Permutation that sorts the words.
 std::vector<std::size_t> order_of(const std::vector<std::string>& words, const std::vector<decimal>& values) {
   std::vector<std::size_t> order(words.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

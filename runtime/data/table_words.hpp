@@ -1,4 +1,4 @@
-/// table_words: the labels or domains of a table, as they were written, and the numbers that stand for them.
+/// table_words: maps the labels or domains of a table to numbers.
 #pragma once
 #include "runtime/base/diagnostic.hpp"
 #include <cstdint>
@@ -18,18 +18,18 @@ public:
   std::int32_t number_of(std::string_view word, std::size_t line);
   [[nodiscard]] std::size_t size() const noexcept { return words_.size(); }
 
-  /// Reports words that are probably errors: one number written in two ways, and words for a missing value ("nan").
-  /// @param path of the table
+  /// Reports words that are probably errors: one number in two notations, and words for a missing value ("nan"). @param
+  /// path of the table
   [[nodiscard]] diagnostics validate(const std::string& path) const;
 
-  /// The words in their final order: numbers by value where all words are numbers, else by their bytes. Changes
-  /// `first` and `second` from numbers of number_of() to places in this order.
+  /// The words in their final order: by value if all are numbers, else by bytes. Replaces the numbers in `first` and
+  /// `second` (from number_of()) by indices in this order.
   [[nodiscard]] std::vector<std::string> sorted(std::vector<std::int32_t>& first,
                                                 std::vector<std::int32_t>& second) const;
 
 private:
   const char* noun_;
-  std::unordered_map<std::string, std::int32_t> numbers_; // only looked up, never iterated
+  std::unordered_map<std::string, std::int32_t> numbers_; // lookup only, never iterated
   std::vector<std::string> words_;
   std::vector<std::size_t> lines_; // of the first appearance
 };

@@ -9,12 +9,12 @@ namespace {
 
 using plans = std::vector<task_definition>;
 
-/// What the data set has to offer.
+/// Classes and domains of the data set.
 struct extent {
-  std::int64_t classes = 0; ///< Cut to tasks.classes.
+  std::int64_t classes = 0; ///< At most tasks.classes.
   std::int64_t domains = 1;
   std::string name{};                      ///< Name of the data set.
-  std::vector<std::string> domain_names{}; ///< Empty where the data set has one domain without a name.
+  std::vector<std::string> domain_names{}; ///< Empty if the data set has one unnamed domain.
 };
 
 std::string number(std::int64_t n) { return std::to_string(n); }

@@ -17,7 +17,7 @@ sizes_or_error size_error(const std::string& key, const Value& value, const std:
   return tl::unexpected(task_size_error{key, fmt::format("{} = {}: {}", key, value, text)});
 }
 
-/// tasks.sizes, which have to add up to all classes.
+/// Validates tasks.sizes, whose sum must be the number of classes.
 sizes_or_error listed_sizes(const tasks_section& tasks, std::int64_t classes) {
   const auto& sizes = tasks.sizes;
   if (tasks.first_classes > 0)
@@ -42,7 +42,7 @@ sizes_or_error listed_sizes(const tasks_section& tasks, std::int64_t classes) {
   return sizes;
 }
 
-/// Why `rest` classes cannot be dealt over the tasks after a larger first one.
+/// Error text for `rest` classes that cannot be split over the tasks after the first.
 std::string first_task_error(std::int64_t classes, std::int64_t rest, std::int64_t others) {
   if (rest < 0)
     return fmt::format("the run has {}; expected fewer", classes_text(classes));

@@ -10,7 +10,7 @@
 namespace mneme {
 namespace {
 
-/// Position in the class order of each row's class; -1 where the run does not use it.
+/// Position of each row's class in the class order; -1 if the run does not use the class.
 std::vector<std::int32_t> positions(const image_table& table, const std::vector<std::int32_t>& position_of) {
   std::vector<std::int32_t> labels(table.labels.size());
   std::transform(table.labels.begin(), table.labels.end(), labels.begin(), [&](std::int32_t label) {
@@ -32,7 +32,7 @@ std::vector<std::int64_t> rows_of(const task_definition& plan, const std::vector
   return rows;
 }
 
-/// A split as the run uses it; `block` is the number of labels, to which positions wrap around.
+/// A split with the labels of the run: positions modulo `block`, the number of labels.
 dataset relabelled(image_table table, const std::vector<std::int32_t>& position, std::int64_t block) {
   dataset part;
   if (table.images.scalar_type() == at::kInt)
@@ -49,8 +49,7 @@ dataset relabelled(image_table table, const std::vector<std::int32_t>& position,
   return part;
 }
 
-/// Numbers of the data set are normalised where they lie, if the scenario asks for it; both splits by the training
-/// rows.
+/// Normalizes numeric rows in place if the scenario says so; both splits by the training rows.
 void normalise_numbers(normalization kind, raw_data& data) {
   if (kind == normalization::mean_std || data.train.images.scalar_type() != at::kFloat)
     return;
@@ -59,7 +58,7 @@ void normalise_numbers(normalization kind, raw_data& data) {
     table->images = standardised(table->images, by);
 }
 
-/// By which mean and deviation pixels are normalised; both splits by those of the training rows. Tokens have none.
+/// Mean and deviation for pixels; both splits use those of the training rows. Tokens have none.
 pixel_constants constants_for(normalization kind, const raw_data& data, const dataset& train) {
   const auto channels = static_cast<std::size_t>(train.shape()[0]);
   if (kind == normalization::measured && train.images.defined())
@@ -79,7 +78,7 @@ void set_normalisation(dataset& split, const pixel_constants& by) {
   }
 }
 
-/// Images of another size than that of the files, where the scenario asks for it.
+/// Resized image size, if the scenario sets one.
 expected<shown_size> shown_size_for(const scenario& from, const dataset& train) {
   const shown_size shown{.resize = from.data.resize, .crop = from.data.crop};
   if (!shown.changes())
@@ -111,7 +110,7 @@ std::vector<std::string> names_of_labels(const std::vector<std::int64_t>& order,
   return names;
 }
 
-/// Every task needs training rows and test rows.
+/// Reports tasks without training or test rows.
 diagnostics empty_tasks(const scenario& from, const task_stream& stream) {
   diagnostics problems;
   for (std::size_t t = 0; t < stream.tasks.size(); ++t)

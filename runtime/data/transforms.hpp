@@ -11,7 +11,7 @@ struct affine_change {
   double shear = 0.0;            ///< Pixels to the right per pixel down.
   bool invert = false;
 };
-/// Rotation U(-45, 45) degrees, shear U(-0.3, 0.3), inversion with chance 1/2.
+/// Rotation U(-45, 45) degrees, shear U(-0.3, 0.3), inversion with probability 1/2.
 [[nodiscard]] affine_change drawn_affine(rng_stream& stream);
 
 /// Bilinear taps for the transformed image; pixels outside the image are 0.

@@ -7,13 +7,13 @@ namespace mneme {
 class unpacker {
 public:
   virtual ~unpacker() = default;
-  /// Fills `out` from the front. Fewer bytes mean the end of the content, complete and verified. Fails on a truncated
-  /// or corrupt file, and on bytes after the compressed data.
+  /// Fills `out` from the front. Fewer bytes mean the verified end of the content. Fails on a truncated or corrupt
+  /// file, and on trailing bytes after the compressed data.
   [[nodiscard]] virtual expected<std::size_t> fill(std::span<std::uint8_t> out) = 0;
   /// Upper bound of the content for this format and file size, for checking headers.
   [[nodiscard]] virtual std::uint64_t content_bytes_max() const = 0;
-  /// Size of the content: the file size, the size in the xz index, or (gzip) a count by decompressing.
-  /// @pre nothing has been read
+  /// Exact size of the content: the file size, the size in the xz index, or (gzip) found by decompressing. @pre nothing
+  /// has been read
   [[nodiscard]] virtual expected<std::uint64_t> content_bytes() = 0;
 };
 

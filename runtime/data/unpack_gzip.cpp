@@ -8,12 +8,12 @@ namespace mneme {
 namespace {
 
 constexpr std::size_t gzip_buffer_bytes = 1 << 18;
-constexpr std::uint64_t deflate_ratio_max = 1032; // a match of 258 bytes takes two bits at least
+constexpr std::uint64_t deflate_ratio_max = 1032; // a match of 258 bytes takes at least two bits
 
 class gzip : public unpacker {
 public:
   explicit gzip(disk_file file) : file_(std::move(file)), input_(gzip_buffer_bytes) {
-    const int begun = inflateInit2(&stream_, 15 + 16); // the widest window; a gzip wrapper and no other
+    const int begun = inflateInit2(&stream_, 15 + 16); // maximum window; gzip format only
     MNEME_CHECK(begun == Z_OK, begun);
   }
   ~gzip() override { inflateEnd(&stream_); }
@@ -53,7 +53,7 @@ public:
   }
 
 private:
-  /// One call of inflate, with input for it.
+  /// One call of inflate(), with input if needed.
   expected<void> step() {
     if (stream_.avail_in == 0) {
       const auto bytes = file_.read(input_);
@@ -73,7 +73,7 @@ private:
       return failed(file_.place(begin), "bytes follow the end of the gzip data: fetch the file again");
     between_ = answer == Z_STREAM_END || (between_ && stream_.total_in < 2);
     if (answer == Z_STREAM_END)
-      inflateReset(&stream_); // another member may follow: together they are one content
+      inflateReset(&stream_); // another member may follow; their contents are concatenated
     else if (answer != Z_OK && answer != Z_BUF_ERROR)
       return failed(file_.place(file_.position() - stream_.avail_in),
                     fmt::format("the gzip data are corrupt ({}): fetch the file again",
@@ -81,7 +81,7 @@ private:
     return {};
   }
 
-  /// Skips zeros between and after members, with which some writers fill up blocks.
+  /// Skips zero padding between and after members, which some writers add.
   void skip_padding() {
     while (between_ && stream_.total_in == 0 && stream_.avail_in > 0 && *stream_.next_in == 0) {
       ++stream_.next_in;
@@ -100,7 +100,7 @@ private:
   disk_file file_;
   std::vector<std::uint8_t> input_;
   z_stream stream_{};
-  bool between_ = false; // at the end of a member: nothing, or another one, may follow
+  bool between_ = false; // at the end of a member; the file may end or another may follow
   bool ended_ = false;
 };
 

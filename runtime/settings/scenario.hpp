@@ -126,7 +126,7 @@ struct devices_section {
   std::filesystem::path availability_file{};
   wire_format wire = wire_format::fp32;
   std::vector<profile_choice> profiles{};
-  std::vector<std::shared_ptr<const device_profile>> profiles_read{}; ///< What they say, in their order.
+  std::vector<std::shared_ptr<const device_profile>> profiles_read{}; ///< The profiles that `profiles` selects.
   std::filesystem::path capacity_file{}, link_file{};
   trace_end_rule trace_end = trace_end_rule::stop;             ///< What follows the last span of a client in a trace.
   virtual_duration trace_period{0};                            ///< repeat; 0: the end of the client's own trace.

@@ -1,5 +1,5 @@
-// arrays: a user's own rows as arrays that NumPy or PyTorch have saved: images, rows of numbers (embeddings, tables) or
-// tokens, with labels, and domains where there are some.
+// arrays: user data in arrays saved by NumPy or PyTorch: images, rows of numbers (embeddings, tables) or tokens, with
+// labels and optional domains.
 #include "runtime/base/new_tensor.hpp"
 #include "runtime/data/data_sources.hpp"
 #include "runtime/data/own_rows.hpp"
@@ -22,7 +22,7 @@ using std::filesystem::path;
 constexpr std::int64_t own_tokens_max = 16'777'216; // nets read them as floats
 constexpr std::int64_t own_domains_max = 10'000;
 
-/// All that is wrong, as far as it is worth saying.
+/// Collects findings up to a limit.
 class array_findings {
 public:
   void add(const std::string& place, std::string text) {
@@ -40,10 +40,10 @@ private:
   diagnostics findings_;
 };
 
-/// Whole numbers of one array, and the first value that is none.
+/// The integers of one array, and the first value that is not an integer.
 struct whole_numbers {
   std::vector<std::int64_t> values{};
-  std::int64_t odd_place = -1; ///< -1: there is none.
+  std::int64_t odd_place = -1; ///< -1: all are integers.
   std::string odd_value{};
 };
 
@@ -53,10 +53,10 @@ whole_numbers widened(const at::Tensor& values) {
   whole_numbers numbers;
   numbers.values.reserve(static_cast<std::size_t>(values.numel()));
   for (std::int64_t i = 0; i < values.numel(); ++i) {
-    constexpr double limit = 9007199254740992.0; // 2^53: each whole number below has a double of its own
+    constexpr double limit = 9007199254740992.0; // 2^53: below it, each integer has a double of its own
     if constexpr (std::is_floating_point_v<Stored>) {
       const auto value = static_cast<double>(first[i]);
-      const bool is_whole = std::abs(value) < limit && value == std::floor(value); // false for nan
+      const bool is_whole = std::abs(value) < limit && value == std::floor(value); // false for NaN
       if (!is_whole && numbers.odd_place < 0) {
         numbers.odd_place = i;
         numbers.odd_value = fmt::format("{}", value);
@@ -72,7 +72,7 @@ whole_numbers widened(const at::Tensor& values) {
   return numbers;
 }
 
-/// The values of an array of integers, truth values (false: 0, true: 1) or floats; nullopt for any other type.
+/// Values of an array of integers, booleans (false: 0, true: 1) or floats; nullopt for any other type.
 std::optional<whole_numbers> whole_numbers_of(const at::Tensor& values) {
   switch (values.scalar_type()) {
   case at::kBool:
@@ -111,7 +111,7 @@ std::string type_of(const named_array& array) {
 
 std::string shape_of(const at::Tensor& values) { return fmt::format("[{}]", fmt::join(values.sizes(), ", ")); }
 
-/// Labels or domains from 0 below `below`, one for each of `rows`.
+/// Reads labels or domains in [0, below), one for each of `rows`.
 std::vector<std::int32_t> numbers_from(const named_array& array, std::int64_t rows, std::int64_t below,
                                        const char* noun, array_findings& wrong) {
   const auto& values = array.content.values;
@@ -141,7 +141,7 @@ std::vector<std::int32_t> numbers_from(const named_array& array, std::int64_t ro
   return kept;
 }
 
-/// Rows with the axis of channels where the store has it, [N, C, H, W]; or what is wrong with the shape.
+/// Returns the images as [N, C, H, W], or an error text if the shape is invalid.
 tl::expected<at::Tensor, std::string> with_channels_first(const at::Tensor& images, array_layout layout) {
   const auto is_colour = [](std::int64_t extent) { return extent == 1 || extent == 3; };
   const bool first = is_colour(images.size(1)), last = is_colour(images.size(3));
@@ -182,7 +182,7 @@ at::Tensor tokens_from(const named_array& array, std::int64_t below, std::int64_
   return kept;
 }
 
-/// The arrays of one part, and what is common to both.
+/// Reads the arrays of one part.
 class array_reader {
 public:
   array_reader(const named_arrays& arrays, const data_section& data) : arrays_(arrays), data_(data) {}
@@ -236,7 +236,7 @@ private:
   [[nodiscard]] std::int64_t label_bound() const { return bound("class_names", own_classes_max); }
   [[nodiscard]] std::int64_t domain_bound() const { return bound("domain_names", own_domains_max); }
 
-  /// As image_table has them; undefined: something is wrong.
+  /// Returns rows as in image_table; undefined if they are invalid.
   at::Tensor rows_from(const named_array& array) {
     const auto& values = array.content.values;
     const auto refuse = [&](std::string text) {
@@ -274,7 +274,7 @@ private:
   std::int64_t largest_token_ = -1;
 };
 
-/// Both parts have rows of one kind.
+/// Checks that both parts have rows of the same kind and shape.
 void check_alike(const image_table& train, const image_table& test, const named_array& of_test, array_findings& wrong) {
   const auto &first = train.images, &second = test.images;
   if (first.scalar_type() != second.scalar_type())

@@ -1,4 +1,4 @@
-// CIFAR-10: 32x32 colour photographs (Krizhevsky 2009), binary version.
+// CIFAR-10: 32x32 color photographs (Krizhevsky 2009), binary version.
 #include "runtime/data/data_sources.hpp"
 #include "runtime/data/files.hpp"
 #include "runtime/data/records.hpp"

@@ -1,5 +1,5 @@
-// CIFAR-100: 32x32 colour photographs (Krizhevsky 2009), binary version. The classes are the 100
-// fine labels; the coarse label before them is not read.
+// CIFAR-100: 32x32 color photographs (Krizhevsky 2009), binary version. The classes are the 100 fine labels; the coarse
+// label before each is ignored.
 #include "runtime/data/data_sources.hpp"
 #include "runtime/data/files.hpp"
 #include "runtime/data/records.hpp"

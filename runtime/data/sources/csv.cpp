@@ -1,4 +1,4 @@
-// csv: a user's own table, a line for each row: a label, numbers, and the part and the domain where it says them.
+// csv: user data in a CSV table, one row per line: a label, numbers, and optional columns for part and domain.
 #include "runtime/data/csv_table.hpp"
 #include "runtime/data/data_sources.hpp"
 namespace mneme {

@@ -1,5 +1,5 @@
-// emnist47: a subset of EMNIST Balanced, 800 + 100 upright images of each of its 47 classes. Results
-// on it are never to be reported as results on EMNIST Balanced.
+// emnist47: a subset of EMNIST Balanced, 800 + 100 upright images of each of its 47 classes. Do not report results on
+// it as results on EMNIST Balanced.
 #include "runtime/data/data_sources.hpp"
 #include "runtime/data/idx.hpp"
 namespace mneme {

@@ -1,5 +1,5 @@
-// ImageNet-R: renditions of 200 classes of ImageNet as art, toys, sketches and others (Hendrycks et al. 2021, "The Many
-// Faces of Robustness"), a folder of JPEG files for each class. They come in all sizes; the square in the middle is
+// ImageNet-R: renditions of 200 ImageNet classes as art, toys, sketches and others (Hendrycks et al. 2021, "The Many
+// Faces of Robustness"), one folder of JPEG files per class. Images have different sizes; the centered square is
 // resized to 224x224.
 #include "runtime/data/data_sources.hpp"
 #include "runtime/data/files.hpp"
@@ -14,11 +14,10 @@ constexpr std::int64_t imagenet_r_side_px = 224;
 
 const file_set imagenet_r_files{.data_set = "imagenet-r",
                                 .folders = {"imagenet-r"},
-                                .names = {{"n01443537"}}, // the first class; nothing else is sure to lie in the folder
+                                .names = {{"n01443537"}}, // the first class; no other file is certain to exist
                                 .remedy = "Unpack imagenet-r.tar of the authors (2 GB), a folder for each class."};
 
-/// There is no official split: of each class, every fifth file in the order of names, numbers 4, 9, 14, ..., is a test
-/// image.
+/// There is no official split. Every fifth file of a class by name (numbers 4, 9, 14, ...) is a test image.
 bool is_test(std::size_t place) { return place % 5 == 4; }
 
 expected<raw_data> load_imagenet_r(const data_section& data, const std::vector<path>& roots) {

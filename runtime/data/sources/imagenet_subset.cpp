@@ -1,5 +1,5 @@
-// Classes of ImageNet (Deng et al. 2009), or all of them: train/ and val/ with a folder of JPEG files for each class,
-// as ImageNet is usually unpacked. Photographs are scaled to squares of data.side pixels.
+// ImageNet (Deng et al. 2009) or a subset of its classes: train/ and val/ with one folder of JPEG files per class, the
+// usual layout. Images are resized to squares of data.side pixels.
 #include "runtime/data/data_sources.hpp"
 #include "runtime/data/files.hpp"
 #include "runtime/data/photographs.hpp"
@@ -16,7 +16,7 @@ const file_set imagenet_subset_files{
     .names = {{"train"}, {"val"}},
     .remedy = "Unpack ImageNet into train/ and val/, a folder such as n01440764 for each class."};
 
-/// Folders of the same classes as `classes`, which are those of training images.
+/// Folders with the same names as `classes`, the folders of training images.
 std::vector<path> same_classes(const path& folder, const std::vector<path>& classes) {
   std::vector<path> folders;
   for (const auto& name : classes)

@@ -1,6 +1,6 @@
-// Mini-ImageNet: 100 classes of ImageNet with 600 photographs each (Vinyals et al. 2016, "Matching Networks for One
-// Shot Learning"), a folder of JPEG files for each class, as federated class-incremental learning uses it: 84x84
-// pixels, of each class the first 500 files by name are training images and the others test images (Dong et al. 2022).
+// Mini-ImageNet: 100 ImageNet classes with 600 photographs each (Vinyals et al. 2016, "Matching Networks for One Shot
+// Learning"), one folder of JPEG files per class. Resized to 84x84 pixels and split as in federated class-incremental
+// learning (Dong et al. 2022): the first 500 files of a class by name are training images, the others test images.
 #include "runtime/data/data_sources.hpp"
 #include "runtime/data/files.hpp"
 #include "runtime/data/photographs.hpp"
@@ -11,12 +11,12 @@ namespace {
 using std::filesystem::path;
 
 constexpr std::int64_t mini_imagenet_side_px = 84;
-constexpr std::size_t train_files = 500; // of a class
+constexpr std::size_t train_files = 500; // per class
 
 const file_set mini_imagenet_files{
     .data_set = "mini-imagenet",
     .folders = {"mini-imagenet", "miniImagenet"},
-    .names = {{"n01532829"}}, // the first class; nothing else is sure to lie in the folder
+    .names = {{"n01532829"}}, // the first class; no other file is certain to exist
     .remedy = "Unpack the photographs into mini-imagenet, a folder for each of the 100 classes."};
 
 expected<raw_data> load_mini_imagenet(const data_section& data, const std::vector<path>& roots) {
@@ -38,7 +38,7 @@ expected<raw_data> load_mini_imagenet(const data_section& data, const std::vecto
   return with_splits({.name = "mini-imagenet",
                       .classes = std::ssize(classes),
                       .class_names = folder_names(classes),
-                      .mean = {0.5071, 0.4867, 0.4408}, // those of CIFAR-100, as GLFC's and LGA's programs have them
+                      .mean = {0.5071, 0.4867, 0.4408}, // values of CIFAR-100, as in the code of GLFC and LGA
                       .deviation = {0.2675, 0.2565, 0.2761}},
                      read(both.train, train_limits(data)), read(both.test, test_limits(data)));
 }

@@ -1,7 +1,6 @@
-// NICO++ Common: things in six surroundings that all classes share (Zhang et al. 2023, "NICO++: Towards Better
-// Benchmarking for Domain Generalization"), a folder of pictures for each surrounding and class: autumn/bear/x.jpg.
-// Where lists lie beside the folders, autumn_train.txt and autumn_test.txt with lines "autumn/bear/x.jpg 3", they say
-// what is a training row, what a test row, and of which class.
+// NICO++ Common: objects in six contexts that all classes share (Zhang et al. 2023, "NICO++: Towards Better
+// Benchmarking for Domain Generalization"), one image folder per context and class: autumn/bear/x.jpg. Lists in the
+// root, autumn_train.txt and autumn_test.txt with lines "autumn/bear/x.jpg 3", define split and class if they exist.
 #include "runtime/data/data_sources.hpp"
 #include "runtime/data/domain_folders.hpp"
 #include "runtime/data/files.hpp"
@@ -32,7 +31,7 @@ expected<raw_data> load_lists(const std::vector<path>& domains, const data_secti
   return read_domain_lists(train, test, domains.front().parent_path(), data, std::move(about));
 }
 
-/// True if one of the lists is there: then all have to be.
+/// True if one of the lists exists; then all must exist.
 bool has_lists(const std::vector<path>& domains) {
   return std::any_of(domains.begin(), domains.end(), [](const path& domain) {
     return std::filesystem::exists(domain.string() + "_train.txt") ||
@@ -40,7 +39,7 @@ bool has_lists(const std::vector<path>& domains) {
   });
 }
 
-/// Classes are numbered in the order of their names; every domain has to have all of them.
+/// Classes are numbered by name; every domain must have all of them.
 expected<raw_data> load_nico_common(const data_section& data, const std::vector<path>& roots) {
   const auto domains = find_files(nico_common_files, data, roots);
   if (!domains)

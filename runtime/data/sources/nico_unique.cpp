@@ -1,7 +1,7 @@
-// NICO++ Unique: things in six surroundings that each class has of its own (Zhang et al. 2023, "NICO++"), a folder of
-// pictures for each class and surrounding: bear/on_tree/x.jpg. Domain i is the i-th surrounding of each class by name.
-// Where lists lie beside these, bear/on_tree_train.txt and bear/on_tree_test.txt with lines "bear/on_tree/x.jpg 0",
-// they say what is a training row, what a test row, and of which class.
+// NICO++ Unique: objects in six contexts specific to each class (Zhang et al. 2023, "NICO++"), one image folder per
+// class and context: bear/on_tree/x.jpg. Domain i is the i-th context of each class by name. Lists in the class folder,
+// bear/on_tree_train.txt and bear/on_tree_test.txt with lines "bear/on_tree/x.jpg 0", define split and class if they
+// exist.
 #include "runtime/data/data_sources.hpp"
 #include "runtime/data/domain_folders.hpp"
 #include "runtime/data/files.hpp"
@@ -14,10 +14,10 @@ using std::filesystem::path;
 const file_set nico_unique_files{
     .data_set = "nico-unique",
     .folders = {"nico-unique", "NICO_Unique", "NICO_unique"},
-    .names = {{"bear"}}, // the class that tells the folder
+    .names = {{"bear"}}, // a class that identifies the folder
     .remedy = "Unpack the unique part of NICO++: a folder for each class, and in it one for each domain."};
 
-/// Classes are numbered in the order of their names.
+/// Classes are numbered by name.
 expected<raw_data> load_nico_unique(const data_section& data, const std::vector<path>& roots) {
   const auto files = find_files(nico_unique_files, data, roots);
   if (!files)
@@ -28,7 +28,7 @@ expected<raw_data> load_nico_unique(const data_section& data, const std::vector<
   raw_data about{.name = "nico-unique", .classes = std::ssize(*classes)};
   std::vector<picture_folder> folders;
   std::vector<picture_list> train, test;
-  bool has_lists = false; // one of them: then all have to be there
+  bool has_lists = false; // if one exists, all must exist
   for (std::size_t label = 0; label < classes->size(); ++label) {
     const auto& folder = (*classes)[label];
     const auto domains = folders_in(folder);
@@ -51,7 +51,7 @@ expected<raw_data> load_nico_unique(const data_section& data, const std::vector<
     }
   }
   if (has_lists) {
-    about.classes = 0; // the labels tell
+    about.classes = 0; // follows from the labels
     return read_domain_lists(train, test, files->front().parent_path(), data, std::move(about));
   }
   about.class_names = folder_names(*classes);

@@ -1,5 +1,5 @@
-// OpenImage as the public code of OSCAR lays it out: 20 kinds of things with six sorts each, which are taken as
-// domains, train/client_0/17/x.jpg: a folder for each split, sort and kind.
+// OpenImage in the layout of OSCAR's public code: 20 categories with six subcategories each, which are used as domains.
+// One folder per split, subcategory and category: train/client_0/17/x.jpg.
 #include "runtime/data/data_sources.hpp"
 #include "runtime/data/domain_folders.hpp"
 #include "runtime/data/files.hpp"

@@ -1,5 +1,5 @@
-// PACS: photographs, paintings, cartoons and sketches of seven kinds of things (Li, Yang, Song,
-// Hospedales 2017) at 32x32, in records as CIFAR-100 has them: domain, class, pixels.
+// PACS: photographs, paintings, cartoons and sketches of seven classes (Li, Yang, Song, Hospedales 2017) at 32x32, in
+// records like those of CIFAR-100: domain, class, pixels.
 #include "runtime/data/data_sources.hpp"
 #include "runtime/data/files.hpp"
 #include "runtime/data/records.hpp"
@@ -17,8 +17,8 @@ const file_set pacs_files{.data_set = "pacs",
                               "elephant, giraffe, guitar, horse, house, person; planes R, G, B of 32x32 bytes)."};
 const record_layout pacs_layout{.label_bytes = 2, .label_at = 1, .classes = 7, .domain_at = 0, .domains = 4};
 
-/// The file has no split of its own. The test set is every fifth record of each (domain, class): with
-/// the records of a pair counted from 0 in file order, numbers 4, 9, 14, ...
+/// The file has no official split. Every fifth record of each (domain, class) in file order (numbers 4, 9, 14, ...) is
+/// a test row.
 raw_data split(const image_table& images, raw_data about) {
   std::array<std::array<std::int64_t, 7>, 4> counts{}; // [domain, class]
   std::vector<std::int64_t> train, test;

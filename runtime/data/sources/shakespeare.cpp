@@ -1,6 +1,6 @@
-// Shakespeare: what roles of the plays say, cut into windows of 80 characters, to be followed by the next one (Caldas
-// et al. 2018, LEAF). Tokens are places in LEAF's alphabet; classes are target characters, the most frequent first, so
-// that tasks of classes are tasks by target character.
+// Shakespeare: the lines of each role, cut into windows of 80 characters with the next character as label (Caldas et
+// al. 2018, LEAF). Tokens are indices in LEAF's alphabet. Classes are target characters, the most frequent first, so a
+// class-incremental task is a set of target characters.
 #include "runtime/base/new_tensor.hpp"
 #include "runtime/data/byte_stream.hpp"
 #include "runtime/data/data_sources.hpp"
@@ -18,8 +18,8 @@ namespace {
 constexpr std::string_view alphabet =
     "\n !\"&'(),-.0123456789:;>?ABCDEFGHIJKLMNOPQRSTUVWXYZ[]abcdefghijklmnopqrstuvwxyz}";
 constexpr std::int64_t window = 80;
-constexpr std::size_t test_every = 10;                // every tenth speech of a role is of the test set
-constexpr std::uint64_t content_bytes_max = 1U << 28; // all plays are five million bytes
+constexpr std::size_t test_every = 10;                // every tenth speech of a role is a test speech
+constexpr std::uint64_t content_bytes_max = 1U << 28; // all plays have five million bytes
 
 const file_set shakespeare_files{
     .data_set = "shakespeare",
@@ -28,13 +28,13 @@ const file_set shakespeare_files{
     .remedy = "There is no public download in this form: write a line for each speech, 'play TAB "
               "speaker TAB text', in the order of the plays."};
 
-/// What a role says in either split, as tokens, speech after speech with a space between them.
+/// The text of a role in each split, as tokens; speeches are separated by a space.
 struct role_text {
   std::string train{}, test{};
   std::size_t speeches = 0;
 };
 
-/// The place of a character; others than LEAF's ('$' is one) are spaces.
+/// Token of a character; characters outside LEAF's alphabet ('$' is one) become spaces.
 char token_of(char letter) {
   const auto entry = alphabet.find(letter);
   return static_cast<char>(entry == std::string_view::npos ? alphabet.find(' ') : entry);
@@ -51,7 +51,7 @@ expected<std::string> content_of(const std::filesystem::path& path) {
     return failed(stream->place(content_bytes_max), fmt::format("the content goes on here, to {} bytes; all plays are "
                                                                 "five million: is it the file of another data set?",
                                                                 *bytes));
-  auto again = byte_stream::open(path); // counting has read it
+  auto again = byte_stream::open(path); // the first pass counted the bytes
   std::string content(static_cast<std::size_t>(*bytes), ' ');
   if (auto read = again->read({reinterpret_cast<std::uint8_t*>(content.data()), content.size()}); !read)
     return tl::unexpected(read.error());
@@ -90,7 +90,7 @@ expected<std::vector<role_text>> roles_in(const std::string& content, const std:
 
 using class_of_token = std::array<std::int32_t, alphabet.size()>;
 
-/// Ranks by how often a token is a training row's target; of equals the earlier in the alphabet comes first.
+/// Ranks tokens by their frequency as target of training rows; ties in alphabet order.
 class_of_token classes_of(const std::vector<role_text>& roles) {
   std::array<std::int64_t, alphabet.size()> counts{};
   for (const auto& role : roles)
@@ -105,8 +105,8 @@ class_of_token classes_of(const std::vector<role_text>& roles) {
   return ranks;
 }
 
-/// A row for every character that has a whole window before it, role after role. Only rows that the limits keep are
-/// made: all of them are four million.
+/// One row for every character that is preceded by a full window, role by role. Only rows within the limits are
+/// created, since there are four million in total.
 image_table windows_of(const std::vector<role_text>& roles, std::string role_text::*split, const class_of_token& ranks,
                        row_limits limits) {
   row_filter filter(limits, static_cast<std::int64_t>(alphabet.size()));
@@ -124,7 +124,7 @@ image_table windows_of(const std::vector<role_text>& roles, std::string role_tex
       table.file_rows.push_back(row);
     }
   }
-  if (row == table.size()) // none was left out
+  if (row == table.size()) // no row was skipped
     table.file_rows.clear();
   table.images = new_tensor({table.size(), 1, 1, window}, at::kInt);
   auto* token = table.images.mutable_data_ptr<std::int32_t>();

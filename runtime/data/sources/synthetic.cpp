@@ -1,5 +1,5 @@
-// synthetic: made data, a Gaussian cloud for each class, drawn from the seed alone. For benchmarks and
-// tests that should need no files.
+// synthetic: generated data, a Gaussian distribution for each class, drawn from the seed alone. For benchmarks and
+// tests without files.
 #include "runtime/base/check.hpp"
 #include "runtime/base/new_tensor.hpp"
 #include "runtime/data/data_sources.hpp"
@@ -17,9 +17,9 @@ namespace {
 // Shapes: N rows, C channels, H height, W width, D = C * H * W pixels.
 
 constexpr std::int64_t test_rows_max = 1000;
-constexpr double bytes_max = 1e12; // a typing error, not a data set
+constexpr double bytes_max = 1e12; // more is probably a typing error
 
-/// Kinds of streams; the index of a stream is a class or a row, so no row depends on how many there are.
+/// Kinds of streams. The index of a stream is a class or a row, so a row does not depend on the number of rows.
 enum class part : std::uint32_t { class_mean, train_row, test_row };
 rng_key key_of(std::uint64_t seed, part kind, std::int64_t index) {
   return key_for({.seed = seed, .visit = static_cast<std::uint32_t>(kind), .index = static_cast<std::uint64_t>(index)},
@@ -38,16 +38,16 @@ std::vector<float> class_means(std::uint64_t seed, std::int64_t classes, std::in
   return means;
 }
 
-/// 128 + 32 x, to the nearest of 0 .. 255.
+/// 128 + 32 x, rounded and clamped to 0 .. 255.
 std::uint8_t as_pixel(double x) {
   return static_cast<std::uint8_t>(std::clamp(std::floor(128.5 + 32.0 * x), 0.0, 255.0));
 }
 
-/// A class's mean and the noise of one row.
+/// Mean of the class plus the noise of one row.
 void make_row(std::span<std::uint8_t> pixels, const float* mean, const rng_key& key) {
   if (kernels::gaussian_pixels(pixels, mean, stream_name_of(key)))
     return;
-  rng_stream noise(key); // some value is too near to an integer for the kernel's accuracy
+  rng_stream noise(key); // a value is too close to a rounding boundary for the kernel's accuracy
   for (std::size_t i = 0; i < pixels.size(); ++i)
     pixels[i] = as_pixel(mean[i] + noise.normal());
 }
@@ -67,7 +67,7 @@ image_table rows_of_part(std::uint64_t seed, part split, const std::vector<float
   return table;
 }
 
-/// Rows of tokens: half of them the class's own for this place, the others any.
+/// Token rows: with probability 1/2 the token of the class at this position, else a random token.
 image_table made_tokens(std::uint64_t seed, part split, const data_section& data, std::int64_t rows) {
   const auto places = data.shape[0];
   image_table table{.images = new_tensor({rows, 1, 1, places}, at::kInt)}; // [N, 1, 1, T]
@@ -85,7 +85,7 @@ image_table made_tokens(std::uint64_t seed, part split, const data_section& data
   return table;
 }
 
-/// What is wrong with the keys that describe made data.
+/// Checks the keys of synthetic data.
 diagnostics wrong_keys(const data_section& data) {
   diagnostics wrong;
   const auto& shape = data.shape;
@@ -119,7 +119,7 @@ std::array<std::int64_t, 3> shape_of(const data_section& data) {
                                 : std::array<std::int64_t, 3>{1, 1, data.shape[0]};
 }
 
-/// These rows, with what the keys say of them.
+/// Adds the properties that the keys define to the rows.
 raw_data described(const data_section& data, image_table train, image_table test) {
   const bool is_tokens = data.tokens > 0;
   const auto channels = is_tokens ? 1 : static_cast<std::size_t>(shape_of(data)[0]);
