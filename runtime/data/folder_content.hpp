@@ -10,7 +10,7 @@ namespace mneme {
 struct folder_content {
   std::vector<std::filesystem::path> folders{};
   std::vector<std::filesystem::path> images{};             ///< Extension of an image, and not in `unsupported_images`.
-  std::vector<std::filesystem::path> unsupported_images{}; ///< Named as another format than PNG and JPEG, and have it.
+  std::vector<std::filesystem::path> unsupported_images{}; ///< Extension and content of another image format.
   std::vector<std::filesystem::path> other_files{};        ///< Extension of no image format, or hidden.
   std::vector<std::filesystem::path> ignored_folders{};    ///< Hidden, or metadata of an operating system.
 };

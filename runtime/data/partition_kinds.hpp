@@ -37,7 +37,7 @@ struct task_split {
 struct filed_split {
   std::vector<owners> owned{};
   std::vector<std::vector<std::int32_t>> marks{}; ///< The method's column; empty if the method has none.
-  std::int64_t drawn_rows = 0; ///< Lines of rows that data.test_share has drawn for the test: no client holds them.
+  std::int64_t drawn_rows = 0;                    ///< Lines with rows that data.test_share selected for testing.
 };
 [[nodiscard]] expected<filed_split> read_partition_file(const scenario& from, const task_stream& tasks,
                                                         const row_mark_column& marks);

@@ -1,4 +1,4 @@
-/// array_file: named arrays from .safetensors, .npz, or several .npy files in one folder.
+/// array_file: reads named arrays from .safetensors, .npz, or several .npy files in one folder.
 #pragma once
 #include "runtime/base/diagnostic.hpp"
 #include "runtime/formats/npy.hpp"
@@ -13,13 +13,13 @@ struct named_array {
 };
 using named_arrays = std::map<std::string, named_array>;
 
-/// The arrays called `names` among those of the file. A .npy file, or a folder, stands for those that lie beside each
-/// other in a folder, NAME.npy each. Sizes are checked before memory is taken; arrays of other names are a diagnostic
-/// that names the nearest. In .safetensors files texts are metadata of their name: a JSON list of texts.
+/// Reads the arrays `names` of the file. A folder, or one of its .npy files, stands for all NAME.npy of the folder.
+/// Sizes are checked before memory is allocated. An array with another name is a diagnostic with the nearest known
+/// name. In .safetensors files, arrays of strings are stored as metadata: a JSON list of strings.
 [[nodiscard]] expected<named_arrays> read_array_file(const std::filesystem::path& file,
                                                      const std::vector<std::string>& names);
 
-/// Files that read_array_file() reads, by name.
+/// Paths of the files that read_array_file() reads.
 [[nodiscard]] std::vector<std::filesystem::path> array_files(const std::filesystem::path& file,
                                                              const std::vector<std::string>& names);
 

@@ -9,18 +9,18 @@
 namespace mneme {
 namespace {
 
-// A file: "\x93NUMPY", two bytes of version, the header's length (2 bytes in version 1, else 4), the header, which is a
-// dictionary of Python with the keys descr, fortran_order and shape, and the values (NumPy's numpy/lib/format.py).
+// File layout: "\x93NUMPY"; version (2 bytes); header length (2 bytes in version 1, else 4); header, a Python
+// dictionary with the keys descr, fortran_order and shape; values (NumPy's numpy/lib/format.py).
 
 constexpr std::string_view npy_mark{"\x93NUMPY", 6};
-constexpr std::size_t mark_bytes = 8;             // with the version
-constexpr std::uint64_t lengths_bytes = 12;       // and with the length, in either version; no header is shorter
+constexpr std::size_t mark_bytes = 8;             // mark and version
+constexpr std::uint64_t lengths_bytes = 12;       // mark, version and header length; no file is shorter
 constexpr std::uint64_t npy_header_max = 1 << 20; // NumPy itself refuses more than 10,000 bytes
 constexpr std::size_t axes_max = 64;
 
 struct npy_type {
   const char* name; // in headers
-  const char* word; // NumPy's own
+  const char* word; // NumPy's name
   at::ScalarType type;
 };
 constexpr std::array<npy_type, 13> npy_types{{{"|b1", "bool", at::kBool},
@@ -35,14 +35,14 @@ constexpr std::array<npy_type, 13> npy_types{{{"|b1", "bool", at::kBool},
                                               {"<f2", "float16", at::kHalf},
                                               {"<f4", "float32", at::kFloat},
                                               {"<f8", "float64", at::kDouble},
-                                              {"bf16", "bfloat16", at::kBFloat16}}}; // which NumPy has not
+                                              {"bf16", "bfloat16", at::kBFloat16}}}; // not a NumPy type
 
-/// Reads as much of Python's literals as headers have.
+/// Parser for the Python literals that occur in headers.
 class literal_reader {
 public:
   explicit literal_reader(std::string_view text) : text_(text) {}
 
-  /// True if `word` comes next, behind blanks.
+  /// Skips blanks; consumes `word` and returns true if it follows.
   bool takes(std::string_view word) {
     skip_blanks();
     if (!text_.starts_with(word))
@@ -68,7 +68,7 @@ public:
     if (error != std::errc{} || value < 0)
       return std::nullopt;
     text_.remove_prefix(static_cast<std::size_t>(end - text_.data()));
-    (void)takes("L"); // as Python 2 wrote long numbers
+    (void)takes("L"); // suffix of long integers in Python 2
     return value;
   }
   /// "(3, 4)", "(3,)" or "()"
@@ -92,7 +92,7 @@ private:
   std::string_view text_;
 };
 
-/// The dtype as it is written on this machine: "<" for ">" and "=".
+/// The dtype without its byte order: "<" for ">" and "=".
 std::string with_low_bytes_first(std::string name) {
   if (name.starts_with('>') || name.starts_with('='))
     name.front() = '<';
@@ -131,7 +131,7 @@ void swap_bytes(std::uint8_t* bytes, std::uint64_t count, std::uint64_t width) {
     std::reverse(bytes + at, bytes + at + width);
 }
 
-/// What is wrong, or nothing.
+/// Parses a header. Returns an error text, or "".
 std::string read_header(std::string_view text, npy_header& into) {
   literal_reader in(text);
   bool has_type = false, has_order = false, has_shape = false;
@@ -168,7 +168,7 @@ std::string read_header(std::string_view text, npy_header& into) {
   return has_type && has_order && has_shape ? std::string{} : damaged;
 }
 
-/// Bytes of the values, or nothing where an int64 does not hold their strides.
+/// Number of bytes of the values; nullopt if strides overflow int64.
 std::optional<std::uint64_t> value_bytes(const npy_header& header) {
   std::int64_t reach = header.holds_texts ? header.text_letters * (header.wide_letters ? 4 : 1)
                                           : static_cast<std::int64_t>(c10::elementSize(header.type));

@@ -15,10 +15,11 @@
 namespace mneme {
 namespace {
 
-// A file: 8 bytes little-endian length of the header, the header (one JSON object), the contents.
-// Offsets in the header count from the end of the header.
+// File layout: header length (8 bytes, little-endian), header (one JSON object), tensor data. Offsets in the header
+// start at the end of the header.
 
-// A header may name hundreds of thousands of tensors, and the ordered object looks through all of its names for each.
+// nlohmann::json, not ordered_json: a header can have hundreds of thousands of names, and ordered_json searches
+// linearly.
 using json = nlohmann::json;
 static_assert(std::endian::native == std::endian::little, "contents are written as they lie in memory");
 
@@ -50,16 +51,15 @@ const char* dtype_text(at::ScalarType type) {
   return entry->name;
 }
 
-/// A tensor's line of the header, checked.
+/// A validated entry of the header.
 struct entry {
   std::string name{};
   at::ScalarType type{};
   std::vector<std::int64_t> shape{};
-  std::uint64_t begin = 0, end = 0; ///< Within the contents.
+  std::uint64_t begin = 0, end = 0; ///< Offsets in the tensor data.
 };
 
-/// What is wrong with one file, as diagnostics with their byte. Of a file that is wrong everywhere, the first are
-/// enough.
+/// Collects diagnostics of one file with their byte offsets, up to a limit.
 class diagnostic_list {
 public:
   explicit diagnostic_list(std::string file) : file_(std::move(file)) {}
@@ -78,19 +78,19 @@ private:
   diagnostics diagnostics_;
 };
 
-/// Where `name` stands in the file, for a diagnostic: the header itself if it is spelt with escapes.
+/// Offset of `name` in the file, for a diagnostic; the start of the header if the name is written with escapes.
 std::uint64_t byte_of(const std::string& header, const std::string& name) {
   const auto at = header.find(json(name).dump(-1, ' ', false, json::error_handler_t::replace));
   return length_bytes + (at == std::string::npos ? 0 : at);
 }
 
-/// Goes through the header before it is parsed, for what the parsed object would no longer show: names given twice, and
-/// nests deeper than the format knows. The parser's own callback walks through an object for each of its members.
+/// Scans the header for errors that the parsed object would hide: duplicate names, and nesting deeper than the format
+/// allows. A SAX handler, because the parser's callback searches an object for each of its members.
 class header_watch final : public nlohmann::json_sax<json> {
 public:
   header_watch(const std::string& header, diagnostic_list& wrong) : header_(header), wrong_(wrong) {}
   [[nodiscard]] bool too_deep() const noexcept { return too_deep_; }
-  /// What is wrong with the JSON itself, if anything is.
+  /// Offset and text of a syntax error, or nullopt.
   [[nodiscard]] const std::optional<std::pair<std::uint64_t, std::string>>& flaw() const noexcept { return flaw_; }
 
   bool key(string_t& name) override {
@@ -113,7 +113,7 @@ public:
     if (dynamic_cast<const json::parse_error*>(&problem))
       flaw_.emplace(length_bytes + (position > 0 ? position - 1 : 0),
                     "the header is not valid JSON; is this a safetensors file, and whole?");
-    else // a number that no double can hold
+    else // a number outside the range of double
       flaw_.emplace(length_bytes, "the header has a number that is out of range; the file is damaged");
     return false;
   }
@@ -138,7 +138,7 @@ private:
   bool too_deep_ = false;
 };
 
-/// The header as JSON. Names given twice and nests deeper than the format knows are diagnostics.
+/// Parses the header as JSON. Duplicate names and too deep nesting are diagnostics.
 std::optional<json> parsed_header(const std::string& header, diagnostic_list& wrong) {
   header_watch watch(header, wrong);
   if (!json::sax_parse(header, &watch)) {
@@ -155,7 +155,7 @@ std::optional<json> parsed_header(const std::string& header, diagnostic_list& wr
   return parsed;
 }
 
-/// A list of at most `count_max` whole numbers from 0, or nothing.
+/// A list of at most `count_max` integers >= 0, or nullopt.
 std::optional<std::vector<std::uint64_t>> whole_numbers(const json& from, const char* key, std::size_t count_max) {
   const auto member = from.find(key);
   if (member == from.end() || !member->is_array() || member->size() > count_max)
@@ -169,7 +169,7 @@ std::optional<std::vector<std::uint64_t>> whole_numbers(const json& from, const 
   return result;
 }
 
-/// Bytes of a tensor, or nothing where its strides do not fit into an int64 (an empty tensor has strides too).
+/// Size of a tensor in bytes; nullopt if its strides overflow int64 (an empty tensor has strides, too).
 std::optional<std::uint64_t> bytes_of(const std::vector<std::uint64_t>& shape, at::ScalarType type) {
   std::int64_t reach = static_cast<std::int64_t>(c10::elementSize(type));
   bool empty = false;
@@ -183,10 +183,10 @@ std::optional<std::uint64_t> bytes_of(const std::vector<std::uint64_t>& shape, a
 
 bool is_wide_unsigned(at::ScalarType type) { return type == at::kUInt16 || type == at::kUInt32 || type == at::kUInt64; }
 
-/// One entry of the header, or what is wrong with it.
+/// Validates one entry of the header. Returns an error text on failure.
 tl::expected<entry, std::string> checked_entry(const std::string& name, const json& from, std::uint64_t content_bytes,
                                                safetensors_types types) {
-  constexpr std::size_t dimensions_max = 64; // as many as a tensor of LibTorch may have
+  constexpr std::size_t dimensions_max = 64; // limit of LibTorch
   if (!from.is_object() || !from.contains("dtype") || !from["dtype"].is_string())
     return tl::unexpected(fmt::format("'{}' has no dtype; expected {{\"dtype\", \"shape\", \"data_offsets\"}}", name));
   const auto type_name = from["dtype"].get<std::string>();
@@ -216,15 +216,14 @@ tl::expected<entry, std::string> checked_entry(const std::string& name, const js
   return entry{name, type->type, {shape->begin(), shape->end()}, begin, end};
 }
 
-/// All tensors of the header, by their place in the file: together they are the contents, without
-/// overlaps or holes.
+/// All tensors of the header in file order. They must cover the tensor data without overlap or gap.
 std::vector<entry> checked_entries(const std::string& header, const json& object, std::uint64_t content_bytes,
                                    safetensors_types types, diagnostic_list& wrong) {
   std::vector<entry> entries;
   for (const auto& [name, line] : object.items()) {
     if (name == metadata)
       continue;
-    if (wrong.enough()) // each looks for its place in the whole header
+    if (wrong.enough()) // each diagnostic searches the whole header for its offset
       return {};
     if (auto checked = checked_entry(name, line, content_bytes, types))
       entries.push_back(std::move(*checked));
@@ -250,7 +249,7 @@ std::vector<entry> checked_entries(const std::string& header, const json& object
   return entries;
 }
 
-/// The contents of one tensor. A byte of a BOOL that is neither 0 nor 1 is damage.
+/// Reads the values of one tensor. A BOOL byte other than 0 or 1 is an error.
 at::Tensor contents(std::ifstream& in, const entry& from, std::uint64_t contents_begin, diagnostic_list& wrong) {
   auto value = new_tensor(from.shape, from.type);
   MNEME_CHECK(value.nbytes() == from.end - from.begin, from.name);
@@ -268,7 +267,7 @@ at::Tensor contents(std::ifstream& in, const entry& from, std::uint64_t contents
   return value;
 }
 
-/// The header's text, its length checked against the file's.
+/// Reads the header text after checking its length against the file size.
 std::optional<std::string> header_text(std::ifstream& in, std::uint64_t file_bytes, diagnostic_list& wrong) {
   std::uint64_t header_bytes = 0;
   if (file_bytes < length_bytes || !in.read(reinterpret_cast<char*>(&header_bytes), length_bytes)) {
@@ -299,7 +298,7 @@ safetensors_metadata texts_of(const json& object) {
   return texts;
 }
 
-/// The header of a file with these tensors, padded with spaces so that the contents begin at a multiple of 8.
+/// Header for these tensors, padded with spaces so that the data start at a multiple of 8.
 std::string header_of(const tensor_map& tensors, const safetensors_metadata& texts) {
   auto header = nlohmann::ordered_json::object();
   if (!texts.empty())

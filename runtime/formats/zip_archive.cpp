@@ -9,9 +9,8 @@
 namespace mneme {
 namespace {
 
-// A file: for each entry a header of its own and its content; a directory with a line for each entry; perhaps a wide
-// end record with its locator, where sizes have 8 bytes; an end record, which says where the directory lies
-// (APPNOTE 6.3).
+// File layout: for each entry a local header and its content; a central directory with one record per entry; for 8-byte
+// sizes a zip64 end record and its locator; an end record with the position of the directory (APPNOTE 6.3).
 
 using bytes_view = std::span<const std::uint8_t>;
 using flaw = tl::unexpected<zip_flaw>;
@@ -31,16 +30,16 @@ Number read_number(bytes_view file, std::uint64_t at) {
   return value;
 }
 
-/// True if `count` bytes from `at` on lie before `end`.
+/// True if [at, at + count) is within [0, end).
 bool lies_within(std::uint64_t at, std::uint64_t count, std::uint64_t end) { return at <= end && count <= end - at; }
 
-/// Where the directory lies, and how many lines it has.
+/// Position of the central directory, and its number of records.
 struct directory {
   std::uint64_t begin = 0, bytes = 0, lines = 0;
-  std::uint64_t end = 0; ///< Byte at which the records behind it begin.
+  std::uint64_t end = 0; ///< Offset of the end records that follow it.
 };
 
-/// The last place from which an end record reaches to the end of the file.
+/// Offset of the last end record that extends to the end of the file, or nullopt.
 std::optional<std::uint64_t> end_record(bytes_view file) {
   if (file.size() < end_bytes)
     return std::nullopt;
@@ -85,7 +84,7 @@ tl::expected<directory, zip_flaw> directory_of(bytes_view file) {
   return place;
 }
 
-/// Sizes and place that have no room in a line: its extra field has them, in this order.
+/// Reads sizes and offset that exceed 32 bits from the extra field of a directory record, in this order.
 bool read_wide(bytes_view file, std::uint64_t at, std::uint64_t end, zip_entry& into) {
   while (lies_within(at, 4, end)) {
     const auto kind = read_number<std::uint16_t>(file, at), size = read_number<std::uint16_t>(file, at + 2);
@@ -110,7 +109,7 @@ bool read_wide(bytes_view file, std::uint64_t at, std::uint64_t end, zip_entry& 
   return into.bytes != see_wide && into.stored_bytes != see_wide && into.header != see_wide;
 }
 
-/// The entry of the directory's line at `at`, which is moved behind it.
+/// Parses the directory record at `at` and moves `at` behind it.
 tl::expected<zip_entry, zip_flaw> entry_of_line(bytes_view file, std::uint64_t& at, std::uint64_t end) {
   const auto damaged = [&] { return flaw({at, "a line of the archive's directory is damaged"}); };
   if (!lies_within(at, line_bytes, end) || read_number<std::uint32_t>(file, at) != line_mark)
@@ -139,7 +138,7 @@ tl::expected<zip_entry, zip_flaw> entry_of_line(bytes_view file, std::uint64_t& 
   return entry;
 }
 
-/// Finds the entry's content by its own header. @param end where the directory begins
+/// Finds the content of an entry by its local header. @param end offset of the directory
 std::optional<zip_flaw> find_content(bytes_view file, std::uint64_t end, zip_entry& entry) {
   if (!lies_within(entry.header, own_bytes, end) || read_number<std::uint32_t>(file, entry.header) != own_mark)
     return zip_flaw{entry.header,
@@ -160,7 +159,7 @@ std::optional<zip_flaw> find_content(bytes_view file, std::uint64_t end, zip_ent
   return std::nullopt;
 }
 
-/// Hands on what is unpacked of an entry, in pieces. False: it is not what the archive says.
+/// Decompresses an entry and passes it to `use` in pieces. Returns false if the content does not match the directory.
 template <class Use>
 bool unpack(bytes_view file, const zip_entry& entry, Use use) {
   const auto packed = file.subspan(entry.begin, entry.stored_bytes);
@@ -170,14 +169,14 @@ bool unpack(bytes_view file, const zip_entry& entry, Use use) {
   }
   std::vector<std::uint8_t> piece(std::size_t{1} << 16);
   z_stream stream{};
-  const int begun = inflateInit2(&stream, -15); // the widest window, no wrapper
+  const int begun = inflateInit2(&stream, -15); // maximum window, raw deflate
   MNEME_CHECK(begun == Z_OK, begun);
   std::uint64_t fed = 0, made = 0;
   int state = Z_OK;
   while (state == Z_OK && made <= entry.bytes) {
     if (stream.avail_in == 0) {
       const auto next = packed.subspan(fed, std::min<std::uint64_t>(packed.size() - fed, std::uint64_t{1} << 30));
-      stream.next_in = const_cast<std::uint8_t*>(next.data()); // which zlib does not write to
+      stream.next_in = const_cast<std::uint8_t*>(next.data()); // zlib does not write to its input
       stream.avail_in = static_cast<uInt>(next.size());
       fed += next.size();
     }
@@ -203,7 +202,7 @@ std::optional<zip_flaw> check_content(bytes_view file, const zip_entry& entry) {
                                            whole ? "checksum" : "size")};
 }
 
-/// What is wrong with the entries taken together.
+/// Checks that involve several entries.
 std::optional<zip_flaw> check_together(const std::vector<zip_entry>& entries, std::uint64_t inflated_bytes_max) {
   std::set<std::string> names;
   std::uint64_t behind = 0, inflated = 0;

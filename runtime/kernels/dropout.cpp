@@ -3,10 +3,10 @@
 namespace mneme::kernels {
 namespace {
 
-constexpr int blocks = 16; // of Philox side by side
+constexpr int blocks = 16; // Philox blocks computed together
 
-/// Words of `blocks` blocks of the stream from block `first` on, as philox4x32() makes them one by one: the first
-/// words of all of them, then the second ones, ...
+/// The words of `blocks` blocks of the stream, from block `first`, equal to those of philox4x32(): the first words of
+/// all blocks, then the second words, ...
 MNEME_INLINE void philox_blocks(const stream_name& stream, std::uint64_t first, std::uint32_t (&words)[4][blocks]) {
   std::uint32_t key0 = stream.key[0], key1 = stream.key[1];
   for (int i = 0; i < blocks; ++i) {
@@ -29,7 +29,7 @@ MNEME_INLINE void philox_blocks(const stream_name& stream, std::uint64_t first, 
   }
 }
 
-/// A mask from numbers of so many bits: Bits is std::uint8_t or std::uint16_t.
+/// Draws a mask from 8-bit or 16-bit numbers: Bits is std::uint8_t or std::uint16_t.
 template <class Bits>
 MNEME_INLINE void draw_from(const stream_name& stream, std::uint32_t drop_below, std::uint8_t* mask, std::int64_t n) {
   constexpr std::int64_t drawn = 4 * blocks * sizeof(std::uint32_t) / sizeof(Bits);

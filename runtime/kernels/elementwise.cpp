@@ -39,7 +39,7 @@ MNEME_INLINE void pull_back_body(float* __restrict g, const float* __restrict w,
     g[i] += factor * (w[i] - start[i]);
 }
 
-/// `Lanes` columns from c on: their sums stay in registers.
+/// Sums columns [c, c + Lanes); the sums stay in registers.
 template <int Lanes>
 MNEME_INLINE void sum_columns(const row_sums& operands, std::int64_t c) {
   using vec = typename floats<Lanes>::type;
@@ -174,8 +174,8 @@ MNEME_INLINE void widen_body(float* __restrict out, const std::uint8_t* __restri
     out[i] = static_cast<float>(in[i]);
 }
 
-/// exp(z) for z <= 0, to about 1 ulp; 0 below -87. Cody-Waite reduction and the Cephes polynomial (Moshier):
-/// our own because the library's is not vectorised, and so that the bits are the same everywhere.
+/// exp(z) for z <= 0, to about 1 ulp; 0 below -87. Cody-Waite reduction and the Cephes polynomial (Moshier). Written
+/// here because the library function is not vectorized and its bits differ between machines.
 MNEME_INLINE float exp_of(float z) {
   constexpr float magic = 12582912.0F; // 1.5 * 2^23: adding it rounds to an integer, kept in the low bits
   const float shifted = z * 1.44269504F + magic;
@@ -203,21 +203,22 @@ MNEME_INLINE void cross_entropy_of(double& value, const cross_entropy_rows& in, 
     for (std::int64_t c = 0; c < classes; ++c)
       d[row * classes + c] = z[c] - top;
   }
-  // One pass over all rows: short rows would leave most lanes idle. Subtracted maxima make every z <= 0.
+  // One pass over all rows: short rows would leave most lanes unused. After subtraction of the maximum every z is <= 0.
   double sum_of_losses = 0.0;
   for (std::int64_t row = 0; row < in.rows; ++row)
     if (in.weight[row] != 0.0F)
       sum_of_losses -= static_cast<double>(in.weight[row]) * d[row * classes + in.labels[row]];
   for (std::int64_t i = 0; i < in.rows * classes; ++i)
     d[i] = exp_of(d[i]);
-  // The sums of rows with equal weights, each from 1 to the number of classes, are multiplied: one logarithm for many.
+  // Sums of exponentials (each in [1, classes]) of rows with equal weights are multiplied, so that one logarithm serves
+  // many rows.
   constexpr double product_max = 1e200;
   double product = 1.0;
   float weight_of_product = 0.0F;
   for (std::int64_t row = 0; row < in.rows; ++row) {
     float* const p = d + row * classes;
     const float weight = in.weight[row];
-    if (weight == 0.0F) { // a padded row: whatever its logits are, it has no gradient
+    if (weight == 0.0F) { // a padded row has no gradient, whatever its logits
       for (std::int64_t c = 0; c < classes; ++c)
         p[c] = 0.0F;
       continue;
@@ -239,9 +240,8 @@ MNEME_INLINE void cross_entropy_of(double& value, const cross_entropy_rows& in, 
   value = sum_of_losses + static_cast<double>(weight_of_product) * std::log(product);
 }
 
-/// Most benchmarks of the field have tasks of ten classes, and rows so short take half the time where the compiler
-/// knows
-/// their length. The bits are the same.
+/// Ten classes per task are common in this field. If the compiler knows this row length, the kernel takes half the
+/// time; the bits are the same.
 template <class Set>
 MNEME_INLINE void cross_entropy_body(double& value, const cross_entropy_rows& in) {
   constexpr std::int64_t usual = 10;
@@ -251,8 +251,8 @@ MNEME_INLINE void cross_entropy_body(double& value, const cross_entropy_rows& in
     cross_entropy_of(value, in, in.classes);
 }
 
-/// What label smoothing s adds to a cross-entropy: s (z_label - mean z), the difference of -mean_c log p_c and -log
-/// p_label times s.
+/// Adds the term of label smoothing s to a cross-entropy: s (z_label - mean z), which is s times the difference of
+/// -mean_c log p_c and -log p_label.
 void add_label_smoothing(double& value, const cross_entropy_rows& in) {
   for (std::int64_t row = 0; row < in.rows; ++row) {
     if (in.weight[row] == 0.0F)

@@ -1,19 +1,19 @@
-/// Element-by-element kernels of a training step on a CPU: one model, one contiguous piece at a time.
+/// elementwise: elementwise kernels of a training step on a CPU, for one contiguous piece of one model at a time.
 #pragma once
 #include <cstdint>
 namespace mneme::kernels {
 
-/// x = max(x, 0); NaN stays.
+/// x = max(x, 0); NaN stays NaN.
 void relu(float* x, std::int64_t n);
 /// d = 0 where the activation y was not positive.
 void relu_backward(float* d, const float* y, std::int64_t n);
-/// out = a + b, then ReLU if wanted.
+/// out = a + b, followed by ReLU if `relu`.
 void add(float* out, const float* a, const float* b, std::int64_t n, bool relu);
 /// x *= factor
 void scale(float* x, std::int64_t n, float factor);
 /// g += factor * (w - start): adds the gradient of factor / 2 |w - start|^2.
 void pull_back(float* g, const float* w, const float* start, std::int64_t n, float factor);
-/// out[c] = before[c] + scale * sum over rows of in[row, c], in row order.
+/// out[c] = before[c] + scale * sum over rows of in[row, c], summed in row order.
 struct row_sums {
   const float* in = nullptr; ///< [rows, columns]
   std::int64_t rows = 0, columns = 0;
@@ -22,23 +22,24 @@ struct row_sums {
   float scale = 1.0F;
 };
 void sum_rows(const row_sums& sums);
-/// Adds the sum of squares to `total`, in a fixed order of lanes.
+/// Adds the sum of squares to `total`, with a fixed assignment of elements to lanes.
 void add_squares(double& total, const float* x, std::int64_t n);
-/// Adds the sum of a[i] b[i] to `total`, of float64 products in a fixed order of lanes.
+/// Adds the sum of a[i] b[i] to `total`; products in float64, fixed assignment to lanes.
 void add_products(double& total, const float* a, const float* b, std::int64_t n);
-/// Adds the sum of (a[i] - b[i])^2 to `total`, of float64 differences in the same way.
+/// Adds the sum of (a[i] - b[i])^2 to `total`; differences in float64, fixed assignment to lanes.
 void add_square_distance(double& total, const float* a, const float* b, std::int64_t n);
-/// Clears `finite` if any element is NaN or infinite.
+/// Sets `finite` to false if any element is NaN or infinite.
 void check_finite(bool& finite, const float* x, std::int64_t n);
 
 struct sgd_step {
   float learning_rate = 0.0F, momentum = 0.0F, weight_decay = 0.0F;
 };
-/// PyTorch's order: g' = g + decay w; v = momentum v + g'; w -= lr v. Without momentum `v` is null.
+/// In PyTorch's order: g' = g + decay w; v = momentum v + g'; w -= lr v. `v` is null without momentum.
 void sgd(float* w, const float* g, float* v, std::int64_t n, const sgd_step& with);
 
-/// One step of Adam (Kingma and Ba 2015, algorithm 1) as PyTorch computes it. `decay` is added to the
-/// gradient, `shrink` (1 - lr * decay, AdamW: Loshchilov and Hutter 2019) multiplies the weights; one of them is idle.
+/// One step of Adam (Kingma and Ba 2015, algorithm 1) as in PyTorch. Adam adds `decay` times the weight to the
+/// gradient; AdamW (Loshchilov and Hutter 2019) multiplies the weight by `shrink` = 1 - lr * decay. The other one has
+/// no effect.
 struct adam_step {
   float first = 0.9F, second = 0.999F, epsilon = 1e-8F;
   float decay = 0.0F, shrink = 1.0F;
@@ -53,7 +54,7 @@ struct pixel_scale {
 };
 void normalise(float* out, const std::uint8_t* in, std::int64_t n, const pixel_scale& with);
 void normalise(float* out, const float* in, std::int64_t n, const pixel_scale& with);
-/// out = in, as floats.
+/// Converts bytes to floats.
 void widen(float* out, const std::uint8_t* in, std::int64_t n);
 
 /// Softmax cross-entropy of one model's step, and its gradient.
@@ -63,9 +64,9 @@ struct cross_entropy_rows {
   const float* weight = nullptr;        ///< [rows]
   float* d_logits = nullptr;            ///< [rows, classes]; not the memory of `logits`
   std::int64_t rows = 0, classes = 0;
-  double smoothing = 0.0; ///< Share of a label's target that is spread evenly over all classes.
+  double smoothing = 0.0; ///< Share of the target that is spread evenly over all classes.
 };
-/// `value` becomes the sum of weight * loss, in row order.
+/// Sets `value` to the sum of weight * loss, in row order.
 void cross_entropy_of_rows(double& value, const cross_entropy_rows& in);
 
 } // namespace mneme::kernels

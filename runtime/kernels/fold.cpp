@@ -4,7 +4,7 @@
 namespace mneme::kernels {
 namespace {
 
-/// `Count` is known to the compiler, so that a sum stays in its register from the first upload to the last.
+/// `Count` is a compile-time constant, so that a sum stays in a register from the first upload to the last.
 template <std::size_t Count>
 MNEME_INLINE void fold_counted(double* __restrict sum, const weighted_upload* uploads, std::int64_t n) {
   const float* __restrict values[Count];

@@ -6,15 +6,15 @@
 namespace mneme::kernels {
 namespace {
 
-constexpr int lanes = 16;     // blocks of Philox at a time; each makes a pair of normals
-constexpr double near = 1e-6; // 128.5 + 32 x is off by less
+constexpr int lanes = 16;     // Philox blocks computed together; each gives a pair of normals
+constexpr double near = 1e-6; // bound of the error of 128.5 + 32 x
 
 template <int Lanes>
 struct longs {
   typedef std::uint64_t type __attribute__((vector_size(Lanes * sizeof(std::uint64_t))));
 };
 
-/// Words of `lanes` blocks, each in the lower half of 64 bits: products of two need the upper half.
+/// Words of `lanes` blocks, each in the lower half of 64 bits, because products of two words need the upper half.
 struct blocks {
   std::uint64_t word[4][lanes];
 };
@@ -22,7 +22,7 @@ struct blocks {
 /// Blocks first .. first + lanes - 1 of the stream (Philox4x32-10, as in rng.cpp).
 template <class Set>
 MNEME_INLINE void make_blocks(blocks& out, std::uint64_t first, const stream_name& name) {
-  constexpr int width = Set::lanes / 2; // a vector of 64-bit lanes at a time: otherwise g++ 12 takes scalars
+  constexpr int width = Set::lanes / 2; // one vector of 64-bit lanes at a time: otherwise g++ 12 emits scalar code
   using vector = typename longs<width>::type;
   constexpr std::uint64_t low = 0xFFFFFFFFU;
   for (int part = 0; part < lanes; part += width) {
@@ -45,15 +45,15 @@ MNEME_INLINE void make_blocks(blocks& out, std::uint64_t first, const stream_nam
   }
 }
 
-/// A whole number below 2^52, exactly.
+/// Converts an integer below 2^52 exactly.
 MNEME_INLINE double whole(std::uint64_t x) { return std::bit_cast<double>(0x4330000000000000U | x) - 0x1p52; }
 
-/// rng_stream::uniform() of two words, exactly.
+/// rng_stream::uniform() from its two words, exactly.
 MNEME_INLINE double uniform_of(std::uint64_t low, std::uint64_t high) {
   return whole(high) * 0x1p-32 + whole(low >> 11U) * 0x1p-53;
 }
 
-/// log(x) for 2^-53 <= x <= 1: x = 2^e m with m around 1, and log m = 2 artanh((m - 1) / (m + 1)).
+/// log(x) for 2^-53 <= x <= 1: x = 2^e m with m near 1, and log m = 2 artanh((m - 1) / (m + 1)).
 MNEME_INLINE double log_of(double x) {
   constexpr std::uint64_t single = 0x3FF0000000000000U, root_half = 0x3FE6A09E667F3BCDU;
   const auto bits = std::bit_cast<std::uint64_t>(x);
@@ -69,7 +69,7 @@ struct turn {
   double cosine, sine;
 };
 
-/// Sine and cosine of the angle 2 pi u, 0 <= u < 1: Taylor series around the nearest quarter.
+/// Sine and cosine of the angle 2 pi u, 0 <= u < 1: Taylor series around the nearest multiple of a quarter turn.
 MNEME_INLINE turn turn_of(double u) {
   constexpr double magic = 0x1.8p52; // adding it rounds to an integer, kept in the low bits
   const double shifted = 4.0 * u + magic;
@@ -87,7 +87,7 @@ MNEME_INLINE turn turn_of(double u) {
           .sine = std::bit_cast<double>(std::bit_cast<std::uint64_t>(across) ^ flip_sine)};
 }
 
-/// Pairs of Box and Muller, in the order of rng_stream::normal().
+/// Box-Muller pairs, in the order of rng_stream::normal().
 MNEME_INLINE void make_normals(double* __restrict out, const blocks& in) {
   for (int i = 0; i < lanes; ++i) {
     const double radius = std::sqrt(-2.0 * log_of(1.0 - uniform_of(in.word[0][i], in.word[1][i])));
@@ -97,7 +97,7 @@ MNEME_INLINE void make_normals(double* __restrict out, const blocks& in) {
   }
 }
 
-/// Returns true if all of `count` values are surely on their side of an integer.
+/// Returns true if no value is so close to an integer that the floor is uncertain.
 MNEME_INLINE bool put_pixels(std::uint8_t* __restrict out, const float* __restrict mean, const double* __restrict noise,
                              int count) {
   constexpr double magic = 0x1.8p52;
@@ -120,7 +120,7 @@ MNEME_INLINE void pixels_body(bool& certain, std::uint8_t* pixels, const float* 
   for (std::int64_t first = 0; first < n; first += 2 * lanes) {
     make_blocks<Set>(drawn, static_cast<std::uint64_t>(first / 2), name);
     make_normals(noise, drawn);
-    const bool whole_run = n - first >= 2 * lanes; // the compiler knows its length
+    const bool whole_run = n - first >= 2 * lanes; // a length known at compile time
     certain &= whole_run ? put_pixels(pixels + first, mean + first, noise, 2 * lanes)
                          : put_pixels(pixels + first, mean + first, noise, static_cast<int>(n - first));
   }

@@ -4,9 +4,9 @@
 #include <span>
 namespace mneme::kernels {
 
-/// pixel[i] = floor(128.5 + 32 * (mean[i] + z_i)), clipped to 0 .. 255, with z_i the i-th normal() of the stream.
-/// Logarithms, sines and cosines are accurate to 1e-10, which nearly always decides the floor.
-/// @return false if a value is too close to an integer; the caller must compute the pixels exactly
+/// pixel[i] = floor(128.5 + 32 * (mean[i] + z_i)), clamped to 0 .. 255, with z_i the i-th normal() of the stream.
+/// Logarithms, sines and cosines are accurate to 1e-10, which nearly always determines the floor.
+/// @return false if a value is too close to an integer; then the caller must compute the pixels exactly
 [[nodiscard]] bool gaussian_pixels(std::span<std::uint8_t> pixels, const float* mean, const stream_name& name);
 
 } // namespace mneme::kernels

@@ -19,14 +19,14 @@ instruction_level best_level() {
   return instruction_level::plain;
 }
 
-/// No higher than what the environment allows.
+/// The level that the environment allows at most.
 instruction_level allowed_level() {
   const char* const asked = std::getenv("MNEME_KERNELS");
   const std::string_view name = asked ? asked : "";
   MNEME_CHECK(name.empty() || name == "avx2" || name == "plain", name);
   if (name.empty())
     return instruction_level::wide;
-  // Portable arithmetic has nothing below AVX2.
+  // Portable arithmetic needs at least AVX2.
   return name == "plain" && !is_portable() ? instruction_level::plain : instruction_level::half;
 }
 

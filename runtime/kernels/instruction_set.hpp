@@ -1,11 +1,11 @@
-/// instruction_set: vectors of floats, and one kernel compiled for each instruction set and chosen at run time.
+/// instruction_set: vectors of floats, and kernels compiled for several instruction sets and selected at run time.
 #pragma once
 #include <cstdint>
 namespace mneme::kernels {
 
 #define MNEME_INLINE inline __attribute__((always_inline))
 
-/// `Lanes` floats side by side.
+/// A vector of `Lanes` floats.
 template <int Lanes>
 struct floats {
   typedef float type __attribute__((vector_size(Lanes * sizeof(float))));
@@ -14,20 +14,20 @@ template <>
 struct floats<1> {
   using type = float;
 };
-/// Bits of as many floats, to mask them.
+/// Integers of the same width, as masks.
 template <int Lanes>
 struct masks {
   typedef int type __attribute__((vector_size(Lanes * sizeof(int))));
 };
 
-/// A vector at any address. (A typedef with less alignment loses it inside templates; of a copy of its bytes g++ makes
-/// two halves where vectors of an array are not all in registers, and waits for both before it reads the whole.)
+/// A vector at an unaligned address. (A typedef with smaller alignment loses it in templates. For a memcpy, g++ splits
+/// the vector in two halves if an array of vectors does not fit into registers, and stalls when it reads the whole.)
 template <class Vector>
 struct __attribute__((packed, may_alias)) vector_anywhere {
   Vector value;
 };
 
-/// Reads and writes at any address.
+/// Unaligned read.
 template <class Vector>
 MNEME_INLINE void load(Vector& to, const float* from) {
   to = reinterpret_cast<const vector_anywhere<Vector>*>(from)->value;
@@ -37,8 +37,8 @@ MNEME_INLINE void store(float* to, const Vector& from) {
   reinterpret_cast<vector_anywhere<Vector>*>(to)->value = from;
 }
 
-/// What a kernel's body may use: lanes of a vector, accumulators that stay in registers, and lanes in which the terms
-/// of one sum are added side by side, on which its bits depend.
+/// Parameters of a kernel's body: lanes of a vector, accumulators that fit into registers, and lanes over which the
+/// terms of one sum are distributed. The last number determines the bits.
 template <int Lanes, int Accumulators, int SumLanes = Lanes>
 struct instruction_set {
   static constexpr int lanes = Lanes;
@@ -46,23 +46,23 @@ struct instruction_set {
   static constexpr int sum_lanes = SumLanes;
 };
 using wide_set = instruction_set<16, 16>;         ///< AVX-512: 32 registers of 16 floats
-using half_sums_set = instruction_set<16, 16, 8>; ///< AVX-512, with the sums of AVX2
+using half_sums_set = instruction_set<16, 16, 8>; ///< AVX-512 with the summation order of AVX2
 using half_set = instruction_set<8, 8>;           ///< AVX2 with FMA: 16 registers of 8
 using plain_set = instruction_set<4, 8>;          ///< Any machine
 
-/// The best set that this machine runs, or a lesser one that the environment asks for: MNEME_KERNELS=avx2 or plain.
+/// The best instruction set of this machine, or a lower one set in the environment: MNEME_KERNELS=avx2 or plain.
 enum class instruction_level : std::uint8_t { plain, half, wide };
-/// The level whose bits kernels have. In portable arithmetic those of AVX2, on every machine.
+/// The level that determines the bits of results. In portable arithmetic: AVX2 on every machine.
 [[nodiscard]] instruction_level machine_level();
-/// The level of which kernels run a copy. In portable arithmetic, where AVX-512 is there, it is used as far as bits do
-/// not depend on it.
+/// The level of the compiled kernels in use. In portable arithmetic on a machine with AVX-512, that is AVX-512 for
+/// kernels whose bits do not depend on it.
 [[nodiscard]] instruction_level copy_level();
 
-/// MNEME_KERNEL(name, (parameters), (arguments)): defines `void best_name(parameters)`, which runs
-/// name_body<Set>(arguments) for the best set of this machine. Not by target_clones: sanitizers and ifuncs clash.
-/// For bodies of which every element of the result is computed by itself, its terms in their order: lanes do not
-/// change its bits, so that portable arithmetic takes the widest copy, too.
-/// MNEME_SUMMING_KERNEL: for bodies that add up the terms of one sum in several lanes, Set::sum_lanes.
+/// MNEME_KERNEL(name, (parameters), (arguments)) defines `void best_name(parameters)`, which runs
+/// name_body<Set>(arguments) for the best set of this machine. target_clones is not used because sanitizers conflict
+/// with ifuncs. It is for bodies that compute every element by itself with a fixed order of terms: the number of lanes
+/// does not change the bits, so portable arithmetic uses the widest set, too.
+/// MNEME_SUMMING_KERNEL is for bodies that distribute the terms of one sum over Set::sum_lanes lanes.
 #if defined(__x86_64__)
 #define MNEME_WIDE __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")))
 #define MNEME_LESSER_COPIES(name, parameters, arguments)                                                               \
@@ -88,7 +88,7 @@ enum class instruction_level : std::uint8_t { plain, half, wide };
 #define MNEME_SUMMING_KERNEL(name, parameters, arguments) MNEME_KERNEL(name, parameters, arguments)
 #endif
 
-/// The copy of a kernel, out of three, that copy_level() names.
+/// Selects one of the three versions of a kernel by copy_level().
 template <class Function>
 Function* chosen_for_machine(Function* wide, Function* half, Function* plain) {
   switch (copy_level()) {

@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::int64_t block_rows = 64; // summed in float32
 
-/// A vector of which n values are wanted; what stands behind them may be anything. Nothing is read from `end` on.
+/// Loads a vector whose first n values are needed; the others are unspecified. Does not read beyond `end`.
 template <int Lanes>
 MNEME_INLINE void load_some(typename floats<Lanes>::type& to, const float* from, std::int64_t n, const float* end) {
   if (end - from >= Lanes)
@@ -18,8 +18,8 @@ MNEME_INLINE void load_some(typename floats<Lanes>::type& to, const float* from,
   load(to, values);
 }
 
-/// Adds up, over all rows, what `take(row, first column, n, sum, other)` adds to two sums per column; n <= Lanes. The
-/// sums of a column do not depend on how many are kept in registers side by side.
+/// Accumulates over all rows: `take(row, first column, n, sum, other)` adds to two sums per column; n <= Lanes. The
+/// sums of a column do not depend on how many columns share the registers.
 template <int Lanes, class Take>
 MNEME_INLINE void sum_blocks(std::int64_t rows, std::int64_t columns, double* sums, double* others, Take take) {
   using vec = typename floats<Lanes>::type;
@@ -45,7 +45,7 @@ template <class Set>
 MNEME_INLINE void sum_columns_body(float* out, const float* in, std::int64_t rows, std::int64_t columns, float scale,
                                    bool add) {
   using vec = typename floats<Set::lanes>::type;
-  constexpr std::int64_t panel = 256; // of columns whose sums fit beside each other
+  constexpr std::int64_t panel = 256; // columns whose sums fit into registers together
   double sums[panel], none[panel];
   for (std::int64_t first = 0; first < columns; first += panel) {
     const std::int64_t count = columns - first < panel ? columns - first : panel;
@@ -109,7 +109,7 @@ MNEME_INLINE void sum_gradients_body(const normalised& in, double* sums, double*
   using vec = typename floats<Set::lanes>::type;
   const normalised read = in; // a copy: stores could otherwise change it
   const std::int64_t count = read.rows * read.columns;
-  std::vector<float> means(read.mean, read.mean + read.columns); // whole vectors of them
+  std::vector<float> means(read.mean, read.mean + read.columns); // padded to whole vectors
   means.resize(static_cast<std::size_t>(read.columns + Set::lanes));
   const auto take = [&](std::int64_t r, std::int64_t c, std::int64_t n, vec & sum, vec & product)
       __attribute__((always_inline)) {

@@ -1,21 +1,21 @@
-/// Column statistics of matrices on a CPU, and the steps of batch and group normalization that use them.
+/// normalisation: column statistics of matrices on a CPU, and the steps of batch and group normalization that use them.
 #pragma once
 #include <cstdint>
 namespace mneme::kernels {
 
 // x, d, y: [rows, columns] float32, row-major. Sums are float32 within short blocks of rows and float64 over blocks.
 
-/// out[c] = scale * sum over rows of in[row, c], or added to it.
+/// out[c] = scale * sum over rows of in[row, c]; if `add`, the value is added to out[c].
 void sum_columns(float* out, const float* in, std::int64_t rows, std::int64_t columns, float scale, bool add);
 /// sum_columns() for the gradient d of a ReLU with output y: sets d to 0 where y is not positive.
 void sum_shown(float* out, float* d, const float* y, std::int64_t rows, std::int64_t columns, float scale, bool add);
 /// Sums of x - pivot and of its square, per column, where pivot is the first row.
 void sum_from_pivot(const float* x, std::int64_t rows, std::int64_t columns, double* sums, double* squares);
-/// y = x * scale[c] + shift[c], then ReLU if wanted.
+/// y = x * scale[c] + shift[c], followed by ReLU if `relu`.
 void scale_columns(const float* x, std::int64_t rows, std::int64_t columns, const float* scale, const float* shift,
                    bool relu, float* y);
 
-/// Gradient of a normalization. With `y`, the output of a following ReLU, d counts only where y > 0.
+/// Gradient of a normalization. If `y`, the output of a following ReLU, is given, d counts only where y > 0.
 struct normalised {
   const float* d = nullptr;
   const float* x = nullptr;

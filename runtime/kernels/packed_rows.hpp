@@ -1,26 +1,26 @@
-/// packed_rows: products with large matrices b, from copies of panels of b that fit the first-level cache.
+/// packed_rows: products with large matrices b, which are copied panel by panel into the L1 cache.
 #pragma once
 #include "runtime/kernels/instruction_set.hpp"
 #include "runtime/kernels/products.hpp"
 namespace mneme::kernels {
 
-// Rows of b that are a page apart evict each other from the first-level cache. A panel of columns is therefore copied,
-// with as many terms as fit, and partial sums are kept in memory until the next panel. All bits equal those of a tile
-// that reads all terms at once.
+// Rows of b that are a page apart evict each other from the L1 cache. Therefore a panel of columns is copied, with as
+// many terms as fit, and partial sums are kept in memory until the next panel. The bits equal those of a tile that
+// reads all terms in one pass.
 
 inline constexpr std::int64_t first_cache_floats = 8192; // of 32 KiB
-/// Columns of a panel.
+/// Number of columns of a panel.
 template <class Set>
 inline constexpr std::int64_t panel_columns = Set::lanes*(Set::accumulators == 16 ? 4 : 2);
 
-/// A panel of b: `terms` terms from `from` on, side by side for all of its columns.
+/// A panel of b: `terms` terms from `from`, contiguous over all of its columns.
 struct packed_panel {
   const float* values = nullptr;
   std::int64_t from = 0, terms = 0;
-  bool first = false, last = false; ///< It holds the first terms of all, the last ones.
+  bool first = false, last = false; ///< Contains the first or the last terms of the sums.
 };
 
-/// `Rows` rows of c from `at` on, all columns of the panel. `waiting` holds the sums so far.
+/// Computes `Rows` rows of c from `at`, all columns of the panel. `waiting` holds partial sums.
 template <class Set, int Rows, bool Adds>
 MNEME_INLINE void packed_tile(const row_product& product, const packed_panel& panel, const float* a, float* waiting,
                               std::int64_t at) {
@@ -63,7 +63,7 @@ MNEME_INLINE void packed_tile(const row_product& product, const packed_panel& pa
     }
 }
 
-/// `rows` rows of c from `at` on in tiles of `Rows`, what is left over in ever lower ones. `a` is the first row's.
+/// Computes `rows` rows of c from `at` in tiles of `Rows`, the remainder in smaller tiles. `a` points to the first row.
 template <class Set, int Rows, bool Adds>
 MNEME_INLINE void packed_bands(const row_product& product, const packed_panel& panel, const float* a, float* waiting,
                                std::int64_t rows, std::int64_t at) {
@@ -78,7 +78,7 @@ MNEME_INLINE void packed_bands(const row_product& product, const packed_panel& p
       packed_bands<Set, Rows == 6 ? 4 : Rows / 2, Adds>(product, panel, a, waiting, rows, at);
 }
 
-/// Copies a panel's columns, from j on.
+/// Copies the columns of a panel, starting at j.
 template <class Set>
 MNEME_INLINE void pack_columns(const row_product& product, std::int64_t from, std::int64_t terms, std::int64_t j,
                                float* panel) {
@@ -91,11 +91,11 @@ MNEME_INLINE void pack_columns(const row_product& product, std::int64_t from, st
     }
 }
 
-/// The columns of c that fill whole panels.
+/// Computes the columns of c that fill whole panels.
 template <class Set, bool Adds>
 MNEME_INLINE void multiply_packed(const row_product& whole) {
   constexpr std::int64_t width = panel_columns<Set>, terms_max = first_cache_floats / width;
-  constexpr std::int64_t block_rows = 96; // of c: they read a panel before the next one is copied
+  constexpr std::int64_t block_rows = 96; // rows of c that use a panel before the next one is copied
   alignas(64) float panel[first_cache_floats], waiting[block_rows * width];
   for (std::int64_t i = 0; i < whole.m; i += block_rows) {
     const std::int64_t rows = whole.m - i < block_rows ? whole.m - i : block_rows;
@@ -110,8 +110,8 @@ MNEME_INLINE void multiply_packed(const row_product& whole) {
   }
 }
 
-/// Rows enough to share a copied panel, and terms enough to pay for it: with fewer, as in steps of 64 rows, products
-/// are up to 1.5 times as fast without (README.md).
+/// True if there are enough rows to share a copied panel and enough terms to pay for it. Below, as in steps of 64 rows,
+/// products are up to 1.5 times as fast without copies (README.md).
 MNEME_INLINE bool pays_to_pack(const row_product& product) {
   constexpr std::int64_t rows_min = 24, terms_min = 512, columns_min = 64;
   return product.m >= rows_min && product.k >= terms_min && product.n >= columns_min &&

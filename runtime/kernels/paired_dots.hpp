@@ -1,21 +1,22 @@
-/// paired_dots: dot products in AVX-512 whose terms are added in eight lanes as in AVX2: two dots share a vector.
+/// paired_dots: dot products in AVX-512 with the summation order of AVX2 (eight lanes); two dots share a vector.
 #pragma once
 #include "runtime/kernels/instruction_set.hpp"
 #include "runtime/kernels/products.hpp"
 namespace mneme::kernels {
 
 using eight_floats = floats<8>::type;
-using two_dots = floats<16>::type; ///< Eight terms of a dot, and eight of another.
+using two_dots = floats<16>::type; ///< Eight partial sums of each of two dots.
 
 MNEME_INLINE void put_beside(two_dots& to, const eight_floats& first, const eight_floats& second) {
   to = __builtin_shufflevector(first, second, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
 }
 
-/// The sums of eight lanes, half of them added to the other half until one is left: of columns 0 and 1, 2 and 3, ... of
-/// a row. In lanes 4 g and 4 g + 1 the two lanes that are left of column g, in the next two those of column 4 + g.
+/// Reduces the eight lanes of each column twice by adding halves, for the column pairs (0, 1), (2, 3), ... of a row.
+/// Result: lanes 4 g and 4 g + 1 hold the two remaining lanes of column g, lanes 4 g + 2 and 4 g + 3 those of column 4
+/// + g.
 template <int Pairs>
 MNEME_INLINE void halve_twice(const two_dots (&sums)[Pairs], two_dots& out) {
-  two_dots four[2]; // of each column four lanes
+  two_dots four[2]; // four lanes of each column
   for (int i = 0; i < 2; ++i) {
     const two_dots &a = sums[i * (Pairs - 2)], &b = sums[i * (Pairs - 2) + 1]; // of two pairs, both times the same
     four[i] = __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27) +
@@ -25,14 +26,14 @@ MNEME_INLINE void halve_twice(const two_dots (&sums)[Pairs], two_dots& out) {
         __builtin_shufflevector(four[0], four[1], 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31);
 }
 
-/// The eight sums of a row, and of the next one.
+/// The eight sums of a row and those of the next row.
 MNEME_INLINE void halve_last(const two_dots& row, const two_dots& next, two_dots& out) {
   const two_dots sums = __builtin_shufflevector(row, next, 0, 2, 16, 18, 4, 6, 20, 22, 8, 10, 24, 26, 12, 14, 28, 30) +
                         __builtin_shufflevector(row, next, 1, 3, 17, 19, 5, 7, 21, 23, 9, 11, 25, 27, 13, 15, 29, 31);
   out = __builtin_shufflevector(sums, sums, 0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
 }
 
-/// `Rows` rows from i, 2 * Pairs columns from j: fewer than that where the matrix ends, its last one repeated.
+/// Computes `Rows` rows from i and 2 * Pairs columns from j; beyond the end of the matrix its last column is repeated.
 template <int Rows, int Pairs, class Tail>
 MNEME_INLINE void paired_tile(const dot_product& product, const Tail& tail, std::int64_t i, std::int64_t j) {
   constexpr int columns = 2 * Pairs;
@@ -89,7 +90,7 @@ MNEME_INLINE void paired_tile(const dot_product& product, const Tail& tail, std:
   }
 }
 
-/// Rows from i on in tiles of `Rows`, what is left over in ever lower ones; 2 * Pairs columns from j.
+/// Computes rows from i in tiles of `Rows`, the remainder in smaller tiles; 2 * Pairs columns from j.
 template <int Rows, int Pairs, class Tail>
 MNEME_INLINE void paired_rows(const dot_product& product, const Tail& tail, std::int64_t i, std::int64_t j) {
   for (; i + Rows <= product.m; i += Rows)
@@ -99,7 +100,7 @@ MNEME_INLINE void paired_rows(const dot_product& product, const Tail& tail, std:
       paired_rows<Rows / 2, Pairs>(product, tail, i, j);
 }
 
-/// All of c, of at least eight terms. `tail` reads the last ones of a row, as many as fill no eight.
+/// Computes all of c; sums have at least eight terms. `tail` reads the last terms of a row that fill no group of eight.
 template <class Tail>
 MNEME_INLINE void paired_dots(const dot_product& product, const Tail& tail) {
   for (std::int64_t j = 0; j < product.n; j += 8)

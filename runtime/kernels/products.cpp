@@ -41,7 +41,7 @@ MNEME_INLINE void row_tile(const row_product& product, std::int64_t i, std::int6
     }
 }
 
-/// The columns from j on that fill no whole panel, of `Rows` rows, in ever narrower vectors.
+/// Computes the columns from j that fill no whole panel, for `Rows` rows, in ever narrower vectors.
 template <int Lanes, int Vectors, int Rows, bool Adds>
 MNEME_INLINE void row_rest(const row_product& product, std::int64_t i, std::int64_t j) {
   if constexpr (Vectors > 0) {
@@ -56,7 +56,7 @@ MNEME_INLINE void row_rest(const row_product& product, std::int64_t i, std::int6
   }
 }
 
-/// Rows from i on in tiles of `Rows`, what is left over in ever lower ones; columns `first` to `last`, panel by panel.
+/// Computes rows from i in tiles of `Rows`, the remainder in smaller tiles; columns `first` to `last`, panel by panel.
 template <class Set, int Rows, bool Adds>
 MNEME_INLINE void row_bands(const row_product& product, std::int64_t i, std::int64_t first, std::int64_t last) {
   constexpr int vectors = Set::accumulators == 16 ? 4 : 2;
@@ -74,8 +74,8 @@ MNEME_INLINE void row_bands(const row_product& product, std::int64_t i, std::int
 
 template <class Set, bool Adds>
 MNEME_INLINE void all_rows(const row_product& product) {
-  // Where all of b stays in the first-level cache, c is best streamed row by row; else as many columns of b as stay
-  // there, for a run of c that is short is read from memory as slowly as a long one.
+  // If all of b fits into the L1 cache, c is streamed row by row. Otherwise as many columns of b as fit are processed
+  // together, since reading a short run from memory takes as long as a long one.
   constexpr std::int64_t run = 64;
   const bool run_stays = product.k * run <= first_cache_floats;
   const auto columns = product.k * product.n <= first_cache_floats ? product.n
@@ -114,8 +114,8 @@ MNEME_INLINE void multiply_rows_body(const row_product& in) {
 
 // -- dots -------------------------------------------------------------------------------------------------------------
 
-/// The sums of the lanes of sixteen, eight or four vectors: lane 4 r + c of the result is that of in[c][r]. Half a
-/// vector is added to the other half until one lane is left, whatever the vector's place.
+/// Horizontal sums of sixteen, eight or four vectors: lane 4 r + c of the result is the sum of in[c][r]. Halves are
+/// added until one lane is left, in the same order for every vector.
 MNEME_INLINE void sum_lanes(const floats<16>::type (&in)[4][4], floats<16>::type& out) {
   using vec = floats<16>::type;
   vec four[4]; // of each column: four sums for each of the four rows
@@ -160,11 +160,11 @@ MNEME_INLINE void sum_lanes(const floats<4>::type (&in)[4][1], floats<4>::type& 
       __builtin_shufflevector(pairs[0], pairs[1], 0, 2, 4, 6) + __builtin_shufflevector(pairs[0], pairs[1], 1, 3, 5, 7);
 }
 
-/// The last terms of a dot, which fill no vector: the last whole vector is read again, without what has been added.
+/// The last terms of a dot that fill no vector: reads the last whole vector again and masks the terms already added.
 template <int Lanes>
 struct dot_tail {
   using bits = typename masks<Lanes>::type;
-  std::int64_t from = 0; ///< Where it is read.
+  std::int64_t from = 0; ///< Offset of that vector.
   bits kept{};
   MNEME_INLINE explicit dot_tail(std::int64_t k) : from(k - Lanes) {
     for (int i = 0; i < Lanes; ++i)
@@ -176,18 +176,18 @@ struct dot_tail {
   }
 };
 
-/// `Rows` rows from i, `Columns` columns from j.
+/// Computes `Rows` rows from i and `Columns` columns from j.
 template <int Lanes, int Rows, int Columns>
 MNEME_INLINE void dot_tile(const dot_product& product, const dot_tail<Lanes>& tail, std::int64_t i, std::int64_t j) {
   using vec = typename floats<Lanes>::type;
   constexpr int together = (Rows * Columns + Lanes - 1) / Lanes; // vectors of sums
   const std::int64_t there = product.n - j < Columns ? product.n - j : Columns;
-  const float *a[Rows], *b[Columns]; // the last columns repeat where the matrix ends: computed and not stored
+  const float *a[Rows], *b[Columns]; // beyond the end of the matrix, the last column repeats: computed but not stored
   for (int r = 0; r < Rows; ++r)
     a[r] = product.a + (i + r) * product.a_row;
   for (int c = 0; c < Columns; ++c)
     b[c] = product.b + (j + (c < there ? c : there - 1)) * product.b_row;
-  vec sums[together][4][Lanes / 4] = {}; // of element e = Columns * r + c: in lane e of all vectors
+  vec sums[together][4][Lanes / 4] = {}; // element e = Columns * r + c is in lane e of all vectors
   const auto sum = [&sums](int e) -> vec& { return sums[e / Lanes][e % 4][e % Lanes / 4]; };
   std::int64_t p = 0;
   for (; p + Lanes <= product.k; p += Lanes)
@@ -238,7 +238,7 @@ MNEME_INLINE void dot_tile(const dot_product& product, const dot_tail<Lanes>& ta
   }
 }
 
-/// Rows from i on in tiles of `Rows`, what is left over in ever lower and wider ones; columns `first` to `last`.
+/// Computes rows from i in tiles of `Rows`, the remainder in lower and wider tiles; columns `first` to `last`.
 template <int Lanes, int Rows, int Columns>
 MNEME_INLINE void dot_rows(const dot_product& product, const dot_tail<Lanes>& tail, std::int64_t i, std::int64_t first,
                            std::int64_t last) {
@@ -250,7 +250,7 @@ MNEME_INLINE void dot_rows(const dot_product& product, const dot_tail<Lanes>& ta
       dot_rows<Lanes, Rows / 2, 2 * Columns>(product, tail, i, first, last);
 }
 
-/// Few terms in vectors that they fill.
+/// For sums with few terms: uses vectors that the terms fill.
 template <int Lanes>
 MNEME_INLINE void dots_by(const dot_product& product) {
   if constexpr (Lanes < 4) {
@@ -265,10 +265,10 @@ MNEME_INLINE void dots_by(const dot_product& product) {
     dots_by<Lanes / 2>(product);
   } else {
     const dot_tail<Lanes> tail(product.k);
-    constexpr std::int64_t many_terms = 256; // enough for the sums of lanes not to matter
+    constexpr std::int64_t many_terms = 256; // enough terms for the reduction of lanes not to matter
     const bool is_long = Lanes == 16 && product.k >= many_terms;
-    // Columns of b that all rows read before the next ones come. Where the rows of a do not stay in the first-level
-    // cache together, as many as do: every row is read again for each lot.
+    // Number of columns of b that all rows read before the next columns. If the rows of a do not fit into the L1 cache
+    // together, as many columns as fit, since every row is read again for each group.
     const bool rows_stay = product.m * product.k <= first_cache_floats;
     const std::int64_t cached = first_cache_floats / product.k / 4 * 4;
     const std::int64_t columns = !is_long ? Lanes : rows_stay || cached < 4 ? 4 : cached;

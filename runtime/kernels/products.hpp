@@ -1,19 +1,19 @@
-/// Products of small matrices on a CPU. An element's bits depend on its own operands only: not on its place in
-/// the matrix, nor on how many models are multiplied one after the other.
+/// products: products of small matrices on a CPU. The bits of an element depend on its operands only, not on its
+/// position in the matrix or on the number of models that are multiplied.
 #pragma once
 #include <cstdint>
 namespace mneme::kernels {
 
-// All matrices are row-major float32; a "row" member is the distance between rows in floats.
+// All matrices are row-major float32; a member that ends in "row" is a row stride in floats.
 
-/// c[i, :] = before[i, :] + scale * sum over p of a(i, p) * b(p, :), where the product of scale and sum is not rounded
-/// before it is added if the machine can do that. The rows of b lie contiguous; a(i, p) is a[i * a_row + p * a_step].
+/// c[i, :] = before[i, :] + scale * sum over p of a(i, p) * b(p, :), with a fused multiply-add for the scale if the
+/// machine has one. Rows of b are contiguous; a(i, p) is a[i * a_row + p * a_step].
 struct row_product {
   const float* a = nullptr;
   std::int64_t a_row = 0, a_step = 0;
   const float* b = nullptr;
   std::int64_t b_row = 0;
-  const float* before = nullptr; ///< Laid out as c; may be c; null: zeros.
+  const float* before = nullptr; ///< Same layout as c; may be c; null: zeros.
   float* c = nullptr;
   std::int64_t c_row = 0;
   std::int64_t m = 0, n = 0, k = 0; ///< c is [m, n], sums have k terms.
@@ -21,7 +21,7 @@ struct row_product {
 };
 void multiply(const row_product& product);
 
-/// c[i, j] = bias[j] + sum over p of a[i, p] * b[j, p]. Rows of both lie contiguous in p.
+/// c[i, j] = bias[j] + sum over p of a[i, p] * b[j, p]. Rows of both are contiguous in p.
 struct dot_product {
   const float* a = nullptr;
   std::int64_t a_row = 0;

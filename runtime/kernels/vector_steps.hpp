@@ -1,4 +1,4 @@
-/// Steps on vectors of floats, and the exponential function, for kernels that work element by element.
+/// vector_steps: helpers for elementwise kernels: loops over vectors, and the exponential function.
 #pragma once
 #include "runtime/kernels/instruction_set.hpp"
 namespace mneme::kernels {
@@ -8,14 +8,14 @@ struct integers {
   typedef std::int32_t type __attribute__((vector_size(Lanes * sizeof(std::int32_t))));
 };
 
-/// x becomes e^x for x <= 0, to 1e-7 of its value; below -87 it stays at e^-87. NaN stays.
+/// x = e^x for x <= 0, to 1e-7 of its value; e^-87 below -87. NaN stays NaN.
 template <int Lanes>
 MNEME_INLINE void exponentiate(typename floats<Lanes>::type& x) {
   using vec = typename floats<Lanes>::type;
   using whole = typename integers<Lanes>::type;
   constexpr float lowest = -87.0F, log2_e = 1.44269504F;
   constexpr float ln2_high = 0.693359375F, ln2_low = -2.12194440e-4F; // the first has few digits: n * ln2_high is exact
-  constexpr float rounder = 12582912.0F;                              // 1.5 * 2^23: adding it leaves whole numbers
+  constexpr float rounder = 12582912.0F;                              // 1.5 * 2^23: adding it rounds to an integer
   x = x < lowest ? vec{} + lowest : x;
   const vec shifted = x * log2_e + rounder, n = shifted - rounder;
   const vec r = (x - n * ln2_high) - n * ln2_low; // in [-ln 2 / 2, ln 2 / 2]
@@ -28,7 +28,7 @@ MNEME_INLINE void exponentiate(typename floats<Lanes>::type& x) {
   x = y * (vec)power;
 }
 
-/// Calls `step` on vectors of `Inputs` arrays; what is left over goes through a vector too.
+/// Calls `step` on vectors of `Inputs` arrays; the remainder is padded to a vector.
 template <int Lanes, int Inputs, class Step>
 MNEME_INLINE void for_vectors(float* out, const float* const (&in)[Inputs], std::int64_t n, const Step& step) {
   using vec = typename floats<Lanes>::type;

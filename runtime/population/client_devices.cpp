@@ -10,7 +10,7 @@
 namespace mneme {
 namespace {
 
-constexpr std::int64_t drawn_at_once_max = 16'384; // clients, whose devices are drawn in some milliseconds
+constexpr std::int64_t drawn_at_once_max = 16'384; // clients; drawing their devices takes some milliseconds
 
 virtual_duration transfer_time(double mbit, std::int64_t bytes, virtual_duration extra) {
   MNEME_CHECK(bytes >= 0, bytes);
@@ -39,7 +39,7 @@ client_devices::client_devices(const scenario& from, device_facts facts)
     if (const auto* list = std::get_if<std::vector<double>>(value)) {
       MNEME_CHECK(std::ssize(*list) == count, list->size(), count);
     } else if (std::holds_alternative<log_normal>(*value) && count <= drawn_at_once_max) {
-      // The value of each client. A dispatch asks for three of them, and clients are dispatched many times.
+      // A value per client, drawn in advance: a dispatch needs three of them, and clients are dispatched many times.
       std::vector<double> values;
       for (std::uint32_t client = 0; client < count; ++client)
         values.push_back(device(*value, drawn_for, {client}));
@@ -105,7 +105,7 @@ std::size_t client_devices::profile_of(client_id client) const {
   return std::min(static_cast<std::size_t>(place), share_ends_.size() - 1);
 }
 
-/// Null: the links of the keys hold.
+/// Null: use the links of the keys.
 const link_profile* client_devices::link_of(client_id client) const {
   if (devices_.profiles_read.empty())
     return nullptr;

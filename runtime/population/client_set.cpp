@@ -7,7 +7,7 @@ namespace {
 
 std::size_t parts(std::size_t whole, std::size_t part) { return ceil_div(whole, part); }
 
-/// For each byte of `word` its set bits. Plain x86-64 has no instruction that counts, and libgcc's function is a call.
+/// Number of set bits of each byte of `word`. Plain x86-64 has no popcount instruction, and libgcc's version is a call.
 std::uint64_t bits_by_byte(std::uint64_t word) {
   word -= (word >> 1) & 0x5555555555555555;
   word = (word & 0x3333333333333333) + ((word >> 2) & 0x3333333333333333);
@@ -18,7 +18,7 @@ std::int64_t set_bits(std::uint64_t word) {
   return static_cast<std::int64_t>((bits_by_byte(word) * 0x0101010101010101) >> 56);
 }
 
-/// The place of the n-th set bit.
+/// Position of the n-th set bit.
 std::uint32_t nth_bit(std::uint64_t word, std::int64_t n) {
   std::uint32_t passed = 0;
   for (auto counts = bits_by_byte(word); n >= static_cast<std::int64_t>(counts & 0xff); counts >>= 8) {
@@ -31,7 +31,7 @@ std::uint32_t nth_bit(std::uint64_t word, std::int64_t n) {
   return passed + static_cast<std::uint32_t>(std::countr_zero(word));
 }
 
-/// Walks over `counts` from `at` while all of one is passed over; `n` becomes the rank within the one found.
+/// Returns the first index from `at` on whose count exceeds n. Subtracts the counts before it from n.
 std::size_t walked(const std::vector<std::uint32_t>& counts, std::size_t at, std::int64_t& n) {
   for (; n >= std::int64_t{counts[at]}; ++at)
     n -= counts[at];

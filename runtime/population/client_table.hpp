@@ -1,4 +1,4 @@
-/// client_table: the lines of a CSV file that says something of clients, column by column.
+/// client_table: reads a CSV file with one client and its numbers per line.
 #pragma once
 #include "runtime/base/csv_fields.hpp"
 #include "runtime/base/diagnostic.hpp"
@@ -11,48 +11,48 @@
 #include <tuple>
 namespace mneme {
 
-/// What a file should look like.
+/// Expected columns of a file.
 struct client_table_form {
   std::filesystem::path file{};
-  std::string where{}; ///< The key that names the file, for a diagnostic.
+  std::string where{}; ///< Key that names the file, for diagnostics.
   std::int64_t clients = 0;
-  std::vector<std::string> columns{};  ///< Besides `client`.
-  std::vector<std::string> optional{}; ///< They may be missing.
-  bool allows_others = false;          ///< Further columns are skipped; else they are an error.
+  std::vector<std::string> columns{};  ///< Required, in addition to `client`.
+  std::vector<std::string> optional{}; ///< May be missing.
+  bool allows_others = false;          ///< True: unknown columns are skipped; false: they are errors.
 };
 
-/// A line: the client, and the numbers of `columns`, then of `optional` (none: no such column, or an empty field).
+/// One line: the client and its values of `columns`, then of `optional` (nullopt: column missing or field empty).
 struct client_line {
   std::uint32_t client = 0;
   std::vector<std::optional<double>> values{};
   std::size_t line = 0;
 };
 
-/// Reads all lines. @param take says what is wrong with one; empty: nothing
-/// Fails with at most a few diagnostics, each with its line. A column that the form does not name is an error.
+/// Reads all lines. @param take returns an error text for a line, or ""
+/// Fails with at most a few diagnostics, each with its line number.
 [[nodiscard]] diagnostics read_client_table(const client_table_form& form,
                                             const std::function<std::string(const client_line&)>& take);
 
-/// Times of a span as such files have them. Returns what is wrong; empty: nothing.
+/// Checks the times of a span. Returns an error text, or "".
 [[nodiscard]] std::string wrong_span(double from, double to);
 
-/// What is wrong with a span of `line` that begins before another one of its client is over.
+/// Diagnostic for a span that begins before an earlier span of the same client has ended.
 [[nodiscard]] diagnostic overlap(const std::filesystem::path& file, std::size_t line, client_id client,
                                  virtual_time from, virtual_time others_end, std::size_t others_line);
 
-/// Where a trace ends: "links.csv:7", whose, and when.
+/// End of a trace: "links.csv:7", client and time.
 struct last_span {
   std::string where{};
   client_id client{};
   double ends_s = 0.0;
 };
 
-/// Reads a file of spans again, for a message. @param form its file, key and clients @param client whose; none:
-/// anybody's None: the file has no such span. @pre it can be read
+/// Reads a file of spans again, for a message. @param form file, key and clients @param client restricts the search to
+/// this client; nullopt: all clients. Returns nullopt if no span matches. @pre the file was read without errors
 [[nodiscard]] std::optional<last_span> last_span_of(client_table_form form, std::optional<client_id> client = {});
 
-/// Spans, which have `client`, `from` and `to`, each with its line, by client and then time. Two of a client that share
-/// some time go to `wrong`: one of them is wrong, and nothing says which.
+/// Sorts spans (with `client`, `from` and `to`, and their line numbers) by client and time. Overlapping spans of a
+/// client are reported to `wrong`.
 template <class Span>
 std::vector<Span> ordered_spans(const std::filesystem::path& file, std::vector<std::pair<Span, std::size_t>> lines,
                                 diagnostics& wrong) {

@@ -41,7 +41,7 @@ std::vector<client_id> draw_cohort(const rng_key& key, std::int64_t clients, std
   std::vector<client_id> drawn;
   if (clients > listed_max && size < clients / 8)
     drawn = by_rejection(stream, clients, size, available);
-  if (std::ssize(drawn) < size) // few are available: the draws so far do not count
+  if (std::ssize(drawn) < size) // few clients are available: discard these draws
     drawn = by_listing(stream, clients, size, available);
   std::sort(drawn.begin(), drawn.end());
   return drawn;

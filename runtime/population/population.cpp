@@ -7,7 +7,7 @@
 namespace mneme {
 namespace {
 
-/// Clients of blocks before `group` when `count` clients are cut into `groups` blocks.
+/// Number of clients in the blocks before `group`, if `count` clients are split into `groups` blocks.
 std::int64_t first_of_group(std::int64_t group, std::int64_t groups, std::int64_t count) {
   return ceil_div(group * count, groups);
 }
@@ -119,7 +119,7 @@ std::vector<client_id> population::staying(task_id into, std::vector<client_id> 
   return enrolled;
 }
 
-/// A day begins at a time of the client's own; its first half is when the device can be reached.
+/// Each client has its own start of the day; its device is reachable in the first half of the day.
 availability_window population::availability(client_id client, virtual_time at) const {
   if (availability_ == device_availability::always)
     return {};
@@ -128,7 +128,7 @@ availability_window population::availability(client_id client, virtual_time at) 
   const auto period = availability_period_, half = period / 2;
   rng_stream stream(key_for({.seed = seed_, .client = client}, purpose::reachability));
   const virtual_duration morning(
-      static_cast<std::int64_t>(stream.below(static_cast<std::uint64_t>(period.count())))); // of the second day
+      static_cast<std::int64_t>(stream.below(static_cast<std::uint64_t>(period.count())))); // start of the second day
   const auto into_day = (at.time_since_epoch() % period + period - morning) % period;
   const bool within = into_day < half;
   return {.within = within, .until = later_by(at, (within ? half : period) - into_day)};

@@ -24,7 +24,7 @@ class_scores sums_of(const std::vector<class_counts>& counts) {
   return sums;
 }
 
-/// Counts rows of a class each, those at these places.
+/// Counts rows, predictions and correct predictions by class, for the given row indices.
 class row_counter {
 public:
   explicit row_counter(const class_answers& rows) : rows_(rows), counts_(static_cast<std::size_t>(rows.classes)) {

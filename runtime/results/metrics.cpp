@@ -56,7 +56,7 @@ std::vector<double> deciles_of(std::vector<double> values) {
   std::vector<double> numbers;
   std::sort(values.begin(), values.end());
   for (std::size_t tenth = 1; !values.empty() && tenth < 10; ++tenth) {
-    const auto steps = tenth * (values.size() - 1); // of a tenth of the distance between neighbours
+    const auto steps = tenth * (values.size() - 1); // in tenths of the distance between neighbors
     const auto below = values[steps / 10], above = values[std::min(steps / 10 + 1, values.size() - 1)];
     numbers.push_back(below + (above - below) * static_cast<double>(steps % 10) / 10.0);
   }
@@ -84,7 +84,7 @@ continual_metrics metrics_of(const accuracy_matrix& matrix) {
   result.final_accuracy = matrix.pooled.back();
   result.final_accuracy_task_mean = row_means.back();
   if (tasks == 1)
-    return result; // nothing was there to be forgotten
+    return result; // no earlier task to forget
   result.forgetting = mean_loss(matrix, [&](std::size_t t) { return best(matrix, t, tasks - 1); });
   result.forgetting_including_last = mean_loss(matrix, [&](std::size_t t) { return best(matrix, t, tasks); });
   result.forgetting_from_first = mean_loss(matrix, [&](std::size_t t) { return matrix.rows[t][t]; });

@@ -11,7 +11,7 @@ std::string word(std::uint32_t value) {
   return bytes;
 }
 
-/// Length, name, content, and a checksum of the latter two (PNG specification, section 5.3).
+/// A chunk: length, name, content, and checksum of name and content (PNG specification, section 5.3).
 std::string chunk(const std::string& name, const std::string& content) {
   const auto body = name + content;
   const auto sum = crc32(0, reinterpret_cast<const Bytef*>(body.data()), static_cast<uInt>(body.size()));
@@ -38,7 +38,7 @@ std::string png_bytes(const at::Tensor& picture) {
   const auto* const bytes = reinterpret_cast<const char*>(rows.const_data_ptr<std::uint8_t>());
   std::string lines;
   for (std::int64_t y = 0; y < height; ++y) {
-    lines += '\0'; // the line's filter
+    lines += '\0'; // filter type of the line
     lines.append(bytes + y * width * channels, static_cast<std::size_t>(width * channels));
   }
   constexpr char grey = 0, colour = 2;

@@ -24,7 +24,7 @@ tl::unexpected<diagnostics> cannot_create(const fs::path& path, const std::error
                         "; choose a folder that can be written with --out");
 }
 
-/// The parents of `path`, however many are missing; no error if they are there.
+/// Creates missing parents of `path`.
 std::error_code make_parents(const fs::path& path) {
   std::error_code error;
   if (path.has_parent_path())
@@ -32,14 +32,15 @@ std::error_code make_parents(const fs::path& path) {
   return error;
 }
 
-/// mkdir is the lock: of all who try, one succeeds. std::filesystem would call an existing folder a success.
+/// mkdir() serves as the lock: exactly one process succeeds. std::filesystem would report success for an existing
+/// folder.
 std::error_code make_folder(const fs::path& path) {
   if (::mkdir(path.c_str(), 0777) == 0)
     return {};
   return {errno, std::generic_category()};
 }
 
-/// One that is not there is gone already.
+/// A missing file is not an error.
 void remove_file(const fs::path& file) {
   std::error_code error;
   fs::remove(file, error);
@@ -50,14 +51,14 @@ void remove_file(const fs::path& file) {
 constexpr const char *checkpoints_name = "checkpoint", *models_name = "models", *origin_name = "checkpoint/run.json";
 constexpr const char *events_name = "events.csv", *digests_name = "digests.csv", *deliveries_name = "deliveries.csv";
 
-/// What a run writes before its scenario.toml.
+/// Files that a run writes before its scenario.toml.
 const std::set<std::string>& left_behind() {
   static const std::set<std::string> names{checkpoints_name, "checkpoint/run.json", "checkpoint/run.json.part",
                                            "partition.csv",  "partition.csv.part",  "scenario.toml.part"};
   return names;
 }
 
-/// The names of all that lies in the folder, at most two levels deep; none where that cannot be read.
+/// Names of all entries in the folder, at most two levels deep; empty if it cannot be read.
 std::set<std::string> names_below(const fs::path& folder) {
   std::set<std::string> names;
   std::error_code failed;
@@ -69,8 +70,8 @@ std::set<std::string> names_below(const fs::path& folder) {
   return failed ? std::set<std::string>{} : names;
 }
 
-/// Holds while the descriptor is open, and ends with the process, however it ends. Where folders cannot be locked there
-/// is no lock.
+/// Locks a folder while the descriptor is open, at the latest until the process ends. Without effect on file systems
+/// that cannot lock folders.
 expected<open_file> locked(const fs::path& folder) {
   std::optional<open_file> lock;
   if (const auto why = failure_of([&] { lock.emplace(folder, O_RDONLY | O_DIRECTORY); }); !why.empty())
@@ -80,14 +81,14 @@ expected<open_file> locked(const fs::path& folder) {
   return std::move(*lock);
 }
 
-/// Makes the folder of a run, with the mark that a run was to begin and the lock upon it, all at once or not at all:
-/// whoever is killed in between leaves no empty folder that blocks the next, and nobody else takes it over.
+/// Creates a run's folder with its start mark and lock atomically: a process that is killed meanwhile leaves no empty
+/// folder that would block the next run, and no other process can take the folder over.
 std::error_code make_marked_folder(const fs::path& path, std::optional<expected<open_file>>& lock) {
   static std::atomic<int> probes{0};
   const auto hidden = path.parent_path() / fmt::format(".{}-{}-{}", path.filename().string(), ::getpid(), probes++);
   if (auto error = make_folder(hidden))
     return error;
-  lock = locked(hidden); // it moves along with the folder
+  lock = locked(hidden); // the lock moves with the folder
   auto error = make_folder(hidden / checkpoints_name);
   if (!error && ::renameat2(AT_FDCWD, hidden.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) != 0)
     error = {errno, std::generic_category()};
@@ -97,7 +98,7 @@ std::error_code make_marked_folder(const fs::path& path, std::optional<expected<
   fs::remove_all(hidden, ignored);
   if (error != std::errc::invalid_argument && error != std::errc::function_not_supported)
     return error;
-  error = make_folder(path); // this file system cannot rename so
+  error = make_folder(path); // this file system does not support the rename
   if (error)
     return error;
   lock = locked(path);
@@ -111,14 +112,14 @@ bool is_same_folder(int held, const fs::path& path) {
          open.st_ino == named.st_ino;
 }
 
-/// Where an open folder is, whoever has moved it; "" if it has been removed, or the system does not say.
+/// Current path of an open folder, even after a move; "" if it was removed or the system does not report it.
 fs::path place_of(int folder) {
   std::error_code none;
   const auto place = fs::read_symlink(fmt::format("/proc/self/fd/{}", folder), none);
   return !none && is_same_folder(folder, place) ? place : fs::path();
 }
 
-/// Seconds with nine decimals: nothing of a virtual time is lost.
+/// Seconds with nine decimals, which preserves every virtual time.
 void put_seconds(fmt::memory_buffer& to, virtual_time at) {
   constexpr std::int64_t ns_per_s = 1'000'000'000;
   const std::int64_t ns = at.time_since_epoch().count();
@@ -145,7 +146,7 @@ void put(fmt::memory_buffer& to, const tensor_digest& line) {
                  hex_text(line.digest));
 }
 
-/// The files that grow by lines, and their lengths among those of all.
+/// A file with appended lines, and its member of line_lengths.
 struct line_file_name {
   const char* name;
   std::uint64_t line_lengths::*length;
@@ -154,7 +155,7 @@ constexpr std::array<line_file_name, 3> line_files{{{events_name, &line_lengths:
                                                     {digests_name, &line_lengths::digests},
                                                     {deliveries_name, &line_lengths::deliveries}}};
 
-/// 0 where it is no ordinary file: a link leads to another's.
+/// 0 if it is not a regular file: a link could point to another run's file.
 std::uint64_t length_of(const fs::path& file) {
   std::error_code none;
   if (!fs::is_regular_file(fs::symlink_status(file, none)))
@@ -181,7 +182,7 @@ bool run_directory::never_began(const fs::path& folder) {
 
 expected<run_directory> run_directory::create(const fs::path& out, const std::string& default_name) {
   const fs::path first = out.empty() ? fs::path("runs") / default_name : out;
-  // "runs/x/" names the folder x, not a nameless file in it
+  // "runs/x/" means the folder x, not an unnamed file in it
   const fs::path folder = first.has_filename() ? first : first.parent_path();
   if (auto error = make_parents(folder))
     return cannot_create(folder, error);
@@ -194,7 +195,7 @@ expected<run_directory> run_directory::create(const fs::path& out, const std::st
     if (!error)
       return tl::unexpected{own->error()};
     if (error == std::errc::file_exists && !out.empty() && never_began(path))
-      if (auto lock = locked(path); lock && never_began(path)) { // a run that begins just now holds the lock
+      if (auto lock = locked(path); lock && never_began(path)) { // a run that is just starting holds the lock
         for (const auto& name : left_behind())
           if (name != checkpoints_name)
             fs::remove(path / name);
@@ -354,7 +355,7 @@ void run_directory::write_matrix(const accuracy_matrix& matrix, std::int64_t tas
   for (std::size_t t = 0; t < matrix.rows.size(); ++t) {
     text += std::to_string(t + 1);
     for (double accuracy : matrix.rows[t])
-      text += fmt::format(",{}", accuracy); // the shortest text that reads back to the same double
+      text += fmt::format(",{}", accuracy); // shortest text that restores the same double
     for (auto s = std::ssize(matrix.rows[t]); s < tasks; ++s)
       text += ',';
     text += '\n';
@@ -368,7 +369,7 @@ void run_directory::write_classes(std::span<const evaluation_record> evaluations
   for (const auto& evaluation : evaluations)
     for (std::size_t label = 0; label < evaluation.per_class.size(); ++label) {
       const auto& [rows, correct] = evaluation.per_class[label];
-      if (rows > 0) // others belong to later tasks
+      if (rows > 0) // classes of later tasks have no rows
         fmt::format_to(std::back_inserter(text), "{},{},{},{},{}\n", evaluation.task.value + 1, label,
                        label < names.size() ? csv::field_text(names[label]) : "", rows,
                        100.0 * static_cast<double>(correct) / static_cast<double>(rows));

@@ -21,7 +21,7 @@ std::int64_t rounds_in(const timeline_bin& bin) { return std::int64_t{bin.last.v
 } // namespace
 
 void timeline::add(timeline_bin round) {
-  if (!bins_.empty() && !(bins_.back().last < round.first)) // as a checkpoint may have it that somebody has made
+  if (!bins_.empty() && !(bins_.back().last < round.first)) // possible in a forged checkpoint
     throw std::invalid_argument(fmt::format("the timeline has round {} already", round.first.value + 1));
   round.in_flight_max = std::max(round.in_flight_max, round.in_flight);
   if (!bins_.empty() && rounds_in(bins_.back()) < rounds_per_bin_)
@@ -38,7 +38,7 @@ void timeline::add(timeline_bin round) {
 }
 
 void timeline_bin::persist(archive& state) {
-  // Every member is named, so that a new one does not compile before it is decided upon.
+  // Names every member, so that adding one does not compile without a decision here.
   auto& [first_round, last_round, of_task, ended, under_way, under_way_max, enrolled, delivered, late, lost, up, down,
          staleness, loss] = *this;
   state(first_round)(last_round)(of_task)(ended)(under_way)(under_way_max)(enrolled)(delivered)(late)(lost);

@@ -1,5 +1,4 @@
-/// cross_entropy_rows: softmax cross-entropy and its gradient, as threads of a device compute them: one thread, one
-/// row.
+/// cross_entropy_rows: softmax cross-entropy and its gradient on a device, one thread per row.
 #pragma once
 #include "runtime/kernels/cuda/thread_place.hpp"
 #include <cmath>
@@ -7,7 +6,7 @@ namespace mneme::kernels::cuda {
 
 // Shapes: R rows of all models of a step, C classes.
 
-/// As kernels::cross_entropy for every model of a group, but that the losses of rows are left for the caller to sum.
+/// Like kernels::cross_entropy for every model of a group, but the caller sums the losses of the rows.
 struct cross_entropy_group {
   const float* logits = nullptr;        ///< [R, C]
   const std::int64_t* labels = nullptr; ///< [R], read only where the weight is not 0
@@ -18,7 +17,7 @@ struct cross_entropy_group {
   double smoothing = 0.0; ///< As in kernels::cross_entropy_rows.
 };
 
-/// What label smoothing adds to a row's gradient and to weight * loss.
+/// Adds the label-smoothing term to a row's gradient and to weight * loss.
 MNEME_HOST_DEVICE inline double add_label_smoothing(const float* logits, std::int64_t label, double weight,
                                                     std::int64_t classes, float* d) {
   double sum = 0.0;
@@ -30,7 +29,7 @@ MNEME_HOST_DEVICE inline double add_label_smoothing(const float* logits, std::in
   return weight * (logits[label] - sum / static_cast<double>(classes));
 }
 
-/// The gradient of one row, in place of `d`; returns weight * loss. @pre weight is not 0
+/// Writes the gradient of one row to `d`; returns weight * loss. @pre weight is not 0
 MNEME_HOST_DEVICE inline double cross_entropy_row(const float* logits, std::int64_t label, float weight,
                                                   std::int64_t classes, float* d) {
   float top = logits[0];
@@ -60,7 +59,7 @@ MNEME_HOST_DEVICE inline void run_thread(const cross_entropy_group& on, thread_p
             add_label_smoothing(on.logits + row * on.classes, on.labels[row], weight * on.smoothing, on.classes, d);
       continue;
     }
-    on.losses[row] = 0.0; // a padded row: whatever its logits are, it has no gradient
+    on.losses[row] = 0.0; // a padded row has no gradient, whatever its logits
     for (std::int64_t c = 0; c < on.classes; ++c)
       d[c] = 0.0F;
   }

@@ -1,11 +1,11 @@
-/// fold_uploads: a weighted sum of uploads in float64, as threads of a device compute it.
+/// fold_uploads: weighted sum of uploads in float64 on a device.
 #pragma once
 #include "runtime/kernels/cuda/thread_place.hpp"
 namespace mneme::kernels::cuda {
 
-// P weights of an upload. Each sum is one thread's alone, so it is folded in the order of uploads and of launches.
+// P: weights of an upload. Each sum belongs to one thread, so it is folded in the order of uploads and launches.
 
-inline constexpr int uploads_max = 8; ///< Uploads of one launch: the sum is read and written once for all of them.
+inline constexpr int uploads_max = 8; ///< Maximum number of uploads per launch, which reads and writes the sum once.
 
 /// sum[i] = (...((sum[i] + weight[0] * upload[0][i]) + weight[1] * upload[1][i]) ...)
 struct folded_uploads {
@@ -14,10 +14,10 @@ struct folded_uploads {
   double weight[uploads_max] = {};       ///< [count]
   int count = 0;
   std::int64_t size = 0;
-  bool quads = false; ///< All begin at a multiple of a quad.
+  bool quads = false; ///< All addresses are multiples of 16 bytes.
 };
 
-/// mean[i] = sum[i] / weight, and the sum begins anew.
+/// mean[i] = sum[i] / weight; resets the sum to zero.
 struct folded_mean {
   double* sum = nullptr; ///< [P]
   float* mean = nullptr; ///< [P]
@@ -26,7 +26,7 @@ struct folded_mean {
   bool quads = false;
 };
 
-/// Calls whole(i) for the quads of 0 .. size - 1, one(i) for what is left.
+/// Calls whole(i) for the quads of 0 .. size - 1, and element(i) for the remaining indices.
 template <class Whole, class One>
 MNEME_HOST_DEVICE void for_each_quad(std::int64_t size, bool quads, share x, const Whole& whole, const One& element) {
   for (std::int64_t i = x.first * 4; i < size; i += x.step * 4) {

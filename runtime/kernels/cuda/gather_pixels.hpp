@@ -1,12 +1,11 @@
-/// gather_pixels: rows of a data set as a batch, as threads of a device compute them: one thread makes a quad of
-/// pixels.
+/// gather_pixels: builds a batch from rows of a data set on a device; each thread writes a quad of pixels.
 #pragma once
 #include "runtime/kernels/cuda/thread_place.hpp"
 namespace mneme::kernels::cuda {
 
 // Shapes: N rows of a file, C channels, H height, W width, D = C * H * W pixels, T transforms.
 
-/// One row of the batch: sixteen bytes, read by all threads that make its pixels.
+/// One row of the batch: sixteen bytes, read by all threads that write its pixels.
 struct alignas(16) gather_row {
   std::int32_t file_row = 0;  ///< -1: a row of zeros
   std::int32_t transform = 0; ///< below T
@@ -20,11 +19,11 @@ struct alignas(16) pixel_taps {
   std::int32_t from[4];
   float weight[4];
 };
-/// One transform: output pixel i of each run of `targets` pixels is the sum of taps[first + i], which count from
-/// the run's beginning.
+/// One transform: output pixel i of each run of `targets` pixels is the sum of taps[first + i], whose indices are
+/// relative to the start of the run.
 struct tap_table {
   std::int64_t first = 0;
-  std::int32_t targets = 0; ///< H * W, or D where pixels change channels; 0: they stay where they are.
+  std::int32_t targets = 0; ///< H * W, or D if pixels change channels; 0: pixels do not move.
   std::int32_t invert = 0;
 };
 
@@ -37,12 +36,12 @@ struct gathered_rows {
   float* out = nullptr;                           ///< [count, D]
   std::int32_t channels = 0, height = 0, width = 0;
   std::int64_t count = 0;
-  bool quads = false; ///< D is a multiple of four, `images` and `out` begin at multiples of a quad.
+  bool quads = false; ///< D is a multiple of four, and `images` and `out` are aligned to quads.
 };
 
 // -- One pixel --------------------------------------------------------------------------------------------------------
 
-/// Pixel i of the file row `image`, 0 .. 255, as `map` shows it.
+/// Value of pixel i (0 .. 255) of the file row `image` under transform `map`.
 MNEME_HOST_DEVICE inline float shown_pixel(const std::uint8_t* image, const tap_table& map, const pixel_taps* taps,
                                            std::int32_t i) {
   float value = 0.0F;
@@ -58,7 +57,7 @@ MNEME_HOST_DEVICE inline float shown_pixel(const std::uint8_t* image, const tap_
   return map.invert ? 255.0F - value : value;
 }
 
-/// Which pixel of the transformed picture stands at pixel i of the batch's row; -1: black from outside.
+/// Index in the transformed image of pixel i of the batch's row; -1: black, from outside the image.
 MNEME_HOST_DEVICE inline std::int32_t source_of_pixel(const gathered_rows& on, const gather_row& row, std::int32_t i) {
   const std::int32_t line = i / on.width, x = i - line * on.width, y = line % on.height;
   const std::int32_t from_x = (row.flip ? on.width - 1 - x : x) + row.right, from_y = y + row.down;
@@ -80,7 +79,7 @@ MNEME_HOST_DEVICE inline void make_pixels(const gathered_rows& on, const gather_
   const std::uint8_t* const image = on.images + static_cast<std::int64_t>(row.file_row) * on.channels * plane;
   const tap_table map = on.transforms[row.transform];
   const bool moves = row.down != 0 || row.right != 0 || row.flip != 0;
-  if (!moves && map.targets == 0 && on.quads) { // most rows of most runs: four pixels are read at once
+  if (!moves && map.targets == 0 && on.quads) { // the most common case: four pixels are read at once
     const four_bytes bytes = *reinterpret_cast<const four_bytes*>(image + i);
     for (int j = 0; j < n; ++j)
       out[j] = map.invert ? 255.0F - static_cast<float>(bytes.at[j]) : static_cast<float>(bytes.at[j]);

@@ -2,8 +2,8 @@
 namespace mneme::kernels::cuda {
 namespace {
 
-// What a kernel does stands in run_thread() of its argument; here it only computes the places of its threads. No thread
-// shares what it writes with another, and none waits for another: results do not depend on the shape of the grid.
+// The work of a kernel is in run_thread() of its argument; this file only computes the positions of threads. No thread
+// writes what another writes or waits for another, so results do not depend on the shape of the grid.
 
 template <class What>
 __global__ void __launch_bounds__(block_threads) run(const __grid_constant__ What what) {

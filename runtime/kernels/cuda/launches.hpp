@@ -1,14 +1,14 @@
-/// launches: the kernels as a host starts them. A launch returns at once; the caller has chosen the device.
+/// launches: starts kernels from the host. A launch returns immediately; the caller has selected the device.
 #pragma once
 #include "runtime/kernels/cuda/cross_entropy_rows.hpp"
 #include "runtime/kernels/cuda/fold_uploads.hpp"
 #include "runtime/kernels/cuda/gather_pixels.hpp"
 #include "runtime/kernels/cuda/optimizer_steps.hpp"
 
-struct CUstream_st; // what CUDA's cudaStream_t points to
+struct CUstream_st; // cudaStream_t is a pointer to it
 namespace mneme::kernels::cuda {
 
-// All addresses are of the device that owns the stream.
+// All addresses are in memory of the stream's device.
 void launch(const gathered_rows& what, CUstream_st* stream);
 void launch(const cross_entropy_group& what, CUstream_st* stream);
 void launch(const sgd_models& what, CUstream_st* stream);

@@ -1,19 +1,18 @@
-/// optimizer_steps: SGD, Adam and the clipping of gradients over rows of a fused group, as threads of a device compute
-/// them.
+/// optimizer_steps: SGD, Adam and gradient clipping for the rows of a fused group on a device.
 #pragma once
 #include "runtime/kernels/cuda/thread_place.hpp"
 #include "runtime/kernels/elementwise.hpp"
 #include <cmath>
 namespace mneme::kernels::cuda {
 
-// Axes: K models of a launch, P weights of a model. A quad is four weights in a row whose first has an index
-// divisible by four; pieces begin and end anywhere.
+// Axes: K models of a launch, P weights of a model. A quad is four consecutive weights whose first index is a multiple
+// of four; pieces begin and end anywhere.
 
-/// The parts of [P] that are trained.
+/// A trained range of [P].
 struct piece {
   std::int64_t begin = 0, end = 0;
 };
-inline constexpr int pieces_max = 16; ///< Pieces of one launch: they are passed with its arguments.
+inline constexpr int pieces_max = 16; ///< Per launch: pieces are passed with its arguments.
 struct piece_list {
   piece at[pieces_max] = {};
   int count = 0;
@@ -33,23 +32,23 @@ struct rows_of {
   Float* data = nullptr;
   std::int64_t pitch = 0;
   MNEME_HOST_DEVICE Float* operator[](std::int64_t k) const { return data + k * pitch; }
-  /// True if quads of every row can be read by one instruction.
+  /// True if quads of every row are aligned for one instruction.
   [[nodiscard]] bool has_quads() const { return is_aligned(data, sizeof(four_floats)) && pitch % 4 == 0; }
 };
-inline constexpr int models_max = 256; ///< Models of one launch, where each model has numbers of its own.
+inline constexpr int models_max = 256; ///< Per launch, if each model has its own numbers.
 
-/// Plain, momentum and decayed SGD, as kernels::sgd.
+/// SGD, plain, with momentum or with weight decay, as kernels::sgd.
 struct sgd_models {
   rows_of<float> weights{};
   rows_of<const float> gradients{};
-  rows_of<float> momentum{}; ///< Null: there is none.
+  rows_of<float> momentum{}; ///< Null: no momentum.
   std::int64_t models = 0;
   piece_list pieces{};
   sgd_step with{};
-  bool quads = false; ///< All three have them.
+  bool quads = false; ///< All three rows have quads.
 };
 
-/// What differs between models that have taken different numbers of steps.
+/// Values that differ between models with different numbers of steps.
 struct adam_rate {
   float step_size = 0.0F, root_correction = 1.0F;
 };
@@ -60,12 +59,13 @@ struct adam_models {
   rows_of<float> first{}, second{};
   std::int64_t models = 0;
   piece_list pieces{};
-  adam_step with{}; ///< But for its rates.
+  adam_step with{}; ///< Without its rates.
   bool quads = false;
   adam_rate rates[models_max] = {};
 };
 
-/// Sums of squares: partial[k, lane] += what lane meets of model k, always the same.
+/// Sums of squares: partial[k, lane] accumulates the elements of model k that belong to the lane. The assignment is
+/// fixed.
 inline constexpr std::int64_t norm_lanes = 1024;
 struct squares_of_models {
   rows_of<const float> gradients{};
@@ -73,7 +73,7 @@ struct squares_of_models {
   piece_list pieces{};
   double* partial = nullptr; ///< [models, norm_lanes]
 };
-/// factor[k] = what the gradients of model k are multiplied with, so that their norm is at most `norm_max`.
+/// factor[k]: multiplier for the gradients of model k, so that their norm is at most `norm_max`.
 struct clip_factors {
   const double* partial = nullptr; ///< [models, norm_lanes]
   float* factor = nullptr;         ///< [models]
@@ -90,7 +90,7 @@ struct scaled_models {
 
 // -- One element ------------------------------------------------------------------------------------------------------
 
-/// @param v the velocity; where there is no momentum, any number and left alone
+/// @param v velocity; unused without momentum
 MNEME_HOST_DEVICE inline void sgd_step_of_element(float& w, float g, float& v, bool has_velocity,
                                                   const sgd_step& with) {
   float change = g + with.weight_decay * w;
@@ -112,7 +112,7 @@ MNEME_HOST_DEVICE inline void adam_step_of_element(float& w, float g, float& m, 
 
 // -- One thread -------------------------------------------------------------------------------------------------------
 
-/// Calls whole(i) for quads i .. i + 3 within the pieces where `quads`, one(i) for every other index of them.
+/// If `quads`: calls whole(i) for quads i .. i + 3 within the pieces, and element(i) for the other indices.
 template <class Whole, class One>
 MNEME_HOST_DEVICE void for_each_quad(const piece_list& pieces, bool quads, share x, const Whole& whole,
                                      const One& element) {
@@ -184,7 +184,7 @@ MNEME_HOST_DEVICE inline void run_thread(const adam_models& on, thread_place at)
   }
 }
 
-/// @pre the grid is norm_lanes wide: a lane is one thread
+/// @pre the grid is norm_lanes wide: one thread per lane
 MNEME_HOST_DEVICE inline void run_thread(const squares_of_models& on, thread_place at) {
   for (std::int64_t k = at.y.first; k < on.models; k += at.y.step) {
     const float* const g = on.gradients[k];
@@ -201,7 +201,7 @@ MNEME_HOST_DEVICE inline void run_thread(const clip_factors& on, thread_place at
     for (std::int64_t lane = 0; lane < norm_lanes; ++lane)
       squares += on.partial[k * norm_lanes + lane];
     const double factor = on.norm_max / (std::sqrt(squares) + on.epsilon);
-    on.factor[k] = factor < 1.0 ? static_cast<float>(factor) : 1.0F; // NaN: what is no number shows itself
+    on.factor[k] = factor < 1.0 ? static_cast<float>(factor) : 1.0F; // keeps a NaN norm visible
   }
 }
 

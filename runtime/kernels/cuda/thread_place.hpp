@@ -1,5 +1,5 @@
-/// thread_place: where a thread stands in its grid, and the other things a kernel needs to run on a device as well
-/// as, thread by thread, in a test on a host.
+/// thread_place: position of a thread in its grid, and helpers that let a kernel also run on the host, thread by
+/// thread, for tests.
 #pragma once
 #include <cstdint>
 #if defined(__CUDACC__)
@@ -9,7 +9,7 @@
 #endif
 namespace mneme::kernels::cuda {
 
-/// A thread's share of a range: first, first + step, first + 2 * step, ...
+/// Indices that a thread processes: first, first + step, first + 2 * step, ...
 struct share {
   std::int64_t first = 0, step = 1;
 };
@@ -17,22 +17,22 @@ struct thread_place {
   share x{}, y{};
 };
 
-/// Threads of a grid. x runs along memory, so that neighbours read neighbours.
+/// Number of blocks and threads. x is the contiguous axis, so neighboring threads read neighboring addresses.
 struct grid_shape {
   std::int64_t blocks_x = 1, blocks_y = 1;
 };
 inline constexpr std::int64_t block_threads = 256;
-/// Enough to fill any device; more work than threads is taken in strides.
+/// Enough to fill any device; if there is more work than threads, each thread takes several items.
 inline constexpr std::int64_t blocks_max = 8192;
 
-/// The grid for `columns` x `rows` pieces of work, each as much as one thread does at once.
+/// Grid for `columns` x `rows` work items, one per thread.
 inline grid_shape grid_for(std::int64_t columns, std::int64_t rows = 1) {
   const auto within = [](std::int64_t size, std::int64_t most) { return size < 1 ? 1 : size < most ? size : most; };
   const auto blocks_x = within((columns + block_threads - 1) / block_threads, blocks_max);
   return {blocks_x, within(rows, blocks_max / blocks_x)};
 }
 
-/// What one instruction of a device reads or writes at an address that is a multiple of its size.
+/// Unit that a device reads or writes in one instruction if the address is a multiple of its size.
 struct alignas(16) four_floats {
   float at[4];
 };
