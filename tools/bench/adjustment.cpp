@@ -1,8 +1,8 @@
-// bench_adjustment: FedHAF's two stages, client-rounds per CPU second over the width of a fused group: 50 clients of
-// 100 new rows and 20 exemplars, 512 features, batch 64, two epochs of the head and one of the module; beside the loop
-// that plain LibTorch code would run: one client after the other, autograd, its own operators.
-// Then what no program of these products can pass: the same products alone, by MKL, at their shapes, without anything
-// around them, and MKL's rate at a large square.
+// bench_adjustment: client-rounds per CPU second of FedHAF's two stages, over the width of a fused group. 50 clients
+// with 100 new rows and 20 exemplars each, 512 features, batch 64, two epochs of the head and one of the module.
+// Compared with sequential LibTorch code: one client after the other, autograd, standard operators.
+// It also measures an upper bound: the same matrix products alone, by MKL at the same shapes, and MKL's rate for a
+// large square matrix.
 //   build/release/bench_adjustment [SECONDS_PER_CELL]
 #include "runtime/training/executor.hpp"
 #include "strategies/fedhaf/adjustment_losses.hpp"
@@ -50,7 +50,7 @@ tensors_ref weights(std::uint64_t seed) {
   return weights_only(drawn_adjustment(*net(), matrix_draw::kaiming, {.seed = seed}));
 }
 
-/// What a stage trains, and by which terms.
+/// Trained parameters and loss terms of a stage.
 struct stage {
   const char* part;
   std::int64_t epochs;
@@ -83,9 +83,9 @@ std::vector<job> jobs_of(const stage& which) {
   return jobs;
 }
 
-/// Calls per CPU second, times `count`: the median of at least five calls.
+/// `count` / CPU seconds of a call: the median of at least five calls.
 double rate_of(std::int64_t count, double seconds, const std::function<void()>& pass) {
-  pass(); // buffers and caches
+  pass(); // warm up buffers and caches
   std::vector<double> took;
   for (double total = 0.0; took.size() < 5 || total < seconds; total += took.back()) {
     const double began = bench::cpu_seconds();
@@ -113,7 +113,7 @@ double rate_at(std::size_t width, double seconds) {
 /// Parameters by their order in the net's layout, running statistics included.
 struct plain_net {
   std::vector<at::Tensor> values{};
-  at::Tensor masks = (drawn({batch, features}, 9) > -0.84).to(at::kFloat) / 0.8; // a fifth is dropped; drawn before
+  at::Tensor masks = (drawn({batch, features}, 9) > -0.84).to(at::kFloat) / 0.8; // drops a fifth; drawn before
   explicit plain_net(const tensors_ref& flat) {
     for (const auto& entry : net()->layout())
       values.push_back(as_in_files(flat->at(flat_weights), entry).clone());
@@ -122,7 +122,7 @@ struct plain_net {
     for (std::size_t i = 0; i < values.size(); ++i)
       if (net()->layout()[i].name == name)
         return values[i];
-    std::abort(); // the net has every layer that is asked for
+    std::abort(); // cannot happen: the net has every named layer
   }
   [[nodiscard]] at::Tensor linear(const at::Tensor& x, const std::string& name) const {
     return at::linear(x, named(name + ".weight"), named(name + ".bias"));
@@ -144,7 +144,7 @@ struct plain_net {
   }
 };
 
-/// The mean length of rows by class, averaged over classes.
+/// Mean norm of rows by class, averaged over classes.
 at::Tensor mean_length(const at::Tensor& rows, const at::Tensor& labels) {
   const auto counts = at::bincount(labels).to(at::kFloat);
   const auto present = (counts > 0).sum().to(at::kFloat);
@@ -212,8 +212,7 @@ double plain_rate(double seconds) {
   });
 }
 
-// -- products alone
-// -----------------------------------------------------------------------------------------------------
+// -- products alone ---------------------------------------------------------------------------------------------------
 
 /// a [rows, terms] b [terms, columns], with memory for the result.
 struct product {
@@ -225,7 +224,7 @@ struct product {
   }
 };
 
-/// A linear layer's rows, and, where it is trained, its gradients and those of what it reads.
+/// Adds the products of a linear layer: forward and, if trained, the gradients of its weights and of its input.
 void add_layer(std::vector<product>& to, std::int64_t rows, std::int64_t in, std::int64_t out, bool trained,
                bool reads_trained) {
   to.emplace_back(rows, in, out);
@@ -238,15 +237,15 @@ void add_module(std::vector<product>& to, std::int64_t rows, bool trained) {
   add_layer(to, rows, features, 512, trained, false);
   add_layer(to, rows, 512, 512, trained, trained);
   add_layer(to, rows, 512, 256, trained, trained);
-  add_layer(to, rows, 512, 256, trained, trained); // the shortcut
+  add_layer(to, rows, 512, 256, trained, trained); // shortcut
 }
 
-/// Those of a client's round, when what is frozen is seen once: the fewest that the algorithm has.
+/// Products of a client's round if frozen parts are evaluated once: the minimum for the algorithm.
 std::vector<product> products_of_round() {
   constexpr std::int64_t steps[] = {batch, fresh_rows + old_rows - batch};
   std::vector<product> made;
-  add_module(made, fresh_rows + old_rows, false); // stage 1 reads it in evaluation mode
-  add_module(made, old_rows, false);              // the teacher, whose features both stages read
+  add_module(made, fresh_rows + old_rows, false); // for stage 1, in evaluation mode
+  add_module(made, old_rows, false);              // teacher features, for both stages
   add_layer(made, old_rows, 256, 128, false, false);
   add_layer(made, old_rows, 128, old_classes, false, false);
   for (const auto rows : steps) {

@@ -1,4 +1,4 @@
-/// bench_seconds: seconds that a benchmark measures.
+/// bench_seconds: clocks for benchmarks, in seconds.
 #pragma once
 #include <ctime>
 namespace mneme::bench {
@@ -10,7 +10,7 @@ inline double seconds_of(clockid_t clock) {
 }
 /// CPU time of all threads of this process, in user and system mode.
 inline double cpu_seconds() { return seconds_of(CLOCK_PROCESS_CPUTIME_ID); }
-/// Since some moment in the past.
+/// Since an arbitrary fixed time.
 inline double wall_seconds() { return seconds_of(CLOCK_MONOTONIC); }
 
 } // namespace mneme::bench

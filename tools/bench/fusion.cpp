@@ -1,5 +1,5 @@
-// bench_fusion: client-rounds per CPU second over the width of a fused group, for two small nets, beside the loop that
-// plain LibTorch code would run: one client after the other, autograd, its own operators.
+// bench_fusion: client-rounds per CPU second over the width of a fused group, for two small nets, compared with
+// sequential LibTorch code: one client after the other, autograd, standard operators.
 //   build/release/bench_fusion [SECONDS_PER_CELL]
 #include "runtime/base/rng.hpp"
 #include "runtime/options/keys.hpp"
@@ -45,10 +45,10 @@ model_ref mlp(const net_workload& workload) {
       *std::get<std::vector<std::int64_t>*>(keys.find("hidden")->target) = {workload.hidden};
       return kind->build({1, 1, workload.features}, 10).value();
     }
-  std::abort(); // mlp is registered
+  std::abort(); // cannot happen: mlp is registered
 }
 
-/// One job per client: the same start, its own rows.
+/// One job per client with its own rows and the same initial weights.
 std::vector<job> round_of(const net_workload& workload, std::int64_t clients) {
   const auto source = random_data(clients * workload.rows, workload.features);
   const auto net = mlp(workload);
@@ -67,9 +67,9 @@ std::vector<job> round_of(const net_workload& workload, std::int64_t clients) {
   return jobs;
 }
 
-/// Calls per CPU second, times `clients`: the median of at least eleven calls.
+/// `clients` / CPU seconds of a call: the median of at least eleven calls.
 double rate_of(std::size_t clients, double seconds, const std::function<void()>& pass) {
-  pass(); // buffers and caches
+  pass(); // warm up buffers and caches
   std::vector<double> took;
   for (double total = 0.0; took.size() < 11 || total < seconds; total += took.back()) {
     const double began = bench::cpu_seconds();
@@ -90,9 +90,9 @@ double rate_at(std::int64_t width, std::span<const job> clients, double seconds)
   });
 }
 
-/// Rate of the loop that plain LibTorch code would run: the program bench_loops compares more of them.
+/// Rate of sequential LibTorch code; bench_loops compares more such loops.
 double bare_rate(const net_workload& workload, double seconds) {
-  constexpr std::int64_t clients = 32; // the loop is slow
+  constexpr std::int64_t clients = 32; // few, since the loop is slow
   const bench::workload work{.shape = {workload.features},
                              .hidden = workload.hidden,
                              .clients = clients,

@@ -1,8 +1,8 @@
-// bench_generation: images of OSI-FL's generator, Fashion-MNIST's sizes, under the conditions of many clients and
-// classes, some at a time; prints one JSON object: images per CPU second, and the digest of what was made.
+// bench_generation: generates images with OSI-FL's generator at the sizes of Fashion-MNIST, for the conditions of many
+// clients and classes, several at a time. Prints one JSON object: images per CPU second, and the digest of the images.
 //   bench_generation [--conditions K] [--images Z] [--candidates c] [--width W] [--steps S] [--guidance w]
 //                    [--seconds T]
-// Weights are drawn: what nets cost does not depend on what they have learnt.
+// Weights are random, since the cost of a net does not depend on training.
 #include "strategies/osi_fl/latent_generation.hpp"
 #include "strategies/osi_fl/latent_training.hpp"
 #include "tools/bench/bench_seconds.hpp"
@@ -21,7 +21,7 @@ struct wanted {
   generation_settings sampling{};
 };
 
-/// One for each client and class: they share their nets, and have a condition and noise of their own.
+/// One job for each client and class, with shared nets and its own condition and noise.
 std::vector<job> jobs_of(const wanted& how) {
   const latent_shape shape{.image = {1, 28, 28}, .kinds = 10};
   const auto body = latent_generation(shape, how.sampling);
@@ -64,7 +64,7 @@ int main(int argc, char** argv) {
 
   const auto jobs = jobs_of(how);
   const auto device = make_executor("cpu");
-  const auto digest = bench::run_stacked(*device, jobs, static_cast<std::size_t>(how.width)); // buffers and caches
+  const auto digest = bench::run_stacked(*device, jobs, static_cast<std::size_t>(how.width)); // warms up caches
   const double began = bench::cpu_seconds();
   std::int64_t rounds = 0;
   do

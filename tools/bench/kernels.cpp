@@ -1,6 +1,7 @@
-// bench_kernels: our CPU kernels beside LibTorch's operations, one thread, at the shapes of the zoo: speed and bits.
+// bench_kernels: compares speed and bits of our CPU kernels with LibTorch's operations, single-threaded, at the shapes
+// of our nets.
 //   build/release/bench_kernels [PART OF A NAME]
-// Prints the table of runtime/kernels/README.md. Exit code 1: a pair does not compute the same.
+// Prints the table of runtime/kernels/README.md. Exit code 1: the results of a pair differ too much.
 #include "tools/bench/kernels/contest.hpp"
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>

@@ -1,4 +1,5 @@
-// bench_link: tensors over one connection on the loopback, as runs and nodes exchange them; prints one JSON object.
+// bench_link: measures the transfer of tensors over one loopback connection, as between a run and a node. Prints one
+// JSON object.
 //   bench_link [--tls] [--seconds S] [--mib SIZE OF A MESSAGE]
 #include "runtime/transport/connection_loop.hpp"
 #include "tools/bench/bench_seconds.hpp"
@@ -22,7 +23,7 @@ archive message(std::int64_t tensor_bytes) {
   return made;
 }
 
-/// Trusts everybody, and reads what comes.
+/// Accepts any peer and discards what it receives.
 class end_of_link final : public connection_watcher {
 public:
   void opened(connection_id which, const std::string& /*peer*/, bool /*accepted*/) override {
@@ -87,7 +88,7 @@ void measure(bool tls, double seconds, std::int64_t tensor_bytes) {
 int main(int count, char** words) {
   bool tls = false;
   double seconds = 1.0;
-  std::int64_t mib = 1; // about a report of many short jobs
+  std::int64_t mib = 1; // about the size of a report of many short jobs
   CLI::App app{"Tensors over a connection on the loopback.", "bench_link"};
   app.add_flag("--tls", tls);
   app.add_option("--seconds", seconds);

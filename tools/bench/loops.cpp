@@ -1,4 +1,4 @@
-// bench_loops: measures one loop, or the machine's limits, and prints one JSON object.
+// bench_loops: measures one training loop, or the limits of the machine. Prints one JSON object.
 //   bench_loops limits [--seconds S]
 //   bench_loops bare-mlp|bare-cnn|stacked-cnn|stacked-mlp-autograd|stacked-mlp-by-hand|stacked-mlp-tuned
 //               --shape 64 --hidden 32 --clients 2000 --rows 50 --cohort 256 --batch 10 [--width K] [--seconds S]
@@ -34,7 +34,7 @@ std::int64_t peak_bytes() {
   return 1024 * static_cast<std::int64_t>(used.ru_maxrss);
 }
 
-/// Why this loop cannot be measured on the workload; "": it can.
+/// Returns why the loop cannot run this workload, or "".
 std::string wrong_with(const std::string& name, const workload& load) {
   const bool images = name.ends_with("cnn");
   if (images ? load.shape.size() != 3 || std::min(load.shape[1], load.shape[2]) < 6 : load.shape.empty())
@@ -59,14 +59,14 @@ int measure_limits(double seconds) {
 
 int measure_loop(const maker& make, const workload& load, double seconds) {
   const auto loop = make(load);
-  loop->round(0, cohort_of(load, 0)); // pages, caches; and what the contenders are compared by
+  loop->round(0, cohort_of(load, 0)); // warm-up; its result is compared between loops
   const double norm = loop->weights_norm();
   const double cpu_began = cpu_seconds(), wall_began = wall_seconds();
   std::int64_t rounds = 0;
   do
     loop->round(rounds + 1, cohort_of(load, rounds + 1));
   while (++rounds, cpu_seconds() - cpu_began < seconds);
-  const double last_norm = loop->weights_norm(); // a device has done all of its work once this is known
+  const double last_norm = loop->weights_norm(); // waits for the device
   fmt::print("{{\"client_rounds\": {}, \"cpu_seconds\": {:.6f}, \"wall_seconds\": {:.6f}, \"peak_rss_bytes\": {}, "
              "\"first_norm\": {:.9g}, \"last_norm\": {:.9g}}}\n",
              rounds * load.cohort, cpu_seconds() - cpu_began, wall_seconds() - wall_began, peak_bytes(), norm,
@@ -102,6 +102,6 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "bench_loops: {}: {}\n", name, wrong);
     return 2;
   }
-  at::globalContext().setAllowTF32CuDNN(false); // float32 as it is written, as ours has it
+  at::globalContext().setAllowTF32CuDNN(false); // full float32, as in our kernels
   return measure_loop(found->second, load, seconds);
 }

@@ -1,4 +1,4 @@
-// bench_programs: small programs one after another or stacked, without actors; prints one JSON object.
+// bench_programs: runs small programs one after another or stacked, without actors. Prints one JSON object.
 //   bench_programs generator|inversion [--width K] [--seconds S]
 #include "runtime/method/gradients.hpp"
 #include "runtime/models/function.hpp"
@@ -14,11 +14,11 @@ using namespace mneme;
 
 namespace {
 
-// Axes: K programs in a stack, N images of a generator's step, Z codes, D pixels, G weights of a generator, P weights
+// Axes: K stacked programs, N images of a generator's step, Z code size, D pixels, G weights of a generator, P weights
 // of the net.
 
 constexpr std::int64_t codes = 26, hidden = 32, pixels = 64, classes = 10, images = 16, inverted = 4, steps = 20;
-constexpr std::int64_t programs = 64; // as many are measured at any width
+constexpr std::int64_t programs = 64; // the same number for every width
 using stack_of = std::function<at::Tensor(const char*)>;
 
 at::Tensor drawn(at::IntArrayRef sizes, std::uint64_t seed, double scale) {
@@ -33,7 +33,7 @@ at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& labels) {
   return -stacked_log_softmax(logits).gather(-1, labels.unsqueeze(-1)).sum();
 }
 
-/// A program of `steps` steps of gradient descent on one tensor of each call, stacked.
+/// A program with `steps` steps of gradient descent on one tensor per call, stacked.
 class descent : public program {
 public:
   descent(model_ref net, const char* moved) : net_(std::move(net)), moved_(moved) {}
@@ -71,8 +71,8 @@ private:
   const char* moved_;
 };
 
-/// The weights of a conditional generator descend the cross-entropy of a frozen net: codes [K, N, Z] through two layers
-/// to images [K, N, D].
+/// Trains the weights of a conditional generator on the cross-entropy of a frozen net: codes [K, N, Z] through two
+/// layers to images [K, N, D].
 class generator_training final : public descent {
 public:
   static constexpr std::int64_t size = hidden * (codes + 1) + pixels * (hidden + 1);
@@ -90,7 +90,7 @@ protected:
   }
 };
 
-/// Four images [K, 4, D] descend |gradient of its loss by the net's weights - the one that was sent|^2: second
+/// Reconstructs four images [K, 4, D] by minimizing |gradient of the net's loss - received gradient|^2, with second
 /// derivatives (Zhu, Liu and Han 2019, "Deep Leakage from Gradients", eq. 4).
 class inversion final : public descent {
 public:
@@ -114,7 +114,7 @@ model_ref small_net() {
       *std::get<std::vector<std::int64_t>*>(keys.find("hidden")->target) = {hidden};
       return kind->build({1, 1, pixels}, classes).value();
     }
-  std::abort(); // mlp is registered
+  std::abort(); // cannot happen: mlp is registered
 }
 
 std::vector<job> jobs_of(const std::string& workload) {
@@ -161,7 +161,7 @@ int main(int argc, char** argv) {
 
   const auto jobs = jobs_of(workload);
   const auto device = make_executor("cpu");
-  const auto digest = bench::run_stacked(*device, jobs, static_cast<std::size_t>(width)); // buffers and caches
+  const auto digest = bench::run_stacked(*device, jobs, static_cast<std::size_t>(width)); // warm up buffers and caches
   const double cpu_began = bench::cpu_seconds(), wall_began = bench::wall_seconds();
   std::int64_t rounds = 0;
   do

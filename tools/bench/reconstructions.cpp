@@ -1,7 +1,7 @@
-// bench_reconstructions: images of CIFAR-100 from the gradients that they leave in LGA's encoder, some at a time;
-// prints one JSON object: labels recovered, how far the objective falls, PSNR against the images, CPU time.
+// bench_reconstructions: reconstructs images of CIFAR-100 from their gradients in LGA's encoder, several at a time.
+// Prints one JSON object: recovered labels, decrease of the objective, PSNR against the images, CPU time.
 //   bench_reconstructions [--images N] [--width K] [--steps S] [--rate R] [--autograd]
-// --autograd takes the slopes from LibTorch's autograd, as a program does that is written without further thought.
+// --autograd computes gradients with LibTorch's autograd, as a straightforward program would.
 #include "runtime/base/digest.hpp"
 #include "runtime/data/data_sources.hpp"
 #include "runtime/training/executor.hpp"
@@ -17,7 +17,7 @@ using namespace mneme;
 
 namespace {
 
-constexpr std::int64_t classes = 100, kept = 20; // iterates that the proxy keeps
+constexpr std::int64_t classes = 100, kept = 20; // `kept`: iterates that the proxy keeps
 
 struct wanted {
   std::int64_t images = 60, width = 60, steps = 250;
@@ -25,7 +25,7 @@ struct wanted {
   bool by_autograd = false;
 };
 
-/// The first images of the file, as prototypes are encoded: in [0, 1], [N, 3, 32, 32], and their labels.
+/// The first images of the file in the proxy's input format, in [0, 1], [N, 3, 32, 32], and their labels.
 std::pair<at::Tensor, std::vector<std::int64_t>> photographs(std::int64_t count) {
   const auto data = load_data({.name = "cifar100", .train_rows = count, .test_rows = 1}, 1);
   if (!data) {

@@ -1,4 +1,4 @@
-/// run_stacked: programs of a benchmark, so many at a time.
+/// run_stacked: runs the programs of a benchmark in stacks of a given width.
 #pragma once
 #include "runtime/base/digest.hpp"
 #include "runtime/training/executor.hpp"
@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 namespace mneme::bench {
 
-/// All jobs once; the digest of what they made. A job that fails ends the process.
-/// @param jobs programs @param width how many run stacked
+/// Runs all jobs once; returns the digest of their results. Aborts if a job fails. @param jobs programs @param width
+/// programs per stack
 inline digest128 run_stacked(executor& device, std::span<const job> jobs, std::size_t width) {
   run_digest digest;
   for (std::size_t first = 0; first < jobs.size(); first += width)

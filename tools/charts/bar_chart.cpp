@@ -4,9 +4,9 @@
 namespace mneme {
 namespace {
 
-constexpr double free_share = 0.25; // of a category's width, beside its bars
+constexpr double free_share = 0.25; // free share of a category's width
 
-/// A bar from zero, and a whisker from the least to the most where they differ.
+/// Draws a bar from zero, with a whisker from minimum to maximum if they differ.
 void draw_bar(svg_canvas& on, const chart_bar& bar, const series_look& look, double left, double width,
               const std::string& words) {
   const double top = std::min(on.y(0.0), on.y(bar.value)), height = std::abs(on.y(0.0) - on.y(bar.value));
@@ -42,7 +42,7 @@ std::string svg_of(const bar_chart& chart, picture_place place) {
   on.y_axis(chart.text);
   const double room = on.frame().plot_width() / static_cast<double>(std::max<std::size_t>(1, chart.categories.size()));
   const double width = room * (1.0 - free_share) / static_cast<double>(std::max<std::size_t>(1, chart.kinds.size()));
-  const auto every = (chart.categories.size() + 19) / 20; // of the categories' names, as many as fit
+  const auto every = (chart.categories.size() + 19) / 20; // label at most 20 categories
   for (std::size_t c = 0; c < chart.categories.size(); c += every)
     on.label(on.frame().left + room * (static_cast<double>(c) + 0.5), on.frame().bottom + 5.0, chart.categories[c],
              "dy=\"1em\" text-anchor=\"middle\"");

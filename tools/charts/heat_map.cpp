@@ -6,9 +6,9 @@
 namespace mneme {
 namespace {
 
-constexpr double dark_from = 0.65; // either colour of words has a contrast of 4.5 there, and more elsewhere
+constexpr double dark_from = 0.65; // text color changes here, where both have a contrast of 4.5
 
-/// From white over blue to dark blue, whatever the page's colours: cells carry their own.
+/// Scale from white over blue to dark blue, independent of the page's colors.
 std::string heat_colour(double share) {
   const auto channel = [&](double from, double to) {
     return static_cast<int>(std::lround(from + (to - from) * share));
@@ -16,12 +16,12 @@ std::string heat_colour(double share) {
   return fmt::format("#{:02x}{:02x}{:02x}", channel(247, 8), channel(251, 48), channel(255, 107));
 }
 
-/// A number within a cell; fewer digits where there are many columns, and none where there is no room.
+/// Text of a value in a cell: fewer digits for many columns, empty if there is no space.
 std::string cell_text(double value, std::size_t columns) {
   return columns <= 8 ? fmt::format("{:.1f}", value) : columns <= 14 ? fmt::format("{:.0f}", value) : "";
 }
 
-/// The scale from `low` below to `high` above, with five of its values.
+/// Draws the scale from `low` (bottom) to `high` (top) with five values.
 void draw_colour_bar(svg_canvas& on, const heat_map& map) {
   const auto& frame = on.frame();
   const double left = frame.right + 14.0, width = 12.0;

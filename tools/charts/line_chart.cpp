@@ -4,8 +4,7 @@
 namespace mneme {
 namespace {
 
-/// A curve of more points than a picture has room for, as the lowest and the highest of each stretch; its band from the
-/// least to the most of a stretch.
+/// Reduces a curve with many points to minimum and maximum per interval; its band to the range of the interval.
 chart_curve thinned(const chart_curve& curve) {
   constexpr std::size_t points_max = 1000;
   if (curve.points.size() <= points_max)
@@ -28,14 +27,14 @@ chart_curve thinned(const chart_curve& curve) {
       if (!curve.band.empty())
         thin.band.push_back({point.first, band.low, band.high});
     };
-    add(std::min(*low, *high)); // by x
+    add(std::min(*low, *high)); // in order of x
     if (low != high)
       add(std::max(*low, *high));
   }
   return thin;
 }
 
-/// "x,y;x,y" of all points, with ",low,high" where there is a band.
+/// "x,y;x,y" of all points, with ",low,high" if there is a band.
 std::string values_text(const chart_curve& curve) {
   std::string text;
   for (std::size_t k = 0; k < curve.points.size(); ++k) {
@@ -57,7 +56,7 @@ std::string polygon_of_band(const svg_canvas& on, const chart_curve& curve) {
   return fmt::format("<polygon points=\"{}\" fill=\"{}\" fill-opacity=\"0.2\"/>", corners, curve.series.look.colour());
 }
 
-/// @param place,count of the curve among those of the chart: markers of curves that coincide lie beside each other
+/// @param place,count index of the curve and number of curves: markers of coinciding curves are drawn side by side
 void draw_curve(svg_canvas& on, const chart_curve& curve, std::size_t place, std::size_t count) {
   constexpr std::size_t markers = 6;
   const auto& look = curve.series.look;
@@ -117,7 +116,7 @@ std::string svg_of(const line_chart& chart, picture_place place) {
   std::vector<chart_series> names;
   for (const auto& curve : chart.curves)
     names.push_back(curve.series);
-  for (const bool is_total : {false, true}) // totals lie above the others
+  for (const bool is_total : {false, true}) // totals are drawn last, on top
     for (std::size_t k = 0; k < names.size(); ++k)
       if (names[k].look.is_total == is_total)
         draw_curve(on, thinned(chart.curves[k]), k, names.size());

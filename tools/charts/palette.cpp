@@ -11,7 +11,7 @@ std::string series_look::dash() const {
 }
 
 std::string series_look::marker(double x, double y) const {
-  // Outlines around (0, 0): circle, square, triangle, diamond, triangle upside down, plus, cross.
+  // Outlines around (0, 0): circle, square, triangle, diamond, inverted triangle, plus, cross.
   static constexpr std::array<const char*, 7> outlines{
       "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z",
       "M-3.5 -3.5h7v7h-7z",

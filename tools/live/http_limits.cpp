@@ -26,10 +26,10 @@ int milliseconds_until(clock::time_point then) {
   return static_cast<int>(std::clamp<std::int64_t>(left, 0, 60'000));
 }
 
-/// Runs what it gets at once: the thread that accepts only hands connections on.
+/// A task queue that runs tasks immediately: the accepting thread only passes connections on.
 class no_queue final : public httplib::TaskQueue {
 public:
-  using taken = decltype(std::declval<httplib::TaskQueue&>().enqueue(nullptr)); // void, bool from version 0.14 on
+  using taken = decltype(std::declval<httplib::TaskQueue&>().enqueue(nullptr)); // void; bool since version 0.14
   taken enqueue(std::function<void()> hand_on) override {
     hand_on();
     return static_cast<taken>(true);
@@ -37,7 +37,7 @@ public:
   void shutdown() override {}
 };
 
-/// A request that was read, and its answer. An answer that goes on for ever has its time for each piece.
+/// Stream for a request that was read and for its response. In an endless response, each piece has its own time limit.
 class answered_stream final : public httplib::Stream {
 public:
   answered_stream(socket_t connection, std::string_view head, bool goes_on)
@@ -67,12 +67,12 @@ public:
     }
     return static_cast<ssize_t>(size);
   }
-  void get_remote_ip_and_port(std::string&, int&) const override {} // nobody asks
+  void get_remote_ip_and_port(std::string&, int&) const override {} // not used
   void get_local_ip_and_port(std::string&, int&) const override {}
   [[nodiscard]] socket_t socket() const override { return connection_; }
 
 private:
-  /// False when the time is over.
+  /// Waits until the connection is writable. Returns false after the time limit.
   bool waited() {
     pollfd peer{.fd = connection_, .events = POLLOUT, .revents = 0};
     const auto left = milliseconds_until(until_);
@@ -89,7 +89,7 @@ void close_connection(socket_t connection) {
   ::close(connection);
 }
 
-/// Connections of which the request is whole, and the threads that answer them.
+/// Queue of connections with complete requests, and the threads that answer them.
 class answering_threads {
 public:
   answering_threads(std::size_t threads, std::function<void(socket_t, const std::string&)> answer)
@@ -110,7 +110,7 @@ public:
     for (const auto& [connection, head] : requests_)
       close_connection(connection);
   }
-  /// False where as many wait as may.
+  /// Returns false if the queue is full.
   bool take(socket_t connection, std::string head) {
     {
       const std::lock_guard hold(mutex_);
@@ -145,7 +145,7 @@ private:
 
 } // namespace
 
-/// Connections whose request has not arrived whole: one thread listens to all of them.
+/// Connections with incomplete requests, all polled by one thread.
 class limited_http_server::waiting_room {
 public:
   waiting_room(const http_limits& limits, std::function<void(socket_t, const std::string&)> answer)
@@ -166,14 +166,14 @@ public:
     {
       const std::lock_guard hold(mutex_);
       places_.push_back({.connection = connection, .until = clock::now() + silent_max});
-      if (places_.size() > connections_waiting_max) {      // it came first, and has said the least for its time
-        ::shutdown(places_.front().connection, SHUT_RDWR); // closed by the thread that listens
+      if (places_.size() > connections_waiting_max) {      // oldest incomplete request
+        ::shutdown(places_.front().connection, SHUT_RDWR); // closed by the polling thread
         places_.front().until = {};
       }
     }
     ring();
   }
-  /// Waits until there is a place again: what is not accepted stays with the system.
+  /// Waits until a connection can be accepted; until then it stays in the system's backlog.
   void await_place() {
     std::unique_lock hold(mutex_);
     left_.wait_for(hold, silent_max, [this] { return ends_ || places_.size() < connections_waiting_max + 16; });
@@ -206,7 +206,7 @@ private:
       std::uint64_t rung = 0;
       [[maybe_unused]] const auto read = ::read(wake_, &rung, sizeof rung);
       const std::lock_guard hold(mutex_);
-      for (std::size_t i = 1; i < polled.size(); ++i) // none but this thread takes places away
+      for (std::size_t i = 1; i < polled.size(); ++i) // only this thread removes entries
         if (polled[i].revents != 0)
           hear(places_[i - 1]);
       const auto now = clock::now();
@@ -219,7 +219,7 @@ private:
     }
   }
 
-  /// Reads what has arrived; where that is enough, the connection leaves its place.
+  /// Reads received bytes. A connection with a complete request is passed to the answering threads.
   void hear(place& waiting) {
     std::array<char, 4096> bytes{};
     const auto count = ::recv(waiting.connection, bytes.data(), bytes.size(), MSG_DONTWAIT);
@@ -247,7 +247,7 @@ private:
   std::atomic<bool> ends_{false};
   std::mutex mutex_;
   std::condition_variable left_;
-  std::deque<place> places_; // by age
+  std::deque<place> places_; // oldest first
   answering_threads threads_;
   std::thread listener_;
 };
@@ -256,7 +256,7 @@ limited_http_server::limited_http_server(const http_limits& limits)
     : room_(std::make_unique<waiting_room>(
           limits, [this](socket_t connection, const std::string& head) { answer(connection, head); })) {
   new_task_queue = [] { return new no_queue; };
-  set_socket_options([](int socket) { // the library's own let other programs share the port
+  set_socket_options([](int socket) { // the library's default lets other programs share the port
     const int yes = 1;
     ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   });
@@ -274,7 +274,7 @@ void limited_http_server::answer(socket_t connection, const std::string& head) {
   const bool goes_on = head.starts_with("GET /events");
   answered_stream stream(connection, head, goes_on);
   bool closed = false;
-  const auto process = [&](auto& server) { // later versions ask for the addresses of both ends
+  const auto process = [&](auto& server) { // later versions also need the addresses
     if constexpr (requires { server.process_request(stream, "", 0, "", 0, true, closed, nullptr); })
       server.process_request(stream, "", 0, "", 0, true, closed, nullptr);
     else

@@ -8,10 +8,10 @@ namespace mneme {
 namespace {
 
 constexpr std::size_t threads = 12;
-constexpr int followers_max = 8; // each holds a thread; the others answer
+constexpr int followers_max = 8; // each blocks a thread; the others stay available
 constexpr std::chrono::milliseconds between_events{500}, between_signs{2000}, goodbye_max{3000};
 
-/// Takes as long for a wrong token as for the right one.
+/// Constant-time comparison, so that timing reveals nothing about the token.
 bool same_text(const std::string& a, const std::string& b) {
   unsigned difference = a.size() == b.size() ? 0U : 1U;
   for (std::size_t i = 0; i < a.size(); ++i)
@@ -30,13 +30,13 @@ run_progress progress_of(const live_run& run) {
   now.task = last.task.value + 1;
   now.round = last.last.value + 1;
   now.virtual_s = in_seconds(last.at);
-  const auto here = now.round - run.rounds_before; // rounds of this process set the pace
+  const auto here = now.round - run.rounds_before; // the pace is that of this process only
   if (here > 0 && now.rounds > 0)
     now.left_s = now.elapsed_s / static_cast<double>(here) * static_cast<double>(now.rounds - now.round);
   return now;
 }
 
-/// The page as a server-sent event; `ends`: nothing comes after it.
+/// The page as a server-sent event; `ends`: the last one.
 std::string page_event(const std::string& page, std::uint64_t version, bool ends) {
   auto event = "id: " + std::to_string(version) + (ends ? "\nevent: end\n" : "\n");
   for (std::size_t from = 0; from < page.size();) {
@@ -47,7 +47,7 @@ std::string page_event(const std::string& page, std::uint64_t version, bool ends
   return event + "\n";
 }
 
-/// The report of what is known so far.
+/// Report page of the current state.
 std::string page_of(const live_run& run) {
   std::vector<std::string> warnings;
   std::vector<run_group> groups;
@@ -88,12 +88,12 @@ struct live_server::parts {
   void follow(httplib::Response& out);
   [[nodiscard]] bool may_see(const httplib::Request& in) const;
 
-  // The page of a version is made once, however many ask.
+  // The page of a version is rendered once for all requests.
   std::mutex made_mutex;
   std::uint64_t made_version = 0;
   std::string made_page;
 
-  limited_http_server http; // last: the threads of it read all of the above
+  limited_http_server http; // last member: its threads read the others
   std::thread listener;
 };
 
@@ -112,8 +112,8 @@ std::string live_server::parts::newest_page() {
   return made_page;
 }
 
-/// The page for every change, at most two a second, and a sign of life now and then. It is not asked for: nobody would
-/// answer when the run has ended.
+/// Sends the page after every change, at most twice a second, and a keep-alive comment in between. Events are pushed:
+/// when the run ends, no server is left to answer a request.
 void live_server::parts::follow(httplib::Response& out) {
   if (followers.fetch_add(1) >= followers_max) {
     --followers;
@@ -175,10 +175,10 @@ expected<std::unique_ptr<live_server>> live_server::listening(const live_server_
     return failed("", "--serve = " + std::to_string(options.port) +
                           ": nothing can listen there; expected a port that " + "is free, or 0 for any");
   own->listener = std::thread([server = own.get()] {
-    ::pthread_setname_np(::pthread_self(), "serve"); // a name that those who answer inherit
+    ::pthread_setname_np(::pthread_self(), "serve"); // inherited by the answering threads
     server->http.listen_after_bind();
   });
-  while (!own->http.is_running()) // what does not run yet cannot be stopped
+  while (!own->http.is_running()) // stop() has no effect before the server runs
     std::this_thread::yield();
   return std::unique_ptr<live_server>(new live_server(std::move(own)));
 }
@@ -186,7 +186,7 @@ expected<std::unique_ptr<live_server>> live_server::listening(const live_server_
 live_server::~live_server() {
   parts_->stopping = true;
   parts_->view->close();
-  // A server that stops cuts off its answers: followers get the last page before, unless they do not read it.
+  // stop() aborts responses, so wait until followers have the last page, unless they do not read it.
   constexpr std::chrono::milliseconds pause{5};
   for (auto waited = pause; parts_->followers > 0 && waited < goodbye_max; waited += pause)
     std::this_thread::sleep_for(pause);

@@ -26,7 +26,7 @@ expected<std::unique_ptr<metrics_server>> metrics_server::listening(int port,
     return failed("--metrics-port",
                   "nothing can listen on " + std::to_string(port) + "; expected a port that is free, or 0 for any");
   own->listener = std::thread([server = own.get()] { server->http.listen_after_bind(); });
-  while (!http.is_running()) // what does not run yet cannot be stopped
+  while (!http.is_running()) // stop() has no effect before the server runs
     std::this_thread::yield();
   return std::unique_ptr<metrics_server>(new metrics_server(std::move(own)));
 }

@@ -31,7 +31,7 @@ measurement gauge(const char* name, const char* help, double value) {
   return {.name = name, .help = help, .samples = {{.value = value}}};
 }
 
-/// A sample for each node, labelled with its address.
+/// Adds a sample for each node, labeled with its address.
 measurement by_node(const std::vector<node_record>& nodes, measurement shown, double (*value)(const node_record&)) {
   for (const auto& node : nodes)
     shown.samples.push_back({.labels = {{"node", node.address}}, .value = value(node)});

@@ -16,7 +16,7 @@ std::vector<chart_series> doing_series() {
   return series;
 }
 
-/// When the accuracy was first at least so high; null: never.
+/// Virtual seconds when the accuracy was first reached; nullopt if never.
 std::optional<double> reached_s(const std::vector<evaluation_record>& evaluations, double accuracy) {
   for (const auto& line : evaluations)
     if (line.accuracy >= accuracy)

@@ -4,7 +4,7 @@
 namespace mneme {
 
 namespace {
-constexpr int patience_ms = 10'000; // while another process writes
+constexpr int patience_ms = 10'000; // wait for a writing process
 }
 
 database::database(const std::filesystem::path& file) : name_(file.string()) {
@@ -26,9 +26,9 @@ void database::run(const std::string& sql) const {
 std::int64_t database::last_row() const { return sqlite3_last_insert_rowid(handle_); }
 
 void database::fail() const {
-  const int code = sqlite3_errcode(handle_) & 0xff; // without what SQLite adds in the higher bits
+  const int code = sqlite3_errcode(handle_) & 0xff; // without SQLite's extended codes
   const auto text = name_ + ": " + sqlite3_errmsg(handle_);
-  // an error in a statement of ours means that its tables are others
+  // an SQL error in our statements means that the file has other tables
   if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB || code == SQLITE_ERROR || code == SQLITE_SCHEMA)
     throw damaged_database(text);
   throw std::runtime_error(text);

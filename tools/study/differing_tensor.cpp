@@ -8,7 +8,7 @@
 namespace mneme {
 namespace {
 
-/// "server.00003.client_7.fc1.weight" or "model.fc1.weight", as the recorder names them.
+/// Parses a name of the recorder: "server.00003.client_7.fc1.weight" or "model.fc1.weight".
 differing_tensor place_of(const std::string& name) {
   const auto first = name.find('.');
   if (name.starts_with("model.") || first == std::string::npos)
@@ -20,7 +20,7 @@ differing_tensor place_of(const std::string& name) {
           .name = name.substr(third + 1)};
 }
 
-/// Uploads first.
+/// Orders uploads before the model.
 bool is_delivered_before(const std::string& a, const std::string& b) {
   const bool a_last = a.starts_with("model."), b_last = b.starts_with("model.");
   return a_last != b_last ? b_last : a < b;
@@ -35,7 +35,7 @@ std::string index_text(const at::Tensor& tensor, std::int64_t flat) {
   return fmt::format("[{}]", fmt::join(index, ", "));
 }
 
-/// The value in full, and the bytes that hold it: two floats may print alike.
+/// The value in full precision and its bytes, since two floats may print alike.
 std::string element_text(const at::Tensor& tensor, std::int64_t flat) {
   const auto* bytes = static_cast<const std::uint8_t*>(tensor.const_data_ptr()) + flat * tensor.element_size();
   std::string hex;
@@ -46,7 +46,7 @@ std::string element_text(const at::Tensor& tensor, std::int64_t flat) {
                                   : fmt::format("{} (0x{})", number.toLong(), hex);
 }
 
-/// Bits are compared, so that two NaN are alike.
+/// Compares bits, so that equal NaNs count as equal.
 void compare(differing_tensor& place, const at::Tensor& a, const at::Tensor& b) {
   const auto width = static_cast<std::size_t>(a.element_size());
   const auto* left = static_cast<const std::uint8_t*>(a.const_data_ptr());

@@ -4,7 +4,7 @@
 namespace mneme {
 namespace {
 
-/// Mean, least and most of the values that are added.
+/// Mean, minimum and maximum of values.
 struct value_range {
   double sum = 0.0, low = 0.0, high = 0.0, count = 0.0;
   void add(double value) {

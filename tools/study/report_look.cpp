@@ -165,7 +165,7 @@ document.addEventListener('keydown', (event) => {
 });
 )";
 
-// Parts that change with the run are replaced where nothing else has changed: what is open, chosen or focused stays so.
+// Replaces changed parts of the page only, to keep opened sections, choices and focus.
 const std::string_view live_script = R"(
 const events = new EventSource('events' + location.search);
 const parts = (main) => [...main.querySelectorAll('[data-live]')];

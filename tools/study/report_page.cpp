@@ -25,7 +25,7 @@ std::string key_text(const stored_run& run, const std::string& key) {
   return value ? *value : "";
 }
 
-/// The scenarios' title where all have the same; else how many runs there are.
+/// The common title of the scenarios, or the number of runs.
 std::string title_of(const std::vector<run_group>& groups) {
   std::set<std::string> titles;
   std::size_t runs = 0;
@@ -39,7 +39,7 @@ std::string title_of(const std::vector<run_group>& groups) {
   return runs == 0 ? "mneme: report" : fmt::format("mneme: report of {} runs", runs);
 }
 
-/// The first letters of a digest; all of them on demand.
+/// A cell with the first digits of a digest, expandable to all.
 std::string digest_cell(const std::string& digest) {
   if (digest.empty())
     return "<td>-</td>";
@@ -71,7 +71,7 @@ std::string runs_table(const std::vector<run_group>& groups) {
   return text + "</tbody></table></div>\n";
 }
 
-/// Means over seeds with their intervals, where the runs can be compared.
+/// Means over seeds with intervals, if the runs are comparable.
 std::string comparison_part(const std::vector<run_group>& groups, std::vector<std::string>& warnings) {
   std::vector<stored_run> done;
   for (const auto& group : groups)
@@ -89,7 +89,7 @@ std::string comparison_part(const std::vector<run_group>& groups, std::vector<st
   return "<h2>Comparison</h2>\n" + comparison_text(*table, comparison_format::html);
 }
 
-/// Stays in sight while the figures are read; of a single group there is nothing to choose.
+/// A legend that stays visible while scrolling; with several groups also a selection.
 std::string legend(const std::vector<run_group>& groups) {
   if (groups.size() < 2)
     return {};
@@ -133,7 +133,7 @@ std::string configurations(const std::vector<run_group>& groups) {
   return text;
 }
 
-/// "3 of 5", or "3" while the total is not known.
+/// "3 of 5", or "3" if the total is unknown.
 std::string of_total(std::int64_t number, std::int64_t total) {
   return total > 0 ? fmt::format("{} of {}", number, total) : std::to_string(number);
 }

@@ -7,7 +7,7 @@
 namespace mneme {
 namespace {
 
-constexpr std::uintmax_t bytes_max = std::uintmax_t{256} << 20; // of a file that is read whole
+constexpr std::uintmax_t bytes_max = std::uintmax_t{256} << 20; // limit for a file that is read at once
 constexpr std::size_t bins_max = 200;
 
 struct event_line {
@@ -17,7 +17,7 @@ struct event_line {
   std::int64_t round = 0;
 };
 
-/// A client at work: since when at what, and how long at each thing before.
+/// An active client: its activity, since when, and the time spent on each earlier activity.
 struct working_client {
   client_doing doing = client_doing::downloading;
   double since_s = 0.0;
@@ -54,7 +54,7 @@ private:
     std::int64_t round = 0;
     double opened_s = 0.0;
     std::optional<double> closed_s{};
-    round_parts last{}; ///< What the client spent its time on that delivered last.
+    round_parts last{}; ///< times of the client that delivered last
   };
 
   void take_of_client(const event_line& line) {
@@ -78,7 +78,8 @@ private:
       line.event == "late" ? mark_late(client, at_work) : end(client, at_work);
   }
 
-  /// Kept work goes on; of what is dropped, the stretch that the deadline cut short is the late one.
+  /// The deadline has passed. If late uploads are kept, work continues; if they are dropped, the interrupted activity
+  /// is shown as late.
   void mark_late(std::uint32_t client, working_client& at_work) {
     if (drops_late_) {
       at_work.doing = client_doing::late;
@@ -110,7 +111,7 @@ private:
     at_work_.erase(client);
   }
 
-  /// The round is over: who has delivered waits no more.
+  /// End of the round: clients that have delivered stop waiting.
   void close() {
     auto& round = rounds_.back();
     round.closed_s = now_s_;
@@ -149,7 +150,7 @@ private:
     at_work.since_s = now_s_;
   }
 
-  /// Who was at what on average in each of equal stretches.
+  /// Mean number of clients in each activity, for intervals of equal length.
   [[nodiscard]] std::vector<activity_bin> bins() const {
     if (spans_.empty() || now_s_ <= 0.0)
       return {};
@@ -215,7 +216,7 @@ expected<std::optional<run_activity>> read_activity(const std::filesystem::path&
   if (!file)
     return failed(path.string(), file.error());
   std::string text;
-  std::getline(*file, text); // the names of the columns
+  std::getline(*file, text); // header line
   activity_reader reader(drops_late);
   for (std::size_t number = 2; std::getline(*file, text); ++number) {
     csv::record_reader record(text);

@@ -11,10 +11,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t format_version = 2;
-// What a fact says: an attribute of the run, a key of its scenario, a figure of its summary.
+// Kinds of facts: attribute of the run, key of its scenario, figure of its summary.
 constexpr std::int64_t attribute = 0, scenario_key = 1, figure = 2;
 
-// Neither table has an index besides itself: what is found is what was checked.
+// No other indexes: all queries read only data that expect_whole() has checked.
 constexpr const char* schema = R"(
 CREATE TABLE IF NOT EXISTS runs (id INTEGER PRIMARY KEY, folder TEXT NOT NULL, stamp TEXT NOT NULL,
                                  digest TEXT NOT NULL);
@@ -29,7 +29,7 @@ std::optional<double> number_in(std::string_view text) {
   return is_number && !std::isnan(value) ? std::optional(value) : std::nullopt;
 }
 
-/// Changes whenever the run's files do: their sizes and times of change.
+/// Changes whenever the run's files change: sizes and modification times.
 std::string stamp_of(const fs::path& folder) {
   std::string stamp;
   for (const char* name : {"scenario.toml", "summary.json", "checkpoint/run.json"}) {
@@ -41,7 +41,7 @@ std::string stamp_of(const fs::path& folder) {
   return stamp;
 }
 
-/// The attributes by name, for writing and for reading.
+/// Attributes by name, for writing and reading.
 std::vector<std::pair<const char*, std::string stored_run::*>> attributes() {
   return {{"status", &stored_run::status},           {"version", &stored_run::version},
           {"scenario", &stored_run::scenario},       {"scenario_digest", &stored_run::scenario_digest},
@@ -55,12 +55,12 @@ bool is_current(const database& held) {
   return version.next() && version.integer(0) == format_version;
 }
 
-/// At once or not at all: who else opens the file finds it current, or empty.
+/// In one transaction: another process finds the tables current or empty.
 void make_tables(const database& held) {
   held.run(fmt::format("BEGIN IMMEDIATE; {} PRAGMA user_version = {}; COMMIT", schema, format_version));
 }
 
-/// A row of `facts`.
+/// A row of the table `facts`.
 struct stored_fact {
   std::int64_t kind = attribute;
   std::string name{};
@@ -68,14 +68,14 @@ struct stored_fact {
   std::optional<double> number{};
 };
 
-/// All that a run says, in the order of the table's key.
+/// All facts of a run, in the order of the table's key.
 std::vector<stored_fact> facts_of(const stored_run& run) {
   std::vector<stored_fact> facts;
   for (const auto& [name, member] : attributes())
     facts.push_back({.kind = attribute, .name = name, .text = run.*member});
   for (const auto& [name, text] : run.keys)
     facts.push_back({.kind = scenario_key, .name = name, .text = text, .number = number_in(text)});
-  for (const auto& [name, number] : run.figures) // those without a value as well
+  for (const auto& [name, number] : run.figures) // including those without a value
     facts.push_back({.kind = figure, .name = name, .number = number});
   std::sort(facts.begin(), facts.end(), [](const stored_fact& a, const stored_fact& b) {
     return std::tie(a.kind, a.name) < std::tie(b.kind, b.name);
@@ -83,7 +83,7 @@ std::vector<stored_fact> facts_of(const stored_run& run) {
   return facts;
 }
 
-/// The digest of a run's row and its facts, which are added in the order of the table's key.
+/// Digest of a run's row and its facts, added in the order of the table's key.
 class row_digest {
 public:
   row_digest(const std::string& folder, const std::string& stamp) {
@@ -95,7 +95,7 @@ public:
     add(fact.name);
     add(fact.text.value_or("-"));
     digest_.add(fact.text.has_value());
-    digest_.add(fact.number.value_or(1.0) + 0.0); // SQLite keeps no sign of a zero
+    digest_.add(fact.number.value_or(1.0) + 0.0); // SQLite does not keep the sign of zero
     digest_.add(fact.number.has_value());
   }
   [[nodiscard]] std::string text() const { return hex_text(digest_.value()); }
@@ -112,10 +112,10 @@ stored_fact fact_in(const database_statement& row, int column) {
           .number = row.is_null(column + 3) ? std::nullopt : std::optional(row.number(column + 3))};
 }
 
-/// Throws damaged_database where the file is not what was written: its pages, the runs, or facts of any of them.
+/// Throws damaged_database if the content differs from what was written: pages, runs, or facts.
 void expect_whole(const database& held, const std::string& file) {
   const auto fail = [&](const std::string& why) { throw damaged_database(file + ": " + why); };
-  held.run("BEGIN"); // one state of the file, whoever writes meanwhile
+  held.run("BEGIN"); // a consistent state, even if others write
   if (database_statement check(held, "PRAGMA quick_check(1)"); !check.next() || check.text(0) != "ok")
     fail(check.text(0));
   struct row {
@@ -168,7 +168,7 @@ run_catalogue::run_catalogue(fs::path folder) : folder_(std::move(folder)) {
     refresh();
     return;
   } catch (const std::runtime_error&) {
-    database_.reset(); // nobody may write there, the disk is full, or another process holds it
+    database_.reset(); // not writable, disk full, or locked by another process
   }
   open(":memory:");
   refresh();
@@ -211,7 +211,7 @@ void run_catalogue::refresh() {
   if (changed.empty() && gone.empty())
     return;
   database_->run("BEGIN IMMEDIATE");
-  std::multimap<std::string, std::int64_t> known; // as another process may just have left them
+  std::multimap<std::string, std::int64_t> known; // another process may have changed them
   for (database_statement rows(*database_, "SELECT folder, id FROM runs"); rows.next();)
     known.emplace(rows.text(0), rows.integer(1));
   const auto forget = [&](const std::string& name) {

@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t lines_bytes_max = std::uint64_t{1} << 32;
 
-/// A line of digests.csv or deliveries.csv: the round, and the other fields.
+/// Round and other fields of a line of digests.csv or deliveries.csv.
 struct round_line {
   std::int64_t round = 0;
   std::vector<std::string> fields{};
@@ -24,7 +24,7 @@ struct round_line {
 enum step_field : std::size_t { step_time, step_deliveries, step_model, step_run, step_fields };
 enum delivery_field : std::size_t { arrival_time, receiver, sender, tensor_name, tensor_content, delivery_fields };
 
-/// The lines of a file behind its header; none where there is no file.
+/// The lines of a file without its header; empty if there is no file.
 expected<std::vector<round_line>> lines_of(const fs::path& file, std::size_t fields) {
   std::vector<round_line> lines;
   if (std::error_code none; !fs::exists(file, none))
@@ -33,7 +33,7 @@ expected<std::vector<round_line>> lines_of(const fs::path& file, std::size_t fie
   if (!text)
     return tl::unexpected(text.error());
   csv::record_reader records(*text);
-  static_cast<void>(records.next()); // the header
+  static_cast<void>(records.next()); // header
   while (records.next()) {
     const auto& words = records.fields();
     round_line read;
@@ -46,7 +46,7 @@ expected<std::vector<round_line>> lines_of(const fs::path& file, std::size_t fie
   return lines;
 }
 
-/// All that a folder says of how its run went.
+/// All records of a run in its folder.
 struct recorded_run {
   stored_run stored{};
   std::vector<round_line> steps{}, deliveries{};
@@ -92,7 +92,7 @@ bool enters_no_result(const std::string& key) { return key == "title" || key.sta
 
 // -- the first difference ---------------------------------------------------------------------------------------------
 
-/// The first round of whose records some differ; none where all that both have is alike.
+/// Finds the first round whose records differ; nullopt if the records that both have are equal.
 template <class Line, class Equal>
 std::optional<std::size_t> first_unlike(const std::vector<Line>& first, const std::vector<Line>& second,
                                         const Equal& equal) {
@@ -108,7 +108,7 @@ bool are_alike(const evaluation_record& a, const evaluation_record& b) {
          a.loss == b.loss;
 }
 
-/// The evaluation that differs first, if it comes before round `before`.
+/// The first differing evaluation before round `before`, or nullopt.
 std::optional<first_difference> unlike_evaluation(const recorded_run& a, const recorded_run& b, std::int64_t before) {
   const auto at = first_unlike(a.evaluations, b.evaluations, are_alike);
   if (!at || *at >= a.evaluations.size() || *at >= b.evaluations.size())
@@ -123,13 +123,13 @@ std::optional<first_difference> unlike_evaluation(const recorded_run& a, const r
                                                  left.loss, right.loss)};
 }
 
-/// What is traced of a delivery, in words.
+/// Describes a traced delivery.
 std::string delivery_text(const round_line& line) {
   return fmt::format("'{}' of client {} to the {} at {} s", line.fields[tensor_name], line.fields[sender],
                      line.fields[receiver], line.fields[arrival_time]);
 }
 
-/// Among the traced deliveries of rounds up to `round`.
+/// The first differing traced delivery up to `round`, or nullopt.
 std::optional<first_difference> unlike_delivery(const recorded_run& a, const recorded_run& b, std::int64_t round) {
   const auto at = first_unlike(a.deliveries, b.deliveries, std::equal_to<>());
   if (!at)
@@ -152,7 +152,7 @@ std::optional<first_difference> unlike_delivery(const recorded_run& a, const rec
   return difference;
 }
 
-/// By the digests of a server step alone.
+/// First difference according to the digests of server steps.
 first_difference unlike_step(const recorded_run& a, const recorded_run& b, std::size_t at) {
   if (at >= a.steps.size() || at >= b.steps.size()) {
     const auto& longer = at < a.steps.size() ? a : b;
@@ -187,7 +187,7 @@ std::optional<first_difference> first_difference_of(const recorded_run& a, const
   return std::nullopt;
 }
 
-/// Names tensor and element where both folders keep the values of that round.
+/// Adds tensor and element if both folders have the values of that round.
 expected<void> look_into_values(first_difference& difference, const fs::path& first, const fs::path& second) {
   const auto file = run_directory::values_file(difference.round);
   std::error_code none;

@@ -1,4 +1,4 @@
-// What mneme diff and mneme verify say of two runs.
+// Output of mneme diff and mneme verify about two runs.
 #include "tools/study/run_difference.hpp"
 #include <fmt/format.h>
 namespace mneme {

@@ -6,7 +6,7 @@
 namespace mneme {
 namespace {
 
-/// The continued fraction of the incomplete beta function by Lentz's method (Press et al., "Numerical Recipes", 1992,
+/// Continued fraction of the incomplete beta function, by Lentz's method (Press et al., "Numerical Recipes", 1992,
 /// section 6.4).
 double beta_fraction(double a, double b, double x) {
   constexpr double tiny = 1e-300, enough = 1e-15;
@@ -29,7 +29,7 @@ double beta_fraction(double a, double b, double x) {
   return product;
 }
 
-/// The regularised incomplete beta function I_x(a, b).
+/// The regularized incomplete beta function I_x(a, b).
 double incomplete_beta(double a, double b, double x) {
   if (x <= 0.0 || x >= 1.0)
     return x <= 0.0 ? 0.0 : 1.0;
@@ -39,7 +39,7 @@ double incomplete_beta(double a, double b, double x) {
                                        : 1.0 - front * beta_fraction(b, a, 1.0 - x) / b;
 }
 
-/// The share of Student's distribution that lies above t > 0.
+/// P(T > t) of Student's distribution, for t > 0.
 double share_above(double t, double degrees) {
   return 0.5 * incomplete_beta(0.5 * degrees, 0.5, degrees / (degrees + t * t));
 }
@@ -48,7 +48,7 @@ double share_above(double t, double degrees) {
 
 double t_quantile_975(std::int64_t degrees) {
   MNEME_CHECK(degrees >= 1, degrees);
-  double low = 1.0, high = 13.0; // 12.71 with one degree of freedom, 1.96 with infinitely many
+  double low = 1.0, high = 13.0; // 12.71 for one degree of freedom, 1.96 in the limit
   for (int halving = 0; halving < 60; ++halving) {
     const double middle = 0.5 * (low + high);
     (share_above(middle, static_cast<double>(degrees)) > 0.025 ? low : high) = middle;

@@ -21,7 +21,7 @@ bool is_file(const fs::path& path) {
   return fs::is_regular_file(path, none);
 }
 
-/// The whole text of an ordinary file; "" where there is none.
+/// Content of a regular file; "" if there is none.
 std::string text_of(const fs::path& file) {
   std::error_code none;
   if (!is_file(file) || fs::file_size(file, none) > file_bytes_max)
@@ -36,7 +36,7 @@ std::string word_in(const json& object, const char* name) {
   return member != object.end() && member->is_string() ? member->get<std::string>() : "";
 }
 
-/// All numbers of an object, those of objects in it as "time_to_accuracy.70".
+/// Adds all numbers of an object; nested ones are named like "time_to_accuracy.70".
 void add_figures(std::map<std::string, std::optional<double>>& to, const json& object, const std::string& lead) {
   for (const auto& [name, value] : object.items())
     if (value.is_number() || value.is_null())
@@ -70,7 +70,7 @@ expected<std::map<std::string, std::string>> keys_in(const fs::path& file) {
   return keys;
 }
 
-/// What summary.json and scenario.toml both say must agree.
+/// Reports values in which summary.json and scenario.toml disagree.
 diagnostics disagreements(const stored_run& run) {
   diagnostics problems;
   const auto compare = [&](const char* key, const char* name, const std::string& summed) {
@@ -140,7 +140,7 @@ virtual_time time_in(const json& line) {
   return virtual_time(virtual_duration(std::llround(1e9 * seconds)));
 }
 
-/// @throws json::exception where a member is missing or of another type
+/// @throws json::exception if a member is missing or has the wrong type
 evaluation_record evaluation_of(const json& line) {
   evaluation_record record;
   const auto task = line.at("task").get<std::int64_t>(), round = line.at("round").get<std::int64_t>();
@@ -158,7 +158,7 @@ evaluation_record evaluation_of(const json& line) {
   record.dropped = line.at("dropped").get<std::int64_t>();
   if (!line.at("forgetting").is_null())
     record.forgetting = line.at("forgetting").get<double>();
-  if (line.contains("training_loss") && !line.at("training_loss").is_null()) // runs of earlier versions have none
+  if (line.contains("training_loss") && !line.at("training_loss").is_null()) // missing in runs of earlier versions
     record.training_loss = line.at("training_loss").get<double>();
   if (line.contains("training_loss_terms"))
     for (const auto& [name, value] : line.at("training_loss_terms").items())
@@ -167,7 +167,7 @@ evaluation_record evaluation_of(const json& line) {
   return record;
 }
 
-/// @throws json::exception where a member is missing or of another type
+/// @throws json::exception if a member is missing or has the wrong type
 timeline_bin bin_of(const json& line) {
   timeline_bin bin;
   const auto number = [&](const char* name) { return line.at(name).get<std::int64_t>(); };
@@ -193,7 +193,7 @@ timeline_bin bin_of(const json& line) {
   return bin;
 }
 
-/// What `made` makes of each line of the file, a JSON object each.
+/// Converts each line of the file (a JSON object) with `made`.
 template <class Made>
 auto lines_of(const fs::path& file, const char* text, Made made) -> expected<std::vector<decltype(made(json{}))>> {
   std::error_code none;
@@ -285,7 +285,7 @@ expected<std::vector<class_accuracy>> read_class_accuracies(const fs::path& fold
     return classes;
   const auto text = text_of(file);
   csv::record_reader records(text);
-  static_cast<void>(records.next()); // the header: after_task, class, name, rows, accuracy
+  static_cast<void>(records.next()); // header: after_task, class, name, rows, accuracy
   while (records.next()) {
     const auto& fields = records.fields();
     class_accuracy read;

@@ -13,7 +13,7 @@ void add_new(diagnostics& to, const diagnostics& added) {
       to.push_back(problem);
 }
 
-/// All combinations of the axes' values, the last axis fastest.
+/// All combinations of the axes' values; the last axis varies fastest.
 std::vector<overrides> grid_points(const std::vector<sweep_axis>& axes) {
   std::vector<overrides> points(1);
   for (const auto& axis : axes) {
@@ -51,7 +51,7 @@ diagnostics wrong_request(const sweep_request& request) {
   return wrong;
 }
 
-/// What is said of a key of the grid is not said of --set.
+/// Attributes problems of keys of the grid to --over instead of --set.
 diagnostics with_option_named(diagnostics problems, const overrides& point) {
   for (auto& problem : problems)
     for (const auto& [key, value] : point)
@@ -94,10 +94,10 @@ private:
       over.insert(over.end(), point.begin(), point.end());
       if (seed)
         over.emplace_back("seed", std::to_string(*seed));
-      auto read = read_scenario(file, over); // a method of its own for each run
+      auto read = read_scenario(file, over); // each run needs its own method object
       if (!read) {
         add_new(plan_.wrong, with_option_named(read.error(), point));
-        return; // the other seeds have the same findings
+        return; // other seeds have the same problems
       }
       add_new(plan_.warnings, read->warnings);
       add_run(std::move(read->value), label);

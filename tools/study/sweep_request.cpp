@@ -26,7 +26,7 @@ std::optional<std::pair<std::int64_t, std::int64_t>> seed_range(std::string_view
   return std::pair(*first, *last);
 }
 
-/// The values between commas that stand outside of brackets and quotes.
+/// Splits at commas outside brackets and quotes.
 std::vector<std::string> split_values(std::string_view text) {
   std::vector<std::string> values(1);
   std::int64_t depth = 0;
@@ -129,7 +129,7 @@ private:
     request_.seeds = std::move(*seeds);
   }
 
-  /// "training.learning_rate" may be quoted, dotted, or a key of [sweep.over.training].
+  /// Calls `act` for keys in any notation: quoted, dotted, or in a table [sweep.over.training].
   template <class Act>
   void read_keys(const toml::node& value, const std::string& lead, const Act& act) {
     const auto* table = value.as_table();

@@ -18,7 +18,7 @@ constexpr std::array<std::uint32_t, 256> crc32c_table = [] {
   return table;
 }();
 
-/// CRC-32C, rotated and shifted as records have it.
+/// CRC-32C, rotated and offset as in TFRecord.
 std::uint32_t masked_checksum(std::string_view bytes) {
   std::uint32_t crc = 0xFFFFFFFFU;
   for (const char byte : bytes)
@@ -42,7 +42,8 @@ void put_record(std::string& to, const std::string& data) {
   put_number(to, masked_checksum(data));
 }
 
-// -- messages (protocol buffers): the members of Event, Summary and Summary.Value that are needed ---------------------
+// -- messages (protocol buffers): the fields of Event, Summary and Summary.Value that are needed
+// -----------------------
 
 enum wire_type : unsigned { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
 
@@ -68,7 +69,7 @@ void put_scalar(std::string& summary, std::string_view tag, double value) {
 }
 
 std::string event_at(double seconds, std::uint64_t step) {
-  std::string event; // zeros are left out
+  std::string event; // zeros are omitted
   if (seconds != 0.0) {
     put_member(event, 1, fixed64);
     put_number(event, std::bit_cast<std::uint64_t>(seconds));

@@ -1,4 +1,4 @@
-/// contest: one of our kernels and LibTorch's operations for the same work, side by side.
+/// contest: comparison of one of our kernels with LibTorch operations that do the same work.
 #pragma once
 #include <ATen/core/Tensor.h>
 #include <functional>
@@ -6,38 +6,38 @@
 #include <vector>
 namespace mneme::bench {
 
-// K models: the first axis of every operand and of every result.
+// Axis K: models; the first axis of every operand and result.
 
 using operands = std::vector<at::Tensor>;
 
 struct contest {
   std::string kernel{}; ///< Our kernel's name: "dot_product".
   std::string shape{};  ///< "10 x 784 -> 100"
-  operands in{};        ///< Both read them, and change none.
-  at::Tensor out{};     ///< Ours is written here; of the shape that theirs has.
+  operands in{};        ///< Read by both, changed by neither.
+  at::Tensor out{};     ///< Receives our result; has the shape of theirs.
   std::function<void(const operands&, at::Tensor&)> ours{};
   std::function<at::Tensor(const operands&)> theirs{};
 };
 
-/// What a contest has shown.
+/// Result of a comparison.
 struct figures {
-  double our_us = 0.0, their_us = 0.0;                  ///< Microseconds of a call for all models: the fastest of many.
-  double ratio = 0.0, ratio_min = 0.0, ratio_max = 0.0; ///< Theirs to ours: median and ends of five turns.
-  bool equal_bits = false;                              ///< Ours and theirs.
-  // The bits of a model stay when its operands are moved within a cache line, and whatever other models are computed.
-  bool ours_placed = false, theirs_placed = false; ///< True: they stay.
+  double our_us = 0.0, their_us = 0.0; ///< Microseconds per call for all models: minimum over many calls.
+  double ratio = 0.0, ratio_min = 0.0, ratio_max = 0.0; ///< Theirs / ours: median and range of five runs.
+  bool equal_bits = false;                              ///< Both results are bitwise equal.
+  // True if a model's bits depend neither on the alignment of its operands (placed) nor on the other models (grouped).
+  bool ours_placed = false, theirs_placed = false;
   bool ours_grouped = false, theirs_grouped = false;
 };
-/// Throws std::runtime_error where the two do not compute the same.
+/// Runs a comparison. Throws std::runtime_error if the results differ too much.
 [[nodiscard]] figures held(const contest& pair);
 
 /// Standard normal values.
 [[nodiscard]] at::Tensor drawn(at::IntArrayRef sizes, std::uint64_t seed);
 
-/// The contests by what they are about.
+/// All comparisons, by subject.
 [[nodiscard]] std::vector<contest> product_contests();
 [[nodiscard]] std::vector<contest> convolution_contests();
-[[nodiscard]] std::vector<contest> image_contests(); ///< Pooling, normalisation, pixels.
+[[nodiscard]] std::vector<contest> image_contests(); ///< Pooling, normalization, pixels.
 [[nodiscard]] std::vector<contest> token_contests();
 [[nodiscard]] std::vector<contest> training_contests(); ///< Activations, loss, optimizers, folding.
 

@@ -11,8 +11,8 @@ namespace {
 
 using kernels::conv_shape;
 
-// Operands of ours are images [K, rows, height, width, channels] and filters [K, kernel, kernel, channels, filters];
-// LibTorch is given the same images (as channels last, its faster way) and filters in its own order.
+// Our operands are images [K, rows, height, width, channels] and filters [K, kernel, kernel, channels, filters].
+// LibTorch gets the same images (as channels last, which is faster) and filters in its own layout.
 
 std::string text_of(const conv_shape& shape) {
   return std::to_string(shape.rows) + " x " + std::to_string(shape.height) + "x" + std::to_string(shape.width) + "x" +
@@ -29,7 +29,7 @@ at::Tensor results(std::int64_t models, const conv_shape& shape, std::uint64_t s
 
 at::Tensor channels_first(const at::Tensor& group, std::int64_t k) { return group[k].permute({0, 3, 1, 2}); }
 
-/// Results of each model, one after the other: what LibTorch makes of a group at once has other bits for each K.
+/// Results model by model: LibTorch's grouped computation gives different bits for each K.
 at::Tensor for_each_model(const operands& in, const std::function<at::Tensor(std::int64_t)>& result) {
   std::vector<at::Tensor> made;
   for (std::int64_t k = 0; k < in[0].size(0); ++k)
@@ -45,7 +45,7 @@ std::array<at::Tensor, 3> gradients(const conv_shape& shape, const at::Tensor& d
   return {std::get<0>(made), std::get<1>(made), std::get<2>(made)};
 }
 
-/// Filters in LibTorch's order, [K, filters, channels, kernel, kernel].
+/// Filters in LibTorch's layout, [K, filters, channels, kernel, kernel].
 at::Tensor in_files_order(const at::Tensor& filters) { return filters.permute({0, 4, 3, 1, 2}).contiguous(); }
 
 contest forward_of(const conv_shape& shape) {

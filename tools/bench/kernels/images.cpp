@@ -48,7 +48,7 @@ struct norm_shape {
   }
 };
 
-/// Mean and 1 / deviation of every channel, as normalisation_layer takes them.
+/// Mean and 1 / deviation of every channel, as input of normalisation_layer.
 void measure(const float* x, const norm_shape& shape, float* mean, float* scale) {
   std::vector<double> sums(static_cast<std::size_t>(shape.channels)), squares(sums.size());
   kernels::sum_from_pivot(x, shape.pixels(), shape.channels, sums.data(), squares.data());
@@ -193,13 +193,13 @@ std::vector<contest> image_contests() {
     contests.push_back(norm_of(shape));
     contests.push_back(norm_back_of(shape));
   }
-  for (const std::int64_t count : {784, 3072, 150528}) { // an image each
+  for (const std::int64_t count : {784, 3072, 150528}) { // one image each
     contests.push_back(pixels_of(count));
     contests.push_back(widened(count));
   }
   contests.push_back(resized(16, {32, 32, 3}, 224));
-  contests.push_back(summed(7840, 64)); // bias of cnn's second convolution
-  contests.push_back(summed(25088, 6)); // of lenet's first
+  contests.push_back(summed(7840, 64)); // bias of the second convolution of cnn
+  contests.push_back(summed(25088, 6)); // of the first convolution of lenet
   return contests;
 }
 

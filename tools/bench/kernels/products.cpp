@@ -80,7 +80,7 @@ contest input_gradient_of(const linear_shape& shape) {
               }};
 }
 
-/// W' = W - rate dy^T x: a step of plain SGD
+/// W' = W - rate dy^T x: one step of plain SGD
 contest step_of(const linear_shape& shape) {
   constexpr float rate = 0.1F;
   return {.kernel = "row_product, W - r dy^T x",
@@ -151,7 +151,7 @@ std::vector<contest> product_contests() {
         linear_shape{.models = 64, .in = 64, .out = 32}, linear_shape{.in = 32, .out = 10},
         linear_shape{.models = 64, .in = 32, .out = 10}, linear_shape{.in = 784, .out = 100}, // mlp of B2c
         linear_shape{.models = 8, .in = 784, .out = 100},
-        linear_shape{.rows = 64, .in = 784, .out = 200},   // mlp by default
+        linear_shape{.rows = 64, .in = 784, .out = 200},   // mlp with default keys
         linear_shape{.in = 12544, .out = 128},             // cnn
         linear_shape{.rows = 64, .in = 400, .out = 120},   // lenet
         linear_shape{.rows = 64, .in = 1000, .out = 1000}, // vee

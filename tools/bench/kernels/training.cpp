@@ -121,7 +121,7 @@ contest finite_of(std::int64_t n) {
           .theirs = [](const operands& in) { return at::isfinite(in[0]).all(1); }};
 }
 
-// Optimizers: weights go to `out`; gradients and moments are changed on both sides alike, in copies of their own.
+// Optimizers write weights to `out`; both sides update gradients and moments in their own copies.
 
 contest sgd_of(std::int64_t n) {
   const auto ours = drawn({1, n}, 3), theirs = ours.clone();

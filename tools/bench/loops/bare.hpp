@@ -1,9 +1,9 @@
-/// bare: the loop that plain LibTorch code runs: one client after the other, autograd, a step for each parameter.
+/// bare: sequential LibTorch code: one client after the other, autograd, one optimizer step per parameter.
 #pragma once
 #include "tools/bench/loops/contender.hpp"
 namespace mneme::bench {
 
-/// The loop itself; a net adds its weights and its forward pass.
+/// The loop; derived classes add the weights and the forward pass of a net.
 class bare_loop : public contender {
 public:
   bare_loop(const workload& load, std::vector<at::Tensor> start);
@@ -15,11 +15,11 @@ protected:
   [[nodiscard]] virtual at::Tensor forward(const at::Tensor& x, const std::vector<at::Tensor>& weights) const = 0;
 
 private:
-  void train(const at::Tensor& rows); // rows: [n] int64, in visiting order
+  void train(const at::Tensor& rows); // rows: [n] int64, in training order
 
   workload workload_;
   population population_;
-  std::vector<at::Tensor> start_, weights_, sum_; // one tensor for each parameter
+  std::vector<at::Tensor> start_, weights_, sum_; // one tensor per parameter
 };
 
 } // namespace mneme::bench

@@ -1,5 +1,5 @@
-// bare_cnn: two convolutions of 3x3 without padding, 2x2 max-pooling, dropout, two linear layers: the net of
-// pfl-research's CIFAR-10 benchmark (Granqvist et al. 2024).
+// bare_cnn: the net of pfl-research's CIFAR-10 benchmark (Granqvist et al. 2024): two 3x3 convolutions without padding,
+// 2x2 max-pooling, dropout, two linear layers.
 #include "tools/bench/loops/bare.hpp"
 #include <ATen/ops/conv2d.h>
 #include <ATen/ops/linear.h>

@@ -1,4 +1,4 @@
-// bare_mlp: F - hidden - classes with ReLU.
+// bare_mlp: an MLP with layers F - hidden - classes and ReLU.
 #include "tools/bench/loops/bare.hpp"
 #include <ATen/ops/linear.h>
 #include <ATen/ops/relu.h>

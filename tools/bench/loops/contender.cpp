@@ -8,7 +8,7 @@
 namespace mneme::bench {
 namespace {
 
-/// Streams of the benches' own; `part` tells them apart.
+/// Random streams of the benchmarks, distinguished by `part`.
 enum class part : std::uint32_t { pixels, cohort, order, weights };
 rng_stream stream_of(part kind, std::uint64_t round, std::uint64_t number) {
   return rng_stream({.seed = 1,
@@ -21,7 +21,7 @@ std::int64_t pixels_of(const workload& load) {
   return std::accumulate(load.shape.begin(), load.shape.end(), std::int64_t{1}, std::multiplies<>());
 }
 
-/// Normal draws divided by the square root of the fan-in; zeros for a shape with one axis. float32
+/// float32 normal draws divided by the square root of the fan-in; zeros for a shape with one axis.
 at::Tensor first_weights(const std::vector<std::int64_t>& shape, std::int64_t fan_in, std::uint64_t number) {
   auto made = at::zeros(shape, at::kFloat);
   if (shape.size() < 2)

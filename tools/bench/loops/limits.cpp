@@ -8,9 +8,9 @@
 namespace mneme::bench {
 namespace {
 
-/// Seconds of the fastest of many calls.
+/// Minimum seconds of a call over many calls.
 double fastest(double seconds, const std::function<void()>& call) {
-  call(); // pages, caches, threads
+  call(); // warm up pages, caches and threads
   double best = 1e300;
   for (double total = 0.0; total < seconds;) {
     const double began = cpu_seconds();

@@ -35,7 +35,7 @@ void stacked_loop::train(std::int64_t number, std::span<const std::int64_t> grou
   {
     const at::NoGradGuard no_gradients;
     for (std::size_t i = 0; i < start_.size(); ++i)
-      weights_[i].copy_(start_[i]); // to all K
+      weights_[i].copy_(start_[i]); // copied to all K
   }
   const auto rows = group_rows(number, group); // [steps, K * B]
   for (std::int64_t step = 0; step < workload_.steps(); ++step)
@@ -43,7 +43,7 @@ void stacked_loop::train(std::int64_t number, std::span<const std::int64_t> grou
               population_.labels.index_select(0, rows[step]));
 }
 
-/// The rows that each step needs, client after client: [steps, K * B] int64.
+/// Rows of each step, client by client: [steps, K * B] int64.
 at::Tensor stacked_loop::group_rows(std::int64_t number, std::span<const std::int64_t> group) const {
   const auto steps = workload_.steps(), width = workload_.width, batch = workload_.batch;
   auto rows = at::empty({steps, width * batch}, at::kLong);

@@ -1,13 +1,13 @@
-/// stacked: K clients at once, each tensor with one more axis: what a person writes who has noticed that small nets
-/// spend their time between operators.
+/// stacked: trains K clients together with one additional axis per tensor, the usual way to amortize operator overhead
+/// for small nets.
 #pragma once
 #include "tools/bench/loops/contender.hpp"
 namespace mneme::bench {
 
-/// The loop over groups of K clients; a net adds its step.
+/// The loop over groups of K clients; derived classes add a training step.
 class stacked_loop : public contender {
 public:
-  /// @param start one tensor for each parameter, as they should lie in a stack
+  /// @param start one tensor per parameter, in the layout of the stack
   stacked_loop(const workload& load, std::vector<at::Tensor> start);
   void round(std::int64_t number, std::span<const std::int64_t> cohort) final;
   [[nodiscard]] double weights_norm() const final;
@@ -15,7 +15,7 @@ public:
 protected:
   /// x: [K, B, F], labels: [K * B]
   virtual void take_step(const at::Tensor& x, const at::Tensor& labels) = 0;
-  /// Backward from the sum of the losses of all rows, and a step: each model's loss is the mean over its own rows.
+  /// Backward pass from the sum of all losses, and a step. Each model's loss is the mean over its own rows.
   void step_by_autograd(const at::Tensor& logits, const at::Tensor& labels); // [K, B, classes], [K * B]
 
   workload workload_;
@@ -26,7 +26,7 @@ private:
   [[nodiscard]] at::Tensor group_rows(std::int64_t number, std::span<const std::int64_t> group) const;
 
   population population_;
-  std::vector<at::Tensor> start_, sum_; // as weights_, without K
+  std::vector<at::Tensor> start_, sum_; // like weights_, without axis K
 };
 
 } // namespace mneme::bench
