@@ -13,7 +13,7 @@ namespace {
 
 char** command_line_words = nullptr;
 
-/// The C library's functions have a variant for processors with FMA; this hides it, besides what is hidden already.
+/// Value of GLIBC_TUNABLES that disables the C library's FMA variants, in addition to what the user has set.
 std::string tunables() {
   constexpr std::string_view name = "glibc.cpu.hwcaps=", hidden = "-FMA,-FMA4";
   const char* const given = std::getenv("GLIBC_TUNABLES");
@@ -25,7 +25,7 @@ std::string tunables() {
   return text + (text.empty() ? "" : ":") + std::string(name) + std::string(hidden);
 }
 
-/// Variables and the values that bind the libraries.
+/// Environment variables that make the libraries use portable arithmetic.
 std::array<std::pair<const char*, std::string>, 3> bindings() {
   return {{{arithmetic_variable, portable_word}, {"ATEN_CPU_CAPABILITY", "avx2"}, {"GLIBC_TUNABLES", tunables()}}};
 }
@@ -46,7 +46,7 @@ bool machine_can() {
 #endif
 }
 
-/// Returns why it failed, and does not return if it has not.
+/// Restarts the program. Returns only on failure, with an error text.
 std::string start_again() {
   if (!machine_can())
     return "portable arithmetic needs an x86-64 processor with AVX2 and FMA; this machine has none";
@@ -77,7 +77,7 @@ expected<void> restart_for(arithmetic_kind asked) {
   if (asked != arithmetic_kind::portable || is_portable())
     return {};
   if (!command_line_words)
-    return {}; // whoever runs scenarios without a command line is told by the run
+    return {}; // without a command line, the run itself reports the problem
   return failed("worker.arithmetic", start_again());
 }
 

@@ -1,16 +1,16 @@
-/// arithmetic: a process that computes with portable arithmetic is one from its start, because libraries look at the
-/// processor and the environment once.
+/// arithmetic: restarts the program for portable arithmetic. A restart is needed because libraries read the processor's
+/// features and the environment only once.
 #pragma once
 #include "runtime/base/diagnostic.hpp"
 #include "runtime/settings/scenario.hpp"
 namespace mneme {
 
-/// Called first. Where the environment asks for portable arithmetic, the program starts again with the variables that
-/// bind the libraries to it, unless they are set. @param words the command line, null at its end; it outlives all
+/// To be called first. If the environment selects portable arithmetic, restarts the program with the variables for the
+/// libraries, unless they are set. @param words command line, terminated by null; must outlive the process
 void keep_arithmetic(char** words);
 
-/// Starts the program again, with the same command line, where `asked` is portable arithmetic and this process has the
-/// machine's. Returns where nothing is to be done; fails where it cannot be done.
+/// Restarts the program with the same command line if `asked` is portable arithmetic and this process does not have it.
+/// Returns if nothing is to be done; fails if the restart fails.
 [[nodiscard]] expected<void> restart_for(arithmetic_kind asked);
 
 } // namespace mneme

@@ -12,7 +12,7 @@
 namespace mneme {
 namespace {
 
-/// All commands with their options, and where the values go.
+/// All commands with their options, bound to members.
 struct command_line {
   run_arguments run{};
   resume_arguments resume{};
@@ -27,7 +27,7 @@ struct command_line {
   new_arguments made{};
   list_arguments list{};
   std::string shell{};
-  std::string topic{}; // for the help of help only
+  std::string topic{}; // only for the help of `help`
   doctor_arguments doctor{};
   CLI::App app{"mneme simulates federated continual learning.", "mneme"};
   CLI::App *run_command, *resume_command, *validate_command, *list_command, *doctor_command, *help_command;
@@ -36,7 +36,7 @@ struct command_line {
 
   command_line() {
     app.set_version_flag("--version", "mneme " MNEME_VERSION);
-    app.require_subcommand(0, 1); // the words after a command are its own: a folder may be named like a command
+    app.require_subcommand(0, 1); // arguments of a command are not commands: a folder may have a command's name
     run_command = app.add_subcommand("run", "Run scenarios, one after another.");
     resume_command = app.add_subcommand("resume", "Go on with a run that was interrupted, killed or failed.");
     verify_command = app.add_subcommand("verify", "Run again what a run directory holds, and compare the digests.");
@@ -83,7 +83,7 @@ struct command_line {
     return names;
   }
 
-  /// The commands as a shell completes them.
+  /// The commands, for shell completion.
   [[nodiscard]] std::vector<completed_command> completed() const {
     std::vector<completed_command> commands;
     for (const auto* command : app.get_subcommands([](const CLI::App*) { return true; })) {
@@ -277,7 +277,7 @@ private:
         ->type_name("FILTER")
         ->allow_extra_args(false);
   }
-  /// Options of a run that begins or goes on.
+  /// Options of commands that start or resume a run.
   template <class Arguments>
   static void bind_running(CLI::App& to, Arguments& into) {
     to.add_option("--threads", into.threads, "Threads, and workers where worker.count is 0; default: one per core.")
@@ -295,7 +295,7 @@ private:
   }
 };
 
-/// The first word that no command or option takes is an error, with the nearest that would be one.
+/// Reports the first unknown word, with the nearest known one. Returns the exit code.
 int complain_about_extras(const CLI::App& command, const std::vector<std::string>& extras) {
   auto wrong =
       std::find_if(extras.begin(), extras.end(), [](const std::string& word) { return word.starts_with('-'); });
@@ -312,7 +312,7 @@ int complain_about_extras(const CLI::App& command, const std::vector<std::string
                    (meant.empty() ? "expected one of " + joined_by_comma(options) : "did you mean " + meant + "?"));
 }
 
-/// Names of files and folders, keys and addresses: none of them is empty.
+/// Reports empty arguments: files, folders, keys and addresses need a value.
 diagnostics empty_words(const CLI::App& command) {
   diagnostics empty;
   for (const auto* option : command.get_options())
@@ -359,7 +359,7 @@ int dispatch(const command_line& line) {
   return bad_input("no command given; expected one of " + joined_by_comma(line.command_names()));
 }
 
-/// `mneme help [TOPIC]`. Not parsed by CLI11, which would take a topic that is a command for that command.
+/// `mneme help [TOPIC]`. Not parsed by CLI11, which would treat a topic that is a command as that command.
 int help(const command_line& line, const std::vector<std::string>& topics) {
   if (topics.size() > 1)
     return bad_input("unexpected argument '" + topics[1] + "'; expected mneme help TOPIC");
@@ -397,7 +397,7 @@ int parse_and_dispatch(int count, const char* const* words) {
   }
   for (const auto* command : line.app.get_subcommands()) {
     auto extras = command->remaining();
-    std::erase(extras, "--"); // the words after it are no options
+    std::erase(extras, "--"); // words after it are not options
     if (!extras.empty())
       return complain_about_extras(*command, extras);
   }
@@ -409,13 +409,13 @@ int parse_and_dispatch(int count, const char* const* words) {
   return dispatch(line);
 }
 
-/// Nobody is told what a reader who has gone did not want to hear.
+/// False if the reader of stdout has closed it: then lost output is no error.
 bool stdout_has_reader() {
   pollfd out{.fd = ::fileno(stdout), .events = POLLOUT, .revents = 0};
   return ::poll(&out, 1, 0) < 0 || (out.revents & POLLERR) == 0;
 }
 
-/// `code`, unless what was printed did not arrive.
+/// Returns `code`, or an error if output was lost.
 int with_output_checked(int code) {
   std::cout.flush();
   errno = 0;

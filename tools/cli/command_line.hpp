@@ -1,4 +1,4 @@
-/// The command line of mneme: what the user typed, and which command it becomes.
+/// command_line: parses the command line of mneme and runs a command.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -8,20 +8,20 @@ namespace mneme {
 /// Exit codes of the program.
 enum exit_code : int { exit_done = 0, exit_failed = 1, exit_bad_input = 2, exit_interrupted = 130 };
 
-/// `[--nodes A:PORT,B:PORT|@FILE] [--cert FILE --key FILE --ca FILE]`, of runs and of nodes.
+/// `[--nodes A:PORT,B:PORT|@FILE] [--cert FILE --key FILE --ca FILE]`, for runs and for nodes.
 struct node_arguments {
-  std::string nodes{};                           ///< Empty: none
+  std::string nodes{};                           ///< Empty: no nodes
   std::string certificate{}, key{}, authority{}; ///< Empty: no TLS
 };
 
 /// `mneme node --listen HOST:PORT [--threads N] [--metrics-port PORT] [--native-code]`,
 /// `mneme node --status HOST:PORT`, `mneme node --make-keys DIR`
 struct serve_arguments {
-  std::string listen{}, status{}, keys{}; ///< One of them is given.
+  std::string listen{}, status{}, keys{}; ///< Exactly one of them is given.
   std::string threads{};                  ///< Empty: one per core
-  std::string metrics_port{};             ///< Empty: none
+  std::string metrics_port{};             ///< Empty: no metrics
   std::string arithmetic = "machine";     ///< Or "portable": that of the runs
-  bool native_code = false;               ///< Compiled modules that runs send may be loaded.
+  bool native_code = false;               ///< Allow compiled modules received from runs.
   node_arguments on{};
 };
 
@@ -34,9 +34,9 @@ struct run_arguments {
   std::string out{};                   ///< Empty: the default folder below runs/
   std::string threads{};               ///< Empty: one per core
   std::string serve{};                 ///< Port of the live report; empty: none
-  std::string serve_token{};           ///< Empty: this machine alone is served
+  std::string serve_token{};           ///< Empty: serve this machine only
   node_arguments on{};
-  std::int64_t values_round = 0; ///< 0: none
+  std::int64_t values_round = 0; ///< 0: do not store values
   bool quiet = false, json = false, trace = false, tensorboard = false;
 };
 
@@ -44,7 +44,7 @@ struct run_arguments {
 struct resume_arguments {
   std::vector<std::string> folders{};
   std::string threads{};              ///< Empty: one per core
-  std::string serve{}, serve_token{}; ///< As of run_arguments
+  std::string serve{}, serve_token{}; ///< As in run_arguments
   node_arguments on{};
   bool quiet = false, json = false;
 };
@@ -52,8 +52,8 @@ struct resume_arguments {
 /// `mneme verify RUN_DIR [--threads N] [--digest HEX] [--keep DIR] [--trace] [--round N] [--quiet]`
 struct verify_arguments {
   std::vector<std::string> folders{};
-  std::string threads{}, digest{}, keep{}; ///< Empty: one per core; that of the run; nothing is kept
-  std::int64_t values_round = 0;           ///< 0: none
+  std::string threads{}, digest{}, keep{}; ///< Empty: one per core; digest of the run; keep no folder
+  std::int64_t values_round = 0;           ///< 0: do not store values
   bool trace = false, quiet = false;
 };
 
@@ -61,15 +61,15 @@ struct verify_arguments {
 struct diff_arguments {
   std::vector<std::string> folders{};
   std::string threads{}; ///< Empty: one per core
-  bool again = false;    ///< Both are repeated here where their folders do not tell the element.
+  bool again = false;    ///< Run both again if their folders do not identify the first differing element.
 };
 
 /// `mneme validate SCENARIO... [--set KEY=VALUE]... [--cost [--json]]`
 struct validate_arguments {
   std::vector<std::string> scenarios{};
   std::vector<std::string> settings{}; ///< "KEY=VALUE"
-  bool cost = false;                   ///< What the run would compute, send, hold and take is printed, too.
-  bool json = false;                   ///< A JSON object per scenario, if it is well.
+  bool cost = false;                   ///< Also print the estimated computation, traffic, memory and time.
+  bool json = false;                   ///< Print a JSON object for each valid scenario.
 };
 
 /// `mneme calibrate SCENARIO [-o FILE] [--set KEY=VALUE]... [--seconds S]`
@@ -77,7 +77,7 @@ struct calibrate_arguments {
   std::vector<std::string> scenarios{};
   std::vector<std::string> settings{}; ///< "KEY=VALUE"
   std::string file{};                  ///< "": stdout
-  double seconds = 6.0;                ///< About so long it measures.
+  double seconds = 6.0;                ///< Approximate duration of the measurement.
 };
 
 /// `mneme sweep SCENARIO... [--over KEY=V1,V2]... [--set KEY=VALUE]... [--seeds 1-5] [--out DIR] [--jobs N]
@@ -89,8 +89,8 @@ struct sweep_arguments {
   std::string seeds{};                  ///< "1-5"; empty: the scenarios' own
   std::string out{};                    ///< Empty: runs
   std::int64_t jobs = 0;                ///< Runs at a time; 0: one per core
-  std::int64_t threads = 0;             ///< Threads of each run; 0: the cores shared out
-  bool dry = false;                     ///< Only say what would run.
+  std::int64_t threads = 0;             ///< Threads per run; 0: divide the cores among the runs
+  bool dry = false;                     ///< Only print what would run.
   std::string slurm{};                  ///< Only write this script, a job array for Slurm; "": run.
   bool quiet = false, json = false;
 };
@@ -98,7 +98,7 @@ struct sweep_arguments {
 /// `mneme compare DIR... [--by KEY,...] [--columns KEY] [--metric NAME,...] [--baseline LABELS] [--where FILTER]...
 /// [--format text|csv|markdown|latex]`
 struct compare_arguments {
-  std::vector<std::string> folders{}; ///< Folders of runs, or folders that hold runs.
+  std::vector<std::string> folders{}; ///< Run directories, or folders that contain some.
   std::vector<std::string> by{}, metrics{}, where{};
   std::string columns{}, baseline{}, format = "text";
 };
@@ -123,7 +123,7 @@ struct doctor_arguments {
   bool json = false;
 };
 
-/// A command as a shell completes it.
+/// A command, for shell completion.
 struct completed_command {
   std::string name{}, summary{};
   std::vector<std::string> options{}; ///< "--seeds"
@@ -137,10 +137,10 @@ struct list_arguments {
   bool markdown = false;
 };
 
-/// The whole program: parses, dispatches, and turns exceptions into words and exit codes.
+/// The whole program: parses, runs the command, and converts exceptions to messages and exit codes.
 [[nodiscard]] int run_command_line(int count, const char* const* words);
 
-// The commands, a source file each. All of them print, and return an exit code.
+// The commands, one source file each. All print their results and return an exit code.
 [[nodiscard]] int run_scenarios(const run_arguments& arguments);
 [[nodiscard]] int sweep_scenarios(const sweep_arguments& arguments);
 [[nodiscard]] int serve_nodes(const serve_arguments& arguments);
@@ -159,12 +159,11 @@ struct list_arguments {
 [[nodiscard]] const std::vector<std::string>& listed_things();
 /// The JSON schema of scenarios.
 [[nodiscard]] int print_schema();
-/// `mneme doctor [--json]`: the machine, and whether it gives equal bits; exit_failed where it does not.
+/// `mneme doctor [--json]`: describes the machine and checks that it computes equal bits; exit_failed if not.
 [[nodiscard]] int examine(bool json);
-/// `mneme doctor [--json] [--set KEY=VALUE]... DATA...`: what is read there; exit_bad_input where something is wrong
-/// with it.
+/// `mneme doctor [--json] [--set KEY=VALUE]... DATA...`: describes data; exit_bad_input if they have errors.
 [[nodiscard]] int examine_data(const doctor_arguments& arguments);
-/// A section, method, model or key; commands are explained by their own options.
+/// Explains a section, method, model or key; `mneme COMMAND --help` explains commands.
 [[nodiscard]] int explain(const std::string& topic, const std::vector<std::string>& commands);
 
 } // namespace mneme

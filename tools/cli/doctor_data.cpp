@@ -37,7 +37,7 @@ std::vector<std::int64_t> counts_of(const std::vector<std::int32_t>& numbers, st
   return counts;
 }
 
-/// Rows of each name in both parts.
+/// Number of rows of each name in both parts.
 json counts_object(const std::vector<std::string>& names, std::size_t size, const std::vector<std::int32_t>& train,
                    const std::vector<std::int32_t>& test) {
   const auto trained = counts_of(train, size), tested = counts_of(test, size);
@@ -98,7 +98,7 @@ void print_data(const std::string& path, const data_section& section, const json
     print_counts("domains", object["domains"]);
 }
 
-/// Settings that change nothing of data.
+/// Warnings for settings that do not affect data.
 diagnostics other_settings(const overrides& settings) {
   diagnostics others;
   for (const auto& [key, value] : settings)
@@ -107,7 +107,7 @@ diagnostics other_settings(const overrides& settings) {
   return others;
 }
 
-/// What a scenario reads, or a path of one's own.
+/// Data of a scenario, or of a path to user data.
 expected<own_data_look> looked_at(const std::string& path, const overrides& settings) {
   if (std::filesystem::path(path).extension() == ".toml") {
     auto read = read_scenario(path, settings);

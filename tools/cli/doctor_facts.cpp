@@ -19,7 +19,7 @@ namespace {
 
 std::string as_gib(double bytes) { return fmt::format("{:.1f} GiB", bytes / static_cast<double>(1 << 30)); }
 
-/// "MemTotal", as /proc/meminfo has it in kB.
+/// A value of /proc/meminfo such as "MemTotal", in kB there.
 std::string memory_of(const char* name) {
   const auto kib = std::strtod(value_in("/proc/meminfo", name).c_str(), nullptr);
   return kib > 0.0 ? as_gib(kib * 1024.0) : "unknown";
@@ -52,7 +52,7 @@ machine_facts accelerator_facts() {
 machine_facts data_facts() {
   machine_facts facts;
   for (const auto& source : data_sources()) {
-    if (source.is_own) // `mneme doctor DATA` tells of these
+    if (source.is_own) // described by `mneme doctor DATA`
       continue;
     const auto folders = folders_of(source, {});
     std::string places;

@@ -1,4 +1,4 @@
-/// forked_tasks: functions that run in processes of their own, some at a time; one that crashes takes nothing with it.
+/// forked_tasks: runs functions in child processes, several at a time; a crash does not affect the others.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -9,36 +9,36 @@
 #include <vector>
 namespace mneme {
 
-/// How a task ended.
+/// Result of a task.
 struct forked_end {
   std::size_t task = 0;
-  int code = -1;        ///< What the function returned; -1 after a signal.
-  int signal = 0;       ///< What killed it; 0: nothing did.
-  std::string errors{}; ///< The end of what it wrote to stderr.
+  int code = -1;        ///< Return value of the function; -1 after a signal.
+  int signal = 0;       ///< Signal that killed the task; 0: none.
+  std::string errors{}; ///< Last part of its stderr.
 };
 
-/// What the parent has loaded its children share, page by page, until they write to it. They die with it, whatever ends
-/// it, and get no signals of the terminal. @pre the parent has one thread whenever start() is called
+/// Children share the parent's memory copy-on-write. They are killed when the parent ends for any reason, and receive
+/// no signals from the terminal. @pre the parent is single-threaded at every call of start()
 class forked_tasks {
 public:
   forked_tasks() = default;
   forked_tasks(const forked_tasks&) = delete;
   forked_tasks& operator=(const forked_tasks&) = delete;
-  ~forked_tasks(); ///< Kills those that still run.
+  ~forked_tasks(); ///< Kills the running tasks.
 
-  /// @throws std::system_error where the system has no process to give
+  /// @throws std::system_error if fork() fails
   void start(std::size_t task, const std::function<int()>& act);
   [[nodiscard]] std::size_t running() const noexcept { return running_.size(); }
-  /// The next that ends; null if none does within `patience`.
+  /// Waits for the next task to end; nullopt after `patience`.
   [[nodiscard]] std::optional<forked_end> next_end(std::chrono::milliseconds patience);
-  /// SIGTERM to those that run.
+  /// Sends SIGTERM to the running tasks.
   void terminate() const;
 
 private:
   struct process {
     pid_t id = -1;
     std::size_t task = 0;
-    int errors = -1; ///< A file without a name.
+    int errors = -1; ///< An unnamed temporary file.
   };
   std::vector<process> running_;
 };

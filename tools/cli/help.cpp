@@ -6,7 +6,7 @@
 namespace mneme {
 namespace {
 
-/// "  cohort = 10", then what may stand there and what it means.
+/// Prints "  cohort = 10", the legal values and the meaning.
 void print_key(const key& option, const std::string& lead = "") {
   std::printf("  %s%s = %s\n      %s. %s\n", lead.c_str(), option.name.c_str(), option.default_text.c_str(),
               expected_text(option).c_str(), option.meaning.c_str());
@@ -23,11 +23,11 @@ void print_section(const section& group) {
     std::printf("\n%s\n", group.details.c_str());
 }
 
-/// A method or a model: its summary and its own keys.
+/// Prints a method or model: summary and keys.
 template <class Entry>
 void print_entry(const Entry& entry, const char* kind, const char* section) {
   std::printf("%s \"%s\": %s\n\n", kind, entry.name.c_str(), entry.summary.c_str());
-  const auto item = entry.make(); // the table is bound to its members
+  const auto item = entry.make(); // must outlive the table, which is bound to its members
   key_table own;
   item->keys(own);
   if (own.all().empty())
@@ -67,11 +67,11 @@ void print_overview(const std::vector<section>& sections) {
   std::printf("\nmneme help SECTION, STRATEGY, MODEL or KEY explains them; mneme list shows what there is.\n");
 }
 
-/// Keys of methods or models that have this name, "length" or "strategy.length": each once for all that share it.
+/// Prints keys of methods or models by name, "length" or "strategy.length", each once for all owners that share it.
 template <class Entries>
 bool print_own_keys_named(const Entries& entries, const std::string& name, const char* kind,
                           const std::string& section) {
-  std::vector<std::pair<key, std::string>> printed; // and whose it is
+  std::vector<std::pair<key, std::string>> printed; // key and owners
   for_own_keys(entries, [&](const auto& entry, const key_table& own) {
     for (const auto& key : own.all()) {
       if (key.name != name && section + "." + key.name != name)
@@ -93,7 +93,7 @@ bool print_own_keys_named(const Entries& entries, const std::string& name, const
   return !printed.empty();
 }
 
-/// Adds the keys of methods or models to what can be meant.
+/// Adds the keys of methods or models to the candidates for suggestions.
 template <class Entries>
 void add_own_keys(const Entries& entries, const std::string& section, std::vector<std::string>& known) {
   for_own_keys(entries, [&](const auto&, const key_table& own) {
@@ -104,7 +104,7 @@ void add_own_keys(const Entries& entries, const std::string& section, std::vecto
   });
 }
 
-/// "cohort" or "rounds.cohort".
+/// @param name "cohort" or "rounds.cohort"
 bool print_keys_named(const std::vector<section>& sections, const std::string& name) {
   bool found = false;
   for (const auto& group : sections)

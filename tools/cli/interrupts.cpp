@@ -5,7 +5,7 @@
 namespace mneme {
 namespace {
 
-// A signal handler reaches nothing but what is global.
+// A signal handler can only use globals.
 std::atomic<int> interrupts{0}, hangups{0};
 static_assert(std::atomic<int>::is_always_lock_free);
 
@@ -28,7 +28,7 @@ void handle_by(void (*handler)(int), int signal) {
 const std::atomic<int>& watch_interrupts() {
   handle_by(count_interrupt, SIGINT);
   handle_by(count_interrupt, SIGTERM);
-  std::signal(SIGPIPE, SIG_IGN); // a run goes on when its progress is no longer read
+  std::signal(SIGPIPE, SIG_IGN); // a closed stdout must not end the run
   return interrupts;
 }
 

@@ -6,7 +6,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The text as one word of a shell.
+/// Quotes the text as one shell word.
 std::string quoted_word(const std::string& text) {
   std::string word = "'";
   for (const char next : text)

@@ -1,4 +1,4 @@
-/// job_array: the points of a sweep as a script for sbatch, which needs nothing but the program.
+/// job_array: writes a sweep as a self-contained script for sbatch.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -6,15 +6,15 @@
 #include <vector>
 namespace mneme {
 
-/// One run that is not done yet.
+/// A run that is not done yet.
 struct array_point {
-  std::string name{};             ///< Its scenario's.
-  std::string scenario{};         ///< Resolved, as TOML.
-  std::filesystem::path folder{}; ///< The run's, which is gone on with where it has begun.
+  std::string name{};             ///< Name of its scenario.
+  std::string scenario{};         ///< Resolved scenario, as TOML.
+  std::filesystem::path folder{}; ///< Run directory; resumed if it exists.
 };
 
-/// Writes `script` and, beside it in the folder `script`.points, a scenario for each point and the list of them. An
-/// array job that is submitted again goes on with what was interrupted. Throws std::system_error.
+/// Writes `script` and a folder `script`.points with a scenario per run and the list of runs. Submitting the script
+/// again resumes interrupted runs. Throws std::system_error.
 void write_job_array(const std::filesystem::path& script, const std::vector<array_point>& points, std::int64_t threads);
 
 } // namespace mneme

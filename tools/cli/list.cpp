@@ -10,7 +10,7 @@
 namespace mneme {
 namespace {
 
-/// One thing in a list; `keys` are a method's or a model's own, with their defaults.
+/// An entry of a list; `keys` are those of a method or model, with their defaults.
 struct listed {
   std::string name{}, summary{}, keys{};
 };
@@ -41,13 +41,13 @@ std::vector<listed> partitions() {
   return rows;
 }
 
-/// The files below scenarios/ of the working folder, by path; what extends them has the title.
+/// Files in ./scenarios by path. A file without a title uses the title of its base.
 std::vector<listed> scenarios() {
   namespace fs = std::filesystem;
   std::vector<listed> rows;
   std::error_code failed;
   for (fs::recursive_directory_iterator at("scenarios", failed), end; !failed && at != end; at.increment(failed))
-    if (at->path().filename() == "devices" && at->is_directory(failed)) // profiles, which are no scenarios
+    if (at->path().filename() == "devices" && at->is_directory(failed)) // device profiles, not scenarios
       at.disable_recursion_pending();
     else if (at->path().extension() == ".toml" && at->is_regular_file(failed))
       rows.push_back({at->path().string(), title_of(at->path())});
@@ -57,7 +57,7 @@ std::vector<listed> scenarios() {
 
 std::vector<listed> devices() {
   std::vector<listed> rows;
-  std::vector<problem> ignored; // of profiles that this program was built with
+  std::vector<problem> ignored; // built-in profiles have no problems
   for (const auto& entry : device_catalogue()) {
     const auto profile = profile_of_text(entry.name, entry.text, ignored);
     rows.push_back({entry.name, profile.title + (profile.link ? " (links)" : "")});

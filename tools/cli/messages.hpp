@@ -1,22 +1,22 @@
-/// Errors and warnings as every command prints them.
+/// messages: prints errors and warnings, in the same format for all commands.
 #pragma once
 #include "runtime/base/diagnostic.hpp"
 #include "tools/cli/command_line.hpp"
 namespace mneme {
 
-/// "error: text" on stderr; returns exit_bad_input.
+/// Prints "error: text" on stderr; returns exit_bad_input.
 int bad_input(const std::string& text);
-/// "unknown WHAT 'word'; did you mean 'x'?", or all that is known; returns exit_bad_input.
+/// Prints "unknown WHAT 'word'; did you mean 'x'?", or the known words; returns exit_bad_input.
 int unknown_word(const std::string& text, const std::string& word, const std::vector<std::string>& known);
-/// "file:line:column: error: text" on stderr; returns exit_bad_input.
+/// Prints "file:line:column: error: text" on stderr; returns exit_bad_input.
 int print_errors(const diagnostics& problems);
 
 enum class warning_style { text, json, none };
-/// "file:line:column: warning: text" on stderr, or a JSON object per line on stdout.
+/// Prints "file:line:column: warning: text" on stderr, or a JSON object per line on stdout.
 void print_warnings(const diagnostics& problems, warning_style style);
 
 [[nodiscard]] std::string joined_by_comma(const std::vector<std::string>& words);
-/// Two columns, the first as wide as its longest entry, indented by two.
+/// Prints two columns, indented by two; the first is as wide as its longest entry.
 void print_columns(const std::vector<std::pair<std::string, std::string>>& rows);
 
 } // namespace mneme

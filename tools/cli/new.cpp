@@ -18,7 +18,7 @@
 namespace mneme {
 namespace {
 
-/// Tasks of data sets differ, and some methods want a net of their own: the first of these that fits is taken.
+/// Candidate tasks and nets. The first that fits the data set and method is used.
 std::vector<overrides> usual_choices() {
   std::vector<overrides> choices;
   for (const char* net : {"", "lenet", "resnet18", "vit"})
@@ -38,7 +38,7 @@ std::vector<overrides> usual_choices() {
   return choices;
 }
 
-/// True if the classes divide evenly over the tasks. Other scenarios are valid, too, but draw a warning.
+/// True if the classes divide evenly over the tasks. Other scenarios are valid but give a warning.
 bool has_even_tasks(const tasks_section& tasks, std::int64_t classes_of_data) {
   const auto classes = tasks.classes > 0 ? tasks.classes : classes_of_data;
   const auto later = tasks.count - (tasks.first_classes > 0 ? 1 : 0);
@@ -52,24 +52,23 @@ struct new_scenario_choice {
   overrides choice{};
 };
 
-const overrides no_weights{
-    {"model.weights", "\"as-drawn\""}}; ///< For nets that stay frozen, which somebody has to train.
+const overrides no_weights{{"model.weights", "\"as-drawn\""}}; ///< for frozen nets, which need trained weights
 const overrides pictures{{"data.shape", "[3, 32, 32]"},
-                         {"data.rows", "10000"}}; ///< Made up for nets that take nothing else.
+                         {"data.rows", "10000"}}; ///< synthetic images, for nets that accept only images
 
 bool is_among(const std::string& key, const overrides& settings) {
   return std::any_of(settings.begin(), settings.end(), [&](const auto& setting) { return setting.first == key; });
 }
 
-/// True where a finding asks for what `no_weights` says.
+/// True if an error can be fixed by `no_weights`.
 bool asks_for_weights(const diagnostics& wrong) {
   return std::any_of(wrong.begin(), wrong.end(),
                      [](const auto& problem) { return problem.text.find("as-drawn") != std::string::npos; });
 }
 
-/// The first choice that `fits` and is preferred, else the first that fits; with weights as drawn if nothing else fits.
-/// Fails with the findings of the first choice whose number of tasks fits.
-/// @param settings of the user, which win over choices of the same keys
+/// Returns the first choice that `fits` and is preferred, else the first that fits; with untrained weights if nothing
+/// else fits. Fails with the errors of the first choice with a suitable number of tasks.
+/// @param settings of the user; they override choices
 template <class Fits, class Prefers>
 expected<new_scenario_choice> first_fitting(const std::string& file, bool is_made_up, const overrides& settings,
                                             Fits fits, Prefers prefers) {
@@ -110,7 +109,7 @@ expected<new_scenario_choice> first_fitting(const std::string& file, bool is_mad
 
 constexpr std::size_t columns_max = 100;
 
-/// The text as comment lines of at most 100 columns; a word that is longer has a line of its own.
+/// The text as comment lines of at most 100 columns; a longer word gets its own line.
 std::string comment_lines(const std::string& text) {
   std::string lines, line = "#";
   std::istringstream words(text);
@@ -134,7 +133,7 @@ std::string commented(const section& group, const std::set<std::string>& said) {
   return text;
 }
 
-/// Every key with what it takes, its meaning and its value; those that are not chosen here as comments.
+/// Every key with its legal values, meaning and value; keys with defaults are commented out.
 std::string scenario_text(new_scenario_choice written, const std::string& lead) {
   std::set<std::string> said{"title", "seed", "data.name", "strategy.name"};
   if (const auto source = data_source_named(written.settings.data.name); source.is_own)
@@ -183,7 +182,7 @@ diagnostics unknown_names(const new_arguments& arguments) {
   return wrong;
 }
 
-/// A data set by its name, or a path of one's own.
+/// @param word name of a data set, or a path to user data
 expected<own_data_look> looked_at_data(const std::string& word, const overrides& settings) {
   if (!data_source_named(word).name.empty()) {
     data_section section;

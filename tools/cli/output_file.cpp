@@ -8,7 +8,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A reader that goes away is an error of the write, not the end of the program.
+/// A closed pipe is a write error; it does not end the program.
 void write_into(const fs::path& file, std::string_view content) {
   std::signal(SIGPIPE, SIG_IGN);
   open_file out(file, O_WRONLY | O_NOCTTY);
@@ -16,7 +16,7 @@ void write_into(const fs::path& file, std::string_view content) {
   out.close();
 }
 
-/// Folders of single files are not made: a name that is misspelt would be one more.
+/// Fails if the folder is missing. It is not created, since its name may be misspelled.
 void expect_folder_of(const fs::path& file) {
   std::error_code error;
   if (const auto folder = file.parent_path(); !folder.empty() && !fs::is_directory(folder, error))
@@ -37,7 +37,7 @@ void write_output(const fs::path& file, std::string_view content) {
   case fs::file_type::regular:
     return write_atomically(fs::canonical(file), content);
   default:
-    return write_atomically(file, content); // makes it, or says what is there
+    return write_atomically(file, content); // creates it, or reports what is in the way
   }
 }
 

@@ -1,12 +1,12 @@
-/// output_file: what a command writes where its user says.
+/// output_file: writes a file that the user names.
 #pragma once
 #include <filesystem>
 #include <string_view>
 namespace mneme {
 
-/// An ordinary file is replaced whole or not at all, and so is the one to which a link leads: the link stays. A pipe or
-/// a device, as /dev/stdout may be one, gets the content. Throws std::system_error naming the file, also for folders,
-/// sockets, block devices and links that lead nowhere.
+/// A regular file, or the target of a link to one, is replaced atomically; the link stays. The content is written into
+/// a pipe or character device, such as /dev/stdout. Throws std::system_error with the file name; also for folders,
+/// sockets, block devices and dangling links.
 void write_output(const std::filesystem::path& file, std::string_view content);
 
 } // namespace mneme

@@ -1,9 +1,9 @@
-/// own_keys: the keys that methods and models have of their own.
+/// own_keys: the keys of methods and models.
 #pragma once
 #include "runtime/options/keys.hpp"
 namespace mneme {
 
-/// Calls `take(entry, keys)` for each method or model; the table is bound to the members of one that lives as long.
+/// Calls `take(entry, keys)` for each method or model. The table is valid during the call.
 template <class Entries, class Take>
 void for_own_keys(const Entries& entries, const Take& take) {
   for (const auto& entry : entries) {

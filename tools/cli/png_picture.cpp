@@ -11,11 +11,11 @@
 namespace mneme {
 namespace {
 
-// Linked into mneme, librsvg would bring 49 libraries and 4.5 ms of CPU to each of its starts; a picture by the program
-// costs 30 ms once.
+// As a linked library, librsvg would add 49 libraries and 4.5 ms of CPU time to every start of mneme; starting the
+// program costs 30 ms per image.
 constexpr const char* converter = "rsvg-convert";
 
-/// A file in memory, one of the three of a child.
+/// A file in memory for stdin, stdout or stderr of the child.
 class memory_file {
 public:
   memory_file() : descriptor_(::memfd_create("png", MFD_CLOEXEC)) {
@@ -41,7 +41,7 @@ private:
   int descriptor_;
 };
 
-/// Its exit code, or the negative errno where it could not be started.
+/// Exit code of the converter, or the negative errno if it could not be started.
 int converted(const memory_file& in, const memory_file& out, const memory_file& errors) {
   std::array<const char*, 4> words{converter, "--zoom=2", "--format=png", nullptr};
   posix_spawn_file_actions_t files;

@@ -1,12 +1,12 @@
-/// png_picture: a picture in SVG as a PNG, by rsvg-convert, a program of librsvg that tools/bootstrap brings.
+/// png_picture: converts SVG to PNG with rsvg-convert, a program of librsvg (installed by tools/bootstrap).
 #pragma once
 #include "runtime/base/diagnostic.hpp"
 #include <filesystem>
 #include <string_view>
 namespace mneme {
 
-/// Two dots for each of its units, words in the machine's sans-serif font. The file is whole or not there. Fails where
-/// $PATH has no rsvg-convert, and with its words where it cannot draw.
+/// Writes the file atomically, with two pixels per unit and the machine's sans-serif font. Fails if rsvg-convert is not
+/// in $PATH, or with its message if it fails.
 [[nodiscard]] expected<void> write_png(const std::filesystem::path& file, std::string_view svg);
 
 } // namespace mneme

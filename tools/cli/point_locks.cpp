@@ -5,13 +5,13 @@
 namespace mneme {
 namespace {
 
-/// The byte that stands for a run. Two that share one are never at work at once, and nothing else.
+/// Offset of a run's lock byte. Two runs with the same offset do not run concurrently; there is no other effect.
 off_t byte_of(const std::string& digest) {
-  constexpr std::size_t digits = 15; // 60 bits, which any offset holds
+  constexpr std::size_t digits = 15; // 60 bits, the range of an offset
   return static_cast<off_t>(std::strtoull(digest.substr(0, digits).c_str(), nullptr, 16));
 }
 
-/// Locks of open files belong to those who have the file open: children keep what their parent has locked.
+/// Open file description locks: forked children share the locks of their parent.
 int set_lock(const open_file& file, const std::string& digest, short kind) {
   struct flock byte {};
   byte.l_type = kind;

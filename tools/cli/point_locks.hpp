@@ -1,4 +1,4 @@
-/// point_locks: which runs of a folder a sweep has taken on, so that sweeps that go on at once share them out.
+/// point_locks: distributes the runs of a folder among concurrent sweeps.
 #pragma once
 #include "runtime/base/atomic_file.hpp"
 #include <filesystem>
@@ -6,15 +6,15 @@
 #include <string>
 namespace mneme {
 
-/// Holds locks upon single bytes of a file, one for each run, until they are given back or the last process that was
-/// forked since ends, however it ends. Where files cannot be locked, all are free.
+/// Locks single bytes of a file, one per run, until they are released or the last process forked from this one ends. On
+/// file systems without locks, every run can be taken.
 class point_locks {
 public:
   static constexpr const char* file_name = ".sweep.lock";
 
-  /// @param folder of the runs; throws std::system_error naming the file where it cannot be opened
+  /// @param folder of the runs. Throws std::system_error with the file name if the lock file cannot be opened.
   explicit point_locks(const std::filesystem::path& folder);
-  /// False while another sweep works on the run. @param digest that of its scenario, 32 hex digits
+  /// Returns false while another sweep has locked the run. @param digest scenario digest, 32 hex digits
   [[nodiscard]] bool take(const std::string& digest);
   void give_back(const std::string& digest);
 

@@ -10,7 +10,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Adds what the run's files hold; what they lack is a warning, what is damaged in them is an error.
+/// Reads the run's files. Missing data are warnings, damaged data are errors.
 expected<reported_run> with_files(stored_run run, std::vector<std::string>& warnings) {
   reported_run complete{.run = std::move(run)};
   const auto folder = complete.run.folder;
@@ -46,7 +46,7 @@ expected<reported_run> with_files(stored_run run, std::vector<std::string>& warn
   return complete;
 }
 
-/// Each figure as a file of its own, in the forms that are asked for.
+/// Writes each figure to a file of its own, in the requested formats.
 expected<void> write_figures(const std::vector<report_figure>& figures, const report_files& to) {
   for (const auto& folder : {to.svg, to.png})
     if (!folder.empty())
@@ -64,7 +64,7 @@ expected<void> write_figures(const std::vector<report_figure>& figures, const re
   return {};
 }
 
-/// Folders of single files are made where they are not there; what else has their name is in the way.
+/// Reports paths that should be folders but are not. Missing folders are created.
 diagnostics folders_in_the_way(const report_files& to) {
   diagnostics wrong;
   std::error_code none;

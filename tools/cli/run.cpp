@@ -20,7 +20,7 @@ struct run_and_folder {
   std::filesystem::path out{};
 };
 
-/// DIR, DIR/NAME with several scenarios, and below that s1, s2, ... with several seeds; "" without DIR.
+/// DIR; with several scenarios DIR/NAME; with several seeds also s1, s2, ... below; "" without --out.
 std::filesystem::path folder_of(const run_arguments& arguments, const scenario& settings) {
   if (arguments.out.empty())
     return {};
@@ -45,7 +45,7 @@ diagnostics wrong_arguments(const run_arguments& arguments) {
   return wrong;
 }
 
-/// Reads all scenarios, with all seeds, before the first of them runs. What is wrong goes to `wrong`.
+/// Reads all scenarios with all seeds before the first run starts. Errors are added to `wrong`.
 std::vector<run_and_folder> planned_runs(const run_arguments& arguments, diagnostics& wrong) {
   const auto settings = parsed_settings(arguments.settings);
   const auto seeds = parsed_seeds("--seeds", arguments.seeds);
@@ -70,7 +70,7 @@ std::vector<run_and_folder> planned_runs(const run_arguments& arguments, diagnos
     for (const auto seed : seeds ? *seeds : std::vector<std::int64_t>{}) {
       auto over = settings ? *settings : overrides{};
       over.emplace_back("seed", std::to_string(seed));
-      auto again = read_scenario(file, over); // a method of its own for each run
+      auto again = read_scenario(file, over); // each run needs its own method object
       if (again)
         runs.push_back({again->value, folder_of(arguments, again->value)});
     }
@@ -78,7 +78,7 @@ std::vector<run_and_folder> planned_runs(const run_arguments& arguments, diagnos
   return runs;
 }
 
-/// All runs of a process have one arithmetic; for the portable one the process starts again.
+/// All runs of a process must use the same arithmetic. Restarts the program for portable arithmetic.
 expected<void> arithmetic_of(const std::vector<run_and_folder>& runs) {
   for (const auto& run : runs)
     if (run.scenario.worker.arithmetic != runs.front().scenario.worker.arithmetic)
@@ -87,7 +87,7 @@ expected<void> arithmetic_of(const std::vector<run_and_folder>& runs) {
   return runs.empty() ? expected<void>() : restart_for(runs.front().scenario.worker.arithmetic);
 }
 
-/// What has been evaluated so far, for TensorBoard; a run that ended before has nothing to show.
+/// Writes the evaluations so far for TensorBoard; nothing if there are none.
 void write_tensorboard(const std::filesystem::path& folder) {
   const auto evaluations = read_evaluations(folder);
   if (evaluations && !evaluations->empty())
@@ -116,7 +116,7 @@ int run_scenarios(const run_arguments& arguments) {
                       .draw_accuracy = accuracy_plot_svg};
   if (const auto done = node_options(arguments.on, options); !done)
     return print_errors(done.error());
-  int worst = exit_done; // of the first run that went wrong; the others run all the same
+  int worst = exit_done; // exit code of the first failed run; the others run, too
   for (const auto& run : runs) {
     options.out = run.out;
     const auto ended = run_simulation(run.scenario, options);

@@ -18,7 +18,7 @@ expected<overrides> parsed_settings(const std::vector<std::string>& settings) {
   overrides out;
   for (const auto& name : settings) {
     const auto equals = name.find('=');
-    // As in a line of a scenario, where blanks around `=` mean nothing.
+    // blanks around `=` are ignored, as in a scenario
     const auto key = without_blanks(std::string_view(name).substr(0, equals));
     if (equals == std::string::npos || key.empty())
       return failed("", "--set '" + name + "': expected KEY=VALUE, as in --set rounds.cohort=5");

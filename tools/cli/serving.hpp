@@ -1,15 +1,16 @@
-/// What --serve asks for.
+/// serving: the option --serve.
 #pragma once
 #include "tools/live/live_server.hpp"
 namespace mneme {
 
-/// Both null without --serve. The server stops when this goes.
+/// Both members are null without --serve. The destructor stops the server.
 struct serving {
   std::shared_ptr<live_view> view{};
   std::unique_ptr<live_server> server{};
 };
 
-/// Listens, and says on stderr where. @param port "" for none. Fails for a port that is none, or that is taken.
+/// Starts the server and prints its address on stderr. @param port "" for no server. Fails if the port is invalid or in
+/// use.
 [[nodiscard]] expected<serving> serving_option(const std::string& port, const std::string& token);
 
 } // namespace mneme

@@ -1,4 +1,4 @@
-/// shared_data: the data sets of a sweep, each loaded once, before the processes that share it are forked.
+/// shared_data: loads each data set of a sweep once, before the processes that share it are forked.
 #pragma once
 #include "runtime/data/data_sources.hpp"
 #include <map>
@@ -7,12 +7,12 @@
 #include <vector>
 namespace mneme {
 
-/// Rows that are made from the seed are left to the runs: no other run has them.
+/// Data that are generated from the seed are left to the runs, since no other run uses them.
 class shared_data {
 public:
-  /// Null where the rows are made, or cannot be loaded, which the check of the points tells.
+  /// Null for generated data and for data that cannot be loaded; the latter are reported by the check of the points.
   [[nodiscard]] std::shared_ptr<const raw_data> rows_of(const scenario& settings);
-  /// The digest of the rows; "" where there are none.
+  /// Digest of the data; "" if there are none.
   [[nodiscard]] std::string digest_of(const scenario& settings);
 
 private:

@@ -1,13 +1,13 @@
-/// What commands that look at many runs share: which runs are meant.
+/// study_options: selects runs, for commands that read several runs.
 #pragma once
 #include "tools/study/run_catalogue.hpp"
 namespace mneme {
 
-/// The values of --where; fails with all that are wrong, and where no run of the catalogue has a name.
+/// Parses the values of --where. Fails with all errors, including names that no run of the catalogue has.
 [[nodiscard]] expected<std::vector<run_filter>> where_option(const std::vector<std::string>& texts,
                                                              const run_catalogue& catalogue);
-/// Each folder is that of a run, or holds runs, of which those count for which `where` holds. Each run once; fails,
-/// naming every folder that is neither or is damaged.
+/// The runs in these folders that satisfy `where`, each once. A folder is a run directory or contains some. Fails with
+/// every folder that is neither or is damaged.
 [[nodiscard]] expected<std::vector<stored_run>> selected_runs(const std::vector<std::string>& folders,
                                                               const std::vector<std::string>& where);
 

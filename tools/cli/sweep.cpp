@@ -32,14 +32,14 @@ namespace fs = std::filesystem;
 struct pending_run {
   const planned_run* plan = nullptr;
   fs::path folder{};
-  bool resumed = false; ///< It began earlier, and goes on.
+  bool resumed = false; ///< Started earlier and resumed now.
   std::shared_ptr<const raw_data> data{};
 };
 
-/// Findings of points, each once and in order, with the points that have it.
+/// Messages about points, each once and in order, with the points concerned.
 class point_findings {
 public:
-  /// @param texts what a check of the point has printed, a finding a line
+  /// @param texts output of a check of the point, one message per line
   void add(const std::string& point, const std::string& texts) {
     std::istringstream lines(texts);
     for (std::string line; std::getline(lines, line);) {
@@ -49,7 +49,7 @@ public:
     }
   }
   [[nodiscard]] bool empty() const noexcept { return found_.empty(); }
-  /// On stderr. Where points differ, each finding names the first that has it.
+  /// Prints on stderr. If not all points are concerned, a message names the first one.
   void print(std::size_t points) const {
     for (const auto& [line, where] : found_) {
       std::fprintf(stderr, "%s\n", line.c_str());
@@ -60,10 +60,10 @@ public:
   }
 
 private:
-  std::vector<std::pair<std::string, std::vector<std::string>>> found_; // points by finding
+  std::vector<std::pair<std::string, std::vector<std::string>>> found_; // points by message
 };
 
-/// The first word of an error that a task wrote, without "error:".
+/// The first error message on a task's stderr, without "error:".
 std::string reason_of(const forked_end& ended) {
   if (ended.signal != 0)
     return fmt::format("killed by signal {} ({})", ended.signal, ::strsignal(ended.signal));
@@ -116,11 +116,11 @@ public:
   }
 
 private:
-  /// What the catalogue has of this version is not repeated; what began is gone on with.
+  /// Selects the runs to do: completed runs of this version are kept, started ones resumed.
   void find_pending() {
     const run_catalogue catalogue(out_);
     print_warnings(catalogue.damage(), arguments_.json ? warning_style::json : warning_style::text);
-    std::map<std::string, stored_run> known, damaged; // by scenario digest; a run that is done before others
+    std::map<std::string, stored_run> known, damaged; // by scenario digest; completed runs take precedence
     for (auto& found : catalogue.find({{.name = "version", .comparison = "=", .value = MNEME_VERSION}}))
       if (found.status == "damaged")
         damaged[found.scenario_digest] = std::move(found);
@@ -141,11 +141,11 @@ private:
     }
   }
 
-  /// Runs that began with another content of their data sets, which neither go on nor stand in a table with others.
+  /// Errors for runs that started with other data: they can neither be resumed nor be compared.
   diagnostics runs_of_other_data() {
     diagnostics others;
     for (const auto& [planned, run] : begun_) {
-      if (run.data_digest.empty()) // an earlier version began it
+      if (run.data_digest.empty()) // started by an earlier version
         continue;
       const auto now = data_.digest_of(planned->scenario);
       if (!now.empty() && now != run.data_digest)
@@ -157,7 +157,7 @@ private:
     return others;
   }
 
-  /// A line per run: "kept", "resumed" or "new", and its label.
+  /// Prints a line per run: "kept", "resumed" or "new", and its label.
   [[nodiscard]] int show_plan() const {
     std::map<const planned_run*, const char*> known;
     for (const auto& run : pending_)
@@ -169,7 +169,7 @@ private:
     return exit_done;
   }
 
-  /// The runs that are not done as a script for sbatch, instead of doing them here.
+  /// Writes the pending runs as a script for sbatch instead of running them.
   [[nodiscard]] int write_array() {
     std::vector<array_point> points;
     for (auto& run : pending_) {
@@ -187,7 +187,7 @@ private:
     return exit_done;
   }
 
-  /// What keeps runs from being written, if anything does: the folder, or the one in which it is to be made.
+  /// Errors that prevent writing into the output folder, or creating it.
   [[nodiscard]] diagnostics unwritable() const {
     std::error_code error;
     auto there = fs::absolute(out_);
@@ -200,8 +200,8 @@ private:
                              error.message())}};
   }
 
-  /// Where a run is to lie: the usual name, with a number if another run has it. Another sweep may have begun it there,
-  /// or have ended it, since this one looked. @pre its lock is held
+  /// Chooses the folder of a run: the default name, with a number if another run has it. Another sweep may have started
+  /// or completed the run meanwhile. @pre its lock is held
   void choose_folder(pending_run& run) const {
     const auto name = out_ / default_run_name(run.plan->scenario, run.plan->digest);
     auto path = name;
@@ -223,8 +223,8 @@ private:
     threads_ = arguments_.threads > 0 ? arguments_.threads : std::max<std::int64_t>(1, cores / jobs_);
   }
 
-  /// All that `mneme validate` would find, for one seed of each point. Checked in other processes: a device that this
-  /// one had asked about would be of no use to those that it forks.
+  /// Runs the checks of `mneme validate` for one seed of each point, in child processes: after this process has
+  /// initialized a device, forked runs could not use it.
   int check_points() {
     std::vector<const pending_run*> points;
     for (const auto& run : pending_)
@@ -254,11 +254,11 @@ private:
     return findings.empty() && plan_.wrong.empty() ? exit_done : exit_bad_input;
   }
 
-  /// True if none failed.
+  /// Returns true if no run failed.
   bool run_pending() {
     share_slots shares(static_cast<std::size_t>(jobs_));
     forked_tasks tasks;
-    std::deque<std::size_t> waiting; // of pending_, in their order
+    std::deque<std::size_t> waiting; // indices in pending_, in order
     for (std::size_t i = 0; i < pending_.size(); ++i)
       waiting.push_back(i);
     std::map<std::size_t, std::size_t> slot_of; // by task
@@ -270,7 +270,7 @@ private:
       told = stopped;
       if (stopped && tasks.running() == 0)
         break;
-      // What another sweep works on is looked at again when this one has nothing else to do.
+      // Runs that another sweep has locked are tried again later.
       for (auto next = waiting.begin();
            !stopped && next != waiting.end() && tasks.running() < static_cast<std::size_t>(jobs_);) {
         if (!locks_->take(pending_[*next].plan->digest)) {
@@ -315,7 +315,7 @@ private:
       const auto ended = resume_simulation(run.folder, options);
       if (!ended)
         return print_errors(ended.error());
-      return *ended ? exit_code_of(**ended) : exit_done; // another process was faster
+      return *ended ? exit_code_of(**ended) : exit_done; // another sweep has completed it
     });
   }
 
@@ -332,8 +332,8 @@ private:
     return made.status != "failed";
   }
 
-  /// The comparison of all runs of the sweep; those that are not done are left out, with a line each. False if they
-  /// cannot be compared.
+  /// Prints the comparison of all runs; unfinished runs are left out, with a line each. Returns false if they cannot be
+  /// compared.
   bool show_table() {
     std::map<std::string, stored_run> known;
     for (auto& found : run_catalogue(out_).find({{.name = "version", .comparison = "=", .value = MNEME_VERSION}}))
@@ -360,14 +360,13 @@ private:
     return true;
   }
 
-  /// The report of all runs of the sweep that are done, beside them, and its first figure. False if they cannot be
-  /// written.
+  /// Writes the report and the first figure of the completed runs to the sweep's folder. Returns false on failure.
   bool report() {
     std::map<std::string, stored_run> done;
     for (auto& run : run_catalogue(out_).find({{.name = "version", .comparison = "=", .value = MNEME_VERSION},
                                                {.name = "status", .comparison = "=", .value = "done"}}))
       done.try_emplace(run.scenario_digest, std::move(run));
-    std::vector<stored_run> runs; // in the order of the sweep, as its user has named the points
+    std::vector<stored_run> runs; // in the order of the sweep, with its labels
     for (const auto& planned : plan_.runs)
       if (const auto found = done.find(planned.digest); found != done.end())
         runs.push_back(std::move(found->second));
@@ -383,7 +382,7 @@ private:
     return true;
   }
 
-  /// Shares of runs in memory that all processes write to.
+  /// Progress of runs in memory shared by all processes.
   class share_slots {
   public:
     explicit share_slots(std::size_t count) : count_(count) {
@@ -418,8 +417,8 @@ private:
   fs::path out_;
   const sweep_arguments& arguments_;
   std::vector<pending_run> pending_;
-  diagnostics damaged_;                                          // runs of this sweep that cannot be read
-  std::vector<std::pair<const planned_run*, stored_run>> begun_; // earlier, or by another sweep
+  diagnostics damaged_;                                          // unreadable runs of this sweep
+  std::vector<std::pair<const planned_run*, stored_run>> begun_; // started earlier, or by another sweep
   shared_data data_;
   std::optional<point_locks> locks_;
   std::int64_t jobs_ = 1, threads_ = 1;
@@ -427,7 +426,7 @@ private:
   sweep_progress view_{stdout, style_option(arguments_.quiet, arguments_.json)};
 };
 
-/// What the command line says, and what a sweep file says if one is named.
+/// The request of the command line, or of the sweep file that it names.
 sweep_request request_of(const sweep_arguments& arguments, diagnostics& wrong) {
   sweep_request made;
   const bool in_file = !arguments.scenarios.empty() && is_sweep_file(arguments.scenarios.front());
@@ -467,7 +466,7 @@ sweep_request request_of(const sweep_arguments& arguments, diagnostics& wrong) {
 } // namespace
 
 int sweep_scenarios(const sweep_arguments& arguments) {
-  compute_on_one_thread(); // OpenMP's threads are not there in forked processes, which would wait for them for ever
+  compute_on_one_thread(); // forked processes lack OpenMP's threads and would wait for them forever
   diagnostics wrong;
   const auto request = request_of(arguments, wrong);
   const fs::path out = arguments.out.empty() ? "runs" : arguments.out;

@@ -1,4 +1,4 @@
-/// sweep_progress: what a user sees of a sweep: a block for all of its runs, a line per run, or JSON.
+/// sweep_progress: prints the progress of a sweep: one block for all runs, one line per run, or JSON.
 #pragma once
 #include "actors/run/progress.hpp"
 #include <map>
@@ -6,25 +6,25 @@
 #include <vector>
 namespace mneme {
 
-/// How a run of a sweep ended.
+/// Result of a run of a sweep.
 struct swept_run {
   std::string label{}, folder{};
   std::string status{}; ///< "done", "failed", "interrupted".
-  std::string error{};  ///< Why it failed.
+  std::string error{};  ///< Reason of a failure.
 };
 
 class sweep_progress {
 public:
   sweep_progress(std::FILE* out, progress_style style) : block_(out), style_(style) {}
-  /// @param runs all of the sweep; `kept` of them were done before
+  /// @param runs number of runs of the sweep, of which `kept` were done before
   void started(std::size_t runs, std::size_t kept, std::int64_t jobs, std::int64_t threads);
-  /// A run begins, or goes on.
+  /// A run starts, or is resumed.
   void began(const std::string& label, const std::string& folder, bool resumed);
-  /// `shares`: of each run that is at work, by its label, how much of it is done.
+  /// @param shares progress in [0, 1] of each active run, by label
   void tick(const std::map<std::string, double>& shares);
   void ended(const swept_run& run);
   void finished();
-  /// Where the report of the runs lies, and its first figure.
+  /// Paths of the report and of its first figure.
   void reported(const std::string& page, const std::string& figure);
 
 private:

@@ -1,4 +1,4 @@
-/// temporary_file: a file below the system's temporary folder that is removed with its object.
+/// temporary_file: a file in the system's temporary folder, removed by the destructor.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -8,8 +8,7 @@ namespace mneme {
 
 class temporary_file {
 public:
-  /// Creates an empty file. Throws std::system_error if that fails.
-  /// @param ending of its name, as ".toml"
+  /// Creates an empty file. Throws std::system_error on failure. @param ending extension, such as ".toml"
   explicit temporary_file(const std::string& ending)
       : path_((std::filesystem::temp_directory_path() / ("mneme-XXXXXX" + ending)).string()) {
     const int file = ::mkstemps(path_.data(), static_cast<int>(ending.size()));

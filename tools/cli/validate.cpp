@@ -74,7 +74,7 @@ void print_cost(const run_cost& cost) {
                     ""}});
 }
 
-/// What is wrong; or nothing, and the costs were printed where they are wanted.
+/// Validates a scenario; prints its costs if requested. Returns all errors.
 diagnostics checked(const std::string& file, const scenario& settings, const validate_arguments& arguments) {
   if (!arguments.cost) {
     diagnostics warnings;

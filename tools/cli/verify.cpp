@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t digest_digits = 32, digest_digits_min = 8;
 
-/// The lower-case digits of a run digest, or of its beginning.
+/// Parses a run digest or its first digits to lower case.
 expected<std::string> digest_option(std::string text) {
   for (auto& digit : text)
     digit = digit >= 'A' && digit <= 'F' ? static_cast<char>(digit - 'A' + 'a') : digit;
@@ -27,7 +27,7 @@ expected<std::string> digest_option(std::string text) {
   return text;
 }
 
-/// What the digest of the repeated run should begin with.
+/// Expected digits of the repeated run's digest.
 expected<std::string> promised_digest(const verify_arguments& arguments, const fs::path& folder) {
   if (!arguments.digest.empty())
     return digest_option(arguments.digest);
@@ -41,7 +41,7 @@ expected<std::string> promised_digest(const verify_arguments& arguments, const f
   return stored->run_digest;
 }
 
-/// Says where the two begin to differ, as far as both folders tell.
+/// Prints where the two runs begin to differ, as far as their folders show.
 void print_difference(const fs::path& folder, const fs::path& repeated) {
   const auto difference = difference_of(folder, repeated);
   if (!difference) {

@@ -1,26 +1,26 @@
-/// client_view: what a client's half in Python sees of its round, and what it ends with.
+/// client_view: context and result of a client half written in Python.
 #pragma once
 #include "strategies/shared/averaging.hpp"
 #include "tools/python/engine/job_requests.hpp"
 #include <optional>
 namespace mneme {
 
-/// What the server has sent, as all clients of a round are shown it.
+/// The broadcast as Python sees it, shared by all clients of a round.
 struct broadcast_view {
   broadcast sent{};
-  tensors_ref weights{};       ///< All weights of the net [P]; null: none were sent.
-  nb::object weights_object{}; ///< The same as a tensor of torch's, or None.
-  nb::object tensors_object{}; ///< dict: what else was sent.
+  tensors_ref weights{};       ///< All weights of the net [P]; null if none were sent.
+  nb::object weights_object{}; ///< The same as a torch tensor, or None.
+  nb::object tensors_object{}; ///< dict: the other tensors.
   [[nodiscard]] bool is_of(const broadcast& in) const;
 };
 
-/// The context of one client's round.
+/// Context of one client's round.
 struct client_view {
   const method_setup* setup = nullptr;
-  const client_context* context = nullptr; ///< Null: the round is over.
+  const client_context* context = nullptr; ///< Null after the round.
   const broadcast_view* in = nullptr;
   std::shared_ptr<const row_owner> owner{};
-  nb::object memory{}; ///< dict, once it was asked for.
+  nb::object memory{}; ///< dict, created on first access.
 
   [[nodiscard]] const client_context& live() const;
   [[nodiscard]] job_world world() const;
@@ -32,7 +32,7 @@ struct upload_object {
   std::optional<std::int64_t> rows{};
 };
 
-/// Random numbers of a client or server, from a key.
+/// A stream of random numbers of a client or server.
 struct random_stream {
   rng_stream stream;
 };

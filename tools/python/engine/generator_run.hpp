@@ -1,24 +1,24 @@
-/// generator_run: a Python generator that names jobs, played stage by stage.
+/// generator_run: runs a Python generator that yields jobs, stage by stage.
 #pragma once
 #include "tools/python/engine/job_requests.hpp"
 #include "tools/python/engine/user_errors.hpp"
 #include <optional>
 namespace mneme {
 
-/// One generator, or the value that a plain function returned in place of one. All calls hold the GIL.
+/// A generator, or the return value of a plain function. All calls require the GIL.
 class generator_run {
 public:
-  /// @param where names the function in errors: "client_round"
+  /// @param where name of the function for messages: "client_round"
   generator_run(nb::object started, const char* where);
 
-  /// Runs to the next yield or to the end, with what the last jobs ended with. Throws user_error().
+  /// Resumes the generator with the results of the last jobs, until it yields or returns. Throws user_error().
   void advance(const std::vector<nb::object>& results);
   [[nodiscard]] bool is_over() const noexcept { return value_.is_valid(); }
-  /// The jobs that it has yielded.
+  /// The jobs it yielded last.
   [[nodiscard]] const std::vector<job_request*>& jobs() const noexcept { return jobs_; }
-  /// What it returned. @pre is_over()
+  /// Its return value. @pre is_over()
   [[nodiscard]] const nb::object& value() const noexcept { return value_; }
-  /// An error about what it yielded or returned, at its line.
+  /// Error about a yielded or returned value, with the generator's current line.
   [[nodiscard]] std::runtime_error error(const std::string& text) const { return user_error(generator_, where_, text); }
 
 private:
@@ -26,14 +26,14 @@ private:
   job_request* job_of(nb::handle object) const;
 
   nb::object generator_, yielded_, value_;
-  std::vector<job_request*> jobs_; // within yielded_
-  bool is_list_ = false;           // several jobs in a tuple or list, so their outcomes come in a tuple
+  std::vector<job_request*> jobs_; // owned by yielded_
+  bool is_list_ = false;           // a tuple or list of jobs was yielded, so a tuple of results is sent
   const char* where_;
 };
 
-/// The content of the requests, for the engine.
+/// Moves the content of the requests into a plan for the engine.
 [[nodiscard]] plan taken_stage(const std::vector<job_request*>& requests);
-/// What the jobs of a stage ended with; throws job_error for the first that failed. @param owner whose jobs they are
+/// Results of the jobs of a stage; throws job_error for the first failed one. @param owner of the jobs
 [[nodiscard]] std::vector<work_output> outputs_of(outcomes results, job_id owner);
 [[nodiscard]] std::vector<nb::object> objects_of(const std::vector<work_output>& outputs);
 

@@ -2,7 +2,7 @@
 namespace mneme {
 namespace {
 
-/// The state of a thread that is not Python's own, from its first scope to its end.
+/// Python thread state of an engine thread, from its first scope to its end.
 class kept_thread_state {
 public:
   kept_thread_state() {
@@ -21,7 +21,7 @@ public:
   kept_thread_state& operator=(const kept_thread_state&) = delete;
 
 private:
-  PyThreadState* state_ = nullptr; // null: it is Python's own
+  PyThreadState* state_ = nullptr; // null for a thread created by Python
   PyGILState_STATE first_ = PyGILState_UNLOCKED;
 };
 

@@ -1,10 +1,10 @@
-/// held_gil: the interpreter's lock for a scope, on a thread whose state in the interpreter is kept between scopes.
+/// held_gil: holds the GIL for a scope, and keeps the thread's Python state between scopes.
 #pragma once
 #include <nanobind/nanobind.h>
 namespace mneme {
 
-/// A thread of the engine enters the interpreter several times in a client's round. PyGILState_Ensure alone would make
-/// a state for the thread each time, and with it map and unmap a stack of 16 KiB: half of what a small round costs.
+/// An engine thread enters the interpreter several times in a client's round. With PyGILState_Ensure alone, each entry
+/// would create a thread state and map a stack of 16 KiB: half the cost of a small round.
 class held_gil {
 public:
   held_gil();

@@ -15,7 +15,7 @@ namespace mneme {
 namespace {
 
 constexpr std::uint32_t rounds_checked = 2;
-constexpr std::size_t views_max = 8; // broadcasts of clients in flight, where the server steps as uploads come
+constexpr std::size_t views_max = 8; // broadcasts in use by clients of an asynchronous run
 
 std::string text_attribute(nb::handle type, const char* name) { return nb::cast<std::string>(type.attr(name)); }
 
@@ -52,7 +52,7 @@ void hosted_method::keys(key_table& table) {
   table.text("source", source_, "Digest of the method's source in Python; a run goes on only with the same.");
 }
 
-/// @param described (name, default, low, high, choices, help), bounds None where there are none
+/// @param described (name, default, low, high, choices, help); bounds are None if there are none
 void hosted_method::bind_key(key_table& table, nb::handle described) {
   const auto name = nb::cast<std::string>(described[0]);
   const auto help = nb::cast<std::string>(described[5]);
@@ -63,7 +63,7 @@ void hosted_method::bind_key(key_table& table, nb::handle described) {
     bounds.low = nb::cast<double>(low);
   if (!high.is_none())
     bounds.high = nb::cast<double>(high);
-  constexpr double whole_max = 0x1p53; // a double represents every integer up to here
+  constexpr double whole_max = 0x1p53; // a double represents every integer up to this one
   range<std::int64_t> whole{.low = static_cast<std::int64_t>(-whole_max), .high = static_cast<std::int64_t>(whole_max)};
   if (!low.is_none())
     whole.low = static_cast<std::int64_t>(std::clamp(bounds.low, -whole_max, whole_max));
@@ -166,7 +166,7 @@ void host_method(nb::object type) {
   auto& entries = registered<strategy_entry>();
   const auto same = [&](const strategy_entry& entry) { return entry.name == name; };
   const bool is_known = std::any_of(entries.begin(), entries.end(), same);
-  static auto* const hosted = new std::map<std::string, nb::object>; // outlives the interpreter
+  static auto* const hosted = new std::map<std::string, nb::object>; // must outlive the interpreter
   if (is_known && !hosted->contains(name))
     throw std::invalid_argument(fmt::format("'{}' is a method of mneme's own; give yours another name", name));
   (*hosted)[name] = std::move(type);
@@ -180,7 +180,7 @@ void host_method(nb::object type) {
   };
 }
 
-// -- the setup --------------------------------------------------------------------------------------------------------
+// -- setup ------------------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -196,7 +196,7 @@ nb::list parameters_of(const setup_view& view) {
   return listed;
 }
 
-/// The weights by the names of files, as PyTorch lays them out.
+/// Splits flat weights into tensors, by name and in PyTorch's layout.
 nb::dict unflattened(const setup_view& view, nb::handle weights) {
   const auto flat = flat_tensor_of(weights, view.setup->net->size(), "weights");
   nb::dict named;
@@ -205,7 +205,7 @@ nb::dict unflattened(const setup_view& view, nb::handle weights) {
   return named;
 }
 
-/// The opposite; names that are left out are zeros.
+/// Inverse of unflattened(); missing names are zeros.
 nb::object flattened(const setup_view& view, nb::handle named) {
   const auto tensors = tensors_of(named, "tensors");
   auto flat = at::zeros({view.setup->net->size()}, at::kFloat);

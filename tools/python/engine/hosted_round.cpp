@@ -29,7 +29,7 @@ void hosted_round::begin(const broadcast& in) {
 hosted_round::~hosted_round() {
   const held_gil held;
   for (auto& played : halves_)
-    nb::inst_ptr<client_view>(played.view)->context = nullptr; // who has kept it finds the round over
+    nb::inst_ptr<client_view>(played.view)->context = nullptr; // later accesses raise an error
   halves_.clear();
   broadcast_.reset();
 }
@@ -92,7 +92,7 @@ void hosted_round::expect_unwritten(const half& played) const {
       expect(tensor, "the client's memory");
 }
 
-/// Weights that came from the engine go back to it as they were.
+/// Weights that the engine passed to Python are returned without a copy.
 tensors_ref hosted_round::weights_of(const half& played, const nb::object& weights) const {
   const auto* const shown = nb::inst_ptr<broadcast_view>(broadcast_);
   if (weights.is(shown->weights_object))

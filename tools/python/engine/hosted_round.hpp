@@ -1,11 +1,11 @@
-/// hosted_round: one round of one client whose half is a Python generator.
+/// hosted_round: one round of a client half written as a Python generator.
 #pragma once
 #include "tools/python/engine/generator_run.hpp"
 #include "tools/python/engine/hosted_method.hpp"
 namespace mneme {
 
-/// In the first rounds the generator runs twice, and both have to name the same jobs and end alike: a half that reads a
-/// clock, a counter or a generator of its own is found there. Takes the GIL for itself.
+/// In the first rounds the generator runs twice, and both runs must yield the same jobs and results. This detects
+/// dependence on a clock, a counter or an unseeded generator. Acquires the GIL itself.
 class hosted_round {
 public:
   hosted_round(const hosted_method& method, client_context& ctx) : method_(method), context_(ctx) {}
@@ -13,7 +13,7 @@ public:
   hosted_round(const hosted_round&) = delete;
   hosted_round& operator=(const hosted_round&) = delete;
 
-  /// Runs to the first jobs or to the end. Called once, first.
+  /// Runs to the first jobs or to the end. To be called once, first.
   void begin(const broadcast& in);
   [[nodiscard]] bool is_over() const { return halves_.front().run.is_over(); }
   [[nodiscard]] plan take_stage() { return std::move(stage_); }
@@ -24,7 +24,7 @@ private:
   struct half {
     nb::object view; // client_view
     generator_run run;
-    std::vector<nb::object> results{}; // job_result of all stages so far
+    std::vector<nb::object> results{}; // job_result objects of all stages so far
   };
   void advance(const std::vector<work_output>& outputs);
   void expect_agreement() const;

@@ -41,7 +41,7 @@ row_set server_view::rows_of_task(std::int64_t task) const {
   return {ctx.rows().of_task({static_cast<std::uint32_t>(task)}), owner};
 }
 
-// -- the object -------------------------------------------------------------------------------------------------------
+// -- server_object ----------------------------------------------------------------------------------------------------
 
 server_object::server_object(const hosted_method& method, nb::object host) : method_(method) {
   under_gil("making the server", [&] {
@@ -91,7 +91,7 @@ void server_object::fold(const delivery& in) const {
 
 namespace {
 
-/// close_round() of Python, stage by stage. Takes the GIL for itself.
+/// Python's close_round(), stage by stage. Acquires the GIL itself.
 class server_step {
 public:
   explicit server_step(server_context& ctx) : context_(ctx) {}
@@ -181,7 +181,7 @@ std::map<std::string, double> server_object::figures() const {
   });
 }
 
-/// A checkpoint may lie between open_round() and fold(): where the round stands is part of it.
+/// Includes the position in the round, since a checkpoint may be taken between open_round() and fold().
 void server_object::persist(archive& state) {
   state(place_);
   if (state.loading() && place_)
@@ -201,7 +201,7 @@ void server_object::persist(archive& state) {
     under_gil("restore", [&] { object_.attr("_unpack")(text, torch_dict(&tensors)); });
 }
 
-// -- a server of its own ----------------------------------------------------------------------------------------------
+// -- a server without the averaging base ------------------------------------------------------------------------------
 
 namespace {
 
@@ -230,12 +230,12 @@ private:
 };
 
 class hosted_averaging_server;
-/// What Python's AveragingServer calls.
+/// Functions for Python's AveragingServer.
 struct averaging_host {
-  hosted_averaging_server* server = nullptr; ///< Null: it is gone.
+  hosted_averaging_server* server = nullptr; ///< Null after the server's destruction.
 };
 
-/// The averaging server, whose steps the user may write. What is not written runs natively.
+/// The averaging server with steps that Python may override. Other steps run natively.
 class hosted_averaging_server final : public averaging_server {
 public:
   explicit hosted_averaging_server(const hosted_method& method)
@@ -291,8 +291,7 @@ public:
     object_.persist(state);
   }
 
-  // For Python, under the GIL:
-  /// Other tensors than the weights are averaged by name, with the same weight.
+  // Called by Python, with the GIL. Tensors other than the weights are averaged by name with the same weights.
   void fold_natively(const delivery& in) {
     const double weight = weight_of(in);
     auto learnt = in;
@@ -319,7 +318,7 @@ public:
       throw std::invalid_argument(written_text);
     go_on_from(flat_tensor_of(value, method_.setup().net->size(), "self.weights").clone());
   }
-  /// The mean of what was folded; the weights where nothing was.
+  /// Mean of the folded uploads; the server's weights if nothing was folded.
   nb::object mean(const std::string& name) {
     if (name == flat_weights) {
       const auto before = weights();
@@ -348,13 +347,13 @@ private:
   const hosted_method& method_;
   nb::object host_; // averaging_host
   server_object object_;
-  bool opens_, folds_, closes_, predicts_;         // by the user's class
-  std::map<std::string, weighted_average> others_; // tensors besides the weights, in the open round
-  nb::object shown_;                               // the weights as Python was shown them, and
-  at::Tensor shown_of_;                            // the tensor of which
+  bool opens_, folds_, closes_, predicts_;         // true: overridden by the user's class
+  std::map<std::string, weighted_average> others_; // tensors other than the weights, in the open round
+  nb::object shown_;                               // the weights as passed to Python,
+  at::Tensor shown_of_;                            // and the engine's tensor behind them
 };
 
-/// In place of a server whose class could not be made: the first step of the run fails with the reason.
+/// Replaces a server whose constructor failed: the first step of the run fails with the reason.
 class failed_server final : public server_half {
 public:
   explicit failed_server(std::string reason) : reason_(std::move(reason)) {}

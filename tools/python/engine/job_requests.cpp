@@ -13,12 +13,12 @@ namespace {
 
 using nb::literals::operator""_a;
 
-/// Reads options by name, and complains about those that nobody has read.
+/// Reads options by name, and reports options that are left.
 class option_reader {
 public:
   option_reader(const char* job, const nb::kwargs& options) : job_(job), options_(options), unread_(options.size()) {}
 
-  /// Null: it was not given, or as None. Each is asked for once.
+  /// Returns null if the option is missing or None. To be called once per option.
   [[nodiscard]] nb::object find(const char* name) {
     known_.at(static_cast<std::size_t>(known_count_++)) = name;
     if (unread_ == 0)
@@ -48,7 +48,7 @@ public:
       PyErr_Clear();
       wrong(name, value, "a number");
     }
-    if (!(number >= low) || number > number_max || (number != 0.0 && std::abs(number) < number_min)) // NaN is neither
+    if (!(number >= low) || number > number_max || (number != 0.0 && std::abs(number) < number_min)) // also for NaN
       wrong(name, value, fmt::format("a number in [{}, {}], and 0 or at least {}", low, number_max, number_min));
     into = number;
   }
@@ -96,7 +96,7 @@ public:
                                             nb::cast<std::string>(nb::repr(value)).substr(0, 100), expected));
   }
   [[nodiscard]] std::string label(const char* name) const { return fmt::format("ctx.{}: {}", job_, name); }
-  /// Throws unless every option has been read.
+  /// Throws if options are left.
   void finish() const {
     if (unread_ == 0)
       return;
@@ -110,7 +110,7 @@ public:
   }
 
 private:
-  /// Throws where the rows are those of another client, or of the server.
+  /// Throws if the rows belong to another client or to the server.
   [[nodiscard]] sample_view rows_of_world(const char* name, const row_set& given, const job_world& world) const {
     if (!given.owner)
       return given.samples;
@@ -124,7 +124,7 @@ private:
 
   const char* job_;
   const nb::kwargs& options_;
-  std::size_t unread_; // options that were given and that nobody has asked for
+  std::size_t unread_; // number of options not read yet
   std::array<const char*, 32> known_{};
   std::ptrdiff_t known_count_ = 0;
 };
@@ -183,7 +183,7 @@ void side_options(option_reader& options, const job_world& world, train_job& job
   options.number("replay_weight", job.options.replay_weight, 0.0);
 }
 
-/// Throws unless a teacher is given if and only if the loss compares the net with it.
+/// Throws unless a teacher is given exactly if the loss uses one.
 void expect_teacher(const train_job& job, bool reads_teacher) {
   const auto taught = job.options.taught, classes = job.options.classes;
   if (reads_teacher != static_cast<bool>(job.teacher))
@@ -256,11 +256,11 @@ job_request evaluate_request(const job_world& world, const nb::kwargs& given) {
   return {.request = std::move(job)};
 }
 
-// -- comparing --------------------------------------------------------------------------------------------------------
+// -- comparison -------------------------------------------------------------------------------------------------------
 
 namespace {
 
-/// True for one object, and for two sets of generated rows with equal tensors.
+/// True for the same object, and for two sets of generated rows with equal tensors.
 bool same_source(const dataset* a, const dataset* b) {
   return a == b || (a && b && a->passing && b->passing && a->labels == b->labels && equal_bits(a->images, b->images) &&
                     equal_bits(a->vectors, b->vectors) && equal_bits(a->deviations, b->deviations));

@@ -1,4 +1,4 @@
-// The module mneme._engine: what the package in ../mneme calls of the engine.
+// The module mneme._engine: the engine's interface for the package in ../mneme.
 #include "tools/python/engine/hosted_method.hpp"
 #include "tools/python/engine/hosted_server.hpp"
 #include "tools/python/engine/run_handle.hpp"

@@ -8,7 +8,7 @@
 namespace mneme {
 namespace {
 
-/// gradients += factor * side["correction"] of one segment of the weights.
+/// gradients += factor * side["correction"], for one segment of the weights.
 void add_correction(double factor, const at::Tensor& weights, std::int64_t offset, const tensor_map* side,
                     at::Tensor& gradients) {
   if (!side || !side->find("correction"))
@@ -19,7 +19,7 @@ void add_correction(double factor, const at::Tensor& weights, std::int64_t offse
   gradients.add_(correction.to(weights.device()).narrow(0, offset, weights.numel()), factor);
 }
 
-/// The sum of several terms, or of one with a factor.
+/// Sum of several terms, or one term with a factor.
 class summed_loss final : public loss {
 public:
   explicit summed_loss(objective_terms terms)
@@ -64,7 +64,7 @@ public:
   }
 
 private:
-  /// A factor of 1 leaves the term's bits.
+  /// A factor of 1 does not change the bits of the term.
   static void add(loss_output& sum, loss_output term, const char* name, double factor) {
     if (factor != 1.0) {
       term.values = term.values * factor;
@@ -82,7 +82,7 @@ private:
 
   objective_terms terms_;
   std::string identity_;
-  loss_ref pull_; // nullptr: no proximal term
+  loss_ref pull_; // null: no proximal term
 };
 
 void expect_same(bool is_same, const std::string& term, const std::string& first, const std::string& second) {

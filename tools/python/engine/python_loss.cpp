@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 namespace mneme {
 
-// Axes: K models, B rows of a step, R of them that count, C classes of the loss.
+// Axes: K models, B rows of a step, R rows with nonzero weight, C classes of the loss.
 
 python_loss::python_loss(nb::object function, std::string name, std::string identity)
     : function_(std::move(function)), name_(std::move(name)), identity_(fmt::format("python {} {}", name_, identity)) {}

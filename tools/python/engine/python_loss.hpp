@@ -1,4 +1,4 @@
-/// python_loss: an objective written in Python, with gradients by torch's autograd, model after model.
+/// python_loss: a loss written in Python, with gradients by torch's autograd, one model at a time.
 #pragma once
 #include "runtime/method/training.hpp"
 #include <nanobind/nanobind.h>
@@ -6,10 +6,10 @@ namespace mneme {
 
 namespace nb = nanobind;
 
-/// `function(logits [B, C], labels [B])` returns the loss of each row [B]; padded rows are not shown.
+/// `function(logits [B, C], labels [B])` returns the loss of each row [B]; it does not get padded rows.
 class python_loss final : public loss {
 public:
-  /// @param identity losses of equal ones are the same and may share a batch
+  /// @param identity losses with equal identities are equal and may share a batch
   python_loss(nb::object function, std::string name, std::string identity);
   ~python_loss() override;
   python_loss(const python_loss&) = delete;

@@ -20,7 +20,7 @@ void row_owner::expect_alive() const {
     throw std::invalid_argument("rows of a run were used after its end; keep their numbers, not the rows");
 }
 
-/// The newest task whose rows are the shown ones: that of the broadcast, unless the client is blind.
+/// The newest task whose visible rows equal `shown_`: the task of the broadcast, unless it is hidden from the client.
 std::int64_t row_owner::newest_task(const client_rows& known) const {
   const auto shows = [&](std::int64_t task) {
     const auto view = known.view(*client_, {static_cast<std::uint32_t>(task)});
@@ -51,9 +51,9 @@ bool row_owner::has_held(std::int64_t row) const { return std::binary_search(hel
 
 namespace {
 
-/// [m] int64 on the host. @param what "row numbers" or "positions"
+/// Converts to int64 [m] on the host. @param what "row numbers" or "positions", for messages
 at::Tensor whole_numbers(const at::Tensor& given, const char* what) {
-  if (given.numel() == 0 && given.dim() == 1) // torch makes an empty list float32
+  if (given.numel() == 0 && given.dim() == 1) // torch creates empty lists as float32
     return at::empty({0}, at::kLong);
   if (!at::isIntegralType(given.scalar_type(), false) || given.dim() != 1)
     throw std::invalid_argument(fmt::format("{} are {} of {} axes; expected whole numbers [m]", what,

@@ -20,7 +20,7 @@ using nb::literals::operator""_a;
 
 std::atomic<bool> is_running{false};
 
-/// The whole program, with the methods that this process has: what was printed is written out.
+/// Runs the command line with the methods registered in this process. Flushes the output.
 int run_words(const std::vector<std::string>& words) {
   const nb::gil_scoped_release released;
   std::vector<const char*> pointers;
@@ -32,7 +32,7 @@ int run_words(const std::vector<std::string>& words) {
   return code;
 }
 
-/// `act` on a thread of its own, so that LibTorch's settings of the caller's stay. The GIL is given up meanwhile.
+/// Runs `act` on a new thread without the GIL, so that LibTorch's settings of the calling thread are not changed.
 template <class Act>
 void on_own_thread(Act act) {
   std::string failure;
@@ -57,7 +57,7 @@ findings_list listed(const diagnostics& findings) {
   return pairs;
 }
 
-/// (findings, warnings) of a scenario and its data, and its resolved text where there are no findings.
+/// (errors, warnings) of a scenario and its data, and its resolved text if there are no errors.
 nb::tuple checked(const std::filesystem::path& file, const overrides& over, bool with_data) {
   diagnostics wrong, doubtful;
   std::string resolved, digest;
@@ -146,7 +146,7 @@ bool run_handle::wait(double seconds) {
     version_ = live_->wait_beyond(version_, std::chrono::milliseconds(static_cast<std::int64_t>(1000.0 * seconds)));
   const bool is_over = is_over_.load();
   if (is_over && thread_.joinable())
-    thread_.join(); // its end needs the interpreter, which may finalize after the caller has thrown
+    thread_.join(); // before the interpreter can finalize, which the thread needs to end
   return is_over;
 }
 

@@ -1,4 +1,4 @@
-/// run_handle: a run in this process, on a thread of its own, as Python watches it.
+/// run_handle: a run in this process, on a thread of its own, controlled from Python.
 #pragma once
 #include "actors/run/simulation.hpp"
 #include "runtime/results/live_view.hpp"
@@ -10,13 +10,13 @@ namespace mneme {
 
 namespace nb = nanobind;
 
-/// What Python says of a run besides its scenario.
+/// Settings of a run besides its scenario.
 struct run_description {
-  std::filesystem::path scenario{}; ///< A scenario file; or a run directory, to go on with.
+  std::filesystem::path scenario{}; ///< A scenario file, or a run directory to resume.
   bool resumes = false;
   overrides settings{};
-  std::filesystem::path out{}; ///< Empty: below runs/.
-  std::string name{};          ///< The scenario's, where it has no file; empty: the file's.
+  std::filesystem::path out{}; ///< Empty: a folder below runs/.
+  std::string name{};          ///< Name of a scenario without a file; empty: the file's name.
   std::int64_t threads = 0;
   progress_style style = progress_style::silent;
   bool trace = false;
@@ -24,30 +24,30 @@ struct run_description {
   tls_files tls{};
 };
 
-/// One at a time in a process. All members are called under the GIL, which waiting gives up.
+/// At most one per process. All calls require the GIL, which is released while waiting.
 class run_handle {
 public:
-  /// Begins. Throws std::runtime_error where another run goes on in this process.
+  /// Starts the run. Throws std::runtime_error if another run is active in this process.
   explicit run_handle(run_description request);
-  ~run_handle(); ///< Interrupts, and waits.
+  ~run_handle(); ///< Interrupts the run and waits for its end.
   run_handle(const run_handle&) = delete;
   run_handle& operator=(const run_handle&) = delete;
 
-  /// True once it is over; waits for at most so long.
+  /// Waits at most `seconds`. Returns true if the run has ended.
   [[nodiscard]] bool wait(double seconds);
-  /// Finishes the event that it is at, takes a checkpoint and ends.
+  /// Asks the run to finish the current event, write a checkpoint and end.
   void interrupt() { interrupts_.store(1); }
-  /// JSON of the evaluations of this process since the last call.
+  /// JSON of this process's evaluations since the last call.
   [[nodiscard]] std::vector<std::string> evaluations();
-  /// (rounds done, rounds, tasks, seconds): how far it is.
+  /// (rounds done, rounds, tasks, seconds).
   [[nodiscard]] nb::tuple pace() const;
-  /// Rounds that were done when it began: of a run that goes on.
+  /// Rounds done before this process resumed the run.
   [[nodiscard]] std::int64_t rounds_before() const { return live_->now().rounds_before; }
   /// Warnings of the scenario: (where, text).
   [[nodiscard]] const diagnostics& warnings() const { return warnings_; }
-  /// Once it is over. Findings of the scenario, where it did not begin;
+  /// After the end: errors of a scenario that could not start,
   [[nodiscard]] const diagnostics& findings() const { return findings_; }
-  /// else (status, error, folder, folder to resume from); the folder alone where there was nothing to resume.
+  /// or (status, error, folder, folder to resume from); only the folder if there was nothing to resume.
   [[nodiscard]] nb::object summary() const;
 
 private:
@@ -59,11 +59,11 @@ private:
   std::atomic<int> interrupts_{0};
   std::atomic<bool> is_over_{false};
   std::uint64_t version_ = 0;
-  std::size_t told_ = 0; // evaluations
+  std::size_t told_ = 0; // number of evaluations already returned
   diagnostics findings_, warnings_;
   std::optional<run_summary> summary_;
-  std::string failure_; // what was thrown
-  std::thread thread_;  // last: it uses the others
+  std::string failure_; // text of an exception
+  std::thread thread_;  // last, since it uses the other members
 };
 
 void bind_runs(nb::module_& module);

@@ -10,7 +10,7 @@
 namespace mneme {
 namespace {
 
-/// What a torch.Tensor is in memory: torch/csrc/autograd/python_variable.h of 2.11, whose first members these are.
+/// Memory layout of a torch.Tensor: the first members in torch/csrc/autograd/python_variable.h of version 2.11.
 struct tensor_object {
   PyObject_HEAD at::Tensor tensor;
 };
@@ -27,7 +27,7 @@ torch_parts& parts() {
 
 std::string class_name(nb::handle object) { return nb::cast<std::string>(nb::str(object.type().attr("__name__"))); }
 
-/// Numbers and lists become tensors as torch makes them, in double and int64.
+/// Converts numbers and lists to tensors like torch, but to double and int64.
 nb::object as_tensor(nb::handle object, const std::string& meaning) {
   if (PyObject_IsInstance(object.ptr(), parts().tensor_type) == 1)
     return nb::borrow(object);
@@ -75,7 +75,7 @@ nb::object torch_object(const at::Tensor& value) {
 
 bool was_written(nb::handle shown) {
   if (PyObject_IsInstance(shown.ptr(), parts().tensor_type) != 1)
-    return true; // something else stands in its place
+    return true; // replaced by another object
   return reinterpret_cast<const tensor_object*>(shown.ptr())->tensor._version() != 0;
 }
 
@@ -90,7 +90,7 @@ at::Tensor tensor_of(nb::handle object, const std::string& meaning) {
 
 namespace {
 
-/// NaN and infinity have all bits of the exponent set.
+/// In NaN and infinity, all exponent bits are set.
 bool is_finite_number(float value) { return (std::bit_cast<std::uint32_t>(value) & 0x7f800000u) != 0x7f800000u; }
 
 void expect_finite(const at::Tensor& flat, const std::string& meaning) {
@@ -148,7 +148,7 @@ bool equal_bits(const at::Tensor& a, const at::Tensor& b) {
   if (a.data_ptr() == b.data_ptr() && a.is_contiguous() && b.is_contiguous())
     return true;
   const auto x = a.cpu().contiguous(), y = b.cpu().contiguous();
-  return std::memcmp(x.data_ptr(), y.data_ptr(), x.nbytes()) == 0; // a NaN equals itself
+  return std::memcmp(x.data_ptr(), y.data_ptr(), x.nbytes()) == 0; // bitwise, so that equal NaNs are equal
 }
 
 bool equal_bits(const tensor_map* a, const tensor_map* b) {

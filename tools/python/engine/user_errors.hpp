@@ -1,4 +1,4 @@
-/// user_errors: exceptions of Python code that a run has called, as the run's own, with the user's file and line.
+/// user_errors: converts exceptions of Python code to errors of the run, with the user's file and line.
 #pragma once
 #include "tools/python/engine/held_gil.hpp"
 #include <nanobind/nanobind.h>
@@ -8,15 +8,15 @@ namespace mneme {
 
 namespace nb = nanobind;
 
-/// "FILE:LINE: in client_round: ZeroDivisionError: division by zero", where FILE:LINE is the innermost line that is not
-/// the package's own. The exception is kept for whoever waits for the run (take_first_error). @pre the GIL
+/// "FILE:LINE: in client_round: ZeroDivisionError: division by zero". FILE:LINE is the innermost line outside the
+/// package. The exception is kept for take_first_error(). @pre the GIL is held
 [[nodiscard]] std::runtime_error user_error(nb::python_error& thrown, const char* where);
-/// What is wrong with a value that a generator has yielded or returned, with the line at which it stands.
+/// Error for an invalid value that a generator yielded or returned, with its current line.
 [[nodiscard]] std::runtime_error user_error(nb::handle generator, const char* where, const std::string& text);
-/// The first exception since the last call, or None. @pre the GIL
+/// The first exception since the last call, or None. @pre the GIL is held
 [[nodiscard]] nb::object take_first_error();
 
-/// Runs `act` under the GIL, and turns what Python throws into a std::runtime_error.
+/// Runs `act` with the GIL and converts Python exceptions to std::runtime_error.
 template <class Act>
 auto under_gil(const char* where, Act act) {
   const held_gil held;
