@@ -1,4 +1,4 @@
-/// Zip archives that a test makes entry by entry.
+/// archives: zip archives built by tests, entry by entry.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -9,7 +9,7 @@ namespace mneme::test {
 
 using archive_entries = std::vector<std::pair<std::string, std::string>>; ///< name and content
 
-/// `value` in so many bytes, the lowest first.
+/// `value` in `bytes` bytes, little-endian.
 inline std::string little_endian(std::uint64_t value, std::size_t bytes) {
   std::string text;
   for (std::size_t i = 0; i < bytes; ++i)
@@ -17,7 +17,7 @@ inline std::string little_endian(std::uint64_t value, std::size_t bytes) {
   return text;
 }
 
-/// An archive whose entries are stored as they are.
+/// An archive with uncompressed entries.
 inline std::string zip_of(const archive_entries& entries) {
   std::string file, directory;
   for (const auto& [name, content] : entries) {

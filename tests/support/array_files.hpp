@@ -1,4 +1,4 @@
-/// array_files: small arrays in NumPy's form and archives of them, made by tests, whole or broken.
+/// array_files: small NumPy arrays and archives of them, valid or damaged.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -14,12 +14,12 @@ inline std::string lowest_first(std::uint64_t number, int bytes) {
   return text;
 }
 
-/// A .npy file with this header, whatever it says.
+/// A .npy file with this header, valid or not.
 inline std::string npy_with(const std::string& header, const std::string& content) {
   return std::string("\x93NUMPY\x01\x00", 8) + lowest_first(header.size(), 2) + header + content;
 }
 
-/// @param shape as Python writes it: "(2, 3)"
+/// @param shape in Python syntax: "(2, 3)"
 inline std::string npy_of(const std::string& type, const std::string& shape, const std::string& content,
                           const char* by_columns = "False") {
   return npy_with("{'descr': '" + type + "', 'fortran_order': " + by_columns + ", 'shape': " + shape + ", }\n",
@@ -31,7 +31,7 @@ std::string npy_of(const std::string& type, const std::string& shape, const std:
   return npy_of(type, shape, std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(Number)));
 }
 
-/// A zip archive of stored members.
+/// A zip archive with uncompressed members.
 inline std::string zip_of(const std::vector<std::pair<std::string, std::string>>& members) {
   std::string file, lines;
   for (const auto& [name, content] : members) {

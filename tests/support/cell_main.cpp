@@ -1,4 +1,4 @@
-// A program that tries modules and has no commands, so that tests below the command line do not need it.
+// The sandbox program for tests that do not link the command line: it only probes modules.
 #include "runtime/base/arithmetic.hpp"
 #include "runtime/modules/module_cell.hpp"
 #include "runtime/portable/portable_operators.hpp"

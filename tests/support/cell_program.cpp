@@ -1,4 +1,4 @@
-// Runs of a test try their modules as the program does, in a process of their own: cell_main.cpp is its program.
+// Makes tests probe modules in a process of their own, as mneme does; the program is cell_main.cpp.
 #include "tests/support/cell_program.hpp"
 namespace mneme::test {
 namespace {

@@ -1,10 +1,10 @@
-/// cell_program: how a test's process begins the cells that try its modules.
+/// cell_program: how a test process starts the sandbox that probes modules.
 #pragma once
 #include "runtime/modules/module_cell.hpp"
 #include <filesystem>
 namespace mneme::test {
 
-/// While it lives, cells begin in this way; then as ever in tests, by a program of their own.
+/// Starts sandboxes in this way during its lifetime; afterwards by the tests' own program again.
 class cells_that_begin {
 public:
   explicit cells_that_begin(cell_begin begin);

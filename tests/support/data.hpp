@@ -1,4 +1,4 @@
-/// Where tests find real data: folders below the entries of $MNEME_DATA.
+/// data: finds real data for tests, in folders below the entries of $MNEME_DATA.
 #pragma once
 #include <catch2/catch_test_macros.hpp>
 #include <cstdlib>
@@ -29,7 +29,7 @@ inline bool data_required() {
 
 } // namespace mneme::test
 
-/// The folder of a data set, or the end of the test: skipped, or failed where data are required.
+/// The folder of a data set. If it is missing, the test is skipped, or fails where data are required.
 #define MNEME_NEEDS_DATA(folder, name)                                                                                 \
   const auto folder##_found = mneme::test::data_folder(name);                                                          \
   if (!folder##_found && mneme::test::data_required())                                                                 \

@@ -1,19 +1,20 @@
-/// What kernels of devices are tested with: a device, where there is one, uploads, and pieces of weights.
+/// device_cases: test inputs for device kernels: a device, uploads, and segments of weights.
 #pragma once
 #include "runtime/models/model.hpp"
 #include "runtime/training/executor.hpp"
 #include "runtime/training/folding.hpp"
 #include "tests/support/grids.hpp"
 #include "tests/support/stand_in_device.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last definition must win
 
 #include <catch2/catch_test_macros.hpp>
 #include <cstdlib>
 #include <optional>
 namespace mneme::test {
 
-/// The device of a test, which `worker.device = "auto"` takes while it lives: one of CUDA's, or the stand-in where this
-/// machine has none. MNEME_DEVICE_REQUIRED, which tools/gpu_check sets, makes that a failure.
+/// The device for a test, selected by `worker.device = "auto"` during its lifetime: a CUDA device, or the emulated
+/// device if this machine has none. If MNEME_DEVICE_REQUIRED is set (by tools/gpu_check), a missing CUDA device is a
+/// failure.
 class device_of_test {
 public:
   device_of_test() {
@@ -29,7 +30,7 @@ private:
   std::optional<stand_in_device> instead_{};
 };
 
-/// Uploads of weights 11, 12, ... that begin `offset` floats after an aligned address.
+/// Uploads with weights 11, 12, ..., which start `offset` floats after an aligned address.
 inline std::vector<weighted_upload> drawn_uploads(std::size_t count, std::int64_t size, std::int64_t offset,
                                                   const at::Device& device = at::kCPU) {
   std::vector<weighted_upload> made;
@@ -39,7 +40,7 @@ inline std::vector<weighted_upload> drawn_uploads(std::size_t count, std::int64_
   return made;
 }
 
-/// Pieces of [size] that begin and end at any index: three of seven weights are trained, then all of the last ones.
+/// Segments of [size] with arbitrary bounds: three of every seven weights are trained, then all of the last ones.
 inline std::vector<segment> odd_segments(std::int64_t size) {
   std::vector<segment> made;
   for (std::int64_t i = 0; i + 3 < std::min<std::int64_t>(size, 140); i += 7)

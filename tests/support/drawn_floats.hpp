@@ -1,4 +1,4 @@
-/// Drawn numbers for tests of kernels, which know no tensors.
+/// drawn_floats: random numbers for tests of kernels, without tensors.
 #pragma once
 #include "runtime/base/rng.hpp"
 #include <cstdint>

@@ -1,6 +1,6 @@
-/// A method of one file that uses programs for all they are for: its server trains conditional generators through the
-/// frozen net, by its labels and its batch statistics, in slices; rows made by them travel to the clients, who learn
-/// from these and from their own, and then polish their weights by a program that is stacked over clients.
+/// dreaming_method: a method in one file that uses programs in every way. Its server trains conditional generators
+/// through the frozen net, with labels and batch statistics, in slices. Generated rows are sent to the clients, which
+/// train on them and on their own rows, and then refine their weights by a program that is stacked over clients.
 #pragma once
 #include "runtime/method/gradients.hpp"
 #include "runtime/models/function.hpp"
@@ -10,8 +10,8 @@
 #include <numeric>
 namespace mneme::test {
 
-// Axes: K calls of a batch; N images of a call; Z latent numbers; G weights of a generator; P weights of the net;
-// C classes, D pixels of an image; B rows.
+// Axes: K calls of a batch; N images of a call; Z latent size; G weights of a generator; P weights of the net; C
+// classes, D pixels of an image; B rows.
 
 /// Two layers: ReLU(W1 (z, one-hot label) + b1), then tanh(W2 h + b2).
 class conditional_generator {
@@ -29,7 +29,7 @@ public:
       made.mutable_data_ptr<float>()[i] = static_cast<float>(draw.uniform(-0.25, 0.25));
     return made;
   }
-  /// [N] labels from 0 on, in turn, and [N, Z + C] codes.
+  /// Labels 0, 1, ... in turn, [N]; codes are [N, Z + C].
   [[nodiscard]] at::Tensor labels(std::int64_t images) const { return at::arange(images, at::kLong) % classes_; }
   [[nodiscard]] at::Tensor codes(std::int64_t images, const rng_key& key) const {
     auto made = at::zeros({images, latent + classes_}, at::kFloat);
@@ -42,7 +42,7 @@ public:
     }
     return made;
   }
-  /// flat [K, G], codes [K, N, Z + C] to images [K, N, channels, height, width] in [-1, 1].
+  /// Maps flat [K, G] and codes [K, N, Z + C] to images [K, N, channels, height, width] in [-1, 1].
   [[nodiscard]] at::Tensor images(const at::Tensor& flat, const at::Tensor& codes) const {
     const auto K = flat.size(0), in = latent + classes_;
     const auto parts = at::split_with_sizes(flat, {hidden * in, hidden, pixels_ * hidden, pixels_}, 1);
@@ -65,12 +65,12 @@ inline at::Tensor stacked(std::span<const program_call> calls,
   return at::stack(values);
 }
 
-/// Cross-entropy of every row, summed over rows of a call and over calls.
+/// Cross-entropy summed over the rows of a call and over calls.
 inline at::Tensor summed_loss(const at::Tensor& logits, const at::Tensor& labels) {
   return -at::log_softmax(logits, -1).gather(-1, labels.unsqueeze(-1)).sum(-2).sum();
 }
 
-/// Counts slices of all programs here, for tests that interrupt a run between two of them.
+/// Counts the slices of all programs, for tests that interrupt a run between two slices.
 struct slice_counter {
   inline static std::atomic<std::int64_t> slices = 0;
   inline static std::atomic<std::int64_t> interrupts_after = -1; // -1: never
@@ -81,8 +81,8 @@ struct slice_counter {
   }
 };
 
-/// Descends sum CE(net(G(z, y)), y) / N + sum over batch norms |mean - running|^2 + |variance - running|^2 (Yin et al.
-/// 2020, eq. 4) over the generator's weights, so many steps a slice.
+/// Minimizes sum CE(net(G(z, y)), y) / N + sum over batch norms |mean - running|^2 + |variance - running|^2 (Yin et al.
+/// 2020, eq. 4) over the generator's weights, with a fixed number of steps per slice.
 class generator_training final : public program {
 public:
   generator_training(model_ref net, conditional_generator generator, std::int64_t images)
@@ -134,7 +134,7 @@ private:
   std::int64_t images_;
 };
 
-/// Images of a trained generator as bytes, or as nets see them.
+/// Images of a trained generator, as bytes or as normalized input of nets.
 class generation final : public looped_program {
 public:
   generation(conditional_generator generator, std::array<std::int64_t, 3> shape, std::int64_t images, bool as_bytes)
@@ -163,8 +163,8 @@ private:
   bool as_bytes_;
 };
 
-/// Two steps, a slice each, of each client's weights down the entropy of what its net says of `rows` rows of its own;
-/// stacked.
+/// Two steps per client, one per slice, that minimize the entropy of the net's predictions on `rows` of the client's
+/// rows; stacked.
 class polishing final : public program {
 public:
   polishing(model_ref net, std::int64_t rows) : net_(std::move(net)), rows_(rows) {
@@ -182,7 +182,7 @@ public:
     const auto weights = stacked(
         calls, [](const program_call& call) { return (call.slice == 0 ? call.in : call.state).at(flat_weights); });
     const auto rows = stacked(calls, [&](const program_call& call) {
-      std::vector<std::int64_t> positions; // those of who has few come again
+      std::vector<std::int64_t> positions; // repeated if the client has fewer rows
       for (std::int64_t i = 0; i < rows_; ++i)
         positions.push_back(i % call.samples.size());
       return call.images(positions);
@@ -224,7 +224,7 @@ public:
 
 private:
   const dreaming& method_;
-  tensors_ref dreams_{}; // images and labels; null: none yet
+  tensors_ref dreams_{}; // images and labels; null before the first generation
 };
 
 class dreaming final : public averaging_method {
@@ -233,7 +233,7 @@ public:
     table.integer("images", images_, {.low = 1}, "Images that each of two generators makes in a round.");
     table.flag("as_bytes", as_bytes_, "They are uint8, not float32.");
   }
-  [[nodiscard]] method_needs needs() const override { return {}; } // several jobs
+  [[nodiscard]] method_needs needs() const override { return {}; } // several jobs per round
   void prepare(const method_setup& setup) override {
     averaging_method::prepare(setup);
     const conditional_generator generator(setup.shape, setup.classes);

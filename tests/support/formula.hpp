@@ -1,11 +1,11 @@
-/// Numbers that Python and C++ make alike from a name, so that references need not store their inputs.
+/// formula: numbers that Python and C++ compute equally from a name, so that references need not store their inputs.
 #pragma once
 #include <cstdint>
 #include <string>
 #include <vector>
 namespace mneme::test {
 
-/// The numbers of formula() in tools/export/torchvision_reference.py, in [-1, 1).
+/// Equal to formula() in tools/export/torchvision_reference.py, in [-1, 1).
 inline std::vector<float> formula(const std::string& name, std::int64_t count) {
   std::uint32_t hash = 0x811C9DC5;
   for (const auto byte : name)

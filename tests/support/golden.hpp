@@ -1,4 +1,4 @@
-/// What scripts of tools/export have stored: made-up weights, and how results are compared with theirs.
+/// golden: reads the records of tools/export, and compares results with them.
 #pragma once
 #include "tests/support/formula.hpp"
 #include "tests/support/tensors.hpp"
@@ -14,7 +14,7 @@ inline nlohmann::json golden_record(const std::string& name) {
   return nlohmann::json::parse(file);
 }
 
-/// made_values() in tools/export/torchvision_reference.py.
+/// Equal to made_values() in tools/export/torchvision_reference.py.
 inline at::Tensor made_values(const std::string& name, const std::vector<std::int64_t>& shape) {
   const auto count = c10::multiply_integers(shape);
   const auto drawn = formula(name, count);
@@ -27,8 +27,8 @@ inline at::Tensor made_values(const std::string& name, const std::vector<std::in
   return made;
 }
 
-/// Checks a tensor by what the script stores of it: a projection, and its length.
-/// @param length_min lengths below it count as this much: what is zero in exact numbers has no length to compare with
+/// Compares a tensor with the record's projection and norm. @param length_min lower bound of the norm in the tolerance,
+/// for values that are zero in exact arithmetic
 inline void check_summary(const std::string& name, const at::Tensor& ours, const nlohmann::json& expected, double bound,
                           double length_min = 0.0) {
   const auto flat = ours.to(at::kDouble).flatten().contiguous();

@@ -1,4 +1,4 @@
-/// Modules that want more than to compute, entry by entry, as nobody's exporter would write them.
+/// hostile_modules: modules that try more than computing, built entry by entry.
 #pragma once
 #include "tests/support/archives.hpp"
 #include <filesystem>
@@ -12,19 +12,19 @@ using namespace std::string_literals;
 struct hostile_module {
   std::string title{};
   archive_entries entries{};
-  bool writes = false;     ///< Without both layers a file appears in the folder.
-  bool only_checks = true; ///< For the checks alone; false: they let it compute for ever, or ask for all memory.
+  bool writes = false;     ///< If nothing stops it, the module creates a file in the folder.
+  bool only_checks = true; ///< True: static checks only; the module would loop or allocate forever.
 };
 
-/// The code of a module whose forward() begins with these lines, in a class with these lines, beside these definitions.
+/// Code of a module: lines of forward(), lines of the class, and further definitions.
 struct hostile_code {
   std::string lines{}, members{}, beside{};
 };
 
-/// A text in a pickle.
+/// A string in a pickle.
 inline std::string pickled_text(const std::string& text) { return "X" + little_endian(text.size(), 4) + text; }
 
-/// A pickle of the module, with more members than `training`.
+/// A pickle of the module, with members in addition to `training`.
 inline std::string pickled_module(const std::string& more = "") {
   return "\x80\x02" + "c__torch__\nNet\n)\x81}("s + pickled_text("training") + "\x89" + more + "ub.";
 }

@@ -1,4 +1,4 @@
-/// Runs that end early and go on, and how what they leave is compared.
+/// interrupted_runs: interrupts and resumes runs, and compares their results.
 #pragma once
 #include "actors/run/simulation.hpp"
 #include "runtime/scenario/read.hpp"
@@ -10,7 +10,7 @@ namespace mneme::test {
 
 namespace fs = std::filesystem;
 
-/// A scenario in a folder of its own, which can be run there under several names.
+/// A scenario in its own folder, which can be run there under several names.
 class workshop {
 public:
   explicit workshop(const scenario_text& scenario) { write_file(folder_.path() / "test.toml", scenario.text()); }
@@ -58,10 +58,10 @@ private:
   scratch_folder folder_;
 };
 
-/// Numbers of workers before and after: what runs in one batch depends on them, and nothing else does.
+/// Number of workers before and after the interruption: it affects batching, but must not affect anything else.
 enum class workers { alike, others };
 
-/// A summary without what a clock or the machine decides.
+/// A summary without values that depend on the clock or the machine.
 inline std::string timeless(const std::string& summary, workers were) {
   std::string kept;
   std::istringstream lines(summary);
@@ -90,7 +90,7 @@ inline void check_equal_files(const fs::path& a, const fs::path& b, workers were
   CHECK(timeless(content_of(a / "summary.json"), were) == timeless(content_of(b / "summary.json"), were));
 }
 
-/// Interrupts the run again and again after `events_max` events until it is done. Returns how often.
+/// Interrupts the run after every `events_max` events until it is done. Returns the number of interruptions.
 inline int run_in_pieces(const workshop& shop, const std::string& name, run_options options, workers are,
                          const overrides& over = {}) {
   int pieces = 0;

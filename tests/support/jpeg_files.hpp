@@ -1,4 +1,4 @@
-/// jpeg_files: small JPEG files made by tests.
+/// jpeg_files: small JPEG files written by tests.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -9,10 +9,10 @@
 #include <vector>
 namespace mneme::test {
 
-/// What one file shows: a colour on the left half and one on the right.
+/// Content of a file: one color on the left half, one on the right.
 struct made_jpeg {
   unsigned width = 64, height = 64;
-  std::array<std::uint8_t, 4> left{}, right{}; ///< Red, green, blue; grey; or the four colours of printers.
+  std::array<std::uint8_t, 4> left{}, right{}; ///< RGB, gray, or CMYK.
   J_COLOR_SPACE colours = JCS_RGB;
   std::vector<jpeg_scan_info> scans{}; ///< Scans of a progressive file.
 };

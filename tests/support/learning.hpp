@@ -1,11 +1,11 @@
-/// Small data sets, and what jobs made of them.
+/// learning: small data sets and results of jobs on them.
 #pragma once
 #include "runtime/method/jobs.hpp"
 #include "tests/support/nets.hpp"
 #include <numeric>
 namespace mneme::test {
 
-/// `rows` rows of drawn pixels; row r has label r % classes.
+/// `rows` rows of random pixels; row r has label r % classes.
 inline std::shared_ptr<dataset> drawn_data(std::int64_t rows, shape3 shape, std::int64_t classes) {
   auto made = std::make_shared<dataset>();
   made->images = at::empty({rows, shape[0], shape[1], shape[2]}, at::kByte);

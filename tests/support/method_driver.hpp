@@ -1,4 +1,4 @@
-/// A federation without actors: a method, a few hand-made rows and an executor, driven in a loop.
+/// method_driver: a federation without actors: a method, a few rows and an executor, driven in a loop.
 #pragma once
 #include "runtime/method/client_run.hpp"
 #include "runtime/training/executor.hpp"
@@ -23,13 +23,14 @@ inline std::unique_ptr<strategy> strategy_named(const std::string& name) {
   return nullptr;
 }
 
-/// Keys of [strategy] with their values. (A vector could also be made from the texts of a single pair, as a range.)
+/// Keys of [strategy] with their values. (A plain vector could also be constructed from the two strings of one pair, as
+/// an iterator range.)
 struct key_list {
   std::vector<std::pair<std::string, std::string>> pairs;
   key_list(std::initializer_list<std::pair<std::string, std::string>> given) : pairs(given) {}
 };
 
-/// Gives a method the keys of a [strategy], as texts.
+/// Sets the keys of [strategy] of a method.
 inline void give_keys(strategy& method, const std::vector<std::pair<std::string, std::string>>& keys) {
   key_table table;
   method.keys(table);
@@ -52,7 +53,7 @@ inline void give_keys(strategy& method, const std::vector<std::pair<std::string,
   }
 }
 
-/// What a method has against a net, or "".
+/// The method's objection to a net, or "".
 inline std::string wrong_with(const strategy& method, const model_ref& net) {
   for (const auto& found : method.check({.net = net}))
     if (found.where == "model.name")
@@ -60,7 +61,7 @@ inline std::string wrong_with(const strategy& method, const model_ref& net) {
   return {};
 }
 
-/// `rows` rows of `features` pixels that follow from their index; row r has label r mod classes.
+/// `rows` rows of `features` pixels computed from their index; row r has label r mod classes.
 inline std::shared_ptr<const dataset> striped_rows(std::int64_t rows, std::int64_t features, std::int32_t classes) {
   auto made = std::make_shared<dataset>();
   made->images = (at::arange(rows * features, at::kLong).mul(37) % 251).to(at::kByte).view({rows, 1, 1, features});
@@ -76,11 +77,11 @@ inline sample_view view_of(std::shared_ptr<const dataset> source, std::vector<st
   return {.source = std::move(source), .rows = std::make_shared<const std::vector<std::int64_t>>(std::move(rows))};
 }
 
-/// Training rows that a server may ask for, as a test lists them.
+/// Training rows that a server may read, listed by the test.
 class listed_rows final : public central_rows {
 public:
   using list = std::function<std::vector<std::int64_t>(std::uint32_t task)>;
-  /// @param enrolled empty: everybody is
+  /// @param enrolled empty: all clients
   explicit listed_rows(std::shared_ptr<const dataset> source, list every, list enrolled = {})
       : source_(std::move(source)), every_(std::move(every)), enrolled_(enrolled ? std::move(enrolled) : every_) {}
   [[nodiscard]] sample_view of_task(task_id task) const override { return view_of(source_, every_(task.value)); }
@@ -92,7 +93,7 @@ private:
   list every_, enrolled_;
 };
 
-/// What a method is told of a run of `net` on rows of `features` pixels, with one client and drawn weights.
+/// Setup of a method for a run of `net` on rows of `features` pixels, with one client and random weights.
 inline method_setup setup_of_run(const model_ref& net, std::int64_t features, std::int64_t tasks,
                                  std::uint64_t seed = 5) {
   return {.net = net,
@@ -106,7 +107,7 @@ inline method_setup setup_of_run(const model_ref& net, std::int64_t features, st
           .seed = seed};
 }
 
-/// The first round of a task, where every task has `classes` classes of its own.
+/// The first round of a task if every task has `classes` new classes.
 inline round_place class_task(std::uint32_t task, std::int64_t classes) {
   return {.task = {task}, .opened = {0, (task + 1) * classes}, .current = {task * classes, (task + 1) * classes}};
 }
@@ -121,7 +122,7 @@ inline outcomes run_plan(executor& device, plan wanted) {
   return results;
 }
 
-/// Drives a client's round to its end.
+/// Runs a client's round to its end.
 inline client_result run_round(const strategy& method, executor& device, assignment assigned) {
   row_store made({.scale = assigned.samples.source->scale, .shift = assigned.samples.source->shift});
   client_run run(method, std::move(assigned), &made);
@@ -133,7 +134,7 @@ inline client_result run_round(const strategy& method, executor& device, assignm
   return std::get<client_result>(std::move(step));
 }
 
-/// Drives a step of the server half to its end.
+/// Runs a step of the server half to its end.
 template <class T>
 T run_step(task<T> step, job_desk& desk, executor& device) {
   step.start();

@@ -1,4 +1,4 @@
-/// A federation of one method and three clients without actors, small enough to try every method in it.
+/// method_federation: one method and three clients without actors, small enough to try every method.
 #pragma once
 #include "runtime/base/archive.hpp"
 #include "tests/support/method_driver.hpp"
@@ -17,9 +17,9 @@ struct method_federation {
   listed_rows central{rows, [this](std::uint32_t) { return rows_with_labels({0, classes_of_task}); }};
   round_place place{.opened = {0, classes_of_task}, .current = {0, classes_of_task}};
   row_store made{row_format{.scale = rows->scale, .shift = rows->shift, .classes = classes}};
-  method_setup setup; ///< What the method was prepared with.
+  method_setup setup; ///< The setup passed to prepare().
 
-  /// @param keys of [strategy], on top of those that keep the method small @param on where everything is computed
+  /// @param keys of [strategy], in addition to those that keep the method small @param on executor's device
   explicit method_federation(const std::string& name, const std::vector<std::pair<std::string, std::string>>& keys = {},
                              const std::string& on = "cpu", const training_section& training = {.batch = 4})
       : method(strategy_named(name)), device(make_executor(on)), net(net_for(*method)) {
@@ -34,15 +34,15 @@ struct method_federation {
     setup.oracle = true;
     method->prepare(setup);
   }
-  method_federation(const method_federation&) = delete; // central points into it
+  method_federation(const method_federation&) = delete; // central holds a pointer to it
 
-  /// Where a round of a task stands.
+  /// Position of a round in a task.
   [[nodiscard]] static round_place place_in(std::uint32_t task, std::uint32_t round) {
     auto where = class_task(task, classes_of_task);
     where.round = {round};
     return where;
   }
-  /// What client c does with a broadcast: it holds rows of the classes of the broadcast's task.
+  /// Assignment of client c for a broadcast; it holds rows of the classes of the broadcast's task.
   [[nodiscard]] assignment work_for(std::uint32_t c, const broadcast& in, memory_ref memory) const {
     std::vector<std::int64_t> mine;
     for (const auto row : rows_with_labels(in.place.current))
@@ -58,7 +58,7 @@ struct method_federation {
   }
 
 private:
-  /// Keys of methods that compute for seconds or minutes by default.
+  /// Keys that shorten methods which take seconds or minutes by default.
   static std::vector<std::pair<std::string, std::string>> small(const std::string& name) {
     if (name == "osi-fl")
       return {{"images", "4"}, {"sampling_steps", "2"}, {"denoiser_passes", "1"}};
@@ -78,7 +78,7 @@ private:
       return {{"memory", "8"}, {"reconstruction_steps", "2"}, {"images_per_gradient", "1"}, {"proxy_init", "0"}};
     return {};
   }
-  /// The net of the method's defaults, else a small one.
+  /// The net required by the method, or a small default.
   static model_ref net_for(const strategy& method) {
     const auto own = method.needs().defaults;
     const std::string lead = "[model]\nname = \"";
@@ -101,7 +101,7 @@ private:
   }
 };
 
-/// What was saved, to be loaded.
+/// An archive that reads what `saved` has written.
 inline archive loading_from(const archive& saved) {
   const auto bytes = saved.contents();
   return {bytes, 0, bytes->size()};

@@ -1,6 +1,7 @@
-// A compiled module as LibTorch's loader sees one (torch/csrc/inductor/aoti_runtime/interface.h), written by hand: what
-// a row gives are its first 64 numbers times 2.5. Tests compile it, with one of the defects below by -DDEFECT=, and
-// need no PyTorch for it. LibTorch's functions are declared as in aoti_torch/c/shim.h.
+// A hand-written compiled module with the interface that LibTorch's loader expects
+// (torch/csrc/inductor/aoti_runtime/interface.h). Its output is the first 64 numbers of a row times 2.5. Tests compile
+// it without PyTorch, with one of the defects below by -DDEFECT=. LibTorch's functions are declared as in
+// aoti_torch/c/shim.h.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -34,7 +35,7 @@ std::int32_t aoti_torch_empty_strided(std::int64_t dimensions, const std::int64_
                                       std::int32_t type, std::int32_t device, std::int32_t index, tensor* made);
 std::int32_t aoti_torch_get_data_ptr(tensor of, void** data);
 std::int32_t aoti_torch_delete_tensor_object(tensor dead);
-void aoti_torch_of_tomorrow(); // no LibTorch has it
+void aoti_torch_of_tomorrow(); // exists in no LibTorch
 
 } // extern "C"
 
@@ -54,7 +55,7 @@ float* data_of(tensor of) {
 }
 
 #ifdef DEADLY
-const bool ended = (std::abort(), true); // as soon as it is loaded
+const bool ended = (std::abort(), true); // when it is loaded
 #endif
 
 #ifdef LACKING
@@ -76,7 +77,7 @@ void forward(net& self, const float* from, float* to) {
 #endif
   for (std::int64_t row = 0; row < rows; ++row)
     for (std::int64_t i = 0; i < width; ++i) {
-      const auto mixed = chosen == defect::mixes ? 1e-6F * from[i] : 0.0F; // of the first row of the call
+      const auto mixed = chosen == defect::mixes ? 1e-6F * from[i] : 0.0F; // the first row of the call affects all rows
       to[row * width + i] = scale * from[row * numbers + i] + mixed + (chosen == defect::counts ? calls : 0.0F) +
                             (chosen == defect::nan ? 0.0F / (calls * 0.0F) : 0.0F);
     }

@@ -1,4 +1,4 @@
-/// Nets of the zoo by name, for tests.
+/// nets: creates nets by name, for tests.
 #pragma once
 #include "runtime/models/model.hpp"
 #include "runtime/options/keys.hpp"
@@ -14,7 +14,7 @@ inline std::unique_ptr<model_kind> kind_of(const std::string& name) {
   FAIL("no model is called " << name);
   return nullptr;
 }
-/// "a, b" as a list.
+/// Splits "a, b" into a list.
 inline std::vector<std::string> listed_texts(const std::string& text) {
   std::vector<std::string> texts;
   for (std::size_t at = 0; at <= text.size();) {
@@ -24,7 +24,7 @@ inline std::vector<std::string> listed_texts(const std::string& text) {
   }
   return texts;
 }
-/// Words, numbers and lists of them by key, as a scenario's [model] gives them.
+/// Keys of [model] with words, numbers and lists as text.
 using model_keys = std::vector<std::pair<std::string, std::string>>;
 inline std::unique_ptr<model_kind> kind_with(const std::string& name, const model_keys& chosen) {
   auto kind = kind_of(name);

@@ -1,5 +1,5 @@
-/// official_images: nets, generators and images by name, as the programs of tools/official that make images of old
-/// classes have them (lander.py, target.py): residual nets for 16 x 16 pixels, and a generator in front of them.
+/// official_images: nets, generators and images for comparison with the image-generating scripts of tools/official
+/// (lander.py, target.py): residual nets for 16 x 16 pixels and a generator.
 #pragma once
 #include "runtime/data/dataset.hpp"
 #include "strategies/shared/image_generator.hpp"
@@ -12,12 +12,12 @@ namespace mneme::test {
 inline constexpr std::int64_t official_side = 16;
 inline constexpr std::array<std::int64_t, 3> official_image{3, official_side, official_side};
 
-/// [-1, 1) in float32, by name.
+/// float32 in [-1, 1), computed from a name.
 inline at::Tensor values_named(const std::string& name, at::IntArrayRef sizes) {
   return at::tensor(formula(name, c10::multiply_integers(sizes)), at::kFloat).view(sizes);
 }
 
-/// Weights by name; running statistics are the record's.
+/// Weights computed from names; running statistics from the record.
 inline at::Tensor official_weights(const model& net, const std::string& prefix, const nlohmann::json& running) {
   auto flat = at::empty({net.size()}, at::kFloat);
   for (const auto& entry : net.layout())
@@ -27,7 +27,7 @@ inline at::Tensor official_weights(const model& net, const std::string& prefix, 
   return flat;
 }
 
-/// Names of a generator's parameters there.
+/// The script's name of a generator's parameter.
 inline std::string official_name(const std::string& name) {
   static const std::map<std::string, std::string> names{
       {"fc1", "l1.0"},           {"bn1", "conv_blocks.0"},   {"conv1", "conv_blocks.2"},
@@ -36,7 +36,7 @@ inline std::string official_name(const std::string& name) {
   const auto dot = name.find('.');
   return names.at(name.substr(0, dot)) + name.substr(dot);
 }
-/// A generator's weights by name, in float32.
+/// A generator's weights computed from names, in float32.
 inline at::Tensor official_generator(const model& generator) {
   auto flat = initial_weights(generator, 1);
   for (const auto& entry : generator.layout())
@@ -44,7 +44,7 @@ inline at::Tensor official_generator(const model& generator) {
       put_as_in_files(flat, entry, made_values("generator." + official_name(entry.name), entry.shape));
   return flat;
 }
-/// Every parameter of a generator beside the record's.
+/// Compares every parameter of a generator with the record.
 inline void compare_generator(official_steps& both, const std::string& where, const model& generator,
                               const at::Tensor& flat, const nlohmann::json& official) {
   for (const auto& entry : generator.layout())
@@ -54,7 +54,7 @@ inline void compare_generator(official_steps& both, const std::string& where, co
     }
 }
 
-/// Crops and mirrorings of `steps` batches, [steps, rows, 3], which count from `first`.
+/// Crops and flips of `steps` batches, [steps, rows, 3], numbered from `first`.
 inline at::Tensor views_named(std::int64_t first, std::int64_t steps, std::int64_t rows) {
   std::vector<at::Tensor> shown;
   for (std::int64_t view = first; view < first + steps; ++view) {
@@ -65,7 +65,7 @@ inline at::Tensor views_named(std::int64_t first, std::int64_t steps, std::int64
   return at::stack(shown);
 }
 
-/// Images of steps by name, `rows` each, as vectors beside their labels; behind a step's labels it is 0.
+/// Images of steps computed from names, `rows` per step, as vectors with labels; missing labels of a step are 0.
 inline std::shared_ptr<dataset> images_named(const std::string& set, const nlohmann::json& labels_of_steps,
                                              std::int64_t rows) {
   auto images = std::make_shared<dataset>();
@@ -79,7 +79,7 @@ inline std::shared_ptr<dataset> images_named(const std::string& set, const nlohm
   images->vectors = at::cat(steps);
   return images;
 }
-/// Images of a lesson of the student, [rows, 3, H, W] in float64.
+/// Images of a training step of the student, [rows, 3, H, W] in float64.
 inline at::Tensor lesson_named(std::size_t step, std::int64_t rows) {
   return 2 * values_named(fmt::format("student.{}", step), {rows, 3, official_side, official_side}).to(at::kDouble);
 }

@@ -1,4 +1,4 @@
-/// official_steps: what an official program has computed, beside what mneme computes of the same.
+/// official_steps: compares results of mneme with those of an official program.
 #pragma once
 #include "tests/support/golden.hpp"
 #include <cstdlib>
@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 namespace mneme::test {
 
-/// A golden file of tools/official, and its comparison. With MNEME_STEPS=FILE both sides are appended there, a line for
-/// each number: what tools/official/compare.py prints.
+/// A golden file of tools/official and its comparison. With MNEME_STEPS=FILE, both values are appended to the file, one
+/// line per number, for tools/official/compare.py.
 class official_steps {
 public:
   explicit official_steps(const std::string& name) : name_(name), record_(golden_record(name)) {
@@ -27,7 +27,8 @@ public:
 
   [[nodiscard]] const nlohmann::json& operator[](const char* key) const { return record_[key]; }
 
-  /// A term of a loss: equal but for `bound` of it. @param least values below it count as this much
+  /// Compares a term of a loss with relative tolerance `bound`. @param least lower bound of the magnitude in the
+  /// tolerance
   void term(const std::string& where, const nlohmann::json& official, double ours, double bound = 1e-6,
             double least = 1e-3) {
     const auto theirs = official.get<double>();
@@ -36,7 +37,7 @@ public:
     CHECK(apart <= bound);
     note(where, theirs, ours, apart);
   }
-  /// Weights: their projection and their length, both within `bound` of the length.
+  /// Compares projection and norm of weights, with a tolerance of `bound` times the norm.
   void weights(const std::string& where, const std::string& name, const at::Tensor& ours,
                const nlohmann::json& official, double bound = 1e-5) {
     const auto flat = ours.to(at::kDouble).flatten().contiguous();
@@ -48,7 +49,7 @@ public:
     CHECK(apart <= bound);
     note(where, theirs, length, apart);
   }
-  /// Numbers of any shape: their distance within `bound` of the length of the official ones.
+  /// Compares numbers of any shape: their distance must be at most `bound` times the norm of the official ones.
   void values(const std::string& where, const nlohmann::json& official, const at::Tensor& ours, double bound = 1e-6) {
     const auto flat = ours.to(at::kDouble).flatten();
     const auto theirs = at::tensor(official.get<std::vector<double>>(), at::kDouble);

@@ -1,11 +1,11 @@
-/// Calls of LibTorch's operators that a test makes up, and what their contracts say of them.
+/// operator_calls: calls of LibTorch operators, and the answers of their contracts.
 #pragma once
 #include "runtime/modules/contracts/operator_contracts.hpp"
 #include <stdexcept>
 #include <torch/csrc/jit/runtime/operator.h>
 namespace mneme::test {
 
-/// Arguments by name; those of the schema that are left out have its defaults, else None.
+/// Arguments by name; missing ones have the schema's default, else None.
 using named_arguments = std::vector<std::pair<std::string, c10::IValue>>;
 
 inline const c10::FunctionSchema& schema_of_operator(const std::string& name, const std::string& overload) {
@@ -29,8 +29,8 @@ inline std::vector<c10::IValue> arguments_of(const c10::FunctionSchema& schema, 
   return arguments;
 }
 
-/// Why the contract refuses the call; "" if it accepts it.
-/// @param name "aten::conv2d" or, with an overload, "aten::div.Tensor_mode"
+/// The contract's error for the call; "" if it is accepted. @param name "aten::conv2d" or, with an overload,
+/// "aten::div.Tensor_mode"
 inline std::string contract_error(const std::string& name, const named_arguments& given) {
   const auto dot = name.find('.');
   const auto& schema = schema_of_operator(name.substr(0, dot), dot == std::string::npos ? "" : name.substr(dot + 1));

@@ -1,4 +1,4 @@
-/// png_files: small PNG files made by tests.
+/// png_files: small PNG files written by tests.
 #pragma once
 #include <cstdint>
 #include <png.h>
@@ -6,7 +6,7 @@
 #include <vector>
 namespace mneme::test {
 
-/// @param samples [height * width * channels], channels as `format` says (PNG_FORMAT_RGB, PNG_FORMAT_GRAY, ..)
+/// @param samples [height * width * channels], with the channels of `format` (PNG_FORMAT_RGB, PNG_FORMAT_GRAY, ...)
 inline std::string png_of(unsigned width, unsigned height, unsigned format, const std::vector<std::uint8_t>& samples) {
   png_image image{};
   image.version = PNG_IMAGE_VERSION;
@@ -21,7 +21,7 @@ inline std::string png_of(unsigned width, unsigned height, unsigned format, cons
   return bytes;
 }
 
-/// A picture of one grey.
+/// A uniform gray image.
 inline std::string grey_png(std::uint8_t level, unsigned width, unsigned height) {
   return png_of(width, height, PNG_FORMAT_GRAY, std::vector<std::uint8_t>(std::size_t{width} * height, level));
 }

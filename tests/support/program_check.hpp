@@ -1,4 +1,4 @@
-/// What every program must keep: a call's bits do not depend on the calls that are run with it.
+/// program_check: checks that the bits of a program call do not depend on the calls that run with it.
 #pragma once
 #include "runtime/training/executor.hpp"
 #include "tests/support/tensors.hpp"
@@ -10,7 +10,7 @@ inline const tensor_map& tensors_of(const job_outcome& outcome) {
   return *std::get<program_output>(std::get<work_output>(outcome)).out;
 }
 
-/// Jobs of one program, run by `width` at a time.
+/// Runs jobs of one program in groups of `width`.
 inline outcomes run_by_width(const std::vector<program_job>& wanted, std::size_t width) {
   const auto runs = make_executor("cpu");
   outcomes results;
@@ -24,7 +24,7 @@ inline outcomes run_by_width(const std::vector<program_job>& wanted, std::size_t
   return results;
 }
 
-/// How many of the jobs end with other bits where `width` of them run together than where each runs alone.
+/// Number of jobs whose bits differ between groups of `width` and separate execution.
 inline std::size_t jobs_that_differ(const std::vector<program_job>& wanted, std::size_t width) {
   const auto alone = run_by_width(wanted, 1), together = run_by_width(wanted, width);
   std::size_t different = 0;

@@ -1,11 +1,11 @@
-/// public_federation: the federation on which scripts of tools/export/official have run public programs.
+/// public_federation: the federation for which tools/export/official has recorded public programs.
 #pragma once
 #include "tests/support/golden.hpp"
 #include "tests/support/method_driver.hpp"
 #include "tests/support/nets.hpp"
 namespace mneme::test {
 
-/// All parameters as files have them, one after the other.
+/// All parameters in file order, concatenated.
 inline at::Tensor in_file_order(const model& net, const at::Tensor& flat) {
   std::vector<at::Tensor> parts;
   for (const auto& entry : net.layout())
@@ -23,7 +23,7 @@ inline at::Tensor from_file_order(const model& net, const std::vector<float>& va
   return flat;
 }
 
-/// A golden record, and a method that is driven as its program was: rows in their order, one round after the other.
+/// A golden record and a method that repeats it: the same rows in the same order, round by round.
 class public_federation {
 public:
   using key_texts = std::vector<std::pair<std::string, std::string>>;
@@ -46,7 +46,7 @@ public:
   }
   [[nodiscard]] const nlohmann::json& record() const { return record_; }
 
-  /// A round in which client c has these rows, of a data set that all tasks share.
+  /// A round in which client c has rows[c], of a data set that all tasks share.
   void round(const std::vector<sample_view>& rows, std::uint32_t task = 0) {
     open(task);
     for (std::uint32_t c = 0; c < rows.size(); ++c) {
@@ -61,7 +61,7 @@ public:
     }
     close();
   }
-  /// A round of uploads that are given.
+  /// A round with the given uploads.
   void round_of_uploads(const nlohmann::json& uploads) {
     open(0);
     for (std::uint32_t c = 0; c < uploads.size(); ++c)
@@ -69,7 +69,7 @@ public:
            std::ssize(record_.at("rows")[c]));
     close();
   }
-  /// The largest difference from the program's weights after so many rounds.
+  /// Largest difference from the recorded weights after the rounds so far.
   [[nodiscard]] double difference() const {
     const auto expected = record_.at("after_rounds").at(place_.round.value - 1).get<std::vector<float>>();
     return largest_difference(in_file_order(*net_, server_->predict().weights->at(flat_weights)), floats(expected));
@@ -118,7 +118,7 @@ private:
   std::map<std::uint32_t, memory_ref> memories_;
 };
 
-/// Rows and labels of several clients, or tasks, in one data set: a view of each.
+/// Rows and labels of several clients or tasks in one data set; returns a view of each.
 inline std::vector<sample_view> views_of(const nlohmann::json& rows, const nlohmann::json& labels) {
   auto source = std::make_shared<dataset>();
   source->transforms.resize(1);

@@ -1,5 +1,5 @@
-/// reference_algebra: matrices in float64 by Eigen, which shares no code with LibTorch: what Gram matrices, statistics
-/// and ridge solves are compared with.
+/// reference_algebra: float64 matrices with Eigen, which shares no code with LibTorch, as reference for Gram matrices,
+/// statistics and ridge solutions.
 #pragma once
 #include "runtime/base/rng.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK
@@ -9,7 +9,7 @@ namespace mneme::test {
 
 using matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-/// A tensor [n, m], or [m] as one row, of any type.
+/// Converts a tensor [n, m], or [m] as one row, of any type.
 inline matrix matrix_of(const at::Tensor& tensor) {
   const auto values = tensor.to(at::kDouble).contiguous();
   const auto rows = values.dim() == 2 ? values.size(0) : 1;

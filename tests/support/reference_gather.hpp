@@ -1,4 +1,4 @@
-/// reference_gather: what gather() computes, row by row with operations of ATen; tests compare both kernels with it.
+/// reference_gather: gather() row by row with ATen operations, as reference for both kernels.
 #pragma once
 #include "runtime/training/gather.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK
@@ -7,7 +7,7 @@ namespace mneme::test {
 
 // Axes: B rows; C channels, H height, W width.
 
-/// image [C, H, W] float32 in 0..255 as `map` shows it.
+/// Applies `map` to image [C, H, W] float32 in 0..255.
 inline at::Tensor reference_transformed(const pixel_map& map, const at::Tensor& image) {
   if (map.pixels.empty())
     return map.invert ? 255 - image : image;
@@ -26,7 +26,7 @@ inline at::Tensor reference_transformed(const pixel_map& map, const at::Tensor& 
   return map.invert ? 255 - sum : sum;
 }
 
-/// image [C, H, W] cropped out of itself padded with black, flipped, brightened.
+/// Pads image [C, H, W] with black, crops, flips and brightens it.
 inline at::Tensor reference_augmented(const augmentation& how, const at::Tensor& image) {
   const auto border = crop_padding_px;
   const auto padded = at::constant_pad_nd(image, {border, border, border, border});
@@ -34,7 +34,7 @@ inline at::Tensor reference_augmented(const augmentation& how, const at::Tensor&
   return ((how.flip ? crop.flip(2) : crop) * how.brightness).clamp_max(255.0);
 }
 
-/// The arguments are those of gather(). Returns [B, C, H, W] float32.
+/// Same arguments as gather(). Returns [B, C, H, W] float32.
 inline at::Tensor reference_gather(const dataset& source, std::span<const std::int64_t> rows,
                                    std::span<const augmentation> augment) {
   const auto per_channel = [](const std::vector<float>& values) {

@@ -1,5 +1,4 @@
-/// reference_optimizer: the steps that an optimizer takes, with operations of ATen; tests compare its kernels with
-/// them.
+/// reference_optimizer: optimizer steps with ATen operations, as reference for kernels.
 #pragma once
 #include "runtime/training/optimizers.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK
@@ -9,7 +8,7 @@ namespace mneme::test {
 
 // Axes: K models, P weights of a model.
 
-/// As mneme::optimizer, of tensors on the CPU.
+/// Like mneme::optimizer, for CPU tensors.
 class reference_optimizer {
 public:
   reference_optimizer(const training_options& options, std::vector<segment> trained, at::Tensor weights,
@@ -34,7 +33,7 @@ public:
   }
 
 private:
-  /// torch.nn.utils.clip_grad_norm_ of each model, over what is trained.
+  /// torch.nn.utils.clip_grad_norm_ of each model, over its trained parameters.
   void clip(model_run run) {
     for (auto k = run.first; k < run.first + run.count; ++k) {
       auto squares = at::zeros({}, at::kDouble);

@@ -1,18 +1,18 @@
-/// A client of a class-incremental method that rehearses exemplars: rounds of its tasks on a few made rows, and steps
-/// of the objectives that its jobs have.
+/// rehearsing_client: a client of a class-incremental method with exemplars: rounds of its tasks on a few generated
+/// rows, and single steps of the objectives of its jobs.
 #pragma once
 #include "tests/support/golden.hpp"
 #include "tests/support/shown_steps.hpp"
 namespace mneme::test {
 
-/// One model's step, as made-up tensors in float32.
+/// Inputs of one model's training step, float32.
 struct rehearsed_step {
   at::Tensor logits{}, labels{};              ///< [B, C], [B]
   at::Tensor teacher{}, features{}, taught{}; ///< [B, O]; [B, D] of net and teacher
   std::vector<at::Tensor> maps{}, old_maps{}; ///< [B, channels, height, width]
   at::Tensor targets{};                       ///< [B, C]
-  std::int64_t replayed = 0;                  ///< The last so many rows.
-  std::int64_t padded = 0;                    ///< Rows of padding behind the own ones.
+  std::int64_t replayed = 0;                  ///< Number of replayed rows, at the end.
+  std::int64_t padded = 0;                    ///< Number of padding rows after the client's own.
 
   [[nodiscard]] loss_output loss_of(const loss& objective) const {
     const auto own = logits.size(0) - replayed;
@@ -55,7 +55,7 @@ private:
   }
 };
 
-/// formula() in tests/support/formula.hpp times `scale`, as made() in tools/export/official/learners.py.
+/// formula() of tests/support/formula.hpp times `scale`, equal to made() in tools/export/official/learners.py.
 inline at::Tensor formula_tensor(const std::string& name, const std::vector<std::int64_t>& shape, double scale = 1.0) {
   const auto values = formula(name, c10::multiply_integers(shape));
   return at::tensor(values).view(shape) * scale;
@@ -77,7 +77,7 @@ struct rehearsing_client {
   std::shared_ptr<const dataset> rows;
   method_setup setup;
 
-  /// @param sizes classes of each task
+  /// @param sizes number of classes of each task
   rehearsing_client(const std::string& name, const std::vector<std::int64_t>& sizes, const key_list& keys = {},
                     const model_ref& net = nullptr)
       : method(strategy_named(name)) {
@@ -96,7 +96,7 @@ struct rehearsing_client {
     setup.weighting = upload_weighting::uniform;
     method->prepare(setup);
   }
-  /// `count` rows of each class of tasks first .. last, as a client holds them.
+  /// `count` rows of each class of tasks first .. last.
   [[nodiscard]] std::vector<std::int64_t> rows_of(std::size_t first, std::size_t last, std::int64_t count) const {
     std::vector<std::int64_t> numbers;
     for (auto c = setup.task_classes[first].low; c < setup.task_classes[last].high; ++c)
@@ -104,7 +104,7 @@ struct rehearsing_client {
         numbers.push_back(c + i * setup.classes);
     return numbers;
   }
-  /// @param extra what the server sends besides; from task 2 on a teacher, unless it is given
+  /// @param extra further tensors of the broadcast; default from task 2 on: a teacher
   [[nodiscard]] broadcast sent(std::uint32_t task, bool last_round, tensors_ref extra = nullptr) const {
     const auto own = setup.task_classes[task];
     const std::int64_t rounds = 3;
@@ -125,7 +125,7 @@ struct rehearsing_client {
             .seed = 5};
   }
   [[nodiscard]] client_result round(const assignment& assigned) const { return run_round(*method, *device, assigned); }
-  /// The local training of a round in which the client holds four rows of each class so far.
+  /// Training job of a round in which the client holds four rows of each class so far.
   [[nodiscard]] train_job training(std::uint32_t task, bool last_round = false, tensors_ref extra = nullptr) const {
     return jobs_of_kind<train_job>(
                jobs_of_round(*method, *device, work(sent(task, last_round, std::move(extra)), rows_of(0, task, 4))))

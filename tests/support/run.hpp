@@ -1,4 +1,4 @@
-/// Runs a scenario given as TOML text, whole, in a temporary folder.
+/// run: runs a scenario given as TOML text in a temporary folder.
 #pragma once
 #include "actors/run/simulation.hpp"
 #include "runtime/scenario/read.hpp"
@@ -24,7 +24,7 @@ struct run_setup {
   const std::atomic<int>* interrupts = nullptr;
 };
 
-/// Reads `toml`, runs it, and reads back what it left. Fails the test if the input is refused.
+/// Runs `toml` and reads the results. Fails the test if the scenario is invalid.
 inline finished_run run_toml(const std::string& toml, const run_setup& setup = {}) {
   const scratch_folder folder;
   const auto file = folder.path() / "test.toml";
@@ -51,7 +51,7 @@ inline finished_run run_toml(const std::string& toml, const run_setup& setup = {
           .scenario = content_of(out / "scenario.toml")};
 }
 
-/// What reading `toml`, or looking at its data, says is wrong with it: a line each, with places in "test.toml".
+/// Errors of the scenario `toml` and its data, one per line, with locations in "test.toml".
 inline std::string refusal_of(const std::string& toml) {
   const scratch_folder folder;
   const auto file = folder.path() / "test.toml";

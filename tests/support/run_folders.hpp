@@ -1,11 +1,11 @@
-/// run_folders: directories of runs as mneme leaves them behind, with figures of the test's choice.
+/// run_folders: run directories with figures chosen by a test.
 #pragma once
 #include "runtime/results/run_directory.hpp"
 #include "tests/support/scratch.hpp"
 #include <fmt/format.h>
 namespace mneme::test {
 
-/// What a made run says.
+/// Figures of a run.
 struct made_run {
   std::string strategy = "fedavg", scenario = "made";
   std::int64_t seed = 1;
@@ -16,7 +16,7 @@ struct made_run {
   std::string digest = "00000000000000000000000000000000";
 };
 
-/// An evaluation at the end of a task: accuracies of its tasks, and the time.
+/// An evaluation at the end of a task: accuracy per task, total accuracy, and time.
 inline evaluation_record evaluation_after(std::uint32_t task, std::vector<double> accuracies, double accuracy,
                                           std::int64_t seconds) {
   evaluation_record line{.task = task_id{task}, .round = round_id{2 * task + 1}};

@@ -1,4 +1,4 @@
-/// scenario_text: a scenario of a test, built key by key, and the scenarios that several tests run.
+/// scenario_text: builds scenarios key by key, and defines scenarios that several tests use.
 #pragma once
 #include <concepts>
 #include <fmt/format.h>
@@ -7,7 +7,7 @@
 #include <vector>
 namespace mneme::test {
 
-/// What stands behind the = of a key.
+/// TOML text of a value.
 struct toml_value {
   std::string text{};
   toml_value(const char* words) : text('"' + std::string(words) + '"') {}
@@ -16,25 +16,25 @@ struct toml_value {
   toml_value(std::integral auto number) : text(std::to_string(number)) {}
   toml_value(double number) : text(fmt::format("{}", number)) {
     if (text.find_first_not_of("-0123456789") == std::string::npos)
-      text += ".0"; // a whole number would be an integer
+      text += ".0"; // without a point it would be an integer
   }
 };
-/// Lists and tables.
+/// TOML as it is, for lists and tables.
 inline toml_value raw_toml(const std::string& text) {
   toml_value made("");
   made.text = text;
   return made;
 }
 
-/// Sections and keys in the order in which they were first given. A test starts from a scenario that others share and
-/// says what is its own.
+/// Sections and keys in the order of their first assignment. A test starts from a shared scenario and changes some
+/// keys.
 class scenario_text {
 public:
-  /// By their dotted names, as --set has them: "tasks.count".
+  /// By dotted name, as for --set: "tasks.count".
   using keys = std::vector<std::pair<std::string, toml_value>>;
   scenario_text(const keys& given) { add(given); }
 
-  /// A copy in which these keys are added or replaced.
+  /// A copy with these keys added or replaced.
   [[nodiscard]] scenario_text with(const keys& given) const {
     auto made = *this;
     made.add(given);
@@ -45,7 +45,7 @@ public:
     std::erase_if(made.keys_of(section_of(name)), [&](const auto& key) { return key.first == key_of(name); });
     return made;
   }
-  /// As a file holds it.
+  /// Text of the scenario file.
   [[nodiscard]] std::string text() const {
     std::string made;
     for (const auto& [section, values] : sections_) {
@@ -81,12 +81,12 @@ private:
   std::vector<std::pair<std::string, texts>> sections_{{"", {}}}; // the top level comes first
 };
 
-/// Made rows, federated averaging, all else as it is by default.
+/// Synthetic data, federated averaging, otherwise defaults.
 inline scenario_text made_scenario(const scenario_text::keys& given) {
   return scenario_text({{"data.name", "synthetic"}, {"strategy.name", "fedavg"}}).with(given);
 }
 
-/// Four classes in two tasks, six clients, a net of one small layer: a run takes a tenth of a second.
+/// Four classes in two tasks, six clients, a small linear net: a run takes a tenth of a second.
 inline scenario_text small_scenario(const scenario_text::keys& given) {
   return made_scenario({{"data.shape", raw_toml("[16]")},
                         {"data.classes", 4},
@@ -101,8 +101,8 @@ inline scenario_text small_scenario(const scenario_text::keys& given) {
       .with(given);
 }
 
-/// Everything that can disturb an order happens: drop-outs, a deadline, late uploads that are kept over rounds and
-/// tasks, growing enrolment, ragged clients, several epochs.
+/// Contains everything that can change an order: drop-outs, a deadline, late uploads kept over rounds and tasks,
+/// growing enrolment, clients of different sizes, several epochs.
 inline scenario_text eventful_scenario() {
   return made_scenario({{"seed", 3},
                         {"data.shape", raw_toml("[12]")},
@@ -128,7 +128,7 @@ inline scenario_text eventful_scenario() {
                         {"training.momentum", 0.9}});
 }
 
-/// Clients come, go, sleep, drop out at work and change task one by one.
+/// Clients join, leave, become unreachable, drop out during work, and change task one by one.
 inline scenario_text restless_scenario() {
   return made_scenario({{"seed", 4},
                         {"data.shape", raw_toml("[6]")},

@@ -1,4 +1,4 @@
-/// scratch_folder: an empty folder for one test, gone when the test ends.
+/// scratch_folder: an empty folder for one test, deleted at its end.
 #pragma once
 #include <cstdlib>
 #include <filesystem>

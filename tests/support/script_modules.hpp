@@ -1,4 +1,4 @@
-/// TorchScript modules that a test makes on the spot.
+/// script_modules: TorchScript modules created by tests.
 #pragma once
 #include "runtime/modules/module_net.hpp"
 #include <ATen/ATen.h>
@@ -9,17 +9,17 @@
 #include <vector>
 namespace mneme::test {
 
-/// The net with the default arguments that model::forward() has.
+/// Gives access to the default arguments of model::forward().
 inline const model& as_model(const std::shared_ptr<const module_net>& net) { return *net; }
 
-/// A module of one class: its methods in Python, and the tensors that these read as members.
+/// A module of one class: its methods in Python, and its tensor members.
 struct module_text {
   std::string code{};
   std::vector<std::pair<std::string, at::Tensor>> parameters{}, buffers{};
   std::vector<std::string> frozen{}; ///< Parameters with requires_grad = False.
 };
 
-/// Writes it as torch.jit.save does.
+/// Writes the module in the format of torch.jit.save.
 inline void write_module(const std::filesystem::path& file, const module_text& text) {
   torch::jit::Module made("made");
   for (const auto& [name, value] : text.parameters) {
@@ -32,13 +32,13 @@ inline void write_module(const std::filesystem::path& file, const module_text& t
   made.save(file.string());
 }
 
-/// Numbers that repeat nowhere, around 0.
+/// Distinct numbers around 0.
 inline at::Tensor spread_numbers(at::IntArrayRef shape, double scale = 1.0) {
   const auto count = c10::multiply_integers(shape);
   return (at::arange(count, at::kFloat) * 0.7548776662).frac_().sub_(0.5).mul_(scale).view(shape);
 }
 
-/// Convolution of 3x3 with 4 filters, shift by a buffer, ReLU, mean of 2x2, flat: [B, 1, 6, 6] -> [B, 36].
+/// 3x3 convolution with 4 filters, shift by a buffer, ReLU, 2x2 mean pooling, flatten: [B, 1, 6, 6] -> [B, 36].
 inline module_text small_convolution() {
   return {.code = R"(
 def forward(self, x):

@@ -1,11 +1,11 @@
-/// A data set with transforms, and batches that show every one of them: for tests of who gathers.
+/// shown_rows: a data set with transforms, and batches with all of them, for tests of gather functions.
 #pragma once
 #include "runtime/training/gather.hpp"
 #include "tests/support/learning.hpp"
 namespace mneme::test {
 
-/// Twenty pictures under five transforms: none, inversion, taps within a channel, all pixels the other way round, and
-/// both of these inverted.
+/// Twenty images under five transforms: identity, inversion, taps within a channel, reversed pixels, and the latter two
+/// inverted.
 inline dataset shown_data(shape3 shape) {
   auto source = *drawn_data(20, shape, 5);
   const auto plane = static_cast<std::int32_t>(shape[1] * shape[2]),
@@ -25,7 +25,7 @@ struct shown_batch {
   std::vector<std::int64_t> rows{};
   std::vector<augmentation> augment{};
 };
-/// Fifty rows of all transforms, padding among them.
+/// Fifty rows with all transforms, including padding.
 inline shown_batch shown_rows(const dataset& source, bool augmented) {
   shown_batch made;
   const auto total = source.files_rows() * std::ssize(source.transforms);

@@ -1,9 +1,9 @@
-/// shown_steps: jobs that a test looks at before they run, or instead of running them.
+/// shown_steps: inspects the jobs of a step before they run, or instead of running them.
 #pragma once
 #include "tests/support/method_driver.hpp"
 namespace mneme::test {
 
-/// Drives a step of the server half to its end, and shows the jobs of each stage before they run.
+/// Runs a step of the server half to its end, and passes the jobs of each stage to `look` first.
 template <class T>
 T run_shown_step(task<T> step, job_desk& desk, executor& device, const std::function<void(const plan&)>& look) {
   step.start();
@@ -15,7 +15,7 @@ T run_shown_step(task<T> step, job_desk& desk, executor& device, const std::func
   return step.take();
 }
 
-/// Drives a client's round to its end. Returns its jobs, stage after stage.
+/// Runs a client's round to its end. Returns its jobs, stage by stage.
 inline plan jobs_of_round(const strategy& method, executor& device, const assignment& assigned) {
   row_store made({.scale = assigned.samples.source->scale, .shift = assigned.samples.source->shift});
   client_run run(method, assigned, &made);
@@ -29,7 +29,7 @@ inline plan jobs_of_round(const strategy& method, executor& device, const assign
   return seen;
 }
 
-/// Those of one kind.
+/// The jobs of type `Job`.
 template <class Job>
 std::vector<Job> jobs_of_kind(const plan& jobs) {
   std::vector<Job> found;

@@ -1,10 +1,10 @@
-/// A small net with a token for each task, and weights as tools/export/official/dytox.py makes them.
+/// small_convit: a small net with task tokens, and the weights of tools/export/official/dytox.py.
 #pragma once
 #include "runtime/models/convit.hpp"
 #include "tests/support/golden.hpp"
 namespace mneme::test {
 
-/// Tasks of `sizes` classes on images of 12 x 12 pixels: nine patches, of two blocks before that of class attention.
+/// Tasks of `sizes` classes on images of 12 x 12 pixels: nine patches; two blocks before the class-attention block.
 inline convit_shape small_convit_shape(const std::vector<std::int64_t>& sizes) {
   convit_shape shape{
       .input = {3, 12, 12}, .patch = 4, .width = 8, .depth = 2, .heads = 4, .drop_path = 0.0, .divergence = true};
@@ -14,7 +14,7 @@ inline convit_shape small_convit_shape(const std::vector<std::int64_t>& sizes) {
   }
   return shape;
 }
-/// A net of rows of `features` pixels, each a patch.
+/// A net for rows of `features` pixels, each of which is a patch.
 inline model_ref row_convit(const std::vector<std::int64_t>& sizes, std::int64_t features = 5) {
   auto shape = small_convit_shape(sizes);
   shape.input = {1, 1, features};
@@ -22,13 +22,13 @@ inline model_ref row_convit(const std::vector<std::int64_t>& sizes, std::int64_t
   return std::make_shared<convit>(shape);
 }
 
-/// The script's numbers of a parameter: of the head those of the first task's rows, then the second's.
+/// The script's values of a parameter; for the head, first the rows of the first task, then those of the second.
 inline at::Tensor official_parameter(const parameter& entry, const std::vector<std::int64_t>& sizes) {
   const auto numbers = [](const std::string& name, std::int64_t count) {
     return at::tensor(formula("dytox." + name, count)).to(at::kDouble) * 0.5;
   };
   if (!entry.head) {
-    // The script's divergence head has outputs for the second task alone, which are the first ones here.
+    // The script's divergence head has outputs for the second task only, which come first here.
     const bool is_divergence = entry.name.starts_with("divergence.linear");
     const auto count = is_divergence ? entry.size / entry.shape[0] * (sizes[1] + 1) : entry.size;
     auto values = at::zeros({entry.size}, at::kDouble);
@@ -41,7 +41,7 @@ inline at::Tensor official_parameter(const parameter& entry, const std::vector<s
     rows.push_back(numbers(entry.name + "." + std::to_string(k), entry.size / entry.shape[0] * sizes[k]));
   return at::cat(rows).view(entry.shape);
 }
-/// All of them, [P] float64.
+/// All parameters, [P] float64.
 inline at::Tensor official_weights(const model& net, const std::vector<std::int64_t>& sizes) {
   auto flat = at::zeros({net.size()}, at::kDouble);
   for (const auto& entry : net.layout())

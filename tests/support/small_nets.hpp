@@ -1,4 +1,4 @@
-/// Small nets and rows by name, as tools/official/small_nets.py shows them to official code.
+/// small_nets: small nets and rows computed from names, as in tools/official/small_nets.py.
 #pragma once
 #include "tests/support/learning.hpp"
 #include "tests/support/official_steps.hpp"
@@ -8,7 +8,7 @@ constexpr std::int64_t side = 16;
 
 inline model_ref net(std::int64_t classes) { return net_of("resnet8", {3, side, side}, classes); }
 
-/// Parameters and running statistics by name.
+/// Parameters and running statistics computed from names.
 inline at::Tensor weights(const model& net, const std::string& prefix) {
   auto flat = at::empty({net.size()});
   for (const auto& entry : net.layout())
@@ -16,7 +16,7 @@ inline at::Tensor weights(const model& net, const std::string& prefix) {
   return flat;
 }
 
-/// Rows of images by name, one batch after the other. @param batches names, and labels of their rows
+/// Rows of images computed from names, batch by batch. @param batches names, and labels of their rows
 inline std::shared_ptr<dataset> rows(const std::vector<std::pair<std::string, std::vector<std::int64_t>>>& batches) {
   auto source = std::make_shared<dataset>();
   std::vector<at::Tensor> images;
@@ -33,7 +33,7 @@ inline std::shared_ptr<dataset> rows(const std::vector<std::pair<std::string, st
   return source;
 }
 
-/// Everything that the script names, and nothing else, is so.
+/// Compares everything in the script's record, and checks that nothing else is named.
 inline void compare(official_steps& both, const std::string& where, const model& net, const at::Tensor& flat,
                     const nlohmann::json& expected, double bound) {
   std::size_t known = 0;

@@ -1,4 +1,5 @@
-/// A small transformer with prompts, and weights as tools/export/official/coda_prompt.py makes them.
+/// small_prompted_vit: a small vision transformer with prompts, and the weights of
+/// tools/export/official/coda_prompt.py.
 #pragma once
 #include "runtime/models/prompted_vit.hpp"
 #include "tests/support/golden.hpp"
@@ -19,7 +20,7 @@ inline prompt_shape small_slots() {
           .all_slots = true};
 }
 
-/// A vit of width 16 on images of 8 x 8 pixels in patches of 4.
+/// A ViT of width 16 on images of 8 x 8 pixels in patches of 4.
 inline model_ref small_vit(const prompt_shape& prompts) {
   const auto kind = kind_with("vit", {{"patch", "4"}, {"width", "16"}, {"depth", "5"}, {"heads", "2"}});
   kind->use_prompts(prompts);
@@ -33,7 +34,7 @@ inline std::shared_ptr<const prompted_vit> small_prompted_vit(const prompt_shape
   return std::dynamic_pointer_cast<const prompted_vit>(small_vit(prompts));
 }
 
-/// A vit of width 24 on rows of `features` pixels, each a patch.
+/// A ViT of width 24 on rows of `features` pixels, each of which is a patch.
 inline model_ref row_prompted_vit(const prompt_shape& prompts, const std::vector<class_range>& tasks,
                                   std::int64_t features) {
   const auto kind = kind_with("vit", {{"patch", "1"}, {"width", "24"}, {"depth", "5"}, {"heads", "2"}});
@@ -42,7 +43,7 @@ inline model_ref row_prompted_vit(const prompt_shape& prompts, const std::vector
   return kind->build({1, 1, features}, tasks.back().high).value();
 }
 
-/// The script's numbers, [P] float64. @param filled rows of components and slots that are made up; the others are zeros
+/// The script's values, [P] float64. @param filled rows of components and slots with values; the others are zeros
 inline at::Tensor official_prompts(const model& net, std::int64_t filled) {
   auto flat = at::zeros({net.size()}, at::kDouble);
   for (const auto& entry : net.layout()) {

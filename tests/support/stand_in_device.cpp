@@ -24,12 +24,12 @@ constexpr auto kind = c10::DeviceType::PrivateUse1;
 
 // -- memory -----------------------------------------------------------------------------------------------------------
 
-/// All of the device's memory. Protection keys hold for one thread at a time, so that a host thread which reads here is
-/// caught while others compute.
+/// The device's memory. Protection keys apply per thread, so that a host thread which reads it is caught while others
+/// compute.
 class device_memory {
 public:
   static device_memory& only() {
-    static auto& memory = *new device_memory; // tensors may outlive what ends with the process
+    static auto& memory = *new device_memory; // never destroyed: tensors may outlive static objects
     return memory;
   }
   void* take(std::size_t bytes) {
@@ -54,7 +54,7 @@ public:
   void close() const { set(PKEY_DISABLE_ACCESS); }
 
 private:
-  static constexpr std::size_t bytes_max = std::size_t{8} << 30; // of addresses, which take no memory
+  static constexpr std::size_t bytes_max = std::size_t{8} << 30; // address space, which is reserved but not committed
 
   device_memory()
       : first_(static_cast<char*>(
@@ -64,7 +64,7 @@ private:
     if (key_ >= 0 && pkey_mprotect(first_, bytes_max, PROT_READ | PROT_WRITE, key_) != 0)
       key_ = -1;
   }
-  /// Blocks come in few sizes, so that what is given back serves again.
+  /// Few block sizes, so that freed blocks can be reused.
   static std::size_t size_of_block(std::size_t bytes) { return std::bit_ceil(std::max<std::size_t>(bytes, 64)); }
   void set(unsigned rights) const {
     if (key_ >= 0)
@@ -77,11 +77,11 @@ private:
   std::map<std::size_t, std::vector<void*>> free_{};
 };
 
-/// Lets this thread read and write the device's memory while it computes for the device.
+/// Gives this thread access to the device's memory while it computes for the device.
 class computing {
 public:
   computing() {
-    compute_on_one_thread(); // LibTorch's other threads have no key
+    compute_on_one_thread(); // LibTorch's other threads have no access
     if (depth++ == 0)
       device_memory::only().open();
   }
@@ -124,18 +124,18 @@ struct device_guard final : c10::impl::NoOpDeviceGuardImpl<kind> {
   static c10::Stream stream(c10::Device device) { return c10::Stream(c10::Stream::DEFAULT, device); }
 };
 
-/// From the start of the process: the first gradient of all, on whatever device, decides how many devices there will be
-/// threads for.
+/// From the start of the process: at the first gradient on any device, autograd fixes the number of devices for its
+/// threads.
 const device_guard guard;
 const c10::impl::DeviceGuardImplRegistrar guard_registration(kind, &guard);
 
-/// The engine of autograd asks whether there is such a device at all.
+/// Autograd asks these hooks whether the device exists.
 struct device_hooks final : at::PrivateUse1HooksInterface {
   bool isBuilt() const override { return true; }
   bool isAvailable() const override { return true; }
   bool hasPrimaryContext(c10::DeviceIndex /*device*/) const override { return true; }
   c10::DeviceIndex deviceCount() const override { return 1; }
-  /// at::manual_seed seeds those of all devices.
+  /// at::manual_seed seeds the generators of all devices.
   const at::Generator& getDefaultGenerator(c10::DeviceIndex /*device*/) const override {
     static const auto generator = at::detail::createCPUGenerator();
     return generator;
@@ -144,7 +144,7 @@ struct device_hooks final : at::PrivateUse1HooksInterface {
 
 // -- operations -------------------------------------------------------------------------------------------------------
 
-/// The same values as the host sees them: of the device only while computing.
+/// Host view of a device tensor's memory, accessible only while computing.
 at::Tensor on_host(const at::Tensor& value) {
   if (value.is_cpu())
     return value;
@@ -192,7 +192,7 @@ at::Tensor copied_and_resized(const at::Tensor& from, const at::Tensor& to) {
   return copied(from, to, false);
 }
 
-/// Convolutions have names of their own on devices that LibTorch does not know.
+/// For unknown devices, LibTorch dispatches convolutions to separate operators.
 at::Tensor convolved(const at::Tensor& in, const at::Tensor& filters, const std::optional<at::Tensor>& bias,
                      at::IntArrayRef stride, at::IntArrayRef padding, at::IntArrayRef dilation, bool transposed,
                      at::IntArrayRef output_padding, std::int64_t groups) {
@@ -215,7 +215,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_slopes(const at::Tens
   return {there(a), there(b), there(c)};
 }
 
-/// CUDA takes numbers and indices from the host, and nothing else.
+/// Like CUDA: only scalars and indices may be on the host.
 void require_one_device(const c10::OperatorHandle& operation, const torch::jit::Stack& stack) {
   const auto& name = operation.schema().name();
   if (name == "aten::index" || name == "aten::index_put_" || name == "aten::_index_put_impl_")

@@ -1,12 +1,11 @@
-/// stand_in_device: a device for tests on machines that have none. LibTorch takes it for a device other than the CPU,
-/// so nets, losses and methods go the way that they go on CUDA; our kernels run thread by thread on the host. Two
-/// mistakes that end a run on CUDA end it here too: tensors of the device and of the host in one operation, and a host
-/// that reads the device's memory by address, where the processor has protection keys. Bits are those of the CPU, not
-/// of a GPU.
+/// stand_in_device: an emulated device for tests on machines without a GPU. LibTorch treats it as a non-CPU device, so
+/// nets, losses and methods take the same code paths as on CUDA; our kernels run thread by thread on the host. Two
+/// errors that abort a run on CUDA abort it here, too: tensors of device and host in one operation, and host access to
+/// device memory (on processors with protection keys). Bits are those of the CPU, not of a GPU.
 #pragma once
 namespace mneme::test {
 
-/// While it lives, `worker.device = "auto"` takes the device. LibTorch keeps it until the process ends.
+/// `worker.device = "auto"` selects the device during its lifetime. LibTorch keeps the device until the process ends.
 class stand_in_device {
 public:
   stand_in_device();
@@ -15,7 +14,7 @@ public:
   stand_in_device& operator=(const stand_in_device&) = delete;
 
   static constexpr const char* name = "stand_in:0"; ///< For executors and tensors.
-  /// A host that reads the device's memory by address is ended on this machine.
+  /// True if host access to the device's memory is detected on this machine.
   [[nodiscard]] static bool has_closed_memory();
 };
 

@@ -1,4 +1,4 @@
-/// The parts that tools/export/picture_parts.py tiny has written, as a method is given them.
+/// tiny_parts: the net parts written by `tools/export/picture_parts.py tiny`, as method inputs.
 #pragma once
 #include "runtime/base/new_tensor.hpp"
 #include "runtime/modules/load_module.hpp"
@@ -33,7 +33,7 @@ inline text_tokens tiny_tokens() {
 }
 inline caption_words tiny_words() { return caption_words::read(text_of_part("caption_words.json")).value(); }
 
-/// @param text "text_encoder", one vector of a text, or "text_states", a state of each token
+/// @param text "text_encoder": one vector per text; "text_states": one state per token
 inline std::shared_ptr<const captioner> tiny_captioner(const std::string& text, std::int64_t beams = 4) {
   return std::make_shared<const captioner>(captioner_parts{.caption_encoder = part_named("caption_encoder"),
                                                            .caption_decoder = part_named("caption_decoder"),
@@ -61,7 +61,7 @@ inline at::Tensor formula_tensor(const std::string& name, at::IntArrayRef shape)
   return at::tensor(formula(name, c10::multiply_integers(shape))).view(shape);
 }
 
-/// The largest difference, in parts of the largest expected number.
+/// The largest difference, relative to the largest expected number.
 inline double worst_difference(const at::Tensor& found, const at::Tensor& expected) {
   const auto wanted = expected.flatten();
   REQUIRE(found.numel() == wanted.numel());

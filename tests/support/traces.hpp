@@ -1,4 +1,4 @@
-/// Worlds whose virtual time a hand can follow, and their events.
+/// traces: scenarios with hand-computable virtual times, and their events.
 #pragma once
 #include "tests/support/run.hpp"
 #include "tests/support/scenario_text.hpp"
@@ -31,7 +31,7 @@ inline const scenario_text three_clients =
                    {"training.epochs", 1},
                    {"evaluation.every", 0}});
 
-/// Lines of events.csv without its header, cut to "time actor event client"; times to a tenth, cut off.
+/// Lines of events.csv without header, reduced to "time actor event client"; times truncated to a tenth.
 inline std::string events_of(const std::string& csv) {
   std::istringstream in(csv);
   std::string line, text;

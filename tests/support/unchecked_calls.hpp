@@ -1,10 +1,9 @@
-/// Modules that call operators with arguments that LibTorch's kernels do not check.
+/// unchecked_calls: modules whose operator calls have arguments that LibTorch's kernels do not check.
 #pragma once
 #include "tests/support/hostile_modules.hpp"
 namespace mneme::test {
 
-/// Calls whose arguments LibTorch's kernels do not check: they read or write beyond tensors, divide by zero, or do not
-/// end.
+/// Adds modules with such calls: they read or write out of bounds, divide by zero, or do not terminate.
 inline void add_modules_with_unchecked_calls(std::vector<hostile_module>& into) {
   const auto add = [&](const char* title, const std::string& lines) {
     into.push_back({.title = title, .entries = entries_with(code_with({.lines = lines}))});

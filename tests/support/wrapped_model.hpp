@@ -1,9 +1,9 @@
-/// wrapped_model: a net that passes everything on to another, for nets of tests that differ in one thing.
+/// wrapped_model: a net that forwards to another net, for nets of tests that differ in one respect.
 #pragma once
 #include "runtime/models/function.hpp"
 namespace mneme::test {
 
-/// Does not say that it is made of fully connected layers: its clients are trained in step with each other.
+/// Not declared as a chain of linear layers, so its clients are trained in lockstep.
 class wrapped_model : public model {
 public:
   explicit wrapped_model(model_ref inner) : inner_(std::move(inner)) {}
