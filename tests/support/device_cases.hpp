@@ -5,7 +5,7 @@
 #include "runtime/training/folding.hpp"
 #include "tests/support/grids.hpp"
 #include "tests/support/stand_in_device.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last definition must win
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 
 #include <catch2/catch_test_macros.hpp>
 #include <cstdlib>

@@ -1,7 +1,7 @@
 /// tensors: random tensors, and comparisons of tensors.
 #pragma once
 #include "runtime/base/rng.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last definition must win
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 
 #include <catch2/catch_test_macros.hpp>
 #include <cstring>

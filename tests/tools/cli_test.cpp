@@ -17,7 +17,7 @@ struct ended {
   std::string out{}, errors{};
 };
 
-/// Runs the program in `folder`, as a shell would after it has done what stands `before`.
+/// Runs the program in `folder` by a shell that first executes `before`.
 ended mneme_in(const std::filesystem::path& folder, const std::string& arguments, const std::string& before = "true") {
   const auto errors = folder / ".errors";
   const auto command = "cd '" + folder.string() + "' && " + before + " && '" MNEME_PROGRAM "' " + arguments + " 2>'" +
@@ -59,7 +59,7 @@ bool contains(const std::string& text, const std::string& part) { return text.fi
 TEST_CASE("what is written last and fails is not ignored", "[cli]") {
   const scratch_folder here;
   write_file(here.path() / "a.toml", tiny);
-  // All events of a short run are written at its end, and they are more than a file may hold here.
+  // All events of a short run are written at its end; they exceed the file size limit.
   const auto result = mneme_in(here.path(),
                                "run a.toml --quiet --trace --out x --set checkpoint.every=0 --set clients.count=200 "
                                "--set rounds.cohort=200 --set data.rows=800",
@@ -93,7 +93,7 @@ TEST_CASE("a tensor for which there is no memory is an error in words, without a
   const scratch_folder here;
   write_file(here.path() / "a.toml", tiny);
   const auto result = mneme_in(here.path(), "run a.toml --set data.shape=[900] --set data.rows=1_000_000_000",
-                               "ulimit -v 64000000"); // KiB, and the rows take 900 GB
+                               "ulimit -v 64000000"); // KiB; the rows would take 900 GB
   CHECK(result.code == 1);
   CHECK(contains(result.errors, "can't allocate memory"));
   CHECK_FALSE(contains(result.errors, "0x"));
@@ -106,7 +106,7 @@ TEST_CASE("a population for which there is no memory is an error in words, and t
 #endif
   const scratch_folder here;
   write_file(here.path() / "a.toml", tiny);
-  // No tensor but operator new meets the limit: 400 MB for the clients, and 2.4 GB for when they can be reached.
+  // The limit is reached in operator new, not in a tensor: 400 MB for the clients, and 2.4 GB for their availability.
   const auto result = mneme_in(here.path(),
                                "run a.toml --quiet --out x --set clients.count=100000000 --set "
                                "partition.kind=sampled --set devices.availability=diurnal",
@@ -262,8 +262,8 @@ TEST_CASE("validate --cost says what a run would compute and send, for people an
   const auto text = mneme_in(here.path(), "validate a.toml --cost");
   CHECK(text.code == 0);
   CHECK(text.out.starts_with("a.toml: ok\n  rounds  2, with 8 client-rounds and 2 evaluations in "));
-  // 20 weights of 4 bytes and 2 rounds of 4 clients; all 80 rows once, 40 of them over 2 classes and 40 over 4, with
-  // 4 features: 2 * 4 * 2 operations forward and as many back; test rows are 40, then 80.
+  // 20 weights of 4 bytes and 2 rounds of 4 clients; all 80 rows once, 40 of them with 2 classes and 40 with 4; 4
+  // features: 2 * 4 * 2 operations forward and as many backward; 40, then 80 test rows.
   const auto object = mneme_in(here.path(), "validate a.toml --cost --json");
   CHECK(object.code == 0);
   CHECK(contains(object.out, "\"client_rounds\":8,"));
@@ -360,7 +360,7 @@ TEST_CASE("help names every key of every section, model and strategy", "[cli]") 
   CHECK(contains(mneme_in(here.path(), "help").out, "\n  validate"));
   CHECK(contains(mneme_in(here.path(), "help cohort").out, "  rounds.cohort = 10\n"));
   CHECK(contains(mneme_in(here.path(), "help resume").out, "RUN_DIR"));
-  const auto memory = mneme_in(here.path(), "help strategy.memory").out; // of methods: each meaning once
+  const auto memory = mneme_in(here.path(), "help strategy.memory").out; // each meaning once
   CHECK(contains(memory, "  strategy.memory = 2000\n"));
   CHECK(contains(memory, "      A key of strategy glfc, lga.\n"));
   CHECK(contains(mneme_in(here.path(), "help depth").out, "      A key of model vit.\n"));
@@ -393,7 +393,7 @@ TEST_CASE("the version is the project's", "[cli]") {
 TEST_CASE("an interrupt ends a run with exit code 130 and what it has recorded", "[cli]") {
   const scratch_folder here;
   write_file(here.path() / "a.toml", tiny);
-  // exec keeps the shell's process id, so that $! is the program's.
+  // exec keeps the shell's process id, so $! is the program's.
   const auto script = "(cd '" + here.path().string() +
                       "' && exec '" MNEME_PROGRAM "' run a.toml --set rounds.per_task=1000000"
                       " --set evaluation.every=1 --threads 1 --out r >log 2>&1) & pid=$!; i=0; "
@@ -401,7 +401,7 @@ TEST_CASE("an interrupt ends a run with exit code 130 and what it has recorded",
                       here.path().string() +
                       "/r/metrics.jsonl' ] && [ $i -lt 300 ]; do sleep 0.1; "
                       "i=$((i+1)); done; kill -INT $pid; wait $pid";
-  // A background job of a shell ignores SIGINT unless the program handles it, which it does.
+  // A shell's background job ignores SIGINT unless the program installs a handler.
   const int status = std::system(script.c_str());
   CHECK(WEXITSTATUS(status) == 130);
   CHECK(contains(content_of(here.path() / "r/summary.json"), "\"interrupted\""));

@@ -18,7 +18,7 @@ doctor_report report_with(bool second_holds) {
                    {.name = "company", .details = "vit: other bits", .holds = second_holds}}};
 }
 
-/// What `mneme doctor ARGUMENTS` prints, with these variables in its environment, and its exit code.
+/// Output and exit code of `mneme doctor ARGUMENTS` with these environment variables.
 std::pair<int, std::string> doctor(const std::string& arguments, const std::string& variables = "") {
   auto* pipe = ::popen((variables + " '" MNEME_PROGRAM "' doctor " + arguments).c_str(), "r");
   REQUIRE(pipe);

@@ -42,8 +42,8 @@ TEST_CASE("a task that crashes takes nothing with it, and says how it ended") {
 TEST_CASE("tasks can be asked to end, and end with their owner") {
   int ids[2];
   REQUIRE(::pipe(ids) == 0);
-  const auto waits = [&] {         // says who it is when it is ready
-    std::signal(SIGTERM, SIG_DFL); // which is Catch2's otherwise
+  const auto waits = [&] {         // prints its process id when it is ready
+    std::signal(SIGTERM, SIG_DFL); // replaces Catch2's handler
     const auto mine = ::getpid();
     return ::write(ids[1], &mine, sizeof mine) > 0 ? ::pause() : 1;
   };

@@ -1,4 +1,5 @@
-// Every key of every section, method and net has a bound on both sides, and refuses in words what lies beyond it.
+// Every key of every section, method and net has a lower and an upper bound, and refuses values beyond them with a
+// message.
 #include "runtime/method/strategy.hpp"
 #include "runtime/models/model.hpp"
 #include "runtime/options/number_limits.hpp"
@@ -16,7 +17,7 @@ using namespace mneme::test;
 
 namespace {
 
-/// A scenario of one method and one net, whose keys are set one at a time.
+/// A scenario with one method and one net, whose keys are set one at a time.
 class keyed_scenario {
 public:
   keyed_scenario(const std::string& method, const std::string& net) {
@@ -47,7 +48,7 @@ private:
   scenario settings_;
 };
 
-/// How a value of the key is written, and where it lies.
+/// Notation of a key's numbers.
 struct number_form {
   bool is_integer = false, is_list = false;
   [[nodiscard]] std::string text(double value) const {
@@ -70,7 +71,7 @@ std::optional<number_form> form_of(const key& option) {
   return std::nullopt;
 }
 
-/// " in [0, 1]" of what is expected of a key.
+/// " in [0, 1]", from the expected values of a key.
 std::string bounds_text(const key& option) {
   const auto text = expected_text(option);
   const auto begin = std::min(text.find(" in ["), text.find(" in ("));
@@ -120,7 +121,7 @@ void check_units(const keyed_scenario& from, const std::string& name, const key&
   }
 }
 
-/// Checks the keys that `checked` does not have yet.
+/// Checks the keys that are not in `checked` yet.
 void check_keys(keyed_scenario&& from, std::set<std::string>& checked, const std::string& owner) {
   for (const auto& group : from.sections())
     for (const auto& option : group.keys.all()) {

@@ -3,7 +3,7 @@
 #include <ATen/ops/equal.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/scalar_tensor.h>
-#include <ATen/ops/zeros.h> // before Catch2: both have a CHECK, and Catch2's is wanted
+#include <ATen/ops/zeros.h> // before Catch2: both define CHECK, and the last one wins
 
 #include "runtime/base/archive.hpp"
 #include "runtime/base/digest.hpp"
@@ -23,7 +23,7 @@ archive::buffer bytes_of(const archive& saved) {
 
 archive reading(const archive::buffer& bytes) { return {bytes, 0, bytes->size()}; }
 
-/// What comes back of `value`, and nothing else with it.
+/// Restores `value` from an archive that contains nothing else.
 template <class T>
 T round_trip(T value) {
   archive saved;
@@ -41,7 +41,7 @@ struct island {
   void persist(archive& state) { state.section("island")(name)(treasure); }
 };
 
-/// What reading as a T complains of, or "".
+/// The error of reading as a T, or "".
 template <class T>
 std::string complaint(const archive::buffer& bytes) {
   auto loaded = reading(bytes);
@@ -117,7 +117,7 @@ TEST_CASE("a tensor that stands alone is copied when it is saved, one of a map i
   archive saved;
   saved(own)(shared);
   own.fill_(1.0);
-  map->at("kept").fill_(1.0); // against the rule of tensor maps, to see that it is the same memory
+  map->at("kept").fill_(1.0); // writes to an immutable map, to see that the memory is shared
   auto loaded = reading(bytes_of(saved));
   at::Tensor own_back;
   tensors_ref shared_back;
@@ -196,7 +196,7 @@ TEST_CASE("sizes are checked before memory is taken for them") {
   for (const auto& sizes :
        {std::vector<std::int64_t>{std::int64_t{1} << 40}, {-1}, {std::int64_t{1} << 40, std::int64_t{1} << 40}, {3}})
     CHECK_THAT(complaint<at::Tensor>(tensor(sizes)), ContainsSubstring("larger than the bytes that are left"));
-  CHECK_THAT(complaint<at::Tensor>(tensor({0, std::int64_t{1} << 40, std::int64_t{1} << 40})), // nothing, in big steps
+  CHECK_THAT(complaint<at::Tensor>(tensor({0, std::int64_t{1} << 40, std::int64_t{1} << 40})), // empty, large strides
              ContainsSubstring("larger than the bytes that are left"));
   CHECK(complaint<at::Tensor>(tensor({2})) == "");
   CHECK_THAT(complaint<at::Tensor>(tensor(std::vector<std::int64_t>(17, 1))), ContainsSubstring("something else"));

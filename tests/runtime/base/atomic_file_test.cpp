@@ -14,7 +14,7 @@
 using namespace mneme;
 using Catch::Matchers::ContainsSubstring;
 
-/// With what the next calls of ftruncate() in this program fail; 0: they do what they are for.
+/// Error of the next calls of ftruncate() in this program; 0: they work normally.
 static int truncation_error = 0;
 extern "C" int ftruncate(int descriptor, off_t length) noexcept {
   errno = truncation_error;
@@ -23,7 +23,7 @@ extern "C" int ftruncate(int descriptor, off_t length) noexcept {
 
 namespace {
 
-/// During its lifetime, no file of this process grows beyond `bytes`: to write() that looks like a full disk.
+/// During its lifetime, no file of this process can grow beyond `bytes`, which looks like a full disk to write().
 class limited_files {
 public:
   explicit limited_files(rlim_t bytes) : signal_(std::signal(SIGXFSZ, SIG_IGN)) {
@@ -41,7 +41,7 @@ private:
   rlimit before_{};
 };
 
-/// What `act` complains of while files are limited, or "".
+/// The error of `act` while files are limited, or "".
 template <class Act>
 std::string complaint(rlim_t bytes, Act act) {
   const limited_files full(bytes);
@@ -155,7 +155,7 @@ TEST_CASE("links, devices, pipes and folders are not replaced, under neither nam
   CHECK_THAT(complaint(RLIM_INFINITY, [&] { line_file{link}; }), ContainsSubstring("which is a link"));
   CHECK_THAT(complaint(RLIM_INFINITY, [&] { line_file{pipe}; }), ContainsSubstring("which is a pipe"));
   const auto file = folder.path() / "file";
-  std::filesystem::create_symlink(target, folder.path() / "file.part"); // as another user may leave it
+  std::filesystem::create_symlink(target, folder.path() / "file.part"); // another user may leave such a link
   CHECK_THAT(refusal(file), ContainsSubstring("file.part', which is a link"));
   CHECK_FALSE(std::filesystem::exists(file));
   CHECK(test::content_of(target) == "kept");

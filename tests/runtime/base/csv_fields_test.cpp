@@ -16,7 +16,7 @@ std::vector<record> records_of(std::string_view text) {
   return records;
 }
 
-/// "LINE: error" of the first record that has one.
+/// "LINE: error" of the first invalid record.
 std::string first_error(std::string_view text) {
   csv::record_reader reader(text);
   while (reader.next())
@@ -45,7 +45,7 @@ TEST_CASE("a field in quotes may hold doubled quotes, delimiters, line breaks an
   CHECK(records_of("a,b\n1,\"5\"\" disc\"\n2,\"x, y\"\n3,\"two\nlines\"\n4,\"\"\n5,\"\"\"\"\n6,\" a \"\n") ==
         std::vector<record>{
             {"a", "b"}, {"1", "5\" disc"}, {"2", "x, y"}, {"3", "two\nlines"}, {"4", ""}, {"5", "\""}, {"6", " a "}});
-  CHECK(records_of("5\" disc,1\n") == std::vector<record>{{"5\" disc", "1"}}); // a quote within a bare field
+  CHECK(records_of("5\" disc,1\n") == std::vector<record>{{"5\" disc", "1"}}); // a quote in an unquoted field
 }
 
 TEST_CASE("records are counted by the line on which they begin, whatever ends lines") {

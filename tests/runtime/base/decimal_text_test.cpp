@@ -22,7 +22,7 @@ TEST_CASE("decimals are equal by value, whatever their notation") {
     CAPTURE(text);
     CHECK(parse_decimal(text) == parse_decimal("0"));
   }
-  CHECK(parse_decimal("9007199254740993") != parse_decimal("9007199254740992")); // one double
+  CHECK(parse_decimal("9007199254740993") != parse_decimal("9007199254740992")); // the same double
 }
 
 TEST_CASE("decimals are ordered by value") {

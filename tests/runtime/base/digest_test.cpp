@@ -11,7 +11,7 @@ namespace {
 
 digest128 digest_of_text(std::string_view text) { return digest_of(std::as_bytes(std::span(text))); }
 
-/// The bytes that xxHash's own sanity check hashes.
+/// The input of xxHash's own sanity check.
 std::string sanity_bytes(std::size_t count) {
   std::string bytes;
   for (std::uint64_t generator = 2654435761U; bytes.size() < count; generator *= 11400714785074694797ULL)
@@ -58,7 +58,7 @@ TEST_CASE("the order of the items matters, the type of a whole number does not")
   CHECK(chain(1, 2) == chain(std::uint64_t{1}, std::int64_t{2}));
   CHECK(chain(1, -2) == chain(std::uint32_t{1}, std::int64_t{-2}));
   CHECK(chain(1.0, 2) != chain(1, 2));
-  CHECK(chain(0.0, 2) != chain(-0.0, 2)); // by their bits
+  CHECK(chain(0.0, 2) != chain(-0.0, 2)); // compared by bits
 }
 
 TEST_CASE("a digest enters another with both halves") {

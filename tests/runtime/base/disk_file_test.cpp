@@ -10,7 +10,7 @@ using namespace mneme::test;
 
 namespace {
 
-/// A socket with a name.
+/// Creates a named socket.
 void make_socket(const std::filesystem::path& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;

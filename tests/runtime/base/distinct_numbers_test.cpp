@@ -4,7 +4,7 @@
 using namespace mneme;
 
 TEST_CASE("numbers are put in once each, and come out ascending") {
-  for (const std::uint32_t step : {1U, 4096U, 0x10000U, 0x01000001U}) { // the same low bits, or the same high ones
+  for (const std::uint32_t step : {1U, 4096U, 0x10000U, 0x01000001U}) { // equal low bits, or equal high bits
     distinct_numbers numbers(100);
     std::set<std::uint32_t> expected;
     for (std::uint32_t i = 0; i < 250; ++i) {

@@ -9,7 +9,7 @@ using namespace mneme;
 
 namespace {
 
-/// Memory of its own, as allocators take it from the system.
+/// A mapping of its own, as allocators get from the system.
 struct mapped_block {
   static constexpr std::size_t bytes = 4 * fresh_bytes_min;
   void* first = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -17,7 +17,7 @@ struct mapped_block {
   ~mapped_block() { ::munmap(first, bytes); }
 };
 
-/// The system was told to use huge pages for the memory around an address.
+/// True if huge pages are enabled for the memory around an address.
 bool prefers_huge_pages(const void* at) {
   const auto address = reinterpret_cast<std::uintptr_t>(at);
   std::ifstream maps("/proc/self/smaps");

@@ -10,7 +10,7 @@ TEST_CASE("text from outside cannot give orders to a terminal") {
                   "31m") == "?31m");
   CHECK(printable("").empty());
   CHECK(printable("\xE2\x80\xAE"
-                  "txt") == "?txt"); // turns the line round
+                  "txt") == "?txt"); // reverses the text direction
 }
 
 TEST_CASE("UTF-8 is told from other bytes") {
@@ -25,10 +25,10 @@ TEST_CASE("text from outside is UTF-8 as it is shown") {
   CHECK(printable("\xFF\xFE"
                   "a") == "??a");
   CHECK(printable("\xE2\x82\xAC \xF0\x9F\x98\x80") == "\xE2\x82\xAC \xF0\x9F\x98\x80"); // a euro and a face
-  CHECK(printable("\xE2\x82") == "??");                                                 // cut short
-  CHECK(printable("\xC0\xAF") == "??");           // a stroke, longer than it has to be
-  CHECK(printable("\xED\xA0\x80") == "???");      // half of a pair of UTF-16
-  CHECK(printable("\xF4\x90\x80\x80") == "????"); // beyond Unicode
+  CHECK(printable("\xE2\x82") == "??");                                                 // truncated
+  CHECK(printable("\xC0\xAF") == "??");                                                 // an overlong encoding of '/'
+  CHECK(printable("\xED\xA0\x80") == "???");                                            // half of a surrogate pair
+  CHECK(printable("\xF4\x90\x80\x80") == "????");                                       // beyond Unicode
 }
 
 TEST_CASE("a message of many bytes is cut, and keeps its begin and its end") {
@@ -36,6 +36,6 @@ TEST_CASE("a message of many bytes is cut, and keeps its begin and its end") {
   CHECK(printable_message(std::string(100, 'a') + "\x1b expected b", 16) ==
         "aaaaaaaaaaaa ... (96 bytes left out) ... ed b");
   const std::string accents = "\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9";
-  CHECK(printable_message(accents, 12).find('?') == std::string::npos); // no character is cut in two
+  CHECK(printable_message(accents, 12).find('?') == std::string::npos); // no character was cut
   CHECK(printable_message(std::string(10'000'000, 'x')).size() < 4100);
 }

@@ -28,7 +28,7 @@ moments measured(Draw draw) {
   return {mean, squares / draws - mean * mean};
 }
 
-/// Pearson's statistic of `counts` against equal chances: mean counts.size() - 1.
+/// Pearson's statistic of `counts` against a uniform distribution; its mean is counts.size() - 1.
 double chi_square(const std::vector<int>& counts) {
   const double each = std::accumulate(counts.begin(), counts.end(), 0.0) / static_cast<double>(counts.size());
   double sum = 0.0;
@@ -114,7 +114,7 @@ TEST_CASE("below is even, also where the bound does not divide the words", "[rng
       ++counts.at(single.below(bound));
     CHECK(chi_square(counts) < double(bound) + 4 * std::sqrt(2.0 * double(bound)));
   }
-  // A plain product over three quarters of the range would give every third number twice its chance.
+  // A plain multiplication over three quarters of the range would give every third number twice its probability.
   for (const std::uint64_t bound : {0xC0000000ULL, 0xC000000000000000ULL}) {
     std::vector<int> thirds(3), remainders(3);
     for (int i = 0; i < draws; ++i) {

@@ -8,7 +8,7 @@ using namespace mneme;
 
 namespace {
 
-/// Stops a coroutine until its owner lets it go on.
+/// Suspends a coroutine until its owner resumes it.
 struct gate {
   std::coroutine_handle<> stopped{};
   void open() { std::exchange(stopped, {}).resume(); }
@@ -57,7 +57,7 @@ task<void> catching(lines& to) {
     to.push_back(e.what());
   }
 }
-/// Holds `token` while it lives.
+/// Holds `token` during its lifetime.
 task<void> holding(std::shared_ptr<int> token, gate& at) {
   auto own = std::move(token);
   co_await at;

@@ -7,7 +7,7 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-/// 100,000 bytes that pack to about as many: a linear congruential generator, high bytes.
+/// 100,000 nearly incompressible bytes: high bytes of a linear congruential generator.
 std::string noise() {
   std::string bytes;
   for (std::uint32_t state = 1; bytes.size() < 100'000;)
@@ -45,7 +45,7 @@ TEST_CASE("a plain, a gzip and an xz file of one content read alike", "[data]") 
     auto stream = byte_stream::open(folder.path() / name);
     CHECK(stream->content_bytes().value() == content.size());
     CHECK(stream->content_bytes_max() >= content.size());
-    std::vector<std::uint8_t> first(5); // asking for the size has used nothing up
+    std::vector<std::uint8_t> first(5); // asking for the size consumes nothing
     REQUIRE(stream->read(first));
     CHECK(std::string(first.begin(), first.end()) == content.substr(0, 5));
   }
@@ -58,7 +58,7 @@ TEST_CASE("gzip members that follow each other are one content", "[data]") {
   CHECK(byte_stream::open(folder.path() / "a.gz")->content_bytes().value() == 8);
 }
 
-// xz 5.4.1 reads concatenated files, with zeros between and after them, in the same way (xz -dc).
+// xz 5.4.1 handles concatenated files, with zeros between and after them, in the same way (xz -dc).
 TEST_CASE("xz streams that follow each other are one content, with zeros between and after them", "[data]") {
   const scratch_folder folder;
   const auto file = folder.path() / "a.xz";

@@ -1,7 +1,7 @@
 #include "runtime/data/csv_table.hpp"
 #include "runtime/data/data_content.hpp"
 #include "runtime/data/data_sources.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 
 #include "tests/support/array_files.hpp"
 #include "tests/support/data_files.hpp"
@@ -30,7 +30,7 @@ expected<csv_table> parsed_table(const std::string& text, data_section data = {}
 
 std::string errors_of(const std::string& text, const data_section& data = {}) { return said(parsed_table(text, data)); }
 
-/// What load_data() finds, which draws a test part, too.
+/// Errors of load_data(), which also selects a test part.
 std::string loading_errors_of(const std::string& text, data_section data = {}) {
   const scratch_folder folder;
   write_file(folder.path() / "t.csv", text);
@@ -39,7 +39,7 @@ std::string loading_errors_of(const std::string& text, data_section data = {}) {
   return said(load_data(data, 1));
 }
 
-/// The numbers of the training rows, one after the other.
+/// The numbers of the training rows, concatenated.
 std::vector<float> numbers_of(const csv_table& table) {
   const auto flat = table.train.images.flatten().contiguous();
   const auto* const first = flat.const_data_ptr<float>();
@@ -66,7 +66,7 @@ TEST_CASE("a table is read by its header, and is the same rows as arrays", "[csv
   CHECK(table->class_names == words{"ox", "yak"});
 }
 
-// pandas 3.1.1: read_csv(path) has these columns and values; label.unique() these texts.
+// pandas 3.1.1: read_csv(path) gives these columns and values, and label.unique() these texts.
 TEST_CASE("quotes, line ends, a byte order mark and other delimiters change no value", "[csv]") {
   const std::string rows = "1.5,\"5\"\" disc\"\n-2,\"a, b\"\n";
   const auto expected = parsed_table("x,label\n" + rows);
@@ -84,7 +84,7 @@ TEST_CASE("quotes, line ends, a byte order mark and other delimiters change no v
     CHECK(numbers_of(*table) == numbers_of(*expected));
     CHECK(table->train.labels == labels{0, 1});
   }
-  CHECK(errors_of("x,label\n1,\"two\nlines\"\n").find("t.csv: error: the name 'two") == 0); // no report can show it
+  CHECK(errors_of("x,label\n1,\"two\nlines\"\n").find("t.csv: error: the name 'two") == 0); // cannot be displayed
 }
 
 TEST_CASE("labels that are all numbers are ordered by value, others by their letters", "[csv]") {
@@ -103,7 +103,7 @@ TEST_CASE("labels that are all numbers are ordered by value, others by their let
   CHECK(names("2.0 10.0 1e0 -0.5") == words{"-0.5", "1e0", "2.0", "10.0"});
   CHECK(names("9007199254740993 9007199254740992") == words{"9007199254740992", "9007199254740993"});
   CHECK(names("b 10 9 a") == words{"10", "9", "a", "b"});
-  CHECK(names("1 1.0 one") == words{"1", "1.0", "one"}); // words, as pandas reads such a column
+  CHECK(names("1 1.0 one") == words{"1", "1.0", "one"}); // words, as in pandas
 }
 
 TEST_CASE("labels that are one number in two notations, or no value, are refused with their lines", "[csv]") {
@@ -115,7 +115,7 @@ TEST_CASE("labels that are one number in two notations, or no value, are refused
                  ContainsSubstring("t.csv:4: error: the label is 'nan'") &&
                  ContainsSubstring("t.csv:5: error: the label is 'inf'"));
   CHECK_THAT(errors_of("x,label\n1,cat\n2,nan\n"), ContainsSubstring("t.csv:3: error: the label is 'nan'"));
-  CHECK(errors_of("x,label\n1,cat\n2,NA\n3,None\n").empty()); // words like any other
+  CHECK(errors_of("x,label\n1,cat\n2,NA\n3,None\n").empty()); // ordinary words
   CHECK_THAT(errors_of("x,label,domain\n1,a,1\n2,a,01\n"),
              ContainsSubstring("t.csv:3: error: the domain '01' is the same number as '1' on line 2"));
 }
@@ -134,7 +134,7 @@ TEST_CASE("a column of domains and one of labels are read by the keys that name 
   CHECK(table->train.domains == labels{1, 0});
   CHECK(table->test.size() == 2);
   CHECK(table->drawn_rows == table->test.file_rows);
-  auto limited = data; // limits hold for each domain
+  auto limited = data; // limits apply per domain
   limited.domain_column = "";
   limited.ignore_columns = {"place"};
   limited.test_rows = 1;

@@ -1,5 +1,5 @@
 #include "runtime/data/data_sources.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 
 #include "tests/support/data_files.hpp"
 #include <algorithm>
@@ -11,7 +11,7 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-/// MNEME_DATA for one test.
+/// Sets MNEME_DATA for one test.
 class data_variable {
 public:
   explicit data_variable(const char* value) {
@@ -127,6 +127,6 @@ TEST_CASE("every data set of files says what brings it where it is missing", "[d
     if (fetched.contains(source.name))
       CHECK_THAT(missing, ContainsSubstring("`tools/fetch_data " + source.name + "`"));
   }
-  const auto digits = said(load_data({.name = "digits", .root = empty.path()}, 1)); // both parts at once
+  const auto digits = said(load_data({.name = "digits", .root = empty.path()}, 1)); // both parts together
   CHECK_THAT(digits, ContainsSubstring("data set 'mnist': error:") && ContainsSubstring("data set 'usps': error:"));
 }

@@ -1,5 +1,5 @@
 #include "runtime/data/idx.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 
 #include "tests/support/data_files.hpp"
 #include <catch2/matchers/catch_matchers_string.hpp>
@@ -71,7 +71,7 @@ TEST_CASE("packed labels are unpacked only if there are images for them", "[data
   const auto before = peak_kib();
   CHECK_THAT(said(read_idx(folder.path() / "images", folder.path() / "labels.gz", tiny, {})),
              ContainsSubstring("the file states 5 images, but its labels file 100000000 labels"));
-  CHECK(peak_kib() - before < 100'000); // they would take 500 MB
+  CHECK(peak_kib() - before < 100'000); // the stated rows would take 500 MB
 }
 
 TEST_CASE("packed images that agree with their labels take no memory where no data set has so many", "[data]") {

@@ -1,6 +1,6 @@
 #include "runtime/data/image_file.hpp"
 #include "runtime/data/image_format.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 
 #include "tests/support/data_files.hpp"
 #include "tests/support/golden.hpp"
@@ -21,7 +21,7 @@ std::string bytes_of_hex(const std::string& digits) {
   return bytes;
 }
 
-/// [3, height, width] of "rgb" in a record, whose pixels are [height, width, 3].
+/// [3, height, width] of "rgb" in a record, which stores [height, width, 3].
 at::Tensor expected_planes(const nlohmann::json& entry) {
   const auto pixels = bytes_of_hex(entry["rgb"].get<std::string>());
   const auto height = entry["height"].get<std::int64_t>(), width = entry["width"].get<std::int64_t>();
@@ -30,7 +30,7 @@ at::Tensor expected_planes(const nlohmann::json& entry) {
   return planes.permute({2, 0, 1}).contiguous();
 }
 
-/// Reads a file with this content, whose name says nothing of its format.
+/// Reads a file with this content; its name does not determine the format.
 expected<at::Tensor> read_content(const std::string& content, const char* name = "x.png") {
   const scratch_folder folder;
   write_file(folder.path() / name, content);

@@ -1,5 +1,5 @@
 #include "runtime/data/jpeg.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 
 #include "tests/support/data_files.hpp"
 #include "tests/support/jpeg_files.hpp"
@@ -54,7 +54,7 @@ TEST_CASE("decode_jpeg() refuses damaged and truncated images", "[data]") {
   CHECK_THAT(refusal(whole.substr(0, whole.size() - 60)), ContainsSubstring("is a damaged or truncated JPEG image"));
   CHECK_THAT(refusal(whole.substr(0, 100)), ContainsSubstring("is a damaged or truncated JPEG image"));
   auto precise = whole;
-  precise[whole.find("\xFF\xC0") + 4] = 12; // bits of a sample
+  precise[whole.find("\xFF\xC0") + 4] = 12; // bits per sample
   CHECK_THAT(refusal(precise),
              ContainsSubstring("is a JPEG image of a kind that is not supported (Unsupported JPEG data "
                                "precision 12): convert it"));
@@ -74,7 +74,7 @@ TEST_CASE("a progressive file may have the scans of an honest one, and no thousa
       {1, {0}, 0, 0, 0, 0}, {1, {0}, 1, 5, 0, 2}, {1, {0}, 6, 63, 0, 2}, {1, {0}, 1, 63, 2, 1}, {1, {0}, 1, 63, 1, 0}};
   CHECK(decoded(jpeg_of(grey)));
   grey.scans.resize(1);
-  for (int k = 1; k < 64; ++k) // each coefficient by itself, and twice
+  for (int k = 1; k < 64; ++k) // each coefficient separately, and twice
     for (const int low : {1, 0})
       grey.scans.push_back({1, {0}, k, k, low == 0 ? 1 : 0, low});
   CHECK_THAT(refusal(jpeg_of(grey)), ContainsSubstring("more scans than an image needs"));

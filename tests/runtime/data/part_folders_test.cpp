@@ -10,7 +10,7 @@ namespace {
 
 using std::filesystem::path;
 
-/// An image in each of the folders.
+/// Writes an image into each of the folders.
 void add_images(const path& root, std::initializer_list<const char*> folders) {
   for (const auto* const folder : folders) {
     std::filesystem::create_directories(root / folder);
@@ -20,7 +20,7 @@ void add_images(const path& root, std::initializer_list<const char*> folders) {
 
 expected<part_folders> parts_of(const path& root) { return find_parts(root, list_folder(root).value()); }
 
-/// The warnings, one a line, with the root's path as ROOT.
+/// The warnings, one per line, with ROOT for the path of the root.
 std::string warnings_of(const part_folders& parts, const path& root) {
   std::string lines;
   for (const auto& [where, text] : parts.warnings)

@@ -1,4 +1,4 @@
-// The capped Dirichlet split of STSA's comparison, by the properties that its sheet derives (fact 14).
+// The capped Dirichlet split, as in the comparison of the STSA paper.
 #include "runtime/data/partition.hpp"
 #include "tests/support/hand_made.hpp"
 #include <algorithm>

@@ -15,7 +15,7 @@ using numbers = std::vector<std::int64_t>;
 
 namespace {
 
-/// A file with the lifetime of the object.
+/// A file that exists during the lifetime of the object.
 class csv_file {
 public:
   explicit csv_file(const std::string& text) { std::ofstream(path_, std::ios::binary) << text; }
@@ -54,7 +54,7 @@ expected<std::shared_ptr<const partition>> split_of(const csv_file& file) {
 TEST_CASE("a file names the rows of each client, and rows it leaves out belong to nobody", "[partition]") {
   const csv_file file("row,client\n9,0\n0,0\n2,1\n4,2\n6,0\n");
   const auto split = split_of(file).value();
-  CHECK(split->rows({0}, {0}) == numbers{0, 9}); // ascending, whatever the order of lines
+  CHECK(split->rows({0}, {0}) == numbers{0, 9}); // ascending, independent of the order of lines
   CHECK(split->rows({0}, {1}) == numbers{6});
   CHECK(split->rows({1}, {0}).empty());
   CHECK(split->rows({1}, {1}) == numbers{2});
@@ -175,7 +175,7 @@ TEST_CASE("without a task column a row of a permuted run is the client's in ever
   CHECK(make_partition(from, tasks).value()->rows({2}, {1}) == numbers{11});
   const csv_file twice("client,row\n0,1\n2,1\n");
   from.partition.file = twice.path();
-  CHECK(make_partition(from, tasks).error().size() == 1); // one diagnostic a line, not one a task
+  CHECK(make_partition(from, tasks).error().size() == 1); // one diagnostic per line, not per task
 }
 
 TEST_CASE("rows are named by their numbers in the original file", "[partition]") {

@@ -27,7 +27,7 @@ scenario split_by(partition_kind kind, std::int64_t clients, std::int64_t tasks 
 std::shared_ptr<const task_stream> curriculum_of(const scenario& from, raw_data data) {
   return std::make_shared<const task_stream>(make_task_stream(from, std::move(data)).value());
 }
-/// `rows` rows of `classes` classes in turn.
+/// `rows` rows with labels 0 .. `classes` - 1 in turn.
 std::shared_ptr<const task_stream> curriculum_of(const scenario& from, std::int64_t classes, std::int64_t rows) {
   return curriculum_of(from, hand_made_data(classes, rows, {1, 1, 1}));
 }
@@ -141,7 +141,7 @@ TEST_CASE("shards give each client a few classes and equal sizes", "[partition]"
     REQUIRE(classes.size() <= 2);
     mixed += classes.size() == 2;
   }
-  CHECK(mixed > 35); // two shards are of one class with chance 9 / 99
+  CHECK(mixed > 35); // two shards have the same class with probability 9 / 99
 }
 
 TEST_CASE("a client's share of a class has the second moment of the symmetric Dirichlet", "[partition]") {
@@ -297,7 +297,7 @@ TEST_CASE("class-share gives a client all rows of the floor of its share of clas
   }
   const double p = static_cast<double>(held) / static_cast<double>(classes);
   for (const int clients : clients_of) {
-    REQUIRE(clients % 5 == 0); // all rows of a class or none
+    REQUIRE(clients % 5 == 0); // all rows of a class, or none
     CHECK(clients / 5 == Catch::Approx(300 * p).margin(4 * std::sqrt(300 * p * (1 - p)) + 1e-9));
   }
 }

@@ -1,4 +1,4 @@
-// Permuted tasks show the same rows through pixels in another order (fact V16 of FIL-VER's sheet).
+// Permuted tasks have the same rows with permuted pixels.
 #include "runtime/data/task_stream.hpp"
 #include "tests/support/hand_made.hpp"
 #include <algorithm>
@@ -29,7 +29,7 @@ TEST_CASE("a task's permutation moves every pixel to one place, alike in trainin
   const auto made = make_task_stream(from, hand_made_data(3, 6, {3, 5, 7})).value();
   REQUIRE(made.train->transforms.size() == 10);
   REQUIRE(made.test->transforms.size() == 10);
-  CHECK(made.train->transforms[0].pixels.empty()); // the first task shows them as they are
+  CHECK(made.train->transforms[0].pixels.empty()); // the first task keeps the images unchanged
   CHECK(made.test->transforms[0].pixels.empty());
   std::set<order_of_pixels> orders;
   for (std::size_t t = 1; t < 10; ++t) {

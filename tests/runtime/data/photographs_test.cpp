@@ -1,6 +1,6 @@
 #include "runtime/data/image_file.hpp"
 #include "runtime/data/photographs.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 
 #include "tests/support/data_files.hpp"
 #include "tests/support/golden.hpp"
@@ -23,7 +23,7 @@ std::string content_of_hex(const std::string& digits) {
   return bytes;
 }
 
-/// [3, side, side]: one file as data.side brings it to its size.
+/// [3, side, side]: one file resized to data.side.
 at::Tensor square_of(const path& file, std::int64_t side) {
   const std::vector<photograph> files{{file, 0, 0}};
   const auto rows = read_pictures(files, {}, 1, size_of_pictures(files, side).value(), false);

@@ -15,7 +15,7 @@ void add_image(const path& file) {
   write_file(file, grey_png(1, 2, 2));
 }
 
-/// A tree with an image in each folder.
+/// Creates a tree with an image in each folder.
 void add_folders(const path& root, std::initializer_list<const char*> folders) {
   for (const auto* const folder : folders)
     add_image(root / folder / "x.png");

@@ -1,10 +1,10 @@
-// Means and deviations of the real files, worked out with Python alone:
+// Means and deviations of the real files, computed with Python alone:
 //   python3 -c 'import collections,gzip,sys; c=collections.Counter(gzip.open(sys.argv[1]).read()[16:])
 //   n=sum(c.values()); m=sum(k*v for k,v in c.items())/n; v=sum(k*k*v for k,v in c.items())/n-m*m
 //   print(m/255, v**0.5/255)' IMAGES.gz
 #include "runtime/data/data_sources.hpp"
 #include "runtime/data/pixel_constants.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 
 #include "tests/support/data.hpp"
 #include <catch2/matchers/catch_matchers_floating_point.hpp>
@@ -28,7 +28,7 @@ TEST_CASE("pixels are counted channel by channel", "[data]") {
   CHECK_THAT(found.mean[0], WithinRel(0.5, 1e-12));
   CHECK_THAT(found.deviation[0], WithinRel(0.5, 1e-12));
   CHECK_THAT(found.mean[1], WithinRel(0.2, 1e-12));
-  CHECK(found.deviation[1] == 1.0); // all alike
+  CHECK(found.deviation[1] == 1.0); // all values equal
 }
 
 TEST_CASE("USPS has these constants", "[data]") {

@@ -1,5 +1,5 @@
 #include "runtime/data/records.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 
 #include "tests/support/data_files.hpp"
 #include <catch2/matchers/catch_matchers_string.hpp>

@@ -5,7 +5,7 @@ using namespace mneme;
 
 namespace {
 
-/// All of an image [C, H, W] as height x width pixels, or a part of that.
+/// Resizes an image [C, H, W] to height x width, or computes a part of the result.
 at::Tensor resampled(const at::Tensor& image, resampling how, std::int64_t height, std::int64_t width, pixel_box part) {
   auto out = at::full({image.size(0), part.height, part.width}, 7, at::kByte);
   resampler(how, {.height = image.size(1), .width = image.size(2)}, height, width, part)
@@ -19,7 +19,7 @@ at::Tensor resampled(const at::Tensor& image, resampling how, std::int64_t heigh
 
 at::Tensor line(std::vector<int> values) { return at::tensor(values, at::kByte).reshape({1, 1, -1}); }
 
-/// Bytes from 64 to 191: cubics overshoot by less than what is left to black and white.
+/// Bytes from 64 to 191, so that cubics do not overshoot 0 or 255.
 at::Tensor drawn_image(std::int64_t height, std::int64_t width) {
   return (at::arange(3 * height * width) * 37 % 128 + 64).to(at::kByte).reshape({3, height, width});
 }
@@ -27,11 +27,11 @@ at::Tensor drawn_image(std::int64_t height, std::int64_t width) {
 } // namespace
 
 TEST_CASE("lines of pixels are resampled as worked out by hand", "[data]") {
-  // Twice as wide: centres at 1/4, 3/4, 5/4, 7/4 of the input, which reach a pixel to each side.
+  // Twice as wide: centers at 1/4, 3/4, 5/4, 7/4 of the input, with a radius of one pixel.
   CHECK(resampled(line({0, 100}), resampling::bilinear, 1, 4).equal(line({0, 25, 75, 100})));
-  // Half as wide: the triangle is as wide again, weights 3/7, 3/7, 1/7 and 1/7, 3/7, 3/7.
+  // Half as wide: the triangle is twice as wide, weights 3/7, 3/7, 1/7 and 1/7, 3/7, 3/7.
   CHECK(resampled(line({0, 70, 140, 210}), resampling::bilinear, 1, 2).equal(line({50, 160})));
-  // Keys' cubic at 1/4, 3/4 and 5/4 is 0.8671875, 0.2265625 and -0.0703125; sums of weights are 1.
+  // Keys' cubic at 1/4, 3/4 and 5/4 is 0.8671875, 0.2265625 and -0.0703125; the weights sum to 1.
   CHECK(resampled(line({0, 100}), resampling::bicubic, 1, 4).equal(line({0, 21, 79, 109})));
   CHECK(resampled(line({155, 255}), resampling::bicubic, 1, 4).equal(line({146, 176, 234, 255})));
 }
@@ -52,7 +52,7 @@ TEST_CASE("resampling agrees with PyTorch's interpolation with antialiasing to t
       return (ours.to(at::kFloat) - theirs[0]).abs().max().item<float>();
     };
     CAPTURE(height, width, to_height, to_width);
-    // Each pass rounds by a half at most; cubic weights add up to 1.3 without their signs.
+    // Each pass has a rounding error of at most 1/2; the absolute cubic weights sum to 1.3.
     CHECK(differ(resampled(image, resampling::bilinear, to_height, to_width),
                  at::_upsample_bilinear2d_aa(floats, size, false)) <= 1.01F);
     CHECK(differ(resampled(image, resampling::bicubic, to_height, to_width),
@@ -81,5 +81,5 @@ TEST_CASE("a box of an image is resampled as an image of its own", "[data]") {
 TEST_CASE("the middle of a picture lies where torchvision takes it", "[data]") {
   const auto even = middle_of(256, 256, 224, 224), odd = middle_of(341, 343, 224, 224);
   CHECK((even.top == 16 && even.left == 16 && even.height == 224 && even.width == 224));
-  CHECK((odd.top == 58 && odd.left == 60)); // 58.5 and 59.5: to the even number
+  CHECK((odd.top == 58 && odd.left == 60)); // 58.5 and 59.5: half to even
 }

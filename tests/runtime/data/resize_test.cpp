@@ -4,7 +4,7 @@
 using namespace mneme;
 
 TEST_CASE("a row of two pixels becomes four by hand-worked quarters", "[data]") {
-  // Centres at -1/4, 1/4, 3/4, 5/4 of the input: weights 0, 1/4, 3/4, and the edge.
+  // Centers at -1/4, 1/4, 3/4, 5/4 of the input: weights 0, 1/4, 3/4, and the edge.
   const auto image = at::tensor({0, 100}, at::kByte).reshape({1, 1, 1, 2});
   CHECK(resized_bilinear(image, 1, 4).flatten().equal(at::tensor({0, 25, 75, 100}, at::kByte)));
   const auto odd = at::tensor({0, 2}, at::kByte).reshape({1, 1, 1, 2});

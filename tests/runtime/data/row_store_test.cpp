@@ -1,5 +1,5 @@
 #include "runtime/data/row_store.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_exception.hpp>
@@ -56,7 +56,7 @@ TEST_CASE("the same tensors are one data set for all their users, which ends wit
   others.clear();
   CHECK(watched.expired());
   CHECK(store.size() == 1);
-  CHECK(store.rows_of(images, labels)->labels == std::vector<std::int32_t>{0, 1, 2}); // it can be made again
+  CHECK(store.rows_of(images, labels)->labels == std::vector<std::int32_t>{0, 1, 2}); // can be created again
 }
 
 TEST_CASE("rows that are not rows are refused in words") {

@@ -1,5 +1,5 @@
 #include "runtime/data/splits.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 
 #include "tests/support/data_files.hpp"
 using namespace mneme;

@@ -244,7 +244,7 @@ TEST_CASE("pixels are scaled by the constants of their channel or to [0, 1]", "[
 TEST_CASE("pixels are scaled by what is measured of the training rows", "[curriculum]") {
   auto data = hand_made_data(2, 4, {2, 1, 2});
   for (auto* table : {&data.train, &data.test}) {
-    table->images.select(1, 0).fill_(51); // alike: no deviation
+    table->images.select(1, 0).fill_(51); // all equal: no deviation
     table->images.select(1, 1).select(2, 0).fill_(0);
     table->images.select(1, 1).select(2, 1).fill_(table == &data.train ? 102 : 255);
   }

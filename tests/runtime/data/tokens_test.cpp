@@ -1,7 +1,7 @@
-// Rows of tokens: from a source to what jobs read.
+// Token rows, from a source to the input of jobs.
 #include "runtime/data/data_sources.hpp"
 #include "runtime/data/task_stream.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 
 #include <catch2/catch_test_macros.hpp>
 using namespace mneme;
@@ -30,7 +30,7 @@ TEST_CASE("made text has tokens below the vocabulary, half of them its class's o
   CHECK(images.sizes() == at::IntArrayRef{4000, 1, 1, 6});
   CHECK(images.min().item<int>() == 0);
   CHECK(images.max().item<int>() == 8);
-  // A class has 1,000 rows; about 1/2 + 1/2 * 1/9 have its own token at a place: 556, deviation 16.
+  // A class has 1,000 rows; about 1/2 + 1/2 * 1/9 of them have the class's token at a position: 556, deviation 16.
   for (std::int64_t label = 0; label < 4; ++label)
     for (std::int64_t place = 0; place < 6; ++place) {
       const auto column = images.flatten(1).slice(0, label, std::nullopt, 4).select(1, place).to(at::kLong);

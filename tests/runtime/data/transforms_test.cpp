@@ -8,7 +8,7 @@ using namespace mneme;
 
 namespace {
 
-/// The picture `from` [H * W] seen through `map`.
+/// Applies `map` to the image `from` [H * W].
 std::vector<float> shown(const pixel_map& map, const std::vector<float>& from) {
   std::vector<float> to;
   for (const auto& taps : map.pixels) {
@@ -30,7 +30,7 @@ TEST_CASE("an affine change of nothing shows the picture as it is", "[transforms
 
 TEST_CASE("a quarter turn moves the left column to the top row", "[transforms]") {
   CHECK(shown(affine_pixels(3, 3, {.rotation_degrees = 90}), nine) == std::vector<float>{7, 4, 1, 8, 5, 2, 9, 6, 3});
-  // About the centre, which lies between pixels where sides are even.
+  // Around the center, which is between pixels if sides are even.
   CHECK(shown(affine_pixels(2, 2, {.rotation_degrees = 90}), {1, 2, 3, 4}) == std::vector<float>{3, 1, 4, 2});
 }
 
@@ -50,7 +50,7 @@ TEST_CASE("a shear of a half mixes neighbours half and half", "[transforms]") {
 
 TEST_CASE("rotation by 45 degrees takes the middle of an edge from between the pixels of the diagonal",
           "[transforms]") {
-  // The pixel above the centre comes from (-sqrt(1/2), -sqrt(1/2)): bilinear in 1, 2, 4, 5.
+  // The pixel above the center comes from (-sqrt(1/2), -sqrt(1/2)): bilinear in 1, 2, 4, 5.
   const double s = std::sqrt(0.5);
   const double above = s * s * 1 + (1 - s) * s * 2 + s * (1 - s) * 4 + (1 - s) * (1 - s) * 5;
   CHECK(shown(affine_pixels(3, 3, {.rotation_degrees = 45}), nine)[1] == Catch::Approx(above));

@@ -54,7 +54,7 @@ void check_exponential(const std::vector<double>& values, double mean) {
 
 } // namespace
 
-// Dong et al. 2023: a tenth of the clients before a task keep the old one, N - floor(0.9 N), and newcomers never do.
+// Dong et al. 2023: a tenth of the clients before a task keep the old one, N - floor(0.9 N); newcomers never do.
 TEST_CASE("a share of the enrolled clients keeps its task when one begins, drawn for each task") {
   auto from = of_clients(120);
   from.enrolment = {.kind = enrolment_kind::growing, .initial = 30, .added_per_task = 10};
@@ -134,7 +134,7 @@ TEST_CASE("clients arrive, stay and are away for exponential times") {
   }
   REQUIRE(arrivals.size() == clients);
   check_exponential(arrivals, 100.0);
-  // The stay that the end cuts short, longer than others, is not among them: one percent of the mean.
+  // The last stay, longer than others, is cut off by the end and not counted: one percent of the mean.
   CHECK(moments_of(stays).mean == Catch::Approx(50.0).margin(1.0));
   CHECK(moments_of(absences).mean == Catch::Approx(20.0).margin(0.3));
   CHECK(static_cast<double>(who.enrolled()) == Catch::Approx(clients * 50.0 / 70.0).margin(4 * 65.0)); // sqrt(npq) = 64
@@ -251,7 +251,7 @@ TEST_CASE("staggered, every client enters a task at its own uniform time after t
   }
   CHECK(std::abs(std::ssize(delays) - clients / 2) < 4 * 50);
   CHECK(moments_of(delays).mean == Catch::Approx(25.0).margin(4 * 50 / std::sqrt(12.0 * clients / 2)));
-  who.open_task({2}, when(1050s)); // before every client is in the second
+  who.open_task({2}, when(1050s)); // before all clients have entered the second task
   std::map<std::uint32_t, task_id> newest;
   for (const auto& change : who.move_to(when(1200s))) {
     CHECK(change.task > newest[change.client.value]);

@@ -7,7 +7,7 @@ namespace {
 
 constexpr fuse_key usual_key{.kind = 0, .options = 7};
 
-/// A job of one assignment that waits at shard 0.
+/// A job of one assignment that is parked at shard 0.
 struct waiting_job {
   std::uint64_t assignment = 0;
   std::int64_t rows = 1, bytes = 10;
@@ -37,7 +37,7 @@ std::vector<ids> ids_of(const std::vector<composition>& batches) {
   return shown;
 }
 
-/// The batches of jobs that all wait at one shard.
+/// The batches of jobs that are all parked at one shard.
 std::vector<ids> batches_of(const std::vector<parked_job>& jobs, const batch_rules& rules,
                             std::int64_t shards_alike = 1) {
   const auto planned = plan_batches(jobs, rules, shards_alike);
@@ -64,7 +64,7 @@ TEST_CASE("of large outcomes those that are due first are computed first, of sma
                       width_alone)
         .front();
   };
-  CHECK((first_batch(4 << 20) == ids{1, 2})); // 16 MiB in all
+  CHECK((first_batch(4 << 20) == ids{1, 2})); // 16 MiB in total
   CHECK((first_batch((4 << 20) + 1) == ids{2, 4}));
 }
 
@@ -72,8 +72,8 @@ TEST_CASE("batches whose outcomes are used meanwhile follow the times they are d
   std::vector<waiting_job> jobs;
   for (int i = 1; i <= 8; ++i)
     jobs.push_back({.assignment = static_cast<std::uint64_t>(i), .rows = 10, .due_second = 9 - i});
-  // A worker's share of 80 rows makes two batches: at most 40 rows, then half of the 40 that are left, then half of 20;
-  // a quarter of 40 is the least.
+  // A worker's share of 80 rows gives two batches: at most 40 rows, then half of the remaining 40, then half of 20; the
+  // minimum is a quarter of 40.
   CHECK(batches_of(parked(jobs), {.workers = 1, .batches_per_worker = 2}) ==
         std::vector<ids>{{5, 6, 7, 8}, {3, 4}, {2}, {1}});
 }
@@ -82,7 +82,7 @@ TEST_CASE("a last rest of less than half of the smallest batch is no batch of it
   std::vector<waiting_job> jobs;
   for (int i = 1; i <= 9; ++i)
     jobs.push_back({.assignment = static_cast<std::uint64_t>(i), .rows = i == 9 ? 1 : 10});
-  // 81 rows in two batches at least: at most 41 rows, then 20, then 11, of which a rest of one row is too little.
+  // 81 rows in at least two batches: at most 41 rows, then 20, then 11; the remaining row is too few for a batch.
   CHECK(batches_of(parked(jobs), {.workers = 1, .batches_per_worker = 2}) ==
         std::vector<ids>{{1, 2, 3, 4}, {5, 6}, {7}, {8, 9}});
 }
@@ -94,7 +94,7 @@ TEST_CASE("a shard cuts its jobs by the rows of all shards") {
   const auto count_of = [&](std::int64_t shards_alike, const batch_rules& rules) {
     return batches_of(parked(jobs), rules, shards_alike).size();
   };
-  CHECK((count_of(2, {.workers = 2}) == 1)); // as many wait elsewhere: a worker each
+  CHECK((count_of(2, {.workers = 2}) == 1)); // as many are parked elsewhere: one worker each
   CHECK((count_of(1, {.workers = 2}) == 2));
   CHECK((count_of(1, {.workers = 2, .balance_over_workers = false}) == 1));
   CHECK((count_of(2, {.workers = 2, .batches_per_worker = 4}) == 5)); // of 2, 2, 2, 1 and 1 jobs

@@ -1,4 +1,4 @@
-#include <ATen/ops/full.h> // before Catch2: both have a CHECK, and Catch2's is wanted
+#include <ATen/ops/full.h> // before Catch2: both define CHECK, and the last one wins
 
 #include "runtime/base/rng.hpp"
 #include "runtime/federation/carry.hpp"
@@ -9,7 +9,7 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-/// Both ends in one: every tensor has its handle's number for a name.
+/// Both ends in one object: a tensor's name is the number of its handle.
 class one_shelf final : public tensor_exchange {
 public:
   std::optional<offered_tensor> offer(const at::Tensor& value) override {
@@ -74,7 +74,7 @@ TEST_CASE("assignments cross with their broadcast once, and handles are shared a
   archive first, second;
   carry(first, again, shared);
   carry(second, again, shared);
-  CHECK(second.size() < first.size()); // all tensors go by name
+  CHECK(second.size() < first.size()); // all tensors are sent by name
 }
 
 TEST_CASE("reports cross without durations; memories may come again, uploads may not") {
@@ -130,7 +130,7 @@ TEST_CASE("what does not fit together is refused") {
 TEST_CASE("a name for a tensor that is none is refused") {
   one_shelf shared;
   at::Tensor none;
-  archive saved; // the first tensor, which comes named
+  archive saved; // the first tensor, sent by name
   std::uint64_t number = 1;
   std::uint8_t comes = 1;
   digest128 name{.high = 3, .low = 4};
@@ -172,7 +172,7 @@ TEST_CASE("messages with bytes drawn at random are read or refused, and nothing 
       ++read;
     } catch (const archive_error&) {
       ++refused;
-    } catch (const std::out_of_range&) { // a name that nobody knows: the shelf of this test
+    } catch (const std::out_of_range&) { // thrown by this test's exchange for an unknown name
       ++refused;
     }
   }

@@ -7,7 +7,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Even clients hold one row of each task.
+/// Clients with even ids hold one row of each task.
 class rows_of_even final : public partition {
 public:
   [[nodiscard]] std::int64_t size(client_id client, task_id) const override { return 1 - client.value % 2; }
@@ -80,7 +80,7 @@ TEST_CASE("idle clients are drawn without replacement, whoever became idle first
   const auto drawn = first.draw_idle(3, 17);
   CHECK((drawn.size() == 3));
   CHECK((drawn == second.draw_idle(3, 17)));
-  CHECK((first.draw_idle(10, 18).size() == 2)); // those that are left
+  CHECK((first.draw_idle(10, 18).size() == 2)); // the remaining ones
   CHECK(first.draw_idle(10, 19).empty());
   CHECK(first.draw_idle(-1, 20).empty());
 }

@@ -1,4 +1,4 @@
-// Clients and their links are those of federation_test.cpp's table.
+// Clients and links are those of the table in federation_test.cpp.
 #include "runtime/federation/client_work.hpp"
 #include "tests/runtime/federation/three_clients.hpp"
 #include <catch2/catch_test_macros.hpp>
@@ -10,7 +10,7 @@ namespace {
 
 using kind = federation_event::kind;
 
-/// Client 0 at work on one stage of a second, with its result known; its download is over.
+/// Client 0 after its download, in one stage of a second with known result.
 assignment_in_flight& working(federation_parts& parts, party_bytes sends) {
   CHECK(parts.dispatch.give_cohort_work());
   auto& owner = parts.in_flight.at({0});
@@ -23,7 +23,7 @@ assignment_in_flight& working(federation_parts& parts, party_bytes sends) {
   return owner;
 }
 
-/// The next event, which is this one.
+/// Takes the next event, which must be of kind `expected`.
 federation_event next_of(federation_parts& parts, kind expected, virtual_time at) {
   while (parts.clock.next().assignment != assignment_id{0})
     (void)parts.clock.take_next(); // of other clients
@@ -50,7 +50,7 @@ TEST_CASE("a client works stage by stage, and its upload is delivered when its l
   CHECK(parts.in_flight.find({0}) == nullptr);
   CHECK(parts.round.folded == 1);
   CHECK(parts.out.report().upload_bytes == 16);
-  CHECK(parts.commands().empty()); // it waits for others
+  CHECK(parts.commands().empty()); // waits for other clients
   parts.work.hand_over_deliveries();
   const auto commands = parts.commands();
   const auto& bundle = std::get<deliveries>(commands.back());
@@ -60,7 +60,7 @@ TEST_CASE("a client works stage by stage, and its upload is delivered when its l
 }
 
 TEST_CASE("an upload is delivered once the other parties have their parts, whatever comes first") {
-  for (const double proxy_mbit : {0.0, 0.000032}) { // 8 bytes at once, and in 2 s
+  for (const double proxy_mbit : {0.0, 0.000032}) { // 8 bytes take no time, or 2 s
     auto from = three_clients();
     from.devices.proxy_uplink_mbit = proxy_mbit;
     auto toy = toy_of(from);

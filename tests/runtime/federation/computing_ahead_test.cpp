@@ -1,4 +1,4 @@
-// Clients and their links are those of federation_test.cpp's table.
+// Clients and links are those of the table in federation_test.cpp.
 #include "runtime/federation/computing_ahead.hpp"
 #include "tests/runtime/federation/three_clients.hpp"
 #include <catch2/catch_test_macros.hpp>
@@ -10,14 +10,14 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-/// Three clients at work whose download is over.
+/// Three active clients after their downloads.
 std::unique_ptr<federation_parts> three_at_work(const toy_federation& toy) {
   auto parts = std::make_unique<federation_parts>(toy.settings);
   CHECK(parts->dispatch.give_cohort_work());
   return parts;
 }
 
-/// One job of `seconds` for each of the first `count` assignments, in their first stage.
+/// One job of duration `takes` for each of the first `count` assignments, in their first stage.
 wave_report waiting(std::uint64_t count, virtual_duration takes) {
   wave_report report;
   for (std::uint64_t id = 0; id < count; ++id)
@@ -99,7 +99,7 @@ TEST_CASE("rounds that run again come to where they were, and their jobs are par
   CHECK(parts->ahead.take(report) == wave_progress::over);
   (void)parts->commands();
   auto& owner = parts->in_flight.at({1});
-  parts->in_flight.forget_jobs(owner); // as if the run had been cut off
+  parts->in_flight.forget_jobs(owner); // as after an interruption of the run
   owner.stages.push_back(1s);          // in its second stage
   owner.horizon += 1s;
   CHECK_FALSE(parts->ahead.is_repeating());
@@ -115,14 +115,14 @@ TEST_CASE("rounds that run again come to where they were, and their jobs are par
   (void)parts->commands();
   CHECK_FALSE(parts->ahead.repeats_no_more());
   auto commands = parts->commands();
-  CHECK(jobs_of(std::get<release>(commands.back())) == 1); // those of others stay parked
+  CHECK(jobs_of(std::get<release>(commands.back())) == 1); // jobs of other clients stay parked
   CHECK(owner.held_bytes == 10);
   wave_report second;
   second.issued.push_back({.id = {{1}, 1, 0}, .rows = 4, .bytes = 10, .width = 64, .takes = 1s});
   CHECK(parts->ahead.take(second) == wave_progress::over);
   CHECK(parts->ahead.repeats_no_more());
   CHECK(owner.phase == assignment_phase::computing);
-  CHECK(owner.horizon == virtual_time(2600ms)); // as it was
+  CHECK(owner.horizon == virtual_time(2600ms)); // unchanged
   CHECK(parts->out.report().jobs == jobs_before);
   parts->ahead.begin_wave({1}, true);
   commands = parts->commands();
@@ -153,7 +153,7 @@ TEST_CASE("results for which there is no room are computed again when virtual ti
   CHECK(parts->ahead.take(report) == wave_progress::over);
   (void)parts->commands();
   parts->ahead.make_room();
-  CHECK(parts->in_flight.at({2}).phase == assignment_phase::evicted); // 64 bits a second: it arrives last
+  CHECK(parts->in_flight.at({2}).phase == assignment_phase::evicted); // 64 bits per second: it arrives last
   CHECK(std::holds_alternative<run_warning>(parts->commands().back()));
   CHECK((parts->ahead.to_recompute({2}) == std::vector<assignment_id>{{2}}));
 }

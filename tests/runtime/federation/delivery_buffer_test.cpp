@@ -39,5 +39,5 @@ TEST_CASE("virtual time waits for a server that was given much and has not folde
   buffer.folded();
   CHECK_FALSE(buffer.waits_for_server());
   buffer.add(upload_of(2), 1);
-  CHECK_FALSE(buffer.take()->tell_when_folded); // counting begins again
+  CHECK_FALSE(buffer.take()->tell_when_folded); // the count starts again
 }

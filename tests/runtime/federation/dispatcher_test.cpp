@@ -1,4 +1,4 @@
-// Clients and their links are those of federation_test.cpp's table.
+// Clients and links are those of the table in federation_test.cpp.
 #include "runtime/federation/dispatcher.hpp"
 #include "tests/runtime/federation/three_clients.hpp"
 #include <catch2/catch_test_macros.hpp>
@@ -27,7 +27,7 @@ TEST_CASE("a cohort is given work that begins when its download is over, and is 
   const auto& first = parts.in_flight.at({0});
   CHECK(first.horizon == virtual_time(600ms)); // 0.1 s and 16 bytes at 32 bytes a second
   CHECK(first.doing == activity_id::round);
-  CHECK(first.upload_bytes() == 16); // as the weights
+  CHECK(first.upload_bytes() == 16); // size of the weights
   CHECK(parts.out.report().download_bytes == 48);
   CHECK(parts.dispatch.next_assignment() == assignment_id{3});
   CHECK_FALSE(parts.dispatch.pool().is_available({1}));
@@ -73,7 +73,7 @@ TEST_CASE("late work is left behind or kept, as the scenario says, and counted o
     from.rounds.late = policy;
     federation_parts parts(toy_of(from).settings);
     CHECK(parts.dispatch.give_cohort_work());
-    parts.in_flight.at({1}).round = {7}; // kept although late, from another round
+    parts.in_flight.at({1}).round = {7}; // late, kept from another round
     parts.dispatch.deadline_passed();
     CHECK(parts.out.report().late_uploads == 2);
     CHECK(clients_at_work(parts) == (policy == late_policy::drop ? numbers{1} : numbers{0, 1, 2}));
@@ -90,7 +90,7 @@ TEST_CASE("what a client remembers is given to its next round, once its work has
   owner.result.counts = {{"seen", 2.0}};
   parts.dispatch.end(owner);
   CHECK(parts.out.report().counts.at("seen") == 2.0);
-  CHECK(parts.dispatch.give_cohort_work()); // client 0 alone is idle
+  CHECK(parts.dispatch.give_cohort_work()); // only client 0 is idle
   parts.ahead.start_waiting();
   const auto commands = parts.commands();
   const auto* const wave = std::get_if<start_rounds>(&commands.back());

@@ -12,7 +12,7 @@ population instant_clients() {
   return population(from);
 }
 
-/// Results of ten bytes that arrive in the order of `arrivals`; the assignment's id is the place in it.
+/// Results of ten bytes that arrive in the order of `arrivals`; the assignment id is the index.
 struct waiting_results {
   in_flight_table table{};
   evicted_results results;
@@ -48,14 +48,14 @@ TEST_CASE("results that arrive last are evicted where memory has no room for all
   CHECK(waiting.results.evict(waiting.table, clients));
   CHECK((waiting.in_phase(assignment_phase::finished) == ids{1, 3}));
   CHECK((waiting.in_phase(assignment_phase::evicted) == ids{0, 2}));
-  CHECK((waiting.table.at({0}).held_bytes == 0)); // its outcomes are in memory no more
+  CHECK((waiting.table.at({0}).held_bytes == 0)); // its results are no longer in memory
   CHECK_FALSE(waiting.results.evict(waiting.table, clients));
 }
 
 TEST_CASE("an upload delivered while a wave was out counts as if it had waited for the wave's end") {
   const auto clients = instant_clients();
   waiting_results waiting(25, {4, 3});
-  // What went to the proxy waited as long as the rest.
+  // Data sent to the proxy were also held.
   const auto upload_of = [](std::int64_t bytes, std::int64_t proxy_bytes) {
     assignment_in_flight owner;
     owner.sends = {bytes, proxy_bytes};
@@ -68,7 +68,7 @@ TEST_CASE("an upload delivered while a wave was out counts as if it had waited f
   CHECK_FALSE(waiting.results.has_room_during_wave(upload_of(16, 0)));
   CHECK(waiting.results.evict(waiting.table, clients));
   CHECK((waiting.in_phase(assignment_phase::finished) == ids{1}));
-  CHECK_FALSE(waiting.results.evict(waiting.table, clients)); // the next wave begins with nothing delivered
+  CHECK_FALSE(waiting.results.evict(waiting.table, clients)); // nothing was delivered since the last wave
 }
 
 TEST_CASE("nothing is evicted where a second result might be another") {
@@ -90,8 +90,8 @@ TEST_CASE("what is needed is computed again, with what arrives next as far as th
   CHECK((chosen == std::vector<assignment_id>{{1}, {0}}));
   waiting_results small(10, {2, 1});
   CHECK(small.results.evict(small.table, clients));
-  CHECK((small.results.to_recompute({0}, small.table, clients) ==
-         std::vector<assignment_id>{{0}})); // needed: no question
+  CHECK(
+      (small.results.to_recompute({0}, small.table, clients) == std::vector<assignment_id>{{0}})); // needed in any case
 }
 
 TEST_CASE("results that arrive at one time are kept in the order in which they will be delivered") {
@@ -102,12 +102,12 @@ TEST_CASE("results that arrive at one time are kept in the order in which they w
     CHECK(waiting.results.evict(waiting.table, clients));
     return waiting.in_phase(assignment_phase::finished);
   };
-  // Both wait in the queue: the one that was pushed first leaves first.
+  // Both are in the queue: the one that was pushed first is delivered first.
   CHECK(kept([](auto& a, auto& b) { a.event_sequence = 1, b.event_sequence = 2; }) == ids{0});
   CHECK(kept([](auto& a, auto& b) { a.event_sequence = 2, b.event_sequence = 1; }) == ids{1});
-  // An upload on its way leaves before one that is still to be sent off.
+  // An upload in progress is delivered before one that has not started.
   CHECK(kept([](auto& a, auto& b) { a.event_sequence = 1, b.event_sequence = 2, b.is_uploading = true; }) == ids{1});
-  // Their last stages end together: the one whose last stage began first is sent off first.
+  // Their last stages end at the same time: the one whose last stage started first is sent first.
   CHECK(kept([](auto& a, auto& b) {
           a.stages.assign(1, std::chrono::seconds(1));
           b.stages.assign(1, std::chrono::seconds(2));

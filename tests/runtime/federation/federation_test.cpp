@@ -1,10 +1,8 @@
-// The federation by hand: a few clients whose virtual time can be followed on paper, without actors.
-//
-//              download            training      upload                 arrives, from its dispatch
+// A federation without actors: a few clients whose virtual times can be computed by hand.
+//              download            training      upload                 arrives, after its dispatch
 //   client 0   0.1 + 0.5 = 0.6 s   4 / 4 = 1 s   0.1 + 1.0 = 1.1 s      2.7 s
 //   client 1   0.1 + 0.5 = 0.6 s   4 / 2 = 2 s   0.1 + 0.0 = 0.1 s      2.7 s
 //   client 2   0.1 + 0.5 = 0.6 s   4 / 1 = 4 s   0.1 + 2.0 = 2.1 s      6.7 s
-//
 // 16 bytes take 1 s at 0.000128 Mbit/s; a bandwidth of 0 is instantaneous. Client 1's upload arrives after client 0's,
 // because it was sent later.
 #include "runtime/federation/federation.hpp"
@@ -19,7 +17,7 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-/// Lines of "time actor event client", times to a tenth, cut off.
+/// Lines of "time actor event client", times truncated to a tenth.
 std::string events_of(const run_outcome& run) {
   std::string text;
   for (const auto& event : run.events) {
@@ -30,7 +28,7 @@ std::string events_of(const run_outcome& run) {
   return text;
 }
 
-/// In any order of reports.
+/// With reports in random order.
 run_outcome played(const scenario& from) { return played(toy_of(from), {.seed = 5, .in_order = false}); }
 
 } // namespace
@@ -70,7 +68,7 @@ TEST_CASE("an upload kept although late is folded into the round that is open wh
         "5.0 client late 2\n"
         "5.0 scheduler close_round\n"
         "5.0 scheduler open_round\n"
-        "5.0 scheduler dispatch 0\n" // client 2 is still busy
+        "5.0 scheduler dispatch 0\n" // client 2 is still working
         "5.0 scheduler dispatch 1\n"
         "5.6 client start 0\n"
         "5.6 client start 1\n"
@@ -122,7 +120,7 @@ TEST_CASE("places are filled as uploads come where the server does not wait for 
                                                "2.7 server deliver 1\n"
                                                "2.7 scheduler close_round\n"
                                                "2.7 server evaluate\n"
-                                               "2.7 client abandoned 2\n" // in the order of their dispatch
+                                               "2.7 client abandoned 2\n" // in dispatch order
                                                "2.7 client abandoned 0\n"
                                                "2.7 scheduler end\n"));
 }
@@ -156,7 +154,7 @@ TEST_CASE("what goes to the proxy takes links of its own, and its advice comes w
                           "2.7 proxy receive 1\n"
                           "2.7 server deliver 1\n"
                           "3.7 proxy receive 0\n"
-                          "3.7 server deliver 0\n" // it was at the server a second ago
+                          "3.7 server deliver 0\n" // reached the server a second ago
                           "4.6 client upload 2\n"
                           "4.6 client to_proxy 2\n"
                           "5.7 proxy receive 2\n"
@@ -167,8 +165,8 @@ TEST_CASE("what goes to the proxy takes links of its own, and its advice comes w
                           "6.7 scheduler dispatch 0\n"
                           "6.7 scheduler dispatch 1\n"
                           "6.7 scheduler dispatch 2\n"
-                          "7.3 client start 1\n" // the broadcast comes last
-                          "8.3 client start 2\n" // the advice comes last
+                          "7.3 client start 1\n" // the broadcast arrives last
+                          "8.3 client start 2\n" // the advice arrives last
                           "9.3 client upload 1\n"
                           "9.3 client to_proxy 1\n"
                           "9.4 proxy receive 1\n"
@@ -199,7 +197,7 @@ TEST_CASE("clients outside the cohort look at their rows, and the round waits fo
     toy.settings.observing_costs = costs;
     toy.plans = {{.observers = 5}}; // there are two
     const auto run = played(toy, {.seed = 5, .in_order = false});
-    CHECK(run.report.client_rounds == 1); // looking is no client-round
+    CHECK(run.report.client_rounds == 1); // observing is not a client-round
     CHECK(run.report.looks == 2);
     CHECK(run.report.upload_bytes == 16);
     CHECK(run.report.download_bytes == (costs ? 48 : 16));
@@ -304,7 +302,7 @@ TEST_CASE("a checkpoint that says what cannot be is refused in words, whatever i
   from.rounds.per_task = 4;
   from.checkpoint = {.every = 1, .force = true};
   const auto toy = toy_of(from);
-  const auto saved = played(toy, {.seed = 5}).checkpoint; // with clients at work
+  const auto saved = played(toy, {.seed = 5}).checkpoint; // with active clients
   REQUIRE(saved);
 
   const auto said_of = [&](const std::vector<std::byte>& bytes) {

@@ -19,7 +19,7 @@ assignment_in_flight assignment_of(std::uint64_t assignment) {
   return made;
 }
 
-/// The assignments of jobs, ascending.
+/// The assignments of the jobs, ascending.
 std::vector<std::uint64_t> ids(const std::vector<parked_job>& taken) {
   std::vector<std::uint64_t> numbers;
   for (const auto& parked : taken)

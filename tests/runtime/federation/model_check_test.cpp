@@ -1,5 +1,5 @@
-// Thousands of small federations, drawn at random and played against peers that answer in any order, do what a
-// simulator does that runs one client at a time.
+// Random play: thousands of small random federations, whose peers respond in any order, must agree with a simulator
+// that runs one client at a time.
 #include "tests/runtime/federation/play/player.hpp"
 #include <catch2/catch_test_macros.hpp>
 #include <chrono>
@@ -20,7 +20,7 @@ std::string shown(const event_record& event) {
   return text.str();
 }
 
-/// Where two lists of events part; "" if they do not.
+/// The first difference of two lists of events, or "".
 std::string first_difference(const std::vector<event_record>& expected, const std::vector<event_record>& found) {
   for (std::size_t i = 0; i < std::max(expected.size(), found.size()); ++i) {
     const auto wanted = i < expected.size() ? shown(expected[i]) : "nothing";
@@ -31,7 +31,7 @@ std::string first_difference(const std::vector<event_record>& expected, const st
   return {};
 }
 
-/// What is wrong with an outcome; "" if nothing is.
+/// Describes the differences of two outcomes; "" if they are equal.
 std::string difference(const run_outcome& expected, const run_outcome& found) {
   if (auto where = first_difference(expected.events, found.events); !where.empty())
     return where;
@@ -63,26 +63,26 @@ std::string difference(const run_outcome& expected, const run_outcome& found) {
   return {};
 }
 
-/// Even the batches of a run that was cut off are those of an uninterrupted one: results that it had are stored, and no
-/// stage was run in part when it was cut off, because there is room for all of its jobs at once.
+/// True if even the batches of an interrupted run equal those of an uninterrupted one: finished results are stored, and
+/// no stage was partially run at the interruption, because all of its jobs fit at the same time.
 bool repeats_no_job(const toy_federation& toy) {
   const auto& settings = toy.settings;
   const bool stores_results = settings.stored_results_bytes_max > 0 || !settings.results_are_repeatable;
   return stores_results && (toy.has_single_jobs() || settings.ahead_bytes_max >= toy_federation::plenty);
 }
 
-/// How a run ends in which nothing is delivered any more. Returns what was wrong, "" if nothing was.
+/// Checks the end of a run in which nothing can be delivered any more. Returns an error text, or "".
 std::string fault_of_dead_end(const toy_federation& toy, std::uint64_t seed) {
   try {
     static_cast<void>(played(toy, {.seed = seed}));
-  } catch (const broken_rule& rule) { // which a failed run is: with its error
+  } catch (const broken_rule& rule) { // thrown for a run that fails, with its error
     const std::string said = rule.what();
     return said.starts_with("nothing has come of the last ") ? "" : "at a dead end: " + said;
   }
   return "expected a dead end";
 }
 
-/// Plays one federation in several ways. Returns what was wrong, "" if nothing was.
+/// Plays one federation in several ways. Returns an error text, or "".
 std::string fault_of(std::uint64_t seed) {
   const auto toy = random_federation(seed);
   try {
@@ -113,8 +113,8 @@ std::string fault_of(std::uint64_t seed) {
   return {};
 }
 
-/// How a run in which clients fail ends, whatever runs ahead of virtual time. Returns what was wrong, "" if nothing
-/// was.
+/// Checks the end of a run in which clients fail, however far computing is ahead of virtual time. Returns an error
+/// text, or "".
 std::string fault_of_failing(std::uint64_t seed, int& failed) {
   auto toy = random_federation(seed);
   toy.fails_one_of = 12;
@@ -139,13 +139,13 @@ std::string fault_of_failing(std::uint64_t seed, int& failed) {
   return {};
 }
 
-/// What the environment says, or else `usual`.
+/// The seed set in the environment, or `usual`.
 std::uint64_t first_seed(std::uint64_t usual) {
   const char* given = std::getenv("MNEME_PLAY_SEED");
   return given ? std::strtoull(given, nullptr, 10) : usual;
 }
 
-/// Plays one seed after the other. @param go_on is asked before each federation
+/// Plays seeds in sequence. @param go_on called before each federation
 template <class GoOn>
 void play_while(std::uint64_t seed, GoOn go_on) {
   std::cout << "random play from seed " << seed << " (MNEME_PLAY_SEED)" << std::endl;
@@ -165,13 +165,13 @@ TEST_CASE("random federations do what one client at a time does, in any order, c
 }
 
 TEST_CASE("a federation in which clients come and go and none delivers anything says so", "[play]") {
-  constexpr std::uint64_t seed = 1'795'845'549'202'044'929; // of random play
+  constexpr std::uint64_t seed = 1'795'845'549'202'044'929; // found by random play
   CHECK(simulated(random_federation(seed))->report.status == run_status::failed);
   CHECK(fault_of(seed) == "");
 }
 
 TEST_CASE("a host that is lost after it has said that rounds have no jobs is followed by another", "[play]") {
-  CHECK(fault_of(1'795'846'190'903'114'181) == ""); // of random play
+  CHECK(fault_of(1'795'846'190'903'114'181) == ""); // found by random play
 }
 
 TEST_CASE("a run fails alike however much runs ahead, in any order, cut off and resumed", "[play]") {
@@ -185,7 +185,7 @@ TEST_CASE("a run fails alike however much runs ahead, in any order, cut off and 
 }
 
 TEST_CASE("random federations do what one client at a time does, for ten minutes", "[play][slow]") {
-  const auto today = std::chrono::system_clock::now().time_since_epoch().count(); // other seeds every time
+  const auto today = std::chrono::system_clock::now().time_since_epoch().count(); // new seeds each time
   const auto began = std::chrono::steady_clock::now();
   play_while(first_seed(static_cast<std::uint64_t>(today)),
              [&](std::uint64_t) { return std::chrono::steady_clock::now() - began < std::chrono::minutes(10); });

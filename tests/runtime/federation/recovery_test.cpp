@@ -1,4 +1,4 @@
-// Clients and their links are those of federation_test.cpp's table.
+// Clients and links are those of the table in federation_test.cpp.
 #include "runtime/federation/recovery.hpp"
 #include "tests/runtime/federation/three_clients.hpp"
 #include <catch2/catch_test_macros.hpp>
@@ -15,7 +15,7 @@ toy_federation unknown_sizes(std::int64_t stored_results_bytes_max) {
   return toy;
 }
 
-/// A run of which client 0 has its result, client 1 waits for its first job and client 2 has not begun.
+/// A run in which client 0 has its result, client 1 has a parked first job, and client 2 has not started.
 archive saved_of(const toy_federation& toy) {
   federation_parts parts(toy.settings);
   parts.dispatch.plan_task({});

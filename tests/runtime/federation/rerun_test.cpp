@@ -23,18 +23,18 @@ std::vector<job_id> ids(const std::vector<parked_job>& jobs) {
 TEST_CASE("a round runs again up to the jobs for which it waited before, stage by stage") {
   rerun again;
   CHECK(again.is_empty());
-  again.add({7}, 2); // it waited for the jobs of its second stage
+  again.add({7}, 2); // parked with the jobs of its second stage
   CHECK(again.is_behind({7}));
   CHECK(again.stages_of({7}) == 0);
   again.waits_for(jobs_of(7, 0, 2));
   CHECK(again.is_behind({7}));
   CHECK((ids(again.take_behind()) == std::vector<job_id>{{{7}, 0, 0}, {{7}, 0, 1}}));
-  CHECK(again.take_behind().empty()); // they run
+  CHECK(again.take_behind().empty()); // they are running
   again.waits_for(jobs_of(7, 1));
   CHECK_FALSE(again.is_behind({7}));
   CHECK(again.stages_of({7}) == 2);
   CHECK(again.take_behind().empty());
-  CHECK((ids(again.jobs_of({7})) == std::vector<job_id>{{{7}, 1, 0}})); // and these are parked again
+  CHECK((ids(again.jobs_of({7})) == std::vector<job_id>{{{7}, 1, 0}})); // now these are parked again
 }
 
 TEST_CASE("a result is computed again through all stages, and a round that had asked for nothing is never behind") {
@@ -63,7 +63,7 @@ TEST_CASE("rounds that are where they were wait for those that are behind, in th
     again.waits_for(jobs_of(id, 0));
   CHECK((ids(again.take_behind()) == std::vector<job_id>{{{3}, 0, 0}, {{4}, 0, 0}}));
   CHECK((again.ids() == std::vector<assignment_id>{{3}, {4}, {5}}));
-  CHECK_FALSE(again.is_behind({9})); // it does not run again
+  CHECK_FALSE(again.is_behind({9})); // does not run again
   CHECK_FALSE(again.has({9}));
   again.clear();
   CHECK(again.is_empty());

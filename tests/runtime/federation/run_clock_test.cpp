@@ -35,7 +35,7 @@ TEST_CASE("events leave by time, a deadline behind all else of its time, and the
   clock.expect(second, kind::arrival, at(2s), party_id::proxy);
   CHECK_FALSE(first.is_uploading);
   CHECK(second.is_uploading);
-  CHECK(first.event_sequence < second.event_sequence); // pushed before
+  CHECK(first.event_sequence < second.event_sequence); // pushed earlier
   CHECK_FALSE(clock.has_begun());
 
   const auto arrival = clock.take_next();
@@ -57,7 +57,7 @@ TEST_CASE("the queue holds one event for the earliest change of a client") {
   clock.expect_churn(std::nullopt);
   CHECK_FALSE(clock.has_events());
   clock.expect_churn(at(5s));
-  clock.expect_churn(at(6s)); // is asked for again when the one before has come
+  clock.expect_churn(at(6s)); // polled again after the previous one
   clock.expect_churn(at(5s));
   (void)clock.take_next();
   CHECK_FALSE(clock.has_events());
@@ -104,7 +104,7 @@ TEST_CASE("a clock that was saved goes on with the same events in the same order
   again.persist(loaded);
   CHECK(again.is_sound());
   CHECK(again.now() == at(1s));
-  again.expect_churn(at(3s)); // there is one
+  again.expect_churn(at(3s)); // there is already one
   CHECK(again.take_next().event_kind == kind::churn);
   CHECK(again.take_next().assignment == assignment_id{2});
   CHECK_FALSE(again.has_events());

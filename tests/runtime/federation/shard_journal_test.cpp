@@ -28,7 +28,7 @@ round_failure failure_of(std::uint64_t round, std::uint32_t client) {
   return why;
 }
 
-/// A journal of shard 3 whose host was given rounds 5 and 6, of clients 0 and 1.
+/// Journal of shard 3, whose host got rounds 5 and 6 of clients 0 and 1.
 class begun_shard {
 public:
   explicit begun_shard(bool at_once = false) {
@@ -96,7 +96,7 @@ TEST_CASE("rounds whose jobs were not released do not go on, and nothing comes u
   CHECK(shard.journal.take({.from = {3}, .finished = {end_of(6)}}).empty());
   shard.journal.take(release{.to = {3}, .batches = {{{{5}, 0, 1}}}});
   CHECK(shard.wrong_with({}) == "ends its wave and owes 1 rounds");
-  CHECK(shard.wrong_with({}, {end_of(6)}) == "names assignment 6, which is not at its shard"); // said again
+  CHECK(shard.wrong_with({}, {end_of(6)}) == "names assignment 6, which is not at its shard"); // repeated
   CHECK(shard.wrong_with({job(5, 1)}).empty());
 }
 

@@ -38,7 +38,7 @@ TEST_CASE("rounds go to the shards of their clients, in order, with the times th
     waiting.add(round_of(10 + i, i, in), virtual_time{virtual_duration{i}});
   CHECK(waiting.size() == 6);
   CHECK(waiting.weight_bytes() == 6 * 20);
-  waiting.erase({{1}, {11}, {12}, {15}}); // 1 is not here
+  waiting.erase({{1}, {11}, {12}, {15}}); // 1 is not in the queue
   CHECK(waiting.size() == 3);
   CHECK(waiting.weight_bytes() == 3 * 20);
   const auto even = waiting.take({0}), odd = waiting.take({1});

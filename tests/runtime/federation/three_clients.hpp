@@ -1,5 +1,5 @@
-/// three_clients: a federation whose virtual time can be followed on paper (federation_test.cpp has its table), and its
-/// parts as the federation puts them together.
+/// three_clients: a federation with hand-computable virtual times (table in federation_test.cpp), and its parts as the
+/// federation connects them.
 #pragma once
 #include "runtime/federation/client_work.hpp"
 #include "runtime/federation/recovery.hpp"
@@ -52,12 +52,12 @@ struct federation_parts {
     round.open_task({0}, settings);
     open_round_of(16);
   }
-  /// The server has made a broadcast of so many bytes.
+  /// The server has created a broadcast of this size.
   void open_round_of(std::int64_t bytes) {
     const auto in = std::make_shared<const broadcast>(broadcast{.place = round.place, .weights = as_tensors(1, bytes)});
     round.open({.in = in, .bytes = bytes});
   }
-  /// What is wanted since the last call.
+  /// Commands since the last call.
   std::vector<federation_command> commands() {
     std::vector<federation_command> taken;
     out.take_commands(taken);

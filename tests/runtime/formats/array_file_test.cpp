@@ -13,7 +13,7 @@ namespace {
 const std::vector<std::string> known{"train_x", "train_y", "names"};
 const auto numbers = npy_of<std::int64_t>("<i8", "(3,)", {4, 5, 6});
 
-/// All that is said of a file with this content.
+/// All diagnostics for a file with this content.
 std::string said_of(const scratch_folder& folder, const std::string& name, const std::string& content) {
   write_file(folder.path() / name, content);
   std::string text;
@@ -87,7 +87,7 @@ TEST_CASE("changed bytes of an archive never read as another array in silence", 
     changed[at] = static_cast<char>(changed[at] ^ 0x41);
     write_file(folder.path() / "m.npz", changed);
     const auto read = read_array_file(folder.path() / "m.npz", known);
-    if (read) // bytes that nobody reads, as dates
+    if (read) // unused bytes, such as dates
       CHECK(at::equal(read->at("train_y").content.values, at::tensor({4, 5, 6}, at::kLong)));
   }
 }

@@ -9,7 +9,7 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-/// @param piece bytes that are fed at a time
+/// @param piece number of bytes per call
 tl::expected<npy_array, std::string> array_in(const std::string& file, std::size_t piece) {
   npy_reader reader(file.size());
   for (std::size_t at = 0; at < file.size(); at += piece) {

@@ -30,7 +30,7 @@ std::string as_text(const std::vector<std::byte>& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// One tensor of every dtype, among them a scalar, an empty tensor and odd sizes.
+/// One tensor of every dtype, including a scalar, an empty tensor and odd sizes.
 tensor_map every_dtype() {
   tensor_map map;
   map.put("f64", at::arange(3, at::kDouble) / 7);
@@ -51,7 +51,7 @@ struct hostile {
   const char* name;
   std::string bytes;
   std::string finding; ///< Part of the first diagnostic's text.
-  std::uint64_t byte;  ///< Where it points to.
+  std::uint64_t byte;  ///< Its offset.
 };
 
 std::string named(const std::string& entry) { return "{\"a\":" + entry + "}"; }

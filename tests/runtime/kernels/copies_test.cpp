@@ -1,5 +1,5 @@
-// Portable arithmetic has the bits of AVX2 on every machine, and takes copies of kernels for AVX-512 where there are
-// some. Which copies a process runs is chosen once, so this program starts itself under each choice, and compares.
+// Portable arithmetic has the bits of AVX2 on every machine, and uses AVX-512 versions of some kernels. A process
+// selects versions once, so this program starts itself with each selection and compares.
 #include "runtime/base/rng.hpp"
 #include "runtime/kernels/convolution.hpp"
 #include "runtime/kernels/dropout.hpp"
@@ -29,7 +29,8 @@ namespace {
 
 using numbers = std::vector<float>;
 
-/// FNV-1a over the bits of results. All NaN are alike: which of two NaN an addition passes on is the compiler's choice.
+/// FNV-1a over the bits of results. All NaNs count as equal: which of two NaNs an addition returns depends on the
+/// compiler.
 class bits_of_results {
 public:
   void add(const numbers& values) {
@@ -51,7 +52,7 @@ private:
   std::uint64_t hash_ = 0xcbf29ce484222325U;
 };
 
-/// With zeros of both signs, numbers below the normal ones, large ones, infinities and NaN in between.
+/// Includes zeros of both signs, subnormal and large numbers, infinities and NaN.
 numbers odd(std::int64_t n, std::uint64_t seed) {
   constexpr float special[] = {0.0F,
                                -0.0F,
@@ -265,7 +266,7 @@ void convolutions(std::ostream& out) {
         }
 }
 
-/// What the test below prints where these copies are chosen.
+/// Output of the test below with this selection.
 std::string printed(const std::string& copies) {
   const auto command = "MNEME_ARITHMETIC=portable MNEME_KERNELS=" + copies + " /proc/" + std::to_string(::getpid()) +
                        "/exe '[.bits]' --rng-seed 1";

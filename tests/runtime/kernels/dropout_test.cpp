@@ -3,7 +3,7 @@
 #include <vector>
 using namespace mneme;
 
-/// The stream's numbers of `Bits` in the order of masks: of 16 blocks the first words, then the second ones, ...
+/// The stream's numbers with `Bits` bits in mask order: the first words of 16 blocks, then the second words, ...
 template <class Bits>
 std::vector<std::uint32_t> numbers_of(const rng_key& key, std::size_t n) {
   std::vector<std::uint32_t> numbers;
@@ -30,7 +30,7 @@ TEST_CASE("a mask follows the numbers of its stream, of as many bits as its chan
       kernels::draw_dropout_mask(stream_name_of(key), drop_below, mask.data(), static_cast<std::int64_t>(n));
       for (std::size_t i = 0; i < n; ++i)
         expected.push_back(numbers[i] >= (bytes ? drop_below / 256 : drop_below));
-      expected.push_back(7); // what lies behind is not touched
+      expected.push_back(7); // bytes beyond the end are not changed
       INFO(n << " values, dropped below " << drop_below);
       CHECK((mask == expected));
     }

@@ -15,7 +15,7 @@ TEST_CASE("sums of products and of squares are those in double, wherever operand
       expected += static_cast<double>(a[i]) * b[i];
       squares += static_cast<double>(a[i]) * a[i];
     }
-    double sum = 2.5, of_squares = 2.5; // what was there before stays
+    double sum = 2.5, of_squares = 2.5; // the previous values are kept
     kernels::add_products(sum, a.data(), b.data(), n);
     kernels::add_squares(of_squares, a.data(), n);
     CHECK(sum == Approx(expected).epsilon(1e-13));

@@ -6,7 +6,7 @@ using namespace mneme::kernels;
 
 namespace {
 
-/// Any numbers with many significant bits, different for each `salt`.
+/// Numbers with many significant bits, different for each `salt`.
 std::vector<float> values(std::size_t n, int salt) {
   std::vector<float> numbers(n);
   for (std::size_t i = 0; i < n; ++i)
@@ -30,7 +30,7 @@ TEST_CASE("several uploads folded at once have the bits of one after the other, 
       fold(together.data(), listed, static_cast<std::int64_t>(n));
       for (std::size_t i = 0; i < n; ++i)
         for (std::size_t k = 0; k < count; ++k)
-          apart[i] += weights[k] * static_cast<double>(uploads[k][i]); // an exact product: weights are whole
+          apart[i] += weights[k] * static_cast<double>(uploads[k][i]); // exact, since weights are integers
       CHECK(together == apart);
     }
 }

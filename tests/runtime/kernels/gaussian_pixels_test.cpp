@@ -8,7 +8,7 @@ namespace {
 
 rng_key key_of(std::uint64_t index) { return key_for({.seed = 7, .index = index}, purpose::synthetic_data); }
 
-/// The definition, one normal after the other.
+/// The definition, one normal at a time.
 std::vector<std::uint8_t> plain(const std::vector<float>& mean, const rng_key& key) {
   rng_stream stream(key);
   std::vector<std::uint8_t> pixels;
@@ -26,7 +26,7 @@ TEST_CASE("pixels made together are those made one by one, for any number of the
     for (std::uint64_t row = 0; row < 50; ++row, ++rows) {
       std::vector<float> mean(n);
       for (std::size_t i = 0; i < n; ++i)
-        mean[i] = 0.37F * static_cast<float>((i + row) % 23) - 4.0F; // some pixels end at 0 or 255
+        mean[i] = 0.37F * static_cast<float>((i + row) % 23) - 4.0F; // some pixels are clamped to 0 or 255
       std::vector<std::uint8_t> pixels(n + 1, 77);
       if (!kernels::gaussian_pixels({pixels.data(), n}, mean.data(), stream_name_of(key_of(row))))
         continue;
@@ -43,7 +43,7 @@ TEST_CASE("a value next to an integer is not certain") {
   rng_stream stream(key_of(1));
   std::vector<float> mean(n);
   for (float& m : mean)
-    m = static_cast<float>((100.0 - 128.5) / 32.0 - stream.normal()); // 128.5 + 32 (m + z) = 100, but for rounding
+    m = static_cast<float>((100.0 - 128.5) / 32.0 - stream.normal()); // 128.5 + 32 (m + z) = 100 up to rounding
   std::vector<std::uint8_t> pixels(n);
   CHECK_FALSE(kernels::gaussian_pixels(pixels, mean.data(), stream_name_of(key_of(1))));
 }

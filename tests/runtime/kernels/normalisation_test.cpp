@@ -15,7 +15,7 @@ std::vector<float> drawn(std::int64_t n, std::uint64_t seed, double centre = 0.0
   return values;
 }
 
-/// The sum over rows of f(place), column by column, in double.
+/// Column sums of f(place) in double.
 template <class F>
 std::vector<double> column_sums(std::int64_t rows, std::int64_t columns, F f) {
   std::vector<double> sums(static_cast<std::size_t>(columns));
@@ -36,7 +36,7 @@ double worst(const std::vector<T>& ours, const std::vector<U>& expected) {
   return difference / largest;
 }
 
-// Around the boundaries of blocks (64 rows) and registers (16 columns).
+// Near the boundaries of blocks (64 rows) and registers (16 columns).
 constexpr std::int64_t row_counts[] = {1, 2, 63, 64, 65, 200};
 constexpr std::int64_t column_counts[] = {1, 3, 15, 16, 17, 40};
 
@@ -81,7 +81,7 @@ TEST_CASE("variances of values far from zero keep their digits", "[kernels]") {
   for (const auto rows : row_counts)
     for (const auto columns : column_counts) {
       INFO(rows << " x " << columns);
-      const auto x = drawn(rows * columns, 1, 1000.0); // squares of 1e6 in float32 would leave no digit of 1
+      const auto x = drawn(rows * columns, 1, 1000.0); // in float32, the squares of 1e6 would hide 1
       const auto place = static_cast<std::size_t>(columns);
       const auto from_pivot = [&](std::size_t i) { return static_cast<double>(x[i]) - x[i % place]; };
       std::vector<double> sums(place), squares(place);

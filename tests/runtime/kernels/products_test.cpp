@@ -9,7 +9,7 @@ using namespace mneme;
 
 namespace {
 
-// Around every boundary of the tiles: 1, 2, 4, 5 rows; 1, 2, 4, 8, 16, 32, 64 columns and terms.
+// Near every boundary of the tiles: 1, 2, 4, 5 rows; 1, 2, 4, 8, 16, 32, 64 columns and terms.
 constexpr std::int64_t sizes[] = {1, 2, 3, 5, 6, 7, 10, 13, 16, 17, 23, 33, 63, 64, 70, 131};
 constexpr std::int64_t terms[] = {1, 2, 3, 5, 6, 7, 10, 13, 16, 17, 23, 33, 63, 64, 70, 131, 256, 271};
 
@@ -78,7 +78,7 @@ TEST_CASE("a product of dots of any size equals the sum in double", "[kernels]")
 }
 
 TEST_CASE("a row of a product has the same bits however many rows there are", "[kernels]") {
-  std::vector<std::int64_t> lengths{255, 256, 300}; // many terms have tiles of their own
+  std::vector<std::int64_t> lengths{255, 256, 300}; // long sums use other tiles
   for (std::int64_t k = 1; k < 40; ++k)
     lengths.push_back(k);
   for (const std::int64_t k : lengths)
@@ -152,10 +152,10 @@ TEST_CASE("a row product adds to what lies elsewhere with the bits of adding in 
 }
 
 TEST_CASE("large row products, whose operands are copied side by side, have the bits of single rows", "[kernels]") {
-  // 24 rows, 512 terms and 64 columns are the least; panels hold 128 terms, blocks 96 rows. 200 columns leave a rest.
+  // Minimum: 24 rows, 512 terms and 64 columns; panels have 128 terms, blocks 96 rows. 200 columns leave a remainder.
   for (const auto& [m, n, k] : std::vector<std::array<std::int64_t, 3>>{
            {24, 64, 512}, {30, 200, 600}, {97, 300, 513}, {131, 192, 640}, {200, 90, 641}})
-    for (const bool across : {false, true}) // a(i, p) lies row by row, or column by column
+    for (const bool across : {false, true}) // a(i, p) is row-major or column-major
       for (const bool adds : {false, true}) {
         const auto a = test::drawn_floats(m * k, 1), b = test::drawn_floats(k * (n + 3), 2),
                    before = test::drawn_floats(m * n, 4);

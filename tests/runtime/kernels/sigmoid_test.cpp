@@ -1,5 +1,5 @@
 #include "runtime/kernels/sigmoid.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 
 #include "tests/support/tensors.hpp"
 #include <cmath>

@@ -1,6 +1,6 @@
 #include "runtime/method/finite_values.hpp"
 #include <ATen/ops/full.h>
-#include <ATen/ops/ones.h> // before Catch2: both have a CHECK, and Catch2's is wanted
+#include <ATen/ops/ones.h> // before Catch2: both define CHECK, and the last one wins
 
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>

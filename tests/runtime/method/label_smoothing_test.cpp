@@ -3,7 +3,7 @@
 #include "runtime/kernels/cuda/cross_entropy_rows.hpp"
 #include "runtime/method/gradients.hpp"
 #include "runtime/method/training.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 
 #include "tests/support/grids.hpp"
 #include "tests/support/tensors.hpp"

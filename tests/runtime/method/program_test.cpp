@@ -1,5 +1,5 @@
 #include "runtime/method/context.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 
 #include "tests/support/learning.hpp"
 #include <catch2/matchers/catch_matchers_exception.hpp>

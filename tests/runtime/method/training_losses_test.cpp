@@ -1,6 +1,6 @@
 // What trainings say of their loss, summed up for a client, and found in the outcomes of its jobs.
 #include "runtime/method/client_run.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 
 #include <catch2/catch_test_macros.hpp>
 using namespace mneme;

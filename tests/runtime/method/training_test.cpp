@@ -1,5 +1,5 @@
 #include "runtime/method/training.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 
 #include "tests/support/reference_cross_entropy.hpp"
 #include "tests/support/tensors.hpp"

@@ -1,7 +1,7 @@
 // A transformer for rows of tokens, against the library transformers (tools/export/bert_reference.py), and its padding.
 #include "runtime/models/attention_layer.hpp"
 #include "runtime/models/network.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 #include <ATen/Parallel.h>
 #include <torch/csrc/autograd/autograd.h>
 

@@ -1,7 +1,7 @@
 #include "runtime/models/chained_model.hpp"
 #include "runtime/models/feature_layer.hpp"
 #include "runtime/models/function.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 
 #include "tests/support/nets.hpp"
 #include <torch/csrc/autograd/autograd.h>

@@ -1,6 +1,6 @@
 // Nets as functions that autograd follows, against the hand-written passes and against finite differences.
 #include "runtime/models/network.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 #include <ATen/Parallel.h>
 #include <torch/csrc/autograd/autograd.h>
 

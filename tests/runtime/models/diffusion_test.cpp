@@ -3,7 +3,7 @@
 //   linear: b[i] = a + (z - a) * i / (T - 1); scaled: squares of that between roots;
 //   cosine: f(t) = cos((t / T + 0.008) / 1.008 * pi / 2) ** 2, b[t] = min(1 - f(t + 1) / f(t), 0.999)
 #include "runtime/models/diffusion.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 
 #include "tests/support/tensors.hpp"
 #include <catch2/matchers/catch_matchers_floating_point.hpp>

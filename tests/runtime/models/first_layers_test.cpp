@@ -1,6 +1,6 @@
 // Nets that are written as lists of layers and begin with another layer than a convolution, against LibTorch's own
 // operators on images of [B, C, H, W]: scores and gradients.
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 #include <ATen/Parallel.h>
 #include <torch/csrc/autograd/autograd.h>
 

@@ -1,6 +1,6 @@
 // A net that turns vectors into images, against PyTorch's layers of the same weights.
 #include "runtime/models/image_layers.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 #include <ATen/Parallel.h>
 #include <torch/csrc/autograd/autograd.h>
 

@@ -1,4 +1,4 @@
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 
 #include "tests/support/nets.hpp"
 #include <ATen/Parallel.h>

@@ -14,7 +14,7 @@
 #include "runtime/models/tokens_norm_layer.hpp"
 #include "runtime/models/transposed_convolution.hpp"
 #include "runtime/models/upsampling.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 
 #include "tests/support/nets.hpp"
 #include <ATen/Parallel.h>

@@ -1,7 +1,7 @@
 // A net that reads tokens, against PyTorch's Embedding, LSTM and Linear with the same weights.
 #include "runtime/models/network.hpp"
 #include "runtime/models/token_embedding.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 #include <ATen/Parallel.h>
 #include <torch/csrc/autograd/autograd.h>
 

@@ -1,6 +1,6 @@
 // Nets that are written as lists of layers, against those of the zoo.
 #include "runtime/models/layer_texts.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 #include <ATen/Parallel.h>
 
 #include "tests/support/nets.hpp"

@@ -1,5 +1,5 @@
 #include "runtime/models/work_count.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 
 #include "tests/support/nets.hpp"
 #include <catch2/catch_test_macros.hpp>

@@ -9,7 +9,7 @@ namespace {
 
 virtual_time when(virtual_duration since) { return virtual_time(since); }
 
-/// What reading `csv` for five clients finds wrong, or "".
+/// Errors of reading `csv` for five clients, or "".
 std::string complaints(const std::string& csv) {
   const scratch_folder folder;
   scenario from;
@@ -66,7 +66,7 @@ TEST_CASE("what is wrong with a trace is said by line") {
         "trace.csv:4: from = -1: expected seconds from the beginning of the run, from 0 to 9e9\n"
         "trace.csv:5: from = 4, to = 4: expected a time that ends after it begins\n"
         "trace.csv:6: to = x: expected seconds from the beginning of the run, from 0 to 9e9\n");
-  CHECK(complaints("client,from,to\n1,5,9\n0,5,9\n1,0,5\n").empty()); // they touch
+  CHECK(complaints("client,from,to\n1,5,9\n0,5,9\n1,0,5\n").empty()); // adjacent spans
   CHECK(complaints("client,from,to\n1,5,9\n1,0,6\n1,20,30\n1,22,25\n") ==
         "trace.csv:2: client 1: from = 5 lies within its span of line 3, which ends at 6; expected spans of a client "
         "that do not overlap\n"
@@ -85,12 +85,12 @@ TEST_CASE("a trace that repeats begins again after its period, its own last time
   from.devices.availability_file = folder.path() / "trace.csv";
   write_file(from.devices.availability_file, "client,from,to,period\n0,10,20,\n1,10,20,50\n2,0,5,\n");
   const auto trace = *read_availability_trace(from);
-  CHECK(trace->window({0}, when(25s)).until == when(30s)); // away from 20 to 30 s
+  CHECK(trace->window({0}, when(25s)).until == when(30s)); // unreachable from 20 to 30 s
   CHECK(trace->window({0}, when(35s)).until == when(40s));
   CHECK(trace->window({1}, when(20s)).until == when(60s));
   CHECK_FALSE(trace->window({1}, when(20s)).within);
   CHECK(trace->window({1}, when(60s)).until == when(70s));
-  CHECK(trace->window({2}, when(3s)).within); // always, in stretches of 5 s
+  CHECK(trace->window({2}, when(3s)).within); // always, in spans of 5 s
   CHECK(trace->window({2}, when(3s)).until == when(10s));
   CHECK_FALSE(trace->window({3}, when(0s)).within);
   CHECK(trace->window({3}, when(0s)).until == never);

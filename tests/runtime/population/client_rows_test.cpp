@@ -1,4 +1,4 @@
-// Which rows clients hold where they come and go with the tasks (fact V11 of FIL-VER's sheet).
+// Rows of clients that are enrolled in some tasks only.
 #include "runtime/population/client_rows.hpp"
 #include "tests/support/hand_made.hpp"
 #include <algorithm>
@@ -9,7 +9,7 @@ using namespace mneme::test;
 
 namespace {
 
-constexpr std::int64_t classes = 47, rows_of_class = 9; // of which forty make four tasks of ten
+constexpr std::int64_t classes = 47, rows_of_class = 9; // forty of them make four tasks of ten
 
 struct enrolled_rows {
   std::shared_ptr<const task_stream> tasks;
@@ -58,7 +58,7 @@ TEST_CASE("labels are classes mod 10, and every label of a task is dealt to with
       CHECK((held.size() == 22 || held.size() == 23));
     }
     std::sort(joined.begin(), joined.end());
-    CHECK(joined == all.tasks->tasks[t].train); // disjoint, and all of them
+    CHECK(joined == all.tasks->tasks[t].train); // disjoint and complete
   }
 }
 

@@ -8,7 +8,7 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-/// What is wrong with a file of this text, places without the folder.
+/// Errors of a file with this text, with locations relative to the folder.
 std::string errors_of(const std::string& text, client_table_form form) {
   const scratch_folder folder;
   form.file = folder.path() / "t.csv";

@@ -17,7 +17,7 @@ bool everybody(client_id) { return true; }
 } // namespace
 
 TEST_CASE("a cohort has distinct available clients, ascending") {
-  for (const std::int64_t clients : {10, 5000, 100000}) { // below and above the size that is listed
+  for (const std::int64_t clients : {10, 5000, 100000}) { // below and above the limit for listing
     const auto odd = [](client_id client) { return client.value % 2 == 1; };
     const auto drawn = draw(1, clients, 3, odd);
     REQUIRE((drawn.size() == 3));
@@ -44,7 +44,7 @@ TEST_CASE("everybody is drawn equally often") {
       ++times[client.value];
   for (const auto count : times)
     CHECK(std::abs(count - 1000) < 110);
-  // By rejection: 400 cohorts of 100 out of 8,000 put 5 draws on each client on average; the halves get 20,000 each.
+  // With rejection: 400 cohorts of 100 out of 8,000 draw each client 5 times on average; each half gets 20,000.
   int lower = 0;
   for (std::uint64_t round = 0; round < 400; ++round)
     for (const auto client : draw(round, 8000, 100, everybody))

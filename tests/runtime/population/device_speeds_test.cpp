@@ -9,7 +9,7 @@ using Catch::Approx;
 
 namespace {
 
-/// A net of 64 inputs and 10 classes: 2 * 640 operations forward, as many for the gradient of its weights.
+/// A net with 64 inputs and 10 classes: 2 * 640 operations forward, and as many for the gradient of its weights.
 model_ref linear_net() {
   for (const auto& entry : models())
     if (entry.name == "linear")
@@ -114,7 +114,7 @@ TEST_CASE("a profile's links and their jitter hold in place of the keys") {
   CHECK(clients.devices().upload_time(sent) == clients.devices().upload_time(sent));
   CHECK(clients.devices().upload_time({.client = {4}, .bytes = 1'000'000, .visit = 3}) !=
         clients.devices().upload_time(sent));
-  CHECK(clients.devices().download_time(sent) != clients.devices().upload_time(sent) - 1s); // a draw of its own
+  CHECK(clients.devices().download_time(sent) != clients.devices().upload_time(sent) - 1s); // separate draws
   std::vector<virtual_duration> drawn;
   for (std::uint32_t visit = 0; visit < 1001; ++visit)
     drawn.push_back(clients.devices().latency({1}, link_direction::up, visit) - 30ms);

@@ -43,7 +43,7 @@ TEST_CASE("a transfer takes until its link's spans have let its bits pass") {
   CHECK(links->passing_time({1}, link_direction::up, 1'250'000, when(5s)) == 11s + 666'666'667ns); // 5 + 5 Mbit
   CHECK(links->passing_time({1}, link_direction::up, 125'000, when(12s)) == 3s + 333'333'334ns);
   CHECK(links->passing_time({1}, link_direction::up, 0, when(30s)) == 0s);
-  CHECK(links->passing_time({1}, link_direction::up, 2'500'000, when(5s)) == 15s); // 5 + 15 Mbit: all there is
+  CHECK(links->passing_time({1}, link_direction::up, 2'500'000, when(5s)) == 15s); // 5 + 15 Mbit, the maximum
   CHECK_FALSE(links->passing_time({1}, link_direction::up, 2'500'001, when(5s)));
   CHECK_FALSE(links->passing_time({1}, link_direction::down, 2'500'001, when(0s)));
 }
@@ -56,7 +56,7 @@ TEST_CASE("a trace that repeats begins again after its period") {
   CHECK(links->passing_time({1}, link_direction::up, 125'000, when(40s)) == 1s);
   CHECK(links->passing_time({1}, link_direction::up, 3'250'000, when(0s)) == 21s);      // 26 Mbit
   CHECK(links->passing_time({1}, link_direction::up, 313 * 125'000, when(0s)) == 256s); // 12 periods, 10 and 3 Mbit
-  from.devices.trace_period = 30s; // ten seconds without a link behind the last span
+  from.devices.trace_period = 30s; // ten seconds without a link after the last span
   const auto longer = *read_link_trace(from);
   CHECK(longer->passing_time({1}, link_direction::up, 125'000, when(21s)) == 10s);
 }
@@ -68,7 +68,7 @@ TEST_CASE("the population adds the latency, and a trace that ends lets nothing p
   from.devices.uplink_mbit = 8.0;
   const population clients(from, {.links = *read_link_trace(from)});
   CHECK(clients.devices().upload_time({.client = {1}, .bytes = 125'000}) == 1100ms);
-  CHECK(clients.devices().upload_time({.client = {0}, .bytes = 1'000'000}) == 1100ms); // not named: the key's 8 Mbit/s
+  CHECK(clients.devices().upload_time({.client = {0}, .bytes = 1'000'000}) == 1100ms); // the key's 8 Mbit/s
   CHECK(clients.devices().upload_time({.client = {1}, .bytes = 1, .begins = when(20s)}) ==
         end_of_runs.time_since_epoch());
   const auto [mbit, until] = clients.devices().own_mbit({1}, link_direction::down, when(3s));

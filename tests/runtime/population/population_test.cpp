@@ -69,7 +69,7 @@ TEST_CASE("a transfer takes the latency and the time of its bits", "[population]
   const population pair(from);
   CHECK(pair.devices().upload_time({.client = {0}, .bytes = 1'000'000}) == 1050ms);
   CHECK(pair.devices().download_time({.client = {0}, .bytes = 1'000'000}) == 550ms);
-  CHECK(pair.devices().upload_time({.client = {1}, .bytes = 1'000'000}) == 50ms); // no bandwidth named: instantaneous
+  CHECK(pair.devices().upload_time({.client = {1}, .bytes = 1'000'000}) == 50ms); // no bandwidth given: instantaneous
   CHECK(pair.devices().upload_time({.client = {0}, .bytes = 0}) == 50ms);
 }
 
@@ -81,7 +81,7 @@ TEST_CASE("durations are rounded up to one nanosecond, and whole ones stay as th
   CHECK(some.devices().compute_time({0}, 3) == 1s);
   for (std::int64_t rows = 0; rows < 1000; ++rows)
     REQUIRE(some.devices().compute_time({1}, rows) == rows * 500us);
-  CHECK(some.devices().compute_time({2}, 1'000'000) == end_of_runs.time_since_epoch()); // 146 years are for ever
+  CHECK(some.devices().compute_time({2}, 1'000'000) == end_of_runs.time_since_epoch()); // 146 years, the limit
 }
 
 TEST_CASE("speeds are log-normal over clients and each client keeps its own", "[population]") {

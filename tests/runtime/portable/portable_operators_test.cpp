@@ -6,11 +6,11 @@
 #include <cmath>
 using namespace mneme;
 
-// The whole program computes with portable operators: what is expected is worked out one number at a time.
+// The whole program uses portable operators, so expected values are computed with scalars.
 
 namespace {
 
-/// Numbers with many digits, the same on every machine.
+/// Numbers with many digits, equal on every machine.
 at::Tensor numbers(std::initializer_list<std::int64_t> size, at::ScalarType type, double seed = 1.0) {
   auto values_of = at::empty(size, at::kDouble);
   auto* values = values_of.mutable_data_ptr<double>();
@@ -78,7 +78,7 @@ TEST_CASE_METHOD(portable_case, "a convolution and its gradients are sums over t
   double expected = bias[4].item<double>();
   for (std::int64_t c = 0; c < 2; ++c)
     for (std::int64_t y = 0; y < 3; ++y)
-      for (std::int64_t x = 0; x < 3; ++x) // at place (1, 0), where the column before the first is 0
+      for (std::int64_t x = 0; x < 3; ++x) // 0 at (1, 0), where the column before the first would be
         if (x > 0)
           expected += filters[4][c][y][x].item<double>() * images[1][2 + c][1 + y][x - 1].item<double>();
   CHECK(std::abs(out[1][4][1][0].item<double>() - expected) < 1e-13);
@@ -102,7 +102,7 @@ TEST_CASE_METHOD(portable_case, "a convolution and its gradients are sums over t
     const auto [d_images, d_weight, d_bias] =
         at::convolution_backward(d, images, weight, at::OptionalIntArrayRef({y.size(1)}), {2, 2}, {1, 1}, {1, 1},
                                  transposed, {0, 0}, 1, {true, true, true});
-    const auto slope = [&](const at::Tensor& dx, const at::Tensor& dw) { // the map is linear in each
+    const auto slope = [&](const at::Tensor& dx, const at::Tensor& dw) { // the map is linear in each argument
       return std::pair((d * apply(dx, weight)).sum().item<double>(), (d * apply(images, dw)).sum().item<double>());
     };
     const auto dx = numbers({2, 4, 6, 5}, at::kDouble, 1.5);

@@ -8,7 +8,7 @@ using Catch::Approx;
 
 namespace {
 
-/// `rows` of each class, right with chance `accuracy`, else any other class.
+/// `rows` of each class, predicted correctly with probability `accuracy`, else as any other class.
 struct drawn_answers {
   std::vector<std::int32_t> labels, answers;
   std::int64_t right = 0, classes;
@@ -37,7 +37,7 @@ constexpr rng_key order{.seed = 1, .purpose = first_method_purpose};
 TEST_CASE("recall and F1 are means over the classes that have rows") {
   const std::vector<std::int32_t> labels{0, 0, 0, 1, 1, 3}, answers{0, 0, 1, 1, 2, 0};
   const auto found = scores_of({.labels = labels, .answers = answers, .classes = 5});
-  // Recall 2/3, 1/2, -, 0; F1 2 * 2 / (3 + 3), 2 * 1 / (2 + 2), -, 0; nobody has class 4.
+  // Recall 2/3, 1/2, -, 0; F1 2 * 2 / (3 + 3), 2 * 1 / (2 + 2), -, 0; class 4 has no rows.
   CHECK(found.recall == Approx(100.0 * (2.0 / 3 + 1.0 / 2 + 0) / 3));
   CHECK(found.f1 == Approx(100.0 * (2.0 / 3 + 1.0 / 2 + 0) / 3));
   CHECK(scores_of({.classes = 5}).recall == 0.0);
@@ -52,11 +52,11 @@ TEST_CASE("the macro recall of a balanced test set is its accuracy") {
 }
 
 TEST_CASE("classes that a batch of 128 rows lacks count as nothing in it") {
-  // A class has a row in a batch with chance 1 - (1 - 1 / C)^128: of a hundred classes 0.724.
+  // A class has a row in a batch with probability 1 - (1 - 1 / C)^128, which is 0.724 for a hundred classes.
   const drawn_answers drawn(100, 100, 0.629);
   const auto found = batch_scores_of(drawn.all(), order);
   CHECK(found.recall == Approx(drawn.accuracy() * (1 - std::pow(0.99, 128))).epsilon(0.02));
-  // What the paper prints at this accuracy and number of classes: recall 45.0, F1 42.9 (Dong et al. 2023, table 11).
+  // Values in the paper for this accuracy and number of classes: recall 45.0, F1 42.9 (Dong et al. 2023, table 11).
   CHECK(found.recall == Approx(45.0).margin(1.0));
   CHECK(found.f1 == Approx(42.9).margin(1.5));
   CHECK(found.f1 < scores_of(drawn.all()).f1);
@@ -71,7 +71,7 @@ TEST_CASE("rows that are taken for classes are counted, whatever they are") {
 }
 
 TEST_CASE("batches of a few rows are scored by hand") {
-  // 130 rows of two classes: one full batch, and one of two rows, which lacks a class or not.
+  // 130 rows of two classes: a full batch, and one of two rows, which may lack a class.
   std::vector<std::int32_t> labels(130, 0);
   const class_answers every_right{.labels = labels, .answers = labels, .classes = 2};
   CHECK(batch_scores_of(every_right, order).recall == 50.0); // class 1 is in neither

@@ -42,7 +42,7 @@ TEST_CASE("a view shows what the run said last, and a version for each change") 
   CHECK(view.now().pace.rounds == 0);
   timeline course;
   course.add(round_of(0, 5));
-  view.began("runs/c", 1, course, {}); // a run that goes on
+  view.began("runs/c", 1, course, {}); // a resumed run
   CHECK(view.now().rounds_before == 1);
 }
 

@@ -7,7 +7,7 @@ using Catch::Approx;
 
 namespace {
 
-/// Tasks are harder and easier at turns, so that all eight figures differ.
+/// Tasks alternate in difficulty, so that all eight figures differ.
 accuracy_matrix four_tasks() {
   return {.rows = {{65}, {60, 80}, {70, 50, 90}, {40, 85, 65, 70}}, .pooled = {65, 72, 69, 58}};
 }
@@ -40,7 +40,7 @@ TEST_CASE("forgetting of three tasks by hand, with the last task and without (Fe
   // The best of each column before the last row: 90, 80. At the end 40, 85, 60.
   const auto figures = metrics_of({.rows = {{90}, {70, 80}, {40, 85, 60}}, .pooled = {90, 75, (40 + 85 + 60) / 3.0}});
   CHECK(figures.forgetting == Approx(((90 - 40) + (80 - 85)) / 2.0));
-  CHECK(figures.forgetting_including_last == Approx(((90 - 40) + (85 - 85)) / 2.0)); // the paper's: never below zero
+  CHECK(figures.forgetting_including_last == Approx(((90 - 40) + (85 - 85)) / 2.0)); // as in the paper: never negative
   CHECK(figures.forgetting_from_first == Approx(((90 - 40) + (80 - 85)) / 2.0));
   CHECK(figures.average_incremental_accuracy == Approx((90 + 75 + 185 / 3.0) / 3.0));
 }
@@ -104,7 +104,7 @@ TEST_CASE("forgetting during a task is measured against the best of the tasks be
   CHECK_FALSE(forgetting_at(before, {.task = {0}, .accuracy_per_task = {50.0}}));
   CHECK(forgetting_at(before, {.task = {2}, .accuracy_per_task = {20.0, 70.0, 99.0}}) == (60.0 + 20.0) / 2);
   CHECK(forgetting_at(before, {.task = {1}, .accuracy_per_task = {85.0, 10.0}}) == -5.0);
-  // At the end of a task it is the forgetting of the matrix.
+  // At the end of a task it equals the forgetting of the matrix.
   auto whole = before;
   const evaluation_record last{.task = {2}, .accuracy_per_task = {20.0, 70.0, 99.0}, .end_of_task = true};
   whole.add(last);

@@ -14,7 +14,7 @@ std::uint32_t word_at(const std::string& bytes, std::size_t at) {
   return value;
 }
 
-/// Names and contents of the chunks, whose checksums hold.
+/// Names and contents of the chunks; checks their checksums.
 std::vector<std::pair<std::string, std::string>> chunks_of(const std::string& bytes) {
   std::vector<std::pair<std::string, std::string>> chunks;
   for (std::size_t at = 8; at < bytes.size();) {

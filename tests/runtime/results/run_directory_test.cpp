@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// During its lifetime, the working folder is an empty one.
+/// During its lifetime, the working directory is an empty one.
 class elsewhere {
 public:
   elsewhere() : before_(fs::current_path()) { fs::current_path(folder_.path()); }
@@ -33,7 +33,7 @@ run_directory made_at(const fs::path& out) {
   return std::move(*made);
 }
 
-/// A disk of `size` at `path` during its lifetime.
+/// During its lifetime, a file system of `size` is mounted at `path`.
 class small_disk {
 public:
   small_disk(fs::path path, const char* size)
@@ -51,7 +51,7 @@ private:
   bool mounted_;
 };
 
-/// Client c holds rows 10c + t and 10c + t + 100 of a file of 100 rows.
+/// Client c holds rows 10c + t and 10c + t + 100 of a file with 100 rows.
 struct two_rows_each final : partition {
   std::int64_t size(client_id, task_id) const override { return 2; }
   std::vector<std::int64_t> rows(client_id c, task_id t) const override {
@@ -115,8 +115,8 @@ TEST_CASE("a run's folder appears with its mark, and nothing is left beside it")
   {
     const auto made = run_directory::create(out, "");
     REQUIRE(made);
-    CHECK(run_directory::never_began(out));      // whoever is killed now blocks nobody
-    CHECK_FALSE(run_directory::create(out, "")); // but the lock holds as long as it lives
+    CHECK(run_directory::never_began(out));      // killed at this point, it does not block the next run
+    CHECK_FALSE(run_directory::create(out, "")); // but it is locked during its lifetime
   }
   CHECK(run_directory::create(out, ""));
   CHECK(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()) == 1);
@@ -144,7 +144,7 @@ TEST_CASE("a folder whose run was killed before it began is taken over, and no o
   {
     auto begun = made_at(out);
     begun.write_origin({.scenario = "a"});
-    CHECK(refused()); // it is alive
+    CHECK(refused()); // its lock is held
   }
   test::write_file(out / "partition.csv", "row,client,task\n");
   test::write_file(out / "scenario.toml.part", "seed");

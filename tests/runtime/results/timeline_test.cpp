@@ -5,7 +5,7 @@ using namespace mneme;
 
 namespace {
 
-/// Round `r`, with counts that follow from it.
+/// Round `r`, with counts derived from r.
 timeline_bin round_of(std::uint32_t r) {
   return {.first = round_id{r},
           .last = round_id{r},

@@ -9,7 +9,7 @@ using namespace mneme::test;
 
 namespace {
 
-/// One entry of broken_scenarios.txt.
+/// An entry of broken_scenarios.txt.
 struct broken {
   std::string name{}, toml{}, findings{};
 };
@@ -96,7 +96,7 @@ TEST_CASE("a key that the chosen kind does not read is a warning if the user gav
                          "[tasks]\nkind = \"single\"\ncount = 7\n[training]\noptimizer = \"adam\"\nmomentum = 0.9\n" +
                              probe_sections);
   const auto read = folder.read("a.toml");
-  CHECK(folder.all(read.warnings) == // class_share has its default: giving it changes nothing
+  CHECK(folder.all(read.warnings) == // class_share has its default, so setting it changes nothing
         "a.toml:2:8: error: rounds.late has no effect here: only rounds with a deadline read it\n"
         "a.toml:5:8: error: partition.beta has no effect here: only partition.kind = \"dirichlet\" and "
         "\"dirichlet-capped\" read it\n"

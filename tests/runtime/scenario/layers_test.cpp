@@ -29,7 +29,7 @@ TEST_CASE("a base that two bases extend is read once, below both", "[scenario]")
   folder.write("right.toml", "extends = \"root.toml\"\n[rounds]\nper_task = 3\n");
   folder.write("a.toml", "extends = [\"left.toml\", \"right.toml\"]\n" + probe_sections);
   const auto read = folder.read("a.toml");
-  CHECK(read.value.clients.count == 20); // a second reading of root.toml would make it 10
+  CHECK(read.value.clients.count == 20); // reading root.toml a second time would make it 10
   CHECK(read.value.rounds.per_task == 3);
 }
 
@@ -132,7 +132,7 @@ TEST_CASE("a preset sets defaults in any section, and keys given anywhere win", 
                          "[model]\nname = \"probe-net\"\n");
   const auto read = folder.read("a.toml");
   CHECK(read.value.clients.count == 8);
-  CHECK(read.value.rounds.cohort == 8); // the smaller of 10 and the preset's clients
+  CHECK(read.value.rounds.cohort == 8); // the minimum of 10 and the preset's number of clients
   CHECK(read.value.training.epochs == 7);
   CHECK(resolved_text(read.value).find("\nmu = 0.5\n") != std::string::npos);
   CHECK_FALSE(read.value.key_places.contains("clients.count"));
@@ -188,5 +188,5 @@ TEST_CASE("scenarios in a long row of bases take memory as their text, and an en
   CHECK(folder.refusal("800.toml").empty());
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
-  CHECK(usage.ru_maxrss < 4'000'000); // KiB; 16 MiB for each of them would be more
+  CHECK(usage.ru_maxrss < 4'000'000); // KiB; 16 MiB for each of them would exceed it
 }

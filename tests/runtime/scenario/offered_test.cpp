@@ -14,7 +14,7 @@ struct path_key {
   std::string method{}, section{}, name{};
 };
 
-/// Every key of the kind path, of all methods and models.
+/// Every path key of all methods and models.
 std::vector<path_key> all_path_keys() {
   std::vector<path_key> keys;
   std::set<std::string> known;

@@ -1,15 +1,15 @@
-/// A method and a model with keys of every type, and a folder to read scenarios from.
+/// probe: a method and a model with keys of every type, and a folder for scenarios.
 #pragma once
 #include "runtime/scenario/read.hpp"
 #include "tests/support/scratch.hpp"
 #include <catch2/catch_test_macros.hpp>
 namespace mneme::test {
 
-/// [strategy] name = "probe-method" (mu, rule, layers, pause, buffer, extra; presets "small",
-/// "broken") and [model] name = "probe-net" (hidden, probed) or "probe-stem" (stem) are registered by probe.cpp.
+/// probe.cpp registers [strategy] name = "probe-method" (mu, rule, layers, pause, buffer, extra; presets "small" and
+/// "broken") and [model] name = "probe-net" (hidden, probed) and "probe-stem" (stem).
 inline const std::string probe_sections = "\n[strategy]\nname = \"probe-method\"\n[model]\nname = \"probe-net\"\n";
 
-/// A folder of scenario files; places in diagnostics are relative to it.
+/// A folder of scenario files; locations in diagnostics are relative to it.
 class scenario_folder {
 public:
   /// Writes a file below the folder.
@@ -21,14 +21,14 @@ public:
   }
   [[nodiscard]] const std::filesystem::path& path() const { return folder_.path(); }
 
-  /// The scenario, or the end of the test.
+  /// Reads a scenario; fails the test if it is invalid.
   [[nodiscard]] reading read(const std::string& name, const overrides& over = {}) const {
     auto got = read_scenario(folder_.path() / name, over);
     if (!got)
       FAIL("refused:\n" << all(got.error()));
     return std::move(*got);
   }
-  /// What is wrong, a line each, with places relative to the folder; "" if nothing is.
+  /// The errors, one per line, with locations relative to the folder; "" if there are none.
   [[nodiscard]] std::string refusal(const std::string& name, const overrides& over = {}) const {
     const auto got = read_scenario(folder_.path() / name, over);
     return got ? "" : all(got.error());
@@ -39,7 +39,7 @@ public:
       text += relative(diagnostic_text(diagnostic)) + "\n";
     return text;
   }
-  /// Without the folder's own path.
+  /// The text without the folder's path.
   [[nodiscard]] std::string relative(std::string text) const {
     const auto lead = folder_.path().string() + "/";
     for (auto at = text.find(lead); at != std::string::npos; at = text.find(lead))

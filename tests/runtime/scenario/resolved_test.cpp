@@ -7,7 +7,7 @@ using namespace mneme::test;
 
 namespace {
 
-/// Another legal value for every key but those that tests treat by themselves.
+/// Another legal value for every key, except for keys with tests of their own.
 const std::vector<std::pair<std::string, std::string>> other_values{
     {"seed", "2"},
     {"data.train_rows", "100"},
@@ -158,13 +158,13 @@ TEST_CASE("every key but title, workers, checkpoints and data.root changes the d
 }
 
 TEST_CASE("no key is forgotten by the tests of the digest", "[scenario]") {
-  // One word only, files, or without effect on a run.
+  // Keys with a single legal value, file keys, and keys without effect on a run.
   std::set<std::string> known{"title", "data.root", "tasks.transform", "partition.file", "devices.availability_file",
                               "devices.capacity_file", "devices.link_file", "model.weights", "model.seed_weights",
                               "model.module", "model.backbone", "strategy.name",
-                              // Where own data lie; what they hold counts.
+                              // Location of user data; their content is hashed.
                               "data.file", "data.folder",
-                              // They belong to own data.
+                              // For user data only.
                               "data.test_share", "data.channels", "data.layout", "data.label_column",
                               "data.split_column", "data.domain_column", "data.ignore_columns"};
   for (const auto& [name, value] : other_values)
@@ -251,7 +251,7 @@ TEST_CASE("a projection that a file gives has the file's width in the resolved s
   const auto read = folder.read("a.toml");
   CHECK(resolved_text(read.value).find("\nprojection_width = 7\n") != std::string::npos);
   CHECK(read.warnings.empty());
-  folder.write("b.toml", stsa + "projection_width = 7\n"); // as a resolved scenario says it
+  folder.write("b.toml", stsa + "projection_width = 7\n"); // as in a resolved scenario
   folder.write("c.toml", stsa + "projection_width = 12\n");
   const auto same = folder.read("b.toml"), other = folder.read("c.toml");
   CHECK(same.warnings.empty());
@@ -259,6 +259,6 @@ TEST_CASE("a projection that a file gives has the file's width in the resolved s
                                       "sets it to 7\n");
   CHECK(scenario_digest(same.value) == scenario_digest(read.value));
   CHECK(scenario_digest(other.value) == scenario_digest(read.value));
-  folder.write("projection.safetensors", "no such format"); // which is said when the run is loaded
+  folder.write("projection.safetensors", "no such format"); // reported when the run is loaded
   CHECK(resolved_text(folder.read("a.toml").value).find("\nprojection_width = 5000\n") != std::string::npos);
 }

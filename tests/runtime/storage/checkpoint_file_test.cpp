@@ -1,4 +1,4 @@
-#include <ATen/ATen.h> // before Catch2: both have a CHECK, and Catch2's is wanted
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 
 #include "runtime/base/digest.hpp"
 #include "runtime/storage/checkpoint_file.hpp"
@@ -27,7 +27,7 @@ std::vector<archive> parts_of(int number, std::int64_t floats = 100) {
 
 std::string accept_all(const checkpoint&) { return ""; }
 
-/// The number that the newest whole checkpoint holds, 0 if there is none; `broken` counts newer ones.
+/// The number in the newest complete checkpoint, 0 if there is none; `broken` counts damaged newer ones.
 int newest(const fs::path& folder, std::size_t broken = 0) {
   auto search = find_checkpoint(folder, label, accept_all);
   REQUIRE(search);
@@ -129,7 +129,7 @@ TEST_CASE("a checkpoint that is whole but of no use is passed over with the reas
     int number = 0;
     first(number);
     if (number == 3)
-      first.expect_end(); // throws: there is more in it
+      first.expect_end(); // throws, since there is more data
     return std::string(number == 1 ? "" : "too new");
   });
   REQUIRE(search);
@@ -151,7 +151,7 @@ TEST_CASE("a checkpoint of another scenario, program or format is refused with t
              ContainsSubstring("another scenario") && ContainsSubstring(label.scenario_digest));
   CHECK_THAT(refusal({.scenario_digest = label.scenario_digest, .program = "1.1"}),
              ContainsSubstring("mneme 1.0") && ContainsSubstring("mneme 1.1"));
-  // Another format: whole, with a checksum of its own.
+  // Another format version: complete, with a valid checksum.
   const auto path = files_in(folder.path()).front();
   auto bytes = content_of(path);
   bytes[8] = 99;
@@ -188,7 +188,7 @@ TEST_CASE("a checkpoint that finds no room leaves those before it whole") {
     CHECK_THROWS_AS(kept.write(parts_of(3, 100'000)), std::system_error);
     CHECK(newest(folder.path()) == 2);
     CHECK(files_in(folder.path()).size() == 2);
-    kept.write(parts_of(4, 10'000)); // with room again, it goes on
+    kept.write(parts_of(4, 10'000)); // works again when there is space
     CHECK(newest(folder.path()) == 4);
   }
   ::umount2(folder.path().c_str(), MNT_DETACH);

@@ -48,7 +48,7 @@ TEST_CASE("no byte of what is kept can change unseen") {
     damaged[byte] = static_cast<char>(damaged[byte] ^ 1);
     write_file(file, damaged);
     const auto read = read_kept_tensors(file);
-    harmless += read ? 1 : 0; // a blank of the header that is another blank
+    harmless += read ? 1 : 0; // a blank in the header was replaced by another blank
     if (read)
       CHECK((read->size() == 2 && read->at("a").equal(floats({1.0F, 2.0F, 3.0F}))));
   }

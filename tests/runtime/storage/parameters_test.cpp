@@ -1,6 +1,6 @@
 #include "runtime/models/function.hpp"
 #include "runtime/storage/parameters.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 
 #include "tests/support/nets.hpp"
 #include "tests/support/scratch.hpp"
@@ -12,7 +12,7 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-/// Two layers without arithmetic: 2 inputs, 3 hidden, 2 classes; P = 17.
+/// Two layers without computations: 2 inputs, 3 hidden, 2 classes; P = 17.
 class small_net final : public model {
 public:
   const std::vector<parameter>& layout() const noexcept override { return layout_; }
@@ -40,7 +40,7 @@ private:
 const small_net net;
 const at::Tensor counted = at::arange(17, at::kFloat); // [P]
 
-/// The parameters of `counted` without those named.
+/// The parameters of `counted` except those named.
 tensor_map without(std::initializer_list<std::string_view> names) {
   tensor_map result;
   for (const auto& [name, value] : named_parameters(net, counted))
@@ -145,7 +145,7 @@ TEST_CASE("only the head may come from elsewhere") {
 }
 
 TEST_CASE("written tensors have PyTorch's layout, although filters lie permuted in memory") {
-  const auto cnn = net_of("cnn", {3, 8, 8}, 4); // conv2 leaves 64 x 4 x 4, the pooling 64 x 2 x 2
+  const auto cnn = net_of("cnn", {3, 8, 8}, 4); // conv2 gives 64 x 4 x 4, the pooling 64 x 2 x 2
   const auto flat = at::arange(cnn->size(), at::kFloat);
   const auto named = named_parameters(*cnn, flat);
   const auto offset_of = [&](const char* name) {
@@ -246,7 +246,7 @@ TEST_CASE("a file's head under another name than the net's is left unread, where
 
   CHECK_FALSE(flat_parameters(net, with(named, "head.norm.weight", at::zeros({1})), "f", &others));
   CHECK_FALSE(flat_parameters(net, with(named, "tail.weight", at::zeros({1})), "f", &others));
-  CHECK_FALSE(flat_parameters(net, named, "f", nullptr)); // a run's own model has all of the net
+  CHECK_FALSE(flat_parameters(net, named, "f", nullptr)); // a run's own model must have all parameters
   auto whole = named_parameters(net, others);
-  CHECK_FALSE(flat_parameters(net, with(whole, "head.weight", at::zeros({1})), "f", &others)); // of two heads
+  CHECK_FALSE(flat_parameters(net, with(whole, "head.weight", at::zeros({1})), "f", &others)); // has two heads
 }

@@ -2,7 +2,7 @@
 #include "runtime/method/gradients.hpp"
 #include "runtime/training/executor.hpp"
 #include "runtime/training/step_plan.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 
 #include "tests/support/learning.hpp"
 #include "tests/support/reference_gather.hpp"

@@ -2,7 +2,7 @@
 #include "runtime/formats/safetensors_file.hpp"
 #include "runtime/method/training.hpp"
 #include "runtime/storage/parameters.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 
 #include "runtime/models/depthwise_layer.hpp"
 #include "tests/support/golden.hpp"

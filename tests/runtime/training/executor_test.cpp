@@ -1,7 +1,7 @@
 #include "runtime/kernels/cuda/on_device.hpp"
 #include "runtime/training/executor.hpp"
 #include "runtime/training/step_plan.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 
 #include "tests/support/learning.hpp"
 #include "tests/support/wrapped_model.hpp"

@@ -2,7 +2,7 @@
 #include "runtime/method/partly_taught_loss.hpp"
 #include "runtime/models/image_layers.hpp"
 #include "runtime/training/executor.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 
 #include "tests/support/learning.hpp"
 #include "tests/support/tensors.hpp"

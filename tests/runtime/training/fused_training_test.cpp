@@ -1,7 +1,7 @@
 #include "runtime/data/data_sources.hpp"
 #include "runtime/training/executor.hpp"
 #include "runtime/training/gather.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 
 #include "tests/support/data.hpp"
 #include "tests/support/learning.hpp"

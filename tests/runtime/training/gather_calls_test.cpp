@@ -1,5 +1,5 @@
 #include "runtime/training/gather_calls.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 
 #include "tests/support/grids.hpp"
 #include "tests/support/learning.hpp"

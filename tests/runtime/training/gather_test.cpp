@@ -1,5 +1,5 @@
 #include "runtime/training/gather.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 
 #include "tests/support/learning.hpp"
 #include "tests/support/reference_gather.hpp"

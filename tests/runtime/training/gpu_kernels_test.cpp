@@ -2,7 +2,7 @@
 #include "runtime/training/folding.hpp"
 #include "runtime/training/image_store.hpp"
 #include "runtime/training/optimizers.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 
 #include "tests/support/device_cases.hpp"
 #include "tests/support/learning.hpp"

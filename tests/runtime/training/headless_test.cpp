@@ -1,7 +1,7 @@
 // Nets without a head, and losses of features and maps alone.
 #include "runtime/models/function.hpp"
 #include "runtime/training/executor.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 #include <torch/csrc/autograd/autograd.h>
 
 #include "tests/support/learning.hpp"

@@ -1,7 +1,7 @@
 #include "runtime/base/triangle.hpp"
 #include "runtime/models/embedding_model.hpp"
 #include "runtime/training/inference.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 
 #include "tests/support/learning.hpp"
 #include "tests/support/reference_algebra.hpp"

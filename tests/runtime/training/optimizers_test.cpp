@@ -1,5 +1,5 @@
 #include "runtime/training/optimizers.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 
 #include "tests/support/reference_optimizer.hpp"
 #include "tests/support/tensors.hpp"

@@ -1,6 +1,6 @@
 #include "runtime/training/gather.hpp"
 #include "runtime/training/shown_images.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 
 #include "tests/support/learning.hpp"
 #include <set>

@@ -2,7 +2,7 @@
 // layers_reference.py and vit_reference.py.
 #include "runtime/method/training.hpp"
 #include "runtime/storage/parameters.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 
 #include "tests/support/golden.hpp"
 #include "tests/support/learning.hpp"

@@ -1,7 +1,7 @@
 // What is trained of a net, and what is not.
 #include "runtime/models/frozen_parameters.hpp"
 #include "runtime/training/executor.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 
 #include "tests/support/reference_gather.hpp"
 #include "tests/support/training_clients.hpp"

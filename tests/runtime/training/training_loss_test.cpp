@@ -1,6 +1,6 @@
 // What a training says of its loss: worked by hand, of one row with one feature.
 #include "runtime/training/executor.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 
 #include "tests/support/training_clients.hpp"
 #include <catch2/matchers/catch_matchers_floating_point.hpp>

@@ -1,7 +1,7 @@
 // Maps on the way through a net, as a loss sees them.
 #include "runtime/models/function.hpp"
 #include "runtime/training/executor.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 #include <torch/csrc/autograd/autograd.h>
 
 #include "tests/support/reference_gather.hpp"

@@ -1,6 +1,6 @@
 // Gradients as what a training job returns, and what teachers show.
 #include "runtime/training/executor.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 
 #include "tests/support/reference_gather.hpp"
 #include "tests/support/training_clients.hpp"

@@ -1,6 +1,6 @@
 // Weights and targets of rows, and the second set that joins every step.
 #include "runtime/training/executor.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 
 #include "tests/support/learning.hpp"
 #include "tests/support/reference_gather.hpp"

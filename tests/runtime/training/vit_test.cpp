@@ -1,7 +1,7 @@
 #include "runtime/models/patch_embedding.hpp"
 #include "runtime/storage/parameters.hpp"
 #include "runtime/training/executor.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 
 #include "tests/support/learning.hpp"
 #include <ATen/Parallel.h>

@@ -27,12 +27,12 @@ TEST_CASE("a curve lies where its values are, and its band around it") {
   chart.curves.push_back(curve_of({{0.0, 0.0}, {10.0, 100.0}}));
   chart.curves.back().band = {{0.0, 0.0, 50.0}, {10.0, 50.0, 100.0}};
   const auto text = svg_of(chart, page);
-  // The plot is 486 wide from 56, and 262 high from 30: y = 0 is at 292.
+  // The plot is 486 wide from x = 56, and 262 high from y = 30: the value 0 is at 292.
   CHECK(count(text, "<polyline points=\"56.0,292.0 542.0,30.0 \"") == 1);
   CHECK(count(text, "<polygon points=\"56.0,161.0 542.0,30.0 542.0,161.0 56.0,292.0 \"") == 1);
   CHECK(count(text, "Title &lt;1&gt;") == 1);
   CHECK(count(text, "xmlns") == 0);
-  // What a page shows beside the pointer: x, y and the band, and where they lie.
+  // Data for the tooltip: x, y and the band, and their positions.
   CHECK(count(text,
               "data-name=\"curve\" data-colour=\"#3182ce\" class=\"curve\" data-values=\"0,0,0,50;10,100,50,100\"") ==
         1);
@@ -94,13 +94,13 @@ TEST_CASE("a long curve is drawn with a thousand points, and what stands out in 
   chart.curves.push_back(std::move(curve));
   const auto text = svg_of(chart, page);
   const auto line = text.substr(text.find("<polyline points=\"")), drawn = line.substr(0, line.find("\" fill"));
-  // 10,001 points are 477 stretches of 21, and of each the first of the lowest and the last of the highest are drawn.
+  // 10,001 points are 477 intervals of 21; the first minimum and the last maximum of each are drawn.
   CHECK(count(drawn, ",") == 2 * 477);
   CHECK(count(drawn, "177.5,30.0 ") == 1);
   CHECK(count(drawn, "299.0,292.0 ") == 1);
   const auto band = text.substr(text.find("<polygon points=\"")), edges = band.substr(0, band.find("\" fill"));
   CHECK(count(edges, ",") == 2 * 2 * 477);   // above and below each point
-  CHECK(count(edges, ",292.0 ") == 2);       // both points of the stretch around 5,000
+  CHECK(count(edges, ",292.0 ") == 2);       // both points of the interval around 5,000
   CHECK(count(edges, ",134.8 ") == 2 * 477); // 60
 }
 
@@ -112,7 +112,7 @@ TEST_CASE("bars stand beside each other in their category, and a whisker reaches
   const auto text = svg_of(chart, page);
   CHECK(count(text, "<rect ") == 3);
   CHECK(count(text, "class=\"whisker\"") == 1);
-  // From -5 to 60 with 4 % of room: 70.2 points are 262 high, and a category's two bars 3/4 of 243 wide.
+  // From -5 to 60 with a margin of 4 %: 70.2 units are 262 high, and a category's two bars take 3/4 of 243.
   CHECK(count(text, "<rect x=\"86.4\" y=\"77.0\" width=\"91.1\" height=\"186.6\" fill=\"#3182ce\" "
                     "data-told=\"round 1, first: 50 (40 to 60)\"/>") == 1);
   CHECK(count(text, "data-told=\"round 2, second: -5\"") == 1);

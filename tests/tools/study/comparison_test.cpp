@@ -49,7 +49,7 @@ TEST_CASE("means, intervals, paired differences and ranks are those worked out b
   CHECK(*proximal.difference.mean == Approx(3.0));
   CHECK(*proximal.difference.deviation == Approx(4.0));
   CHECK(*proximal.difference.half_width == Approx(9.9365507));
-  // fedprox is ahead with seeds 1 and 3.
+  // fedprox is better with seeds 1 and 3.
   CHECK(*average.rank == Approx(5.0 / 3.0));
   CHECK(*proximal.rank == Approx(4.0 / 3.0));
 }
@@ -65,7 +65,7 @@ TEST_CASE("a metric may be a time to an accuracy or the last accuracy on a task,
   CHECK(cells[1].statistics.count == 0);
   CHECK_FALSE(cells[1].rank);
   CHECK(*cells[2].statistics.mean == Approx(58.0)); // 5 above the final accuracy
-  CHECK(*cells[3].rank == 1.5);                     // all forget the same
+  CHECK(*cells[3].rank == 1.5);                     // equal forgetting
   CHECK(table->columns[3].less_is_better);
 }
 
@@ -88,7 +88,7 @@ TEST_CASE("keys make rows and columns, in the order of their numbers") {
   CHECK(table->columns[1].value == "fedprox");
   CHECK(table->baseline == 1);
   CHECK(*table->rows[2].cells[1].difference.mean == 8.0);
-  const auto found = compare_runs(runs, {}); // which tells the runs apart by itself
+  const auto found = compare_runs(runs, {}); // finds the distinguishing key itself
   REQUIRE(found);
   CHECK(found->by == std::vector<std::string>{"strategy.name", "training.learning_rate"});
 }
@@ -96,7 +96,7 @@ TEST_CASE("keys make rows and columns, in the order of their numbers") {
 TEST_CASE("runs that cannot be compared are all named") {
   const scratch_folder here;
   auto runs = six_runs(here.path());
-  runs[0].status = "damaged"; // its version is not known
+  runs[0].status = "damaged"; // unknown version
   runs[0].version = "";
   runs[0].error = "scenario.toml: is damaged";
   runs[3].version = "0.0.9";
@@ -116,7 +116,7 @@ TEST_CASE("runs that are not done are left out, each with its reason") {
   runs[1].status = "interrupted";
   runs[4].status = "failed";
   runs[4].error = "client 3: NaN";
-  runs[4].version = "0.0.9"; // which does not matter then
+  runs[4].version = "0.0.9"; // irrelevant for runs that are not done
   const auto table = compare_runs(runs, {.metrics = {"final_accuracy"}});
   REQUIRE(table);
   CHECK(*table->rows[0].cells[0].statistics.mean == Approx(53.5)); // (50 + 57) / 2

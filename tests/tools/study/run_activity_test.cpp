@@ -8,7 +8,7 @@ using Catch::Approx;
 
 namespace {
 
-/// Two rounds: client 1 is last in the first, and in the second client 0 delivers alone, as 1 is late.
+/// Two rounds: client 1 is last in the first; in the second only client 0 delivers, since client 1 is late.
 constexpr const char* two_rounds = "virtual_s,actor,event,client,task,round,bytes\n"
                                    "0,scheduler,open_round,,1,1,0\n"
                                    "0,scheduler,dispatch,0,1,1,8\n"

@@ -6,7 +6,7 @@ using namespace mneme::test;
 
 namespace {
 
-/// The names of the folders for which the filters hold.
+/// Names of the folders that satisfy the filters.
 std::vector<std::string> found(const run_catalogue& catalogue, const std::vector<std::string>& filters) {
   std::vector<run_filter> parsed;
   for (const auto& text : filters)
@@ -44,7 +44,7 @@ TEST_CASE("the catalogue gives back what the directories say") {
   const scratch_folder here;
   write_run(here.path() / "a", {.strategy = "fedprox", .seed = 3, .forgetting = {}});
   const auto read = *read_stored_run(here.path() / "a");
-  for (int time = 0; time < 2; ++time) { // made, then read
+  for (int time = 0; time < 2; ++time) { // created, then read
     const auto run = run_catalogue(here.path()).find({}).at(0);
     CHECK(run.folder == read.folder);
     CHECK((run.keys == read.keys));
@@ -128,5 +128,5 @@ TEST_CASE("a damaged run is listed as such") {
   const auto runs = run_catalogue(here.path()).find({});
   REQUIRE(runs.size() == 1);
   CHECK(runs[0].status == "damaged");
-  CHECK(runs[0].error.starts_with("summary.json: is damaged")); // the folder is beside it
+  CHECK(runs[0].error.starts_with("summary.json: is damaged")); // the folder is shown separately
 }

@@ -1,6 +1,5 @@
-// Differences that are planted into runs are told at their place: an element of one upload, the order of a sum, the
-// stream of one client's training.
-#include <ATen/ATen.h> // before Catch2: both have a CHECK, and Catch2's is wanted
+// Planted differences are located: an element of one upload, the order of a sum, the random stream of one client.
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 
 #include "strategies/shared/averaging.hpp"
 #include "tests/support/interrupted_runs.hpp"
@@ -19,7 +18,7 @@ struct plant {
   std::int64_t round = 0, client = 0, row = 0; ///< The round counts from 1; the row is one of fc1.weight.
 };
 
-/// Averages in float32, in the order of arrival, or in the opposite one.
+/// Averages in float32, in the order of arrival or in reverse.
 class planted_server final : public averaging_server {
 public:
   planted_server(const method_setup& setup, plant given) : averaging_server(setup), plant_(given) {}
@@ -70,7 +69,7 @@ public:
   }
 
 private:
-  /// Column 1 of the row of fc1.weight is the next larger float.
+  /// Replaces column 1 of the row of fc1.weight by the next larger float.
   at::Tensor changed(const at::Tensor& flat) const {
     auto other = flat.clone();
     for (const auto& parameter : setup().net->layout())

@@ -50,7 +50,7 @@ TEST_CASE("evaluations are read back, with the ends of tasks") {
 
 TEST_CASE("accuracies on classes are read where a run has them") {
   const scratch_folder here;
-  CHECK(read_class_accuracies(here.path())->empty()); // a run of an earlier version
+  CHECK(read_class_accuracies(here.path())->empty()); // run of an earlier version
   const auto file = here.path() / "accuracy_per_class.csv";
   write_file(file, "after_task,class,name,rows,accuracy\n1,0,T-shirt,10,90.5\n2,7,\"a, b\",4,25\n");
   const auto lines = read_class_accuracies(here.path());

@@ -71,7 +71,7 @@ TEST_CASE("everything that is wrong in a grid is found before it runs, once") {
   CHECK_FALSE(plan_sweep({}));
   const auto checked = checked_points(
       {.scenarios = {here.path() / "a.toml"}, .axes = {{"rounds.cohort", {"5", "-1"}}}, .seeds = {1, 2}});
-  CHECK(checked.runs.size() == 2); // what is well can be checked further
+  CHECK(checked.runs.size() == 2); // valid points remain for further checks
   CHECK(any_says(checked.wrong, "--over", "rounds.cohort = -1"));
 }
 

@@ -2,7 +2,7 @@
 #include <catch2/catch_test_macros.hpp>
 using namespace mneme;
 
-// Bytes as TensorBoard 2.21 writes them:
+// Bytes written by TensorBoard 2.21:
 //   from tensorboard.compat.proto.event_pb2 import Event
 //   from tensorboard.summary.writer.record_writer import RecordWriter
 //   RecordWriter(file).write(Event(wall_time=..., ...).SerializeToString())

@@ -1,5 +1,5 @@
 #include "runtime/data/data_sources.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 
 #include "tests/support/data.hpp"
 #include "tests/support/data_files.hpp"
@@ -26,11 +26,11 @@ TEST_CASE("MNIST's rows come before USPS's, and each domain has its own limits",
   CHECK(data->train.domains == std::vector<std::int32_t>{0, 0, 0, 1, 1, 1});
   CHECK(data->test.labels == std::vector<std::int32_t>{7, 9, 6, 3});
   CHECK(data->train.images.sizes() == at::IntArrayRef{6, 1, 28, 28});
-  CHECK(data->train.images[5].eq(2).all().item<bool>()); // USPS's last image, which has one value
+  CHECK(data->train.images[5].eq(2).all().item<bool>()); // USPS's last image, all of whose pixels are equal
   CHECK(data->domain_names == std::vector<std::string>{"mnist", "usps"});
 }
 
-// The resized images, in exact fractions (im: 256 bytes of one image):
+// The resized images in exact fractions (im: 256 bytes of one image):
 //   def taps(i): c = max(F(2*i+1, 2)*F(16, 28) - F(1, 2), 0); a = int(c); return a, min(a+1, 15), c-a
 //   pixel = int((im[ya,xa]*(1-wx) + im[ya,xb]*wx)*(1-wy) + (im[yb,xa]*(1-wx) + im[yb,xb]*wx)*wy + F(1, 2))
 TEST_CASE("digits are MNIST, then USPS at 28x28, in two domains", "[data]") {

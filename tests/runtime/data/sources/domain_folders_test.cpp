@@ -1,6 +1,6 @@
-// Data sets in folders by domain and class: NICO++ and OpenImage, laid out by hand.
+// Data sets in folders by domain and class: NICO++ and OpenImage, with generated files.
 #include "runtime/data/data_sources.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 
 #include "tests/support/data_files.hpp"
 #include "tests/support/jpeg_files.hpp"
@@ -19,7 +19,7 @@ void put(const path& file, const std::string& content) {
   write_file(file, content);
 }
 
-/// Five pictures of one grey, of which the second is a PNG file.
+/// Five uniform gray images, of which the second is a PNG file.
 void put_five(const path& folder, int level) {
   const auto value = static_cast<std::uint8_t>(level);
   for (int i = 0; i < 5; ++i)
@@ -45,7 +45,7 @@ std::string said(const expected<raw_data>& result) {
   return text;
 }
 
-/// Six domains of two classes, each folder with a grey of its own: 20 * domain + 100 * class + 10.
+/// Six domains of two classes; the gray level of a folder is 20 * domain + 100 * class + 10.
 void put_common(const path& root) {
   int domain = 0;
   for (const auto* const name : {"autumn", "dim", "grass", "outdoor", "rock", "water"}) {
@@ -70,7 +70,7 @@ TEST_CASE("nico-common: classes below domains, every fifth picture a test row", 
   CHECK(data->test.domains == std::vector<std::int32_t>{0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5});
   CHECK(levels_of(data->test) == std::vector<int>{10, 110, 30, 130, 50, 150, 70, 170, 90, 190, 110, 210});
   CHECK(data->mean == std::vector<double>{0.485, 0.456, 0.406});
-  // Limits of rows hold for each domain.
+  // Row limits apply per domain.
   const auto few = load_data({.name = "nico-common", .root = root.path(), .train_per_class = 1, .side = 16}, 1);
   REQUIRE(few);
   CHECK(few->train.domains == data->test.domains);
@@ -137,7 +137,7 @@ TEST_CASE("nico-common: lists say what is a training row, what a test row, and o
   put_common(root.path());
   const auto folder = root.path() / "NICO_DG";
   for (const auto* const name : {"autumn", "dim", "grass", "outdoor", "rock", "water"}) {
-    const std::string domain = name; // classes in another order than their names, lines in no order
+    const std::string domain = name; // classes not in order of names, lines unordered
     put(folder / (domain + "_train.txt"),
         domain + "/car/c.jpg 0\r\n" + domain + "/bear/b.png 1\n\n" + domain + "/bear/a.jpg 1\n");
     put(folder / (domain + "_test.txt"), domain + "/car/a.jpg 0");

@@ -1,8 +1,8 @@
-// Facts of the real files, worked out with Python alone. First labels, last label, sum of all pixels:
+// Facts about the real files, computed with Python alone. First labels, last label, sum of all pixels:
 //   python3 -c 'import gzip,sys; l=gzip.open(sys.argv[1]).read()[8:]; p=gzip.open(sys.argv[2]).read()[16:]
 //   print(len(l), list(l[:8]), l[-1], sum(p))' LABELS.gz IMAGES.gz
 #include "runtime/data/data_sources.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 
 #include "tests/support/data.hpp"
 #include "tests/support/data_files.hpp"
@@ -29,7 +29,7 @@ void check(const image_table& table, std::int64_t side, const facts& known) {
   CHECK(table.domains.empty());
 }
 
-/// The file value of the pixel at row 14, columns 13 to 17, and at rows 13 to 17, column 14, of image 0.
+/// Pixel values in the file of image 0: row 14, columns 13 to 17; or, if `down`, rows 13 to 17, column 14.
 labels middle(const at::Tensor& images, bool down) {
   labels values;
   for (int i = 13; i < 18; ++i)

@@ -2,7 +2,7 @@
 #include "runtime/data/data_content.hpp"
 #include "runtime/data/data_sources.hpp"
 #include "runtime/data/task_stream.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 
 #include "tests/support/array_files.hpp"
 #include "tests/support/data_files.hpp"
@@ -23,10 +23,10 @@ void write_below(const std::filesystem::path& file, std::string_view content) {
   write_file(file, content);
 }
 
-/// Pixel i of the picture of this number.
+/// Pixel i of image number `picture`.
 std::uint8_t pixel(int picture, int i) { return static_cast<std::uint8_t>(picture * 40 + i * 3); }
 
-/// Colour, 2 high and 3 wide; planes as the store has them, or pixels as PNG has them.
+/// RGB, 2 high and 3 wide: planes as stored, or interleaved as in PNG.
 std::string colour_planes(int picture) {
   std::string planes;
   for (int i = 0; i < 18; ++i)
@@ -41,7 +41,7 @@ std::string colour_png(int picture) {
   return png_of(3, 2, PNG_FORMAT_RGB, samples);
 }
 
-/// Training pictures 0, 1 of "cat" and 2 of "dog", test pictures 3 of "cat" and 4 of "dog".
+/// Training images 0, 1 of "cat" and 2 of "dog"; test images 3 of "cat" and 4 of "dog".
 void write_pictures(const std::filesystem::path& root) {
   write_below(root / "train/cat/a.png", colour_png(0));
   write_below(root / "train/cat/b.PNG", colour_png(1));
@@ -56,7 +56,7 @@ members picture_arrays() {
           {"test_y.npy", npy_of<std::int64_t>("<i8", "(2,)", {0, 1})}};
 }
 
-/// Arrays with some of them in another form.
+/// Arrays, some of them replaced by `changes`.
 std::string archive_with(const members& changes, members arrays) {
   for (const auto& [name, content] : changes) {
     std::erase_if(arrays, [&, called = name](const auto& member) { return member.first == called; });
@@ -110,7 +110,7 @@ TEST_CASE("grey pictures have one channel, and coloured ones where it is asked f
   const data_section data{.name = "folder", .root = root, .side = 0};
   CHECK(load_data(data, 1)->train.images.sizes() == at::IntArrayRef{2, 1, 5, 4});
   write_below(root / "test/y/2.png", png_of(4, 5, PNG_FORMAT_RGB, std::vector<std::uint8_t>(60, 77)));
-  CHECK(load_data(data, 1)->train.images.size(1) == 1); // its pixels are grey
+  CHECK(load_data(data, 1)->train.images.size(1) == 1); // its pixels are gray
   std::vector<std::uint8_t> red(60, 0);
   red[0] = 255;
   write_below(root / "test/y/2.png", png_of(4, 5, PNG_FORMAT_RGB, red));
@@ -211,7 +211,7 @@ TEST_CASE("rows of numbers stay as they are, or are normalised by the training r
   CHECK(vectors.mean(0).abs().max().item<float>() < 1e-6F);
   CHECK(at::allclose(vectors.square().mean(0), at::ones({2})));
   CHECK(at::allclose(measured->test->vectors[0], at::tensor({2.5F / std::sqrt(1.25F), 20.F / std::sqrt(350.F)})));
-  // numpy: (x - train.min(0)) / (train.max(0) - train.min(0)), as scikit-learn's MinMaxScaler has it.
+  // numpy: (x - train.min(0)) / (train.max(0) - train.min(0)), as in scikit-learn's MinMaxScaler.
   settings.data.normalize = normalization::unit;
   const auto unit = make_task_stream(settings, load_data(settings.data, 1).value());
   CHECK(
@@ -296,7 +296,7 @@ TEST_CASE("labels may be whole numbers of any dtype", "[own]") {
   CHECK(content_of("<f2", std::uint16_t{0}, std::uint16_t{0x3C00}) == expected); // bits of 0 and 1
   CHECK(content_of("<f4", 0.0F, 1.0F) == expected);
   CHECK(content_of("<f8", 0.0, 1.0) == expected);
-  CHECK(content_of(">i8", std::int64_t{0}, std::int64_t{1} << 56) == expected); // high bytes first
+  CHECK(content_of(">i8", std::int64_t{0}, std::int64_t{1} << 56) == expected); // big-endian
   CHECK(content_of(">u2", std::uint16_t{0}, std::uint16_t{0x0100}) == expected);
 }
 

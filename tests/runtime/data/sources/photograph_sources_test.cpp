@@ -1,5 +1,5 @@
 #include "runtime/data/data_sources.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 
 #include "tests/support/data_files.hpp"
 #include "tests/support/jpeg_files.hpp"
@@ -14,7 +14,7 @@ namespace {
 
 using std::filesystem::path;
 
-/// A picture of one grey.
+/// A uniform gray image.
 std::string grey(int level, unsigned width, unsigned height) {
   const auto value = static_cast<std::uint8_t>(level);
   return jpeg_of({.width = width, .height = height, .left = {value, value, value}, .right = {value, value, value}});
@@ -25,7 +25,7 @@ void put(const path& file, const std::string& content) {
   write_file(file, content);
 }
 
-/// Two classes with three images each, and three validation images. Every image has a grey of its own.
+/// Two classes with three training images each, and three validation images. Every image has its own gray level.
 void put_tiny(const path& root) {
   const auto folder = root / "tiny-imagenet-200";
   put(folder / "wnids.txt", "n00000002\nn00000001\n");
@@ -154,7 +154,7 @@ TEST_CASE("mini-imagenet: the first 500 files of a class are training images, al
   CHECK(data->test.labels == std::vector<std::int32_t>{0, 0, 1, 1});
   CHECK(levels_of(data->test) == std::vector<int>{90, 90, 90, 90});
   std::filesystem::remove(folder / "n02000000" / "n0200000000000500.jpg");
-  put(folder / "n02000000" / "n0200000000000501.jpg", // all of it is seen: black to the middle
+  put(folder / "n02000000" / "n0200000000000501.jpg", // resized as a whole: black up to the middle
       jpeg_of({.width = 336, .height = 84, .left = {0, 0, 0}, .right = {255, 255, 255}}));
   const auto again = load_data({.name = "mini-imagenet", .root = root.path(), .train_per_class = 1}, 1).value();
   const auto line = again.test.images[2][0][50];
@@ -201,7 +201,7 @@ TEST_CASE("imagenet-subset: folders of classes, scaled to as many pixels as the 
 TEST_CASE("imagenet-r shows the middle of a picture", "[data]") {
   const scratch_folder root;
   const auto folder = root.path() / "imagenet-r" / "n01443537";
-  for (int i = 0; i < 5; ++i) // black left of the middle, white right of it, four times as wide as high
+  for (int i = 0; i < 5; ++i) // black left of the center, white right of it, four times as wide as high
     put(folder / (std::to_string(i) + ".jpg"),
         jpeg_of({.width = 1024, .height = 256, .left = {0, 0, 0}, .right = {255, 255, 255}}));
   const auto data = load_data({.name = "imagenet-r", .root = root.path()}, 1);

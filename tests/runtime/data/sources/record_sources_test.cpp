@@ -1,8 +1,8 @@
-// Facts of the real files, worked out with Python alone (d = lzma.open(FILE).read(), records of 3074 bytes):
+// Facts about the real files, computed with Python alone (d = lzma.open(FILE).read(), records of 3074 bytes):
 //   all pixels: sum(d) - sum(d[0::3074]) - sum(d[1::3074])
 //   plane k of the first 100 records: sum(sum(d[i*3074+2+k*1024:i*3074+2+(k+1)*1024]) for i in range(100))
 #include "runtime/data/data_sources.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 
 #include "tests/support/data.hpp"
 #include "tests/support/data_files.hpp"
@@ -38,7 +38,7 @@ std::string coloured(const std::string& before, int pixel) {
   return bytes;
 }
 
-/// PACS with `rows` records of each domain and class, dealt in turn. Record n of a domain has pixels of value n.
+/// PACS with `rows` records of each domain and class in turn. Record n of a domain has pixels of value n.
 void put_pacs(const std::filesystem::path& folder, int rows) {
   std::filesystem::create_directories(folder);
   std::string content;

@@ -1,8 +1,8 @@
-// Facts of the real file, worked out with Python alone: speeches joined by a space within (play, speaker), every tenth
-// of a role apart; a row for each character from the 81st on.
+// Facts about the real file, computed with Python alone: speeches of a (play, speaker) joined by a space, every tenth
+// speech used for testing; a row for each character from the 81st on.
 #include "runtime/data/data_sources.hpp"
 #include "runtime/data/task_stream.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 
 #include "tests/support/data.hpp"
 #include "tests/support/data_files.hpp"
@@ -13,7 +13,7 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-/// Ten speeches of 100 characters: nine make a training text of 908, the tenth a test text of 100.
+/// Ten speeches of 100 characters: nine give a training text of 908, the tenth a test text of 100.
 std::string made_speeches() {
   std::string file;
   for (int speech = 0; speech < 10; ++speech) {
@@ -42,12 +42,12 @@ TEST_CASE("rows are the eighty characters before each target, and classes the ta
   CHECK(data->classes == 80);
   CHECK(data->tokens == 80);
   CHECK(data->train.images.sizes() == at::IntArrayRef{828, 1, 1, 80});
-  // Targets: 20 a, then 100 each of b ... h, 99 i, 8 spaces between speeches and one for the dollar.
-  CHECK(data->train.labels.front() == 8);                        // a, behind b ... h and i
-  CHECK(data->train.labels[20] == 9);                            // the space behind the first speech
-  CHECK(data->train.labels[21] == 0);                            // b, the first of equals
-  CHECK(data->train.labels.back() == 9);                         // the dollar
-  CHECK(data->test.labels == std::vector<std::int32_t>(20, 62)); // j, which no training row has for target
+  // Targets: 20 a, then 100 each of b ... h, 99 i, 8 spaces between speeches and one for the dollar sign.
+  CHECK(data->train.labels.front() == 8);                        // a, after b ... h and i
+  CHECK(data->train.labels[20] == 9);                            // the space after the first speech
+  CHECK(data->train.labels[21] == 0);                            // b, the first of equally frequent ones
+  CHECK(data->train.labels.back() == 9);                         // the dollar sign
+  CHECK(data->test.labels == std::vector<std::int32_t>(20, 62)); // j, which is no target in the training rows
   const auto first = data->train.images.flatten(1);
   CHECK(first[0].eq(53).all().item<bool>()); // a
   CHECK(first[21][79].item<int>() == 1);     // a space
@@ -85,7 +85,7 @@ TEST_CASE("the plays have the roles' windows, and tasks of six targets") {
   const auto data = load_data(settings.data, 1);
   REQUIRE(said(data) == "");
   // "So shaken as we are, so wan with care, Find we a time for frighted peace to pant, And"
-  CHECK(data->train.labels[0] == 15); // the comma behind "pant"
+  CHECK(data->train.labels[0] == 15); // the comma after "pant"
   CHECK(data->train.labels[1] == 0);
   CHECK(data->train.images.flatten(1)[0][0].item<int>() == 43);  // S
   CHECK(data->train.images.flatten(1)[0][79].item<int>() == 72); // t

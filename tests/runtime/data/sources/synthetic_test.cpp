@@ -1,5 +1,5 @@
 #include "runtime/data/data_sources.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 
 #include "tests/support/data_files.hpp"
 #include <catch2/generators/catch_generators.hpp>
@@ -43,12 +43,12 @@ TEST_CASE("made rows lie around the mean of their class with unit deviation", "[
   const auto pixels = (data->train.images.flatten(1).to(at::kDouble) - 128.0) / 32.0; // [N, 16]
   const auto class_0 = pixels.slice(0, 0, at::nullopt, 2), class_1 = pixels.slice(0, 1, at::nullopt, 2);
   const auto mean = class_0.mean(0);
-  const auto inside = mean.abs() < 1.2; // clipping (at 4 deviations) takes nothing away there
+  const auto inside = mean.abs() < 1.2; // not affected by clipping at 4 deviations
   CHECK(inside.sum().item<std::int64_t>() >= 6);
   CHECK((class_0.std(0) - 1.0).abs().masked_select(inside).max().item<double>() < 0.03);
   CHECK((mean - class_1.mean(0)).abs().max().item<double>() > 0.5); // classes differ
   const auto test = (data->test.images.flatten(1).to(at::kDouble) - 128.0) / 32.0;
-  CHECK((test.slice(0, 0, at::nullopt, 2).mean(0) - mean).abs().max().item<double>() < 0.25); // the same clouds
+  CHECK((test.slice(0, 0, at::nullopt, 2).mean(0) - mean).abs().max().item<double>() < 0.25); // the same distributions
 }
 
 TEST_CASE("impossible made data are refused by key, all at once", "[data]") {

@@ -4,7 +4,7 @@
 namespace mneme::test {
 namespace {
 
-/// What is on the disk: the state of federation and server, and how much had been recorded.
+/// A checkpoint on disk: state of federation and server, and the number of recorded lines.
 struct kept_checkpoint {
   archive::buffer bytes{};
   std::size_t events = 0, evaluations = 0;
@@ -63,18 +63,18 @@ private:
   const toy_federation& toy_;
   play_style style_;
   rng_stream stream_;
-  std::int64_t interruptions_left_ = 6; // or a run would never end
+  std::int64_t interruptions_left_ = 6; // bounded, so that runs end
   std::optional<federation> federation_;
   std::vector<federation_command> commands_;
   std::vector<toy_shard> shards_;
   std::vector<std::deque<toy_shard::message>> to_shards_;
-  std::vector<shard_journal> journals_; // none where hosts are never lost
+  std::vector<shard_journal> journals_; // empty if hosts are never lost
   std::vector<bool> is_hosted_;
   std::array<std::deque<party_message>, parties.size()> to_parties_;
   std::deque<recorder_message> to_recorder_;
   toy_server server_;
   toy_proxy proxy_;
-  std::size_t server_task_ = 0; // that is opened next
+  std::size_t server_task_ = 0; // the next one to open
   std::optional<kept_checkpoint> checkpoint_;
   run_outcome out_;
   std::optional<run_report> report_;
@@ -103,7 +103,7 @@ run_outcome player::play() {
     if (report_->status == run_status::done)
       break;
     if (report_->status == run_status::failed && toy_.fails_one_of > 0) {
-      out_.report = *report_; // shards are not told what is abandoned then
+      out_.report = *report_; // shards do not get abandoned assignments in this case
       return std::move(out_);
     }
     require(report_->status == run_status::interrupted, report_->error.c_str());
@@ -118,7 +118,7 @@ run_outcome player::play() {
   return std::move(out_);
 }
 
-/// From the newest checkpoint, if there is one; what was recorded since is forgotten.
+/// Starts from the newest checkpoint, if there is one; later records are dropped.
 void player::begin() {
   report_.reset();
   shards_.clear();
@@ -156,7 +156,7 @@ void player::cut_off() {
   begin();
 }
 
-/// Lets one peer do one thing. Returns whether there was anything to do.
+/// Lets one peer do one step. Returns false if there was nothing to do.
 bool player::step() {
   std::vector<std::function<void()>> possible;
   for (auto& messages : to_parties_)
@@ -214,7 +214,7 @@ void player::route(Command& wanted) {
     to_recorder_.push_back(std::move(wanted));
 }
 
-/// A message reaches the shard, or a report of its reaches the federation.
+/// Delivers a message to a shard, or a report of the shard to the federation.
 void player::step_shard(std::size_t s) {
   auto& messages = to_shards_[s];
   const bool hears = !messages.empty() && (!shards_[s].has_report() || (!style_.in_order && stream_.below(2) == 0));
@@ -226,7 +226,7 @@ void player::step_shard(std::size_t s) {
   if (journals_.empty())
     return federation_->take(report);
   for (auto& issued : report.issued)
-    issued.takes = {}; // does not cross
+    issued.takes = {}; // not sent over the network
   const auto wrong = journals_[s].take(std::move(report));
   require(wrong.empty(), wrong.c_str(), s);
   pass_on(s);
@@ -239,7 +239,7 @@ void player::pass_on(std::size_t s) {
     federation_->take(report);
 }
 
-/// What was on its way to the host, or from it, is lost with it.
+/// Messages in transit to or from the host are lost with it.
 void player::lose_or_find_host() {
   const auto s = stream_.below(journals_.size());
   if (is_hosted_[s] && journals_[s].is_quiet() && stream_.below(2) == 0)
@@ -257,7 +257,7 @@ void player::lose_or_find_host() {
   is_hosted_[s] = !is_hosted_[s];
 }
 
-/// The shard goes on elsewhere; its old host hears what was on its way, and then of the end.
+/// Moves the shard to another host; the old host gets the messages in transit, and then the end.
 void player::change_host(std::size_t s) {
   const auto left = journals_[s].change_host();
   for (const auto& wanted : to_shards_[s])
@@ -269,7 +269,7 @@ void player::change_host(std::size_t s) {
   carry_out();
 }
 
-// -- the server -------------------------------------------------------------------------------------------------------
+// -- server -----------------------------------------------------------------------------------------------------------
 
 void player::serve(open_round& in) {
   broadcast made{.place = in.where, .weights = as_tensors(server_.model, toy_.broadcast_bytes)};
@@ -284,7 +284,7 @@ void player::serve(evaluate& in) {
   federation_->take(server_.evaluate(last, in.masks.back()));
 }
 
-// -- every party ------------------------------------------------------------------------------------------------------
+// -- all parties ------------------------------------------------------------------------------------------------------
 
 void player::serve(deliveries& in) {
   require(!in.uploads.empty(), "a bundle holds uploads");
@@ -333,7 +333,7 @@ void player::serve(restore_state& in) {
   federation_->take(answer);
 }
 
-// -- the recorder -----------------------------------------------------------------------------------------------------
+// -- recorder ---------------------------------------------------------------------------------------------------------
 
 void player::keep(keep_state& in) {
   checkpoint_ = {.bytes = written(in.run), .events = out_.events.size(), .evaluations = out_.evaluations.size()};

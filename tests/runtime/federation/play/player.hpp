@@ -1,4 +1,4 @@
-/// player: plays a federation against peers that answer in any order, are cut off at any step, and go on.
+/// player: plays a federation with peers that respond in any order and are interrupted and resumed at any step.
 #pragma once
 #include "runtime/federation/federation.hpp"
 #include "tests/runtime/federation/play/reference_simulator.hpp"
@@ -7,13 +7,13 @@ namespace mneme::test {
 
 struct play_style {
   std::uint64_t seed = 0;
-  bool in_order = true;   ///< Peers answer in turn, and in one piece; else in any order, and in pieces.
-  double cut_off = 0.0;   ///< Chance, at each step, that all is lost but the newest checkpoint.
-  double lose_host = 0.0; ///< Chance, at each step, that the host of a shard is lost; another one takes the shard over.
-  double stop = 0.0;      ///< Chance, at each step, that the run is asked to stop; it goes on from where it did.
+  bool in_order = true;   ///< Peers reply in turn and in one message; else in any order, in parts.
+  double cut_off = 0.0;   ///< Probability per step that everything but the newest checkpoint is lost.
+  double lose_host = 0.0; ///< Probability per step that a shard's host is lost and another one takes over.
+  double stop = 0.0;      ///< Probability per step that the run is asked to stop; then it is resumed.
 };
 
-/// Plays to the end. Throws broken_rule where the federation asks for what makes no sense, or stops asking.
+/// Plays to the end. Throws broken_rule if the federation sends an invalid request, or none although it should.
 [[nodiscard]] run_outcome played(const toy_federation& toy, const play_style& style);
 
 } // namespace mneme::test

@@ -62,7 +62,7 @@ std::vector<reference_clients::made_change> reference_clients::change_until(virt
   }
 }
 
-/// Returns whether anything has changed.
+/// Returns true if anything has changed.
 bool reference_clients::make(client_id client_number, client_change change, task_id task, virtual_time now) {
   auto& client = clients_[client_number.value];
   switch (change) {
@@ -78,7 +78,7 @@ bool reference_clients::make(client_id client_number, client_change change, task
       client.changes.insert({now + *absence, client_change::joined, 0});
     return true;
   case client_change::entered_task:
-    if (task <= client.task) // a later task was entered first
+    if (task <= client.task) // a later task was entered before
       return false;
     client.task = task;
     return true;
@@ -97,7 +97,7 @@ membership reference_clients::member(client_id client_number) const {
   return client.enrolled ? membership::active : client.has_left ? membership::left : membership::not_yet;
 }
 
-/// It is enrolled, or may still be in the open task.
+/// True if the client is enrolled and can still enter the open task.
 bool reference_clients::may_take_part(client_id client_number) const {
   const auto& client = clients_[client_number.value];
   if (population_.has_random_enrolment())

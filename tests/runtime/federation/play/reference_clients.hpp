@@ -1,5 +1,5 @@
-/// reference_clients: who is enrolled, within reach, in which task and at work, found by looking through all clients
-/// each time.
+/// reference_clients: enrolment, reachability, task and activity of clients, computed by iterating over all clients for
+/// every query.
 #pragma once
 #include "runtime/federation/federation_settings.hpp"
 #include <set>
@@ -20,24 +20,24 @@ public:
   // -- over virtual time
   void open_task(task_id task, virtual_time now);
   void plan_task(const task_plan& plan) { plan_ = plan; }
-  /// When the next change comes; `never` if none does.
+  /// Time of the next change; `never` if there is none.
   [[nodiscard]] virtual_time next_change() const;
-  /// Changes up to `now`, by time, client and kind. They are made when this returns.
+  /// Applies and returns the changes up to `now`, by time, client and kind.
   [[nodiscard]] std::vector<made_change> change_until(virtual_time now);
 
   [[nodiscard]] task_id task_of(client_id client) const { return clients_[client.value].task; }
   [[nodiscard]] membership member(client_id client) const;
   [[nodiscard]] std::int64_t enrolled() const;
-  /// Changes that come for ever bring a client only if a client has rows who is not gone for good.
+  /// False if changes go on forever but no client with rows can return.
   [[nodiscard]] bool somebody_may_come() const;
 
   // -- work
-  /// Uniform without replacement, by rank among the idle, for free places.
+  // Draws clients for free places: uniform without replacement, by rank among the idle ones.
   [[nodiscard]] std::vector<client_id> drawn_for(std::int64_t places, std::uint64_t draw) const;
   [[nodiscard]] std::vector<client_id> drawn_cohort(round_id round) const;
-  /// Those outside the cohort, which is at work, that look.
+  /// Observers outside the (active) cohort.
   [[nodiscard]] std::vector<client_id> drawn_observers(round_id round) const;
-  /// Returns how often the client has worked before.
+  /// Returns the client's number of earlier visits.
   std::uint32_t begin_visit(client_id client);
   void end_visit(client_id client) { clients_[client.value].busy = false; }
 
@@ -46,7 +46,7 @@ private:
     bool enrolled = false, has_left = false, reachable = true, busy = false;
     std::uint32_t stays = 0, visits = 0;
     task_id task{};
-    std::set<std::tuple<virtual_time, client_change, std::uint32_t>> changes{}; // that will come; the task entered
+    std::set<std::tuple<virtual_time, client_change, std::uint32_t>> changes{}; // future; entered task
   };
   [[nodiscard]] bool has_rows(client_id client) const;
   [[nodiscard]] bool can_work(client_id client) const;

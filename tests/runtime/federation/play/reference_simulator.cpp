@@ -6,27 +6,27 @@
 namespace mneme::test {
 namespace {
 
-/// A client at work.
+/// An active client.
 struct toy_work {
   toy_assignment given{};
   round_id round{};
   bool drops_out = false;
   std::size_t stage = 0;
   std::vector<virtual_duration> stages{};
-  virtual_time ended{}; // when its last stage was over
+  virtual_time ended{}; // end of its last stage
 };
 
 enum class happening : std::uint8_t { stage_over, arrival, proxy_arrival, drop_out, deadline };
 struct toy_event {
   virtual_time at{};
-  bool is_deadline = false; // which leave after all else of their time
+  bool is_deadline = false; // deadlines come after all other events of the same time
   std::uint64_t sequence = 0;
   happening kind{};
-  std::uint64_t number = 0; // of the assignment, or of the deadline's round
+  std::uint64_t number = 0; // of the assignment, or of the round of the deadline
   auto operator<=>(const toy_event&) const = default;
 };
 
-/// Thrown where more happens than in any run that ends: clients come and go, and none delivers anything.
+/// Thrown after more events than any finite run has: clients change, but nothing is delivered.
 struct dead_end {};
 
 class simulator {
@@ -76,8 +76,8 @@ private:
     place_.rounds_of_task = toy_.plans[task.value].rounds.value_or(rules_.rounds.per_task);
   }
 
-  /// A synchronous round closes when its own cohort is through, or at its deadline; an asynchronous one when the buffer
-  /// is full. Where nobody is at work and nobody can come, it closes as it is.
+  /// A synchronous round closes when its cohort has finished, or at the deadline; an asynchronous round when the buffer
+  /// is full. If no client is active and none can come, it closes immediately.
   void run_round() {
     note("scheduler", "open_round");
     open_ = true;
@@ -97,7 +97,7 @@ private:
     wants_ = false;
     note("scheduler", "close_round");
     ++out_.report.rounds;
-    if (folded_ > 0) { // an empty round leaves the model as it is
+    if (folded_ > 0) { // an empty round does not change the model
       digest_.add(server_.step());
       out_.models.push_back(server_.model);
       if (!rules_.further_parties.empty()) {
@@ -172,7 +172,7 @@ private:
                     population_.devices().proxy_download_time({.client = client, .bytes = toy_proxy::advice_bytes}));
   }
 
-  /// It takes no time and no bytes where looking costs nothing.
+  /// Takes no time and no bytes if devices.observing_costs is false.
   void observe(client_id client) {
     const auto id = next_id_++;
     const auto visit = clients_.begin_visit(client);
@@ -249,7 +249,7 @@ private:
          happening::proxy_arrival, id);
   }
 
-  /// The upload is delivered when the proxy has its part, too.
+  /// The upload is delivered when the proxy has received its part, too.
   void arrive_at_proxy(std::uint64_t id, const toy_work& work) {
     const auto client = work.given.client;
     const auto result = toy_.result_of(work.given);
@@ -282,7 +282,7 @@ private:
       draw_clients();
   }
 
-  /// The round is computed, folded and remembered now, and not before.
+  /// Computes, folds and commits the client's round at this time, not earlier.
   void arrive(std::uint64_t id, const toy_work& work) {
     const auto client = work.given.client;
     const auto result = toy_.result_of(work.given);
@@ -318,7 +318,7 @@ private:
       draw_clients();
   }
 
-  /// The work is lost, and the client is free.
+  /// Drops the work and makes the client idle.
   void lose(std::uint64_t id, const char* why) {
     const auto client = works_.at(id).given.client;
     note("client", why, client);

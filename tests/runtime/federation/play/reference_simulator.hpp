@@ -1,23 +1,22 @@
-/// reference_simulator: a federation simulated one client at a time, when its event comes, straight from the
-/// definitions of the design. It computes nothing ahead, keeps every client in one list and looks through all of them
-/// at every step.
+/// reference_simulator: simulates a federation one client at a time, when its event is due, directly from the
+/// definitions. It computes nothing in advance, and iterates over a list of all clients at every step.
 #pragma once
 #include "runtime/federation/run_records.hpp"
 #include "runtime/federation/run_report.hpp"
 #include "tests/runtime/federation/play/toy_federation.hpp"
 namespace mneme::test {
 
-/// What can be told of a run from outside.
+/// Observable results of a run.
 struct run_outcome {
   run_report report{};
   std::vector<event_record> events{};
   std::vector<evaluation_record> evaluations{};
   std::vector<std::uint64_t> models{}; ///< After each server step.
-  archive::buffer checkpoint{};        ///< The newest of a play, with the server's part.
+  archive::buffer checkpoint{};        ///< The newest one of a played run, including the server's state.
 };
 
-/// Null where two things that no rule orders happened at one time: clients came or went just as an upload arrived. Of a
-/// federation in which nothing is delivered any more, that it has failed, and no more.
+/// Returns null if two events at the same time have no defined order: a client joined or left when an upload arrived.
+/// For a federation that can no longer deliver anything, the outcome is only that it failed.
 [[nodiscard]] std::optional<run_outcome> simulated(const toy_federation& toy);
 
 } // namespace mneme::test

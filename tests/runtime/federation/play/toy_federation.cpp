@@ -6,7 +6,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Few rows per client and task, and sometimes none.
+/// Few rows per client and task, sometimes none.
 class toy_partition final : public partition {
 public:
   explicit toy_partition(std::uint64_t seed) : seed_(seed) {}
@@ -21,7 +21,7 @@ private:
   std::uint64_t seed_;
 };
 
-/// Draws the sections of a scenario. Times are coarse, so that many things happen at once.
+/// Draws a scenario. Times are coarse, so that many events coincide.
 class toy_maker {
 public:
   explicit toy_maker(std::uint64_t seed) : stream_({.seed = seed, .purpose = first_method_purpose}) {
@@ -55,7 +55,7 @@ private:
   rng_stream stream_;
   scenario scenario_;
   std::int64_t tasks_ = 1;
-  bool has_large_uploads_ = false; // which the server has to fold before virtual time goes on
+  bool has_large_uploads_ = false; // the server must fold them before virtual time advances
 };
 
 void toy_maker::draw_devices() {
@@ -112,7 +112,7 @@ void toy_maker::draw_rounds() {
   scenario_.checkpoint = {.every = between(0, 2), .force = chance(0.5), .keep = 2};
 }
 
-/// What runs where, and how much of it is kept.
+/// Draws the settings of shards and of the work, and memory limits.
 void toy_maker::draw_work(toy_federation& made) {
   constexpr auto plenty = toy_federation::plenty;
   auto& settings = made.settings;
@@ -181,7 +181,7 @@ void require(bool holds, const char* rule, std::uint64_t number) {
 
 std::uint64_t mixed(std::initializer_list<std::uint64_t> values) {
   std::uint64_t sum = 0x9e3779b97f4a7c15;
-  for (const auto value : values) { // the finaliser of splitmix64 (Steele, Lea and Flood 2014) over a chain
+  for (const auto value : values) { // finalizer of splitmix64 (Steele, Lea and Flood 2014) over a chain
     sum = (sum ^ value) + 0x9e3779b97f4a7c15;
     sum = (sum ^ (sum >> 30)) * 0xbf58476d1ce4e5b9;
     sum = (sum ^ (sum >> 27)) * 0x94d049bb133111eb;

@@ -12,7 +12,7 @@ wave_report in_order(wave_report report) {
   return report;
 }
 
-/// Null: it tells none.
+/// Null if it reports none.
 std::shared_ptr<const training_losses> losses_of(const toy_result& result) {
   if (result.loss == 0.0)
     return nullptr;
@@ -108,7 +108,7 @@ void toy_shard::run(const std::vector<composition>& batches, outcome& so_far) {
   }
 }
 
-/// To its next stage, or to its end.
+/// Advances to the next stage, or to the end.
 void toy_shard::advance(assignment_id id, hosted& client, outcome& so_far) {
   const auto stages = toy_->stages_of(client.given);
   if (client.stage == stages.size() && toy_->fails(client.given)) {
@@ -142,7 +142,7 @@ void toy_shard::advance(assignment_id id, hosted& client, outcome& so_far) {
   }
 }
 
-/// Rounds that are finished, or that wait again, may be reported before the others, in any order.
+/// Finished and parked rounds may be reported before the others, in any order.
 void toy_shard::report(outcome done) {
   wave_report last{.from = which_, .failed = std::move(done.failed)};
   std::vector<wave_report> parts(splits_ ? splits_->below(3) : 0, wave_report{.from = which_, .last = false});
@@ -153,7 +153,7 @@ void toy_shard::report(outcome done) {
   for (auto& finished : done.finished)
     any_part().finished.push_back(std::move(finished));
   for (std::size_t first = 0, next = 0; first < done.issued.size(); first = next) {
-    auto& part = any_part(); // all jobs of a stage are told together
+    auto& part = any_part(); // all jobs of a stage are reported together
     for (next = first; next < done.issued.size() && same_round(done.issued[first], done.issued[next]); ++next)
       part.issued.push_back(done.issued[next]);
   }

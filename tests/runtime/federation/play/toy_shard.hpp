@@ -1,4 +1,4 @@
-/// toy_shard: a shard that answers when and in as many pieces as it is told to, and looks at all that it is asked for.
+/// toy_shard: a shard that responds when and in as many messages as the test says, and checks every request.
 #pragma once
 #include "runtime/federation/batch_planner.hpp"
 #include "tests/runtime/federation/play/toy_federation.hpp"
@@ -12,14 +12,14 @@ public:
   using message = std::variant<start_rounds, release, abandon>;
 
   toy_shard(const toy_federation& toy, shard_id which) : toy_(&toy), which_(which) {}
-  /// Messages are handled in their order.
+  /// Messages are handled in order.
   void handle(const message& received);
-  /// Reports that are ready, the next one first. Those of a wave end with one that is the last.
+  /// Reports that are ready, next one first. The last one of a wave is marked.
   [[nodiscard]] bool has_report() const noexcept { return !reports_.empty(); }
   [[nodiscard]] wave_report take_report();
-  /// No client is at work here.
+  /// True if no client is active.
   [[nodiscard]] bool is_empty() const noexcept { return clients_.empty(); }
-  /// Reports come in pieces drawn from this stream; null: as few as can be.
+  /// Splits reports into random parts drawn from this stream; null: as few parts as possible.
   void split_by(rng_stream* stream) noexcept { splits_ = stream; }
 
 private:
@@ -27,10 +27,10 @@ private:
     toy_assignment given{};
     virtual_time ready{};
     std::uint32_t stage = 0;
-    std::vector<toy_job> jobs{}; // of the present stage
+    std::vector<toy_job> jobs{}; // of the current stage
     std::vector<bool> has_run{};
   };
-  /// What has come of a message so far.
+  /// Results of a message so far.
   struct outcome {
     std::vector<issued_job> issued{};
     std::vector<finished_round> finished{};
