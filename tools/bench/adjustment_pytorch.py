@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""FedHAF's two stages in eager PyTorch, one client after the other: what bench_adjustment is compared with.
+"""FedHAF's two stages in eager PyTorch, one client after the other: the comparison for bench_adjustment.
 
     python3 tools/bench/adjustment_pytorch.py [CLIENTS]
 
-The work of bench_adjustment: 100 new rows and 20 exemplars of 512 features, batch 64, two epochs of the head and one of
-the module, SGD with momentum 0.9 and clipping, the model before the task as teacher. Written as code of the field is:
-modules, a DataLoader over tensors, autograd, torch.optim. One thread; features of the backbone are at hand on both
-sides. Prints client-rounds per CPU second. Nothing of mneme is used here.
+The work of bench_adjustment: 100 new rows and 20 exemplars with 512 features, batch 64, two epochs of the head and one
+of the module, SGD with momentum 0.9 and clipping, the model before the task as teacher. Written as usual in this field:
+modules, a DataLoader over tensors, autograd, torch.optim. Single-threaded; both sides get precomputed backbone
+features. Prints client-rounds per CPU second. Does not use mneme.
 """
 import copy
 import sys

@@ -1,9 +1,9 @@
-"""FedAvg (McMahan et al. 2017) in Python, both halves, which tools/bench/python measures against the built-in one."""
+"""FedAvg (McMahan et al. 2017) with both halves in Python; tools/bench/python compares it with the built-in method."""
 import mneme
 
 
 class FedAvg(mneme.Method):
-    """FedAvg, as strategies/baselines/fedavg.cpp has it."""
+    """FedAvg, equal to strategies/baselines/fedavg.cpp."""
     name = "fedavg-in-python"
     one_job = True
 

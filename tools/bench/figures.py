@@ -1,9 +1,9 @@
-"""Arithmetic of the benchmarks: from measured samples to medians, ratios and verdicts. No process is started here."""
+"""Arithmetic of the benchmarks: medians, ratios and verdicts from measured samples. Starts no process."""
 import statistics
 
 
 def per_client_round(few, many):
-    """What a client-round costs beside a run's start, from summaries of a short and a long run of one scenario."""
+    """Marginal cost of a client-round, from summaries of a short and a long run of one scenario."""
     rounds = many["client_rounds"] - few["client_rounds"]
     cost = {key: (many[key] - few[key]) / rounds if rounds > 0 else 0.0 for key in ("cpu_seconds", "wall_seconds")}
     if min(cost.values()) <= 0:
@@ -13,7 +13,7 @@ def per_client_round(few, many):
 
 
 def our_sample(few, many):
-    """One measurement of ours: rates without and with the start, both per second."""
+    """One measurement of mneme: rates per second without and with the start of the run."""
     cost = per_client_round(few, many)
     return {"cpu_rate": 1 / cost["cpu_seconds"], "wall_rate": 1 / cost["wall_seconds"],
             "whole_cpu_rate": many["client_rounds"] / many["cpu_seconds"],
@@ -23,7 +23,7 @@ def our_sample(few, many):
 
 
 def pairs_text(pairs, first, second):
-    """Of samples taken in turns: both medians and the ratio of the second to the first, by their names."""
+    """Text for samples measured in turns: both medians, and the ratio of the second to the first."""
     rates = [statistics.median(pair[i]["cpu_rate"] for pair in pairs) for i in (0, 1)]
     ratios = sorted(pair[1]["cpu_rate"] / pair[0]["cpu_rate"] for pair in pairs)
     return (f"{first} {rates[0]:,.1f}, {second} {rates[1]:,.1f} client-rounds per second of CPU: "
@@ -31,7 +31,8 @@ def pairs_text(pairs, first, second):
 
 
 def observers_sample(looking, alone):
-    """What a look costs: rounds with observers less rounds without. Each: summaries of a short and a long run."""
+    """Cost of an observation: rounds with observers minus rounds without. Each argument: summaries of a short and a
+    long run."""
     looks = looking[1]["looks"] - looking[0]["looks"]
     cost = {}
     for key in ("cpu_seconds", "wall_seconds"):
@@ -44,14 +45,14 @@ def observers_sample(looking, alone):
 
 
 def loop_sample(printed):
-    """One measurement of a loop, from what bench_loops prints."""
+    """One measurement of a loop, from the output of bench_loops."""
     return {"cpu_rate": printed["client_rounds"] / printed["cpu_seconds"],
             "wall_rate": printed["client_rounds"] / printed["wall_seconds"],
             "peak_rss_bytes": printed["peak_rss_bytes"]}
 
 
 def program_sample(printed):
-    """One measurement of stacked programs, from what bench_programs prints."""
+    """One measurement of stacked programs, from the output of bench_programs."""
     return {"cpu_rate": printed["steps"] / printed["cpu_seconds"],
             "wall_rate": printed["steps"] / printed["wall_seconds"],
             "peak_rss_bytes": printed["peak_rss_bytes"], "run_digest": printed["digest"]}
@@ -73,12 +74,12 @@ def spread(values):
 
 
 def ratio(ours, theirs, key="cpu_rate"):
-    """Ours to theirs: both were measured in turns, so the samples are compared pair by pair."""
+    """Ratio of our rate to theirs. The samples were measured in turns, so they are compared pair by pair."""
     return spread([a[key] / b[key] for a, b in zip(ours, theirs)])
 
 
 def limit_samples(limits, flops, memory_bytes):
-    """Client-rounds per second that the machine's two limits allow, one sample a measurement."""
+    """Client-rounds per second that the two limits of the machine allow, one sample per measurement."""
     return {"gemm": [{"cpu_rate": one["flops_per_second"] / flops} for one in limits],
             "memory": [{"cpu_rate": one["bytes_per_second"] / memory_bytes} for one in limits]}
 
@@ -94,7 +95,7 @@ def at_most(label, measured, required, goal=None):
 
 
 def same_digest(samples, what):
-    """The one digest of all samples. Raises where there are two: then equal work gave unequal results."""
+    """The common digest of all samples. Raises if there are several: equal work gave unequal results."""
     found = sorted({sample["run_digest"] for sample in samples})
     if len(found) != 1:
         raise ValueError(f"{what}: equal runs gave unequal digests: {', '.join(found)}")
@@ -102,9 +103,9 @@ def same_digest(samples, what):
 
 
 def agree(norms, tolerance):
-    """Raises unless all loops had the same weights after their first round: they are to do the same work."""
+    """Raises unless all loops had equal weights after their first round, since they should do the same work."""
     first = next(iter(norms.values()))
-    if not all(abs(norm - first) <= tolerance * first for norm in norms.values()):  # this way round NaN is found, too
+    if not all(abs(norm - first) <= tolerance * first for norm in norms.values()):  # also true for NaN
         raise ValueError(f"the loops disagree after one round: norms of the weights {norms}")
 
 
@@ -137,7 +138,7 @@ def training_figures(work, samples, flops, memory_bytes):
 
 
 def no_op_figures(sizes, wanted):
-    """The result of B3. sizes: [(clients, samples)], ascending; wanted: workloads, for its bars"""
+    """The result of B3. sizes: [(clients, samples)], ascending; wanted: workloads, for its targets"""
     (few_clients, few), (many_clients, many) = sizes[0], sizes[-1]
     microseconds = spread([1e6 / sample["cpu_rate"] for sample in few])
     idle = spread([(b["start_rss_bytes"] - a["start_rss_bytes"]) / (many_clients - few_clients)
@@ -155,7 +156,7 @@ def no_op_figures(sizes, wanted):
 
 
 def no_wait_figures(sizes, wanted):
-    """The result of B5. sizes: [(clients, samples)], ascending; wanted: workloads, for its bars"""
+    """The result of B5. sizes: [(clients, samples)], ascending; wanted: workloads, for its targets"""
     (few_clients, few), (many_clients, many) = sizes[0], sizes[-1]
     return {"name": "b5", "title": wanted.NO_WAIT_TITLE, "rate": "cpu_rate",
             "contenders": [contender(f"mneme, {clients:,} clients", samples) for clients, samples in sizes],
@@ -176,7 +177,7 @@ def observers_figures(samples, wanted):
 
 
 def buffered_figures(waiting, flowing, wanted):
-    """The result of B6: samples of B1 and, in turns with them, of B6."""
+    """The result of B6: samples of B1 and of B6, measured in turns."""
     return {"name": "b6", "title": wanted.BUFFERED_TITLE, "rate": "cpu_rate",
             "contenders": [contender("mneme, B1: rounds that wait", waiting),
                            contender("mneme, B6: FedBuff", flowing)],
@@ -225,14 +226,14 @@ def portable_figures(measured, wanted):
 
 
 def link_samples(links, bytes_each):
-    """Client-rounds per second whose uploads a link carries."""
+    """Client-rounds per second for which a link can carry the uploads."""
     return [{"cpu_rate": link["bytes_per_second"] * link["wall_seconds"] / link["cpu_seconds"] / bytes_each,
              "wall_rate": link["bytes_per_second"] / bytes_each, "peak_rss_bytes": link["peak_rss_bytes"]}
             for link in links]
 
 
 def nodes_figures(measured, links, wanted):
-    """The result of B11. measured: {workload: {"alone" | "node": samples}}; links: the same of "plain" and "TLS"."""
+    """The result of B11. measured: {workload: {"alone" | "node": samples}}; links: the same for "plain" and "TLS"."""
     lines, verdicts, of_links, digests = [], [], [], {}
     for name, samples in measured.items():
         digests[name] = same_digest(samples["alone"] + samples["node"], f"b11, {name}")
@@ -253,7 +254,7 @@ def nodes_figures(measured, links, wanted):
 
 
 def programs_figures(measured, wanted):
-    """The result of B9. measured: {program: {width: samples}}; equal programs end alike at any width."""
+    """The result of B9. measured: {program: {width: samples}}; results must not depend on the width."""
     lines, verdicts, digests = [], [], {}
     for name, by_width in measured.items():
         digests[name] = same_digest([one for samples in by_width.values() for one in samples], f"b9, {name}")

@@ -1,4 +1,4 @@
-"""The machine under measurement, and how much of it others use meanwhile."""
+"""Describes the machine, and measures how much of it other programs use."""
 import os
 import resource
 import time
@@ -13,7 +13,7 @@ def processor():
 
 
 def busy_seconds(stat):
-    """CPU seconds that all programs together have used, from the text of /proc/stat."""
+    """CPU seconds used by all programs together, from the text of /proc/stat."""
     user, nice, system, _, _, irq, softirq = map(int, stat.split("\n", 1)[0].split()[1:8])
     return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
 
@@ -24,13 +24,13 @@ def busy_seconds_now():
 
 
 def own_seconds():
-    """Of this program and of those that it has started and awaited."""
+    """CPU seconds of this program and of its finished children."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(one.ru_utime + one.ru_stime for one in used)
 
 
 class Others:
-    """What other programs use from now on."""
+    """CPU use of other programs since the object was created."""
 
     def __init__(self):
         self.began = self.now()
@@ -40,6 +40,6 @@ class Others:
         return time.monotonic(), busy_seconds_now(), own_seconds()
 
     def cores(self):
-        """How many cores they have used on average."""
+        """Average number of cores that they used."""
         wall, busy, own = (after - before for before, after in zip(self.began, self.now()))
         return max(0.0, (busy - own) / wall)

@@ -1,4 +1,4 @@
-"""Starts the programs under measurement and reads what they say."""
+"""Starts the measured programs and reads their output."""
 import contextlib
 import json
 import os
@@ -9,22 +9,22 @@ import figures
 import workloads
 
 LOOP_SECONDS, LOOP_QUICK_SECONDS = 1.5, 0.2
-CHOICE_SECONDS, CHOICE_QUICK_SECONDS = 0.5, 0.05  # for each width that a stacked loop could have
-LIMIT_SECONDS, LIMIT_QUICK_SECONDS = 0.4, 0.05    # for each size of a product
+CHOICE_SECONDS, CHOICE_QUICK_SECONDS = 0.5, 0.05  # per candidate width of a stacked loop
+LIMIT_SECONDS, LIMIT_QUICK_SECONDS = 0.4, 0.05    # per size of a product
 SAME_WORK = 1e-5         # relative difference of norms; nets with dropout draw their own masks
 SAME_WORK_DROPOUT = 1e-2
 
 
 class Failure(Exception):
-    """A program did not do what it should: exit code 1, in words."""
+    """A program failed: exit code 1, with a message."""
 
 
 class Bench:
-    """Where the programs are, and how thoroughly they are measured."""
+    """Paths of the programs, and the duration of measurements."""
 
     def __init__(self, root, programs, quick, repeat, say):
         self.root, self.programs, self.quick, self.repeat, self.say = root, programs, quick, repeat, say
-        self.environment = None  # of the programs; None: this process's
+        self.environment = None  # of the programs; None: inherited
 
     def choose(self, thorough, quick):
         return quick if self.quick else thorough
@@ -61,18 +61,18 @@ class Bench:
                 return json.load(file)
 
     def ours(self, scenario, rounds, threads=1, overrides=()):
-        """A sample: a short run and a long one. rounds: (few, many)"""
+        """A sample: summaries of a short and a long run. rounds: (few, many)"""
         return figures.our_sample(*(self.summary(scenario, n, threads, overrides) for n in rounds))
 
     def our_training(self, work, threads=1, overrides=(), options=()):
-        """A sample of ours on a workload, having made sure that the model is that of the loops."""
+        """A sample of mneme on a workload, after checking that the model equals that of the loops."""
         rounds = self.choose((work.few_rounds, work.many_rounds), work.quick_rounds)
         few, many = (self.summary(work.scenario, n, threads, overrides, options) for n in rounds)
         figures.same_model(few, workloads.parameters(work))
         return figures.our_sample(few, many)
 
     def loop(self, work, name, width, seconds, device="cpu"):
-        """What bench_loops prints for a loop."""
+        """Output of bench_loops for a loop."""
         return json.loads(self.output_of(
             "bench_loops", name, "--shape", ",".join(map(str, work.shape)), "--hidden", work.hidden,
             "--clients", work.clients, "--rows", work.rows, "--cohort", work.cohort, "--batch", work.batch,
@@ -85,7 +85,7 @@ class Bench:
     # -- Benchmarks ----------------------------------------------------------------------------------------------------
 
     def fastest_widths(self, work):
-        """[(loop, width)]: each loop at the width that suits it, having made sure that all do the same work."""
+        """[(loop, width)] with the fastest width of each loop, after checking that all do the same work."""
         chosen, norms = [], {}
         for loop in work.loops:
             widths = [w for w in loop.widths if work.cohort % w == 0]
@@ -100,7 +100,7 @@ class Bench:
         return chosen
 
     def training(self, work):
-        """B1, B2 or B2c: everybody in turns, so that what disturbs the machine disturbs all alike."""
+        """B1, B2 or B2c: all programs in turns, so that disturbances affect all of them."""
         loops = [(loop, width, []) for loop, width in self.fastest_widths(work)]
         samples = {"ours": [], "limits": [], "loops": loops}
         for turn in range(self.repeat):
@@ -179,7 +179,7 @@ class Bench:
         return figures.programs_figures(measured, workloads)
 
     def sample(self, name, overrides=(), options=()):
-        """A sample of ours on a workload, or on one of NETS."""
+        """A sample of mneme on a workload, or on one of NETS."""
         if name in workloads.TRAINING:
             return self.our_training(workloads.TRAINING[name], overrides=overrides, options=options)
         scenario, own, rounds, quick_rounds = workloads.NETS[name]
@@ -187,7 +187,7 @@ class Bench:
                                     for n in self.choose(rounds, quick_rounds)))
 
     def nodes(self):
-        """B11. The node is killed after each run: its lines are not read."""
+        """B11. The node is killed after each run; its output is not read."""
         measured = {name: {"alone": [], "node": []} for name in workloads.NODES}
         links = {name: {"plain": [], "TLS": []} for name in measured}
         seconds = self.choose(LOOP_SECONDS, LOOP_QUICK_SECONDS)
@@ -204,7 +204,7 @@ class Bench:
         return figures.nodes_figures(measured, links, workloads)
 
     def on_device(self, work, device):
-        """B1, B2 or B2c on a device and on the CPU, in turns: ours, and the loop that takes client after client."""
+        """B1, B2 or B2c on a device and on the CPU, in turns: mneme, and the sequential loop."""
         places = (device, "cpu")
         samples = {"ours": {place: [] for place in places}, "loop": {place: [] for place in places}}
         norms = {}

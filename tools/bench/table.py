@@ -1,10 +1,10 @@
-"""The benchmarks' results as text."""
+"""Formats the benchmark results as text."""
 
-OTHERS_MAX = 0.1  # cores that other programs may use without being mentioned
+OTHERS_MAX = 0.1  # cores; below, other programs are not mentioned
 
 
 def short(number):
-    """Three digits or so: 12,300 or 0.62."""
+    """About three digits: 12,300 or 0.62."""
     if number == 0:
         return "0"
     if abs(number) >= 999.5:
@@ -45,7 +45,7 @@ def verdict_row(verdict):
 
 
 def block(result):
-    """A benchmark's lines."""
+    """Lines of a benchmark."""
     yield result["title"]
     unit = result.get("unit", "client-rounds")
     yield row(f"{unit} a second", "of CPU", "of wall", "peak", "ours to it: median (min - max)")

@@ -1,6 +1,7 @@
-"""torch_nets.py FOLDER: the nets of tools/bench/traced_nets in PyTorch, under the zoo's names, traced by mneme.net.
+"""torch_nets.py FOLDER: the nets of tools/bench/traced_nets in PyTorch, traced by mneme.net.
 
-Run by a Python that has torch, torchvision and the package. Prints {net: {"layers": [...], "weights": FILE}} as JSON.
+To be run by a Python with torch, torchvision and the package. Prints {net: {"layers": [...], "weights": FILE}} as JSON,
+with the names of mneme's nets.
 """
 import json
 import sys
@@ -26,7 +27,7 @@ class LeNet(nn.Module):
 
 
 class Attention(nn.Module):
-    """Self-attention as many write it by hand."""
+    """Self-attention, as often written by hand."""
 
     def __init__(self, width, heads):
         super().__init__()
@@ -86,7 +87,7 @@ class Transformer(nn.Module):
 
 
 def residual():
-    """torchvision's net with the stem for small images."""
+    """torchvision's ResNet-18 with a stem for small images."""
     net = resnet18(num_classes=10)
     net.conv1, net.maxpool = nn.Conv2d(3, 64, 3, padding=1, bias=False), nn.Identity()
     return net

@@ -1,4 +1,4 @@
-"""The Python with torch, and the package, of benchmarks that need them."""
+"""Finds the Python with torch, and the package, for benchmarks that need them."""
 import os
 import shlex
 import subprocess
@@ -9,7 +9,7 @@ ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)),
 
 
 def python_and_package():
-    """The Python with torch and the folder of the package, brought up to date unless the environment names them."""
+    """The Python with torch and the folder of the package, built if the environment does not name them."""
     named = os.environ.get("MNEME_PYTHON"), os.environ.get("MNEME_PACKAGE")
     if all(named):
         return named

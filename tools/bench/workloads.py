@@ -1,16 +1,16 @@
-"""What the benchmarks measure: the work of a client-round, and who is measured on it.
+"""Definitions of the benchmarks: the work of a client-round, and the programs measured on it.
 
-A workload is one of scenarios/bench, told again in numbers for the loops of plain LibTorch; a test compares the two.
+A workload describes a scenario of scenarios/bench as numbers for the LibTorch loops; a test compares the two.
 """
 from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
 class Loop:
-    """A loop of plain LibTorch: a contender."""
-    name: str      # as bench_loops knows it
+    """A LibTorch loop for comparison."""
+    name: str      # its name for bench_loops
     label: str
-    widths: tuple  # models side by side to choose the fastest from; (1,) where clients come one by one
+    widths: tuple  # candidate numbers of stacked models; (1,) for sequential loops
     stacked: bool = False
 
 
@@ -20,16 +20,16 @@ class Workload:
     title: str
     scenario: str
     shape: tuple
-    hidden: int  # 0: the CNN
+    hidden: int  # 0 for the CNN
     clients: int
-    rows: int    # of each client
+    rows: int    # per client
     cohort: int
     batch: int
-    few_rounds: int   # a run's start is told from its rounds by two runs
+    few_rounds: int   # two run lengths separate the start of a run from its rounds
     many_rounds: int
-    quick_rounds: tuple  # the same, (few, many)
+    quick_rounds: tuple  # (few, many) for --quick
     loops: tuple
-    bars: tuple = field(default=())  # what is wanted
+    bars: tuple = field(default=())  # targets
 
     @property
     def pixels(self):
@@ -41,7 +41,7 @@ class Workload:
 
 @dataclass(frozen=True)
 class Bar:
-    """What a median has to reach, and what is aimed at: "bare", "stacked" (the fastest of them) or "gemm"."""
+    """Target and goal of a median, relative to "bare", "stacked" (the fastest of them) or "gemm"."""
     against: str
     required: float
     goal: float
@@ -82,31 +82,31 @@ B2C = Workload(
     bars=(Bar("stacked", 1.5, 1.8),))
 TRAINING = {one.name: one for one in (B1, B2, B2C)}
 
-# B3: no client trains, so what remains is the control plane. (label, scenario, overrides)
+# B3: clients do not train, so only the control plane is measured. (label, scenario, overrides)
 NO_OP_TITLE = "B3: no-op client-rounds, cohort 1,000"
 NO_OP_SIZES = ((10_000, "scenarios/bench/b3_10k.toml", ()),
                (100_000, "scenarios/bench/b3_10k.toml", ("clients.count=100000",)),
                (1_000_000, "scenarios/bench/b3_1m.toml", ()))
 NO_OP_ROUNDS, NO_OP_QUICK_ROUNDS = (20, 520), (10, 110)
-NO_OP_MICROSECONDS, NO_OP_MICROSECONDS_GOAL = 8.0, 5.0   # of CPU for a client-round among 10,000
-NO_OP_GROWTH = 1.5         # cost among 1,000,000 to cost among 10,000
+NO_OP_MICROSECONDS, NO_OP_MICROSECONDS_GOAL = 8.0, 5.0   # CPU time per client-round with 10,000 clients
+NO_OP_GROWTH = 1.5         # cost with 1,000,000 clients relative to 10,000
 IDLE_BYTES = 64.0          # per client that is never dispatched
 ENROLMENT_SECONDS = 1.0    # for 1,000,000 clients
 
-# B5: the same where the server steps with every tenth upload and clients are sent off again as they finish.
+# B5: the same with a server step for every tenth upload; clients get new work when they finish.
 NO_WAIT_TITLE = "B5: no-op client-tasks under FedBuff, 100 in flight, 5 % drop-out"
 NO_WAIT_SIZES = ((10_000, "scenarios/bench/b5_10k.toml", ()), (1_000_000, "scenarios/bench/b5_1m.toml", ()))
 NO_WAIT_STEPS, NO_WAIT_QUICK_STEPS = (2_000, 42_000), (500, 5_500)
-NO_WAIT_RATE = 200_000     # client-tasks per second of CPU among 10,000
-NO_WAIT_GROWTH = 1.5       # cost among 1,000,000 to cost among 10,000
+NO_WAIT_RATE = 200_000     # client-tasks per CPU second with 10,000 clients
+NO_WAIT_GROWTH = 1.5       # cost with 1,000,000 clients relative to 10,000
 
-# B6: B1's net and clients under FedBuff, measured in turns with B1.
+# B6: B1's net and clients with FedBuff, measured in turns with B1.
 BUFFERED_TITLE = "B6: FedBuff with the CNN of B1, buffer 10, 100 in flight, to B1"
 BUFFERED_SCENARIO = "scenarios/bench/b6.toml"
 BUFFERED_STEPS, BUFFERED_QUICK_STEPS = (10, 40), (2, 5)
-BUFFERED_SHARE = 0.9       # of B1's client-rounds per second of CPU
+BUFFERED_SHARE = 0.9       # relative to B1's client-rounds per CPU second
 
-# B7: two cores against one, on workloads of above.
+# B7: two cores compared with one, on workloads of the above.
 CORES_TITLE = "B7: two threads against one, by the wall clock"
 CORES_WANTED = {"b1": 1.8, "b2": 1.6}
 
@@ -114,10 +114,10 @@ CORES_WANTED = {"b1": 1.8, "b2": 1.6}
 PROGRAMS_TITLE = "B9: steps of 64 small generators, and of 64 gradient inversions, stacked"
 PROGRAMS = ("generator", "inversion")
 PROGRAMS_WIDTHS = (1, 16, 64)
-PROGRAMS_GAIN = 5.0        # of the last width to the first, by CPU time
+PROGRAMS_GAIN = 5.0        # of the last width relative to the first, in CPU time
 
 # ResNet-18 on rows of CIFAR-100's shape, uploads of 45 MB, in batches of 20; and B10, the same in batches of 64:
-# (scenario, overrides, rounds, rounds for a quick look), rounds as (few, many).
+# (scenario, overrides, rounds, rounds for --quick), rounds as (few, many).
 RESNET18 = ("data.name=synthetic", "data.shape=[3, 32, 32]", "data.classes=100", "tasks.kind=single", "tasks.count=1",
             "partition.kind=iid", "rounds.cohort=5", "data.test_rows=100")
 NETS = {"resnet18": ("scenarios/bench/resnet18_cifar100.toml", (*RESNET18, "data.rows=1000", "training.batch=20"),
@@ -125,20 +125,20 @@ NETS = {"resnet18": ("scenarios/bench/resnet18_cifar100.toml", (*RESNET18, "data
         "b10": ("scenarios/bench/resnet18_cifar100.toml", (*RESNET18, "data.rows=3200", "training.batch=64"),
                 (1, 4), (1, 2))}
 
-# B11: clients on a node beside the run, both with one thread, against one process.
+# B11: a run with one node, both single-threaded, compared with one process.
 NODES_TITLE = "B11: one node on the loopback against one process, by the wall clock"
 NODES = ("b1", "b2", "resnet18")
-NODES_SHARE = 0.9          # of one process, or of what the bytes of uploads allow on the link
+NODES_SHARE = 0.9          # relative to one process, or to the rate that the link allows for uploads
 LINK_BYTES = 400e6         # of tensors, per second
 
-# B12: of 1,000 clients 110 have enrolled: ten are drawn, and the others look at their rows; or ten have.
+# B12: 110 of 1,000 clients have enrolled; ten are drawn and the others observe their rows. Compared with ten enrolled.
 OBSERVERS_TITLE = "B12: clients that look at 300 rows each under a linear net, 100 a round of 10 clients"
 OBSERVERS_SCENARIO = "scenarios/bench/b12.toml"
 NO_OBSERVERS = ("enrolment.initial=10",)
 OBSERVERS_ROUNDS, OBSERVERS_QUICK_ROUNDS = (10, 510), (5, 25)
 OBSERVER_MICROSECONDS = 200.0  # of CPU
 
-# B13: the same runs in portable arithmetic, and in the machine's where libraries are told that it has AVX2 at most.
+# B13: the same runs in portable arithmetic, and in machine arithmetic limited to AVX2.
 PORTABLE_TITLE = "B13: portable arithmetic to the machine's"
 PORTABLE = ("b1", "b2", "b2c", "resnet18", "b10")
 PORTABLE_SHARE, PORTABLE_SHARE_OF_AVX2 = 0.6, 0.9
@@ -149,7 +149,7 @@ ALL = ("b1", "b2", "b2c", "b3", "b5", "b6", "b7", "b9", "b11", "b12", "b13")
 
 
 def message_mib(upload_bytes):
-    """The size of messages in which uploads of this size cross a link, in MiB: short ones go together."""
+    """Size of the messages in which uploads of this size cross a link, in MiB; small uploads share a message."""
     return max(1, round(upload_bytes / 2 ** 20))
 
 
@@ -163,7 +163,8 @@ def parameters(work):
 
 
 def flops(work):
-    """Of a client-round, products only: forward, the weights' gradient and, but for the first layer, the input's."""
+    """FLOPs of a client-round, products only: forward, weight gradients, and input gradients except for the first
+    layer."""
     if work.hidden:
         row = 2 * 2 * work.pixels * work.hidden + 3 * 2 * work.hidden * CLASSES
     else:
@@ -176,5 +177,5 @@ def flops(work):
 
 
 def memory_bytes(work):
-    """What a client-round moves at least: its rows as bytes, and the weights received, uploaded and folded."""
+    """Minimum memory traffic of a client-round: its rows as bytes, and the weights received, uploaded and folded."""
     return float(work.rows * work.pixels + 3 * 4 * parameters(work))

@@ -1,6 +1,6 @@
 """Compiles the sources of a folder with clang++, without output: clang_check.py COMPILE_COMMANDS FOLDER
 
-g++ 12 and clang disagree about coroutines; a method has to be right for both. The flags are the build's own.
+g++ 12 and clang disagree about coroutines; a method must compile with both. The flags are those of the build.
 """
 import concurrent.futures
 import json
@@ -13,7 +13,7 @@ import tempfile
 
 
 def entries_of(commands):
-    """What the build says of each source, by its path. Sources that are compiled as one have that one's command."""
+    """Build commands by source path. Sources of a unity build have the command of the combined source."""
     entries = {}
     with open(commands, encoding="utf-8") as file:
         listed = json.load(file)
@@ -27,7 +27,7 @@ def entries_of(commands):
 
 
 def plain_flags(entry):
-    """The flags of the build's command for this source, without output, optimisation and precompiled headers."""
+    """Flags of the build command for this source, without output, optimization and precompiled headers."""
     words = shlex.split(entry["command"])
     start = next(i for i, word in enumerate(words) if word.startswith("-"))
     kept, skip_next = [], False
@@ -42,21 +42,21 @@ def plain_flags(entry):
 
 
 def clang_command(entry, *options):
-    """The build's command for this source, as a syntax check by clang++."""
-    # Warnings that only g++ knows are named in the build's flags.
+    """The build command for this source as a syntax check by clang++."""
+    # The build's flags include warnings that only g++ knows.
     return ["clang++", "-fsyntax-only", *plain_flags(entry), "-Werror", "-Wno-unknown-warning-option", *options,
             entry["file"]]
 
 
 def header_of(entry):
-    """The header that the build precompiles for this source, or nothing."""
+    """The header that the build precompiles for this source, or None."""
     words = shlex.split(entry["command"])
     return next((following for word, following in zip(words, words[1:])
                  if word == "-include" and following.endswith("cmake_pch.hxx")), None)
 
 
 def precompiled(entries, folder):
-    """Headers of the build, compiled by clang++ once for all sources that have the same flags."""
+    """Compiles the build's precompiled headers with clang++, once for all sources with the same flags."""
     made = {}
     for entry in entries:
         header, flags = header_of(entry), tuple(plain_flags(entry))
@@ -64,7 +64,7 @@ def precompiled(entries, folder):
             out = os.path.join(folder, f"{len(made)}.pch")
             done = subprocess.run(["clang++", *flags, "-Wno-everything", "-x", "c++-header", header, "-o", out],
                                   cwd=entry["directory"], capture_output=True, text=True)
-            made[header, flags] = out if done.returncode == 0 else None  # then sources say what is wrong
+            made[header, flags] = out if done.returncode == 0 else None  # on failure the sources show the error
     return made
 
 

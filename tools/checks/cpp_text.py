@@ -1,4 +1,4 @@
-"""C++ without a compiler: the declarations in a text, as far as tools/tidy.py needs to know them."""
+"""Finds declarations in C++ text without a compiler, for tools/tidy.py."""
 import bisect
 import collections
 import re
@@ -13,16 +13,16 @@ def blanked(match):
 
 
 def code_of(text):
-    """The text with comments, literals and preprocessor lines blanked; every character keeps its place."""
+    """The text with comments, literals and preprocessor lines replaced by blanks; offsets do not change."""
     return DIRECTIVE.sub(blanked, NOT_CODE.sub(blanked, text))
 
 
 class Piece(collections.namedtuple("Piece", "head start end opens scope_name in_class")):
-    """A statement or a block outside of any function; `head` is what stands before its `;` or `{`.
+    """A statement or block outside of any function; `head` is the text before its `;` or `{`.
 
-    `start` and `end` are offsets of the first and the last character. `opens` is "function", "scope" (namespace,
-    class), "value" (an initialiser), or "" for a statement; `scope_name` names the class or namespace around it, and
-    `in_class` says that it is a class.
+    `start` and `end` are the offsets of the first and the last character. `opens` is "function", "scope" (namespace,
+    class), "value" (initializer), or "" for a statement. `scope_name` is the enclosing class or namespace, and
+    `in_class` is true for a class.
     """
 
 
@@ -40,7 +40,7 @@ def kind_of_block(head):
 def pieces(code, with_scopes=False):
     """All declarations and definitions at namespace and class scope, in the order in which they end.
 
-    With `with_scopes` classes, enums and namespaces are among them.
+    With `with_scopes`, classes, enums and namespaces are included.
     """
     found, blocks, brackets, head_start = [], [], 0, 0
     for match in re.finditer(r"[{};()]", code):
@@ -69,7 +69,7 @@ def pieces(code, with_scopes=False):
 
 
 class Lines:
-    """Line numbers of offsets."""
+    """Converts offsets to line numbers."""
 
     def __init__(self, text):
         self.starts = [0] + [m.end() for m in re.finditer("\n", text)]
@@ -91,7 +91,7 @@ NO_NAMES = {"decltype", "noexcept", "alignas", "sizeof", "requires", "explicit",
 
 
 def declared_name(piece):
-    """The function that a piece declares or defines; None for anything else and for constructors."""
+    """Name of the function that a piece declares or defines; None for anything else and for constructors."""
     head = re.sub(r"\[\[.*?\]\]", " ", piece.head, flags=re.S)
     if re.match(r"\s*(?:using|typedef|friend|static_assert|return)\b", head) or "operator" in head or "~" in head:
         return None
@@ -112,13 +112,13 @@ TEMPLATE_HEAD = re.compile(r"\s*template\s*<[^;{}]*?>\s*(?=\w)", re.S)
 
 
 def plain_head(piece):
-    """The head without attributes, template parameters and access labels."""
+    """The head without attributes, template parameters and access specifiers."""
     head = piece.head[BEFORE_HEAD.match(piece.head).end():]
     return TEMPLATE_HEAD.sub("", re.sub(r"\[\[.*?\]\]", " ", head, flags=re.S), count=1).strip()
 
 
 def top_level_names(code):
-    """(line, name, is it a function) of what a header declares outside of classes."""
+    """(line, name, is it a function) of declarations in a header outside of classes."""
     line_of = Lines(code)
     for piece in pieces(code, with_scopes=True):
         head = plain_head(piece)
@@ -146,13 +146,13 @@ ALIAS = re.compile(r"\s*(?:template\s*<.*>\s*)?using\s+(\w+)\s*=(.*)$", re.S)
 
 
 def shared_types(code):
-    """(line, qualified name, definition) of types at namespace scope that other files can name.
+    """(line, qualified name, definition) of types at namespace scope with external linkage.
 
-    The definition is "" for a class or an enum and the text of an alias. Types in unnamed namespaces, in classes and in
-    functions are left out; forward declarations are no definitions.
+    The definition is "" for a class or an enum, and the text of an alias. Types in unnamed namespaces, classes and
+    functions are excluded, as are forward declarations.
     """
     line_of = Lines(code)
-    scopes, brackets, head_start = [], 0, 0  # the name of a namespace, None for any other block
+    scopes, brackets, head_start = [], 0, 0  # name of a namespace, None for any other block
     for match in re.finditer(r"[{};()]", code):
         place, character = match.start(), match.group()
         if character in "()":

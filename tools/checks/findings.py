@@ -1,14 +1,14 @@
-"""What rules of tools/tidy.py have in common: a finding, and which text they look at."""
+"""Common parts of the rules of tools/tidy.py: findings, and the text that is checked."""
 import collections
 
 CODE = (".hpp", ".cpp", ".cu", ".cuh")
 
-# Called by the language or by CAF through names that stand nowhere in the tree.
+# Called by the language or by CAF, without a call in the tree.
 CALLED_BY_OTHERS = {"main", "await_ready", "await_suspend", "await_resume", "get_return_object", "initial_suspend",
                     "final_suspend", "return_value", "return_void", "unhandled_exception", "make_behavior", "inspect",
                     "to_string", "from_string", "from_integer", "begin", "end", "exec_later",
                     "process_and_close_socket"}
-# Overloads that templates find by the type of their argument, so that each stands beside its type.
+# Overloads found by argument-dependent lookup, so each is declared with its type.
 FOUND_BY_ARGUMENT = {"persist"}
 
 Finding = collections.namedtuple("Finding", "path line rule text")

@@ -1,7 +1,7 @@
-"""Compiles sources without the precompiled headers, without output: includes_check.py COMPILE_COMMANDS COUNT
+"""Compiles sources without precompiled headers, without output: includes_check.py COMPILE_COMMANDS COUNT
 
-A source includes what it uses, although the build gives it more. All of them would take as long as the build did
-without precompiled headers, so COUNT are drawn; the commit is the seed, and another commit draws others.
+Checks that a source includes what it uses, which precompiled headers hide. Compiling all sources takes too long, so
+COUNT are selected at random with the commit as seed.
 """
 import concurrent.futures
 import hashlib
@@ -14,7 +14,7 @@ from clang_check import entries_of, plain_flags  # noqa: E402
 
 
 def drawn(files, count, seed):
-    """As many of the files as asked for, in an order that the seed decides."""
+    """The first `count` files in a random order given by the seed."""
     return sorted(files, key=lambda file: hashlib.sha256(f"{seed} {file}".encode()).hexdigest())[:count]
 
 

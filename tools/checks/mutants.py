@@ -1,9 +1,8 @@
-"""Changes that tests have to notice, one table a group in mutants/: what tools/mutate plants.
+"""Mutants: source changes that tests must detect, one table per group in mutants/; planted by tools/mutate.
 
-A table is a TOML file of [[mutant]] entries: `name`, `file` with the exact text `old` that occurs in it once, `new` in
-its place, and `tests`, the files of the group's test program (by their names without folder and .cpp) of which one has
-to fail.
-`survives` says why nothing can notice the change; without it a mutant that lives is a hole in the tests.
+A table is a TOML file of [[mutant]] entries: `name`; `file` with the text `old`, which occurs in it exactly once; its
+replacement `new`; and `tests`, files of the group's test program (without folder and .cpp), of which at least one must
+fail. `survives` explains why no test can detect the change; a mutant that survives without it shows a gap in the tests.
 """
 import glob
 import os
@@ -17,7 +16,7 @@ ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)),
 TABLES = os.path.join(ROOT, "tools", "checks", "mutants")
 KEYS = {"name", "file", "old", "new", "tests"}
 
-# Where a group's mutants lie, what program notices them, and where its tests lie.
+# Folder of a group's mutants, its test program, and the folder of its tests.
 GROUPS = {
     "methods": {"sources": "strategies", "program": "test_strategies", "tests": "tests/strategies"},
     "federation": {"sources": "runtime/federation", "program": "test_federation", "tests": "tests/runtime/federation"},
@@ -33,26 +32,26 @@ def read_text(tree, name):
 
 
 def table_of(group):
-    """The group's mutants, those of one file beside each other, so that a build of one seldom builds another."""
+    """Mutants of the group, grouped by file, so that consecutive builds compile few sources."""
     with open(os.path.join(TABLES, group + ".toml"), "rb") as file:
         mutants = tomllib.load(file)["mutant"]
     return sorted(mutants, key=lambda mutant: mutant.get("file", ""))
 
 
 def plant(tree, mutant):
-    """Puts the mutant's new text in the place of the old one."""
+    """Replaces the mutant's old text by the new text."""
     text = read_text(tree, mutant["file"])
     with open(os.path.join(tree, mutant["file"]), "w", encoding="utf-8") as file:
         file.write(text.replace(mutant["old"], mutant["new"]))
 
 
 def filter_of(mutant):
-    """The argument that names the mutant's test cases to Catch2, with -#."""
+    """Argument with which Catch2 selects the mutant's test cases, for -#."""
     return ",".join(f"[#{test}]~[slow]~[gpu]" for test in mutant["tests"])
 
 
 def wrong_with(group, mutant, tree=ROOT):
-    """What keeps a mutant from being planted and looked for, in words: where, what was found, what was expected."""
+    """Error text if the mutant cannot be planted or tested: location, found, expected."""
     name, where = mutant.get("name", "a mutant without a name"), GROUPS[group]
     if missing := KEYS - mutant.keys():
         return [f"{name}: found no {', '.join(sorted(missing))}"]

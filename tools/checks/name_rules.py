@@ -6,16 +6,16 @@ from findings import CALLED_BY_OTHERS, CODE, FOUND_BY_ARGUMENT, Finding, top
 
 
 def stems(name):
-    """The beginnings of a name's words, enough to see that two names speak of one thing: normalised, normalisation."""
+    """Word stems of a name, so that related names match: normalised, normalisation."""
     return {word[:-1][:4] if word.endswith("s") else word[:4] for word in name.lower().split("_") if word}
 
 
-# Each holds things of one kind, which have names of their own.
+# Headers that hold several things of one kind with names of their own.
 COLLECTIONS = {"messages.hpp", "interfaces.hpp", "elementwise.hpp", "party_steps.hpp", "tuning.hpp"}
 
 
 def header_names(tree):
-    """A header declares something that shares a word with the file's name."""
+    """A header must declare a name that shares a word with the file name."""
     for path, text in tree.items():
         file = path.rsplit("/", 1)[-1]
         if not path.endswith((".hpp", ".cuh")) or top(path) == "tests" or file in COLLECTIONS:
@@ -27,7 +27,7 @@ def header_names(tree):
 
 
 def spread_names(tree):
-    """A function's name belongs to one folder: headers of two folders do not declare overloads of one name."""
+    """Headers of two folders must not declare functions of the same name."""
     places = collections.defaultdict(list)
     for path, text in tree.items():
         if path.endswith((".hpp", ".cuh")) and top(path) != "tests":
@@ -42,7 +42,7 @@ def spread_names(tree):
 
 
 def one_type(tree):
-    """A name in a namespace is one type: two definitions in two files violate the one-definition rule."""
+    """A name in a namespace must be one type: definitions in two files violate the one-definition rule."""
     places = collections.defaultdict(list)
     for path, text in tree.items():
         if path.endswith(CODE):

@@ -1,8 +1,9 @@
 """Compiles all headers of the program as one source, without output: one_definition.py COMPILE_COMMANDS FOLDER...
 
-Types and inline functions that two headers define under one name violate the one-definition rule. Each source compiles,
-and the linker keeps one definition without a warning. In one source the compiler reports both. This takes 20 s; a build
-with -flto -Wodr would compile the whole tree again. Types of .cpp files are checked by `one_type` of tools/tidy.py.
+Two headers that define a type or inline function of the same name violate the one-definition rule. Each source
+compiles, and the linker keeps one definition without a warning; in one source the compiler reports both. This takes 20
+s; a build with -flto -Wodr would compile the whole tree again. Types of .cpp files are checked by `one_type` of
+tools/tidy.py.
 """
 import os
 import subprocess
@@ -37,7 +38,7 @@ def headers_below(root, folders):
 
 def main():
     commands, folders = sys.argv[1], sys.argv[2:]
-    # The Python package and the device kernels need libraries that not every machine has.
+    # The Python package and the device kernels need libraries that some machines do not have.
     entries = {file: entry for file, entry in entries_of(commands).items() if file.endswith(".cpp")}
     root = os.getcwd()
     headers = sorted(headers_below(root, folders))

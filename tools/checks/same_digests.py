@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""tools/checks/same_digests.py COMMIT [SCENARIO...]: does this tree give the results of an earlier commit?
+"""tools/checks/same_digests.py COMMIT [SCENARIO...]: checks that this tree gives the results of an earlier commit.
 
-Builds COMMIT in a folder of its own and this tree, runs every scenario with both, and compares run digests and final
-models. Without scenarios: all smoke scenarios, the quickstart, and the benchmarks B1, B2, B2c and B6.
+Builds COMMIT in a separate folder and this tree, runs every scenario with both, and compares run digests and final
+models. Default scenarios: all smoke scenarios, the quickstart, and the benchmarks B1, B2, B2c and B6.
 
-  --programs OLD NEW   compares two programs that are built already
+  --programs OLD NEW   compares two programs that are already built
   --threads 1,3        runs this tree's program with each of these numbers of threads (default 1,3)
-  --trace              compares trace digests and events.csv too: batches may be cut otherwise on purpose
+  --trace              also compares trace digests and events.csv (not for changes of batching)
 
 Exit codes: 0 all equal, 1 something differs or a run failed, 2 bad usage.
 """
@@ -24,7 +24,7 @@ BENCHMARKS = ("b1", "b2", "b2c", "b6")
 
 
 class Failure(Exception):
-    """A build or a run that did not end well, in words."""
+    """A build or a run failed; has a message."""
 
 
 def arguments():
@@ -58,7 +58,7 @@ def built(tree):
 
 
 def built_commit(commit, folder):
-    """The program of an earlier commit, from a worktree that the caller removes."""
+    """Builds an earlier commit in a worktree that the caller removes; returns the program."""
     run(["git", "-C", ROOT, "worktree", "add", "--detach", folder, commit])
     return built(folder)
 
@@ -69,7 +69,7 @@ def content(path):
 
 
 def results(program, scenario, threads, trace):
-    """What has to be equal: {name: value}."""
+    """Values that must be equal: {name: value}."""
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, "run")
         command = [program, "run", scenario, "--quiet", "--out", out, "--threads", str(threads)]
@@ -84,7 +84,7 @@ def results(program, scenario, threads, trace):
 
 
 def compare(old, new, scenario, given):
-    """Lines about what differs; empty: nothing."""
+    """Differences, one per line; empty if there are none."""
     wanted = results(old, scenario, 1, given.trace)
     differing = []
     for threads in given.threads.split(","):

@@ -1,6 +1,6 @@
-"""Prints which tests of a ctest JUnit report were skipped, and why: skips.py REPORT
+"""Prints the skipped tests of a ctest JUnit report and the reasons: skips.py REPORT
 
-A ctest of Catch2 holds the cases of a file, of which some may be skipped although the ctest passes.
+A ctest of Catch2 contains the cases of one file; some may be skipped although the ctest passes.
 """
 import re
 import sys
@@ -11,7 +11,7 @@ CASE = re.compile(r"^-{60,}\n(?P<name>(?:(?!-{60}|\.{60}).*\n)+?)-{60,}\n.*\n\.{
 
 
 def skips(test):
-    """[what was skipped: why] of one ctest."""
+    """["skipped case: reason"] of one ctest."""
     name, said = test.get("name"), test.findtext("system-out") or ""
     cases = [f"{name}: {' '.join(case['name'].split())}: {case['reason'].strip()}" for case in CASE.finditer(said)]
     skipped = test.find("skipped")

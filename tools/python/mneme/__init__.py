@@ -1,10 +1,10 @@
-"""mneme simulates federated continual learning: Python describes, native code computes.
+"""mneme simulates federated continual learning. You describe runs in Python; native code computes them.
 
     import mneme
     run = mneme.run("scenarios/quickstart.toml")
     print(run.summary["final_accuracy"], run.digest)
 
-`docs/python.md` goes through the package.
+`docs/python.md` is the guide.
 """
 from mneme import _torch  # noqa: F401  first: it loads the LibTorch that the engine uses
 from mneme._engine import (Broadcast, ClientContext, Delivery, Loss, Outcome, Place, Random, Rows, ServerContext,

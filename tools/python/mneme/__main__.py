@@ -1,4 +1,4 @@
-"""`python -m mneme` is the program."""
+"""`python -m mneme` runs the program `mneme`."""
 from mneme._program import main
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Rows and labels of arrays, lists, pictures, torch Datasets and Hugging Face `datasets` as torch tensors."""
+"""Converts arrays, lists, images, torch Datasets and Hugging Face `datasets` to torch tensors."""
 from collections.abc import Mapping
 
 import torch
@@ -19,7 +19,7 @@ def kind_of(value):
 
 
 def is_picture(value):
-    """True for an image of Pillow, which is not imported for that."""
+    """True for a Pillow image; does not import Pillow."""
     return kind_of(value).startswith("PIL.") and hasattr(value, "convert")
 
 
@@ -32,11 +32,11 @@ def is_split(value):
     return hasattr(value, "column_names") and hasattr(value, "features") and not is_torch_dataset(value)
 
 
-# -- pictures ----------------------------------------------------------------------------------------------------------
+# -- images ------------------------------------------------------------------------------------------------------------
 
 
 def as_pixels(picture, mode):
-    """[C, H, W] uint8, or [H, W] of a grey one."""
+    """[C, H, W] uint8, or [H, W] of a gray image."""
     import numpy
     pixels = torch.from_numpy(numpy.array(picture.convert(mode), dtype=numpy.uint8))
     return pixels.permute(2, 0, 1).contiguous() if pixels.dim() == 3 else pixels
@@ -47,8 +47,8 @@ def are_pictures(value):
 
 
 def stacked_pictures(parts):
-    """[N, 3, H, W] of each part {where: pictures}, or [N, H, W] if all pictures of all parts are grey: the samples of
-    Pillow's convert("RGB") and convert("L")."""
+    """[N, 3, H, W] of each part {where: images}, or [N, H, W] if all images of all parts are gray. Equal to Pillow's
+    convert("RGB") and convert("L")."""
     modes = set()
     for where, pictures in parts.items():
         for row, picture in enumerate(pictures):
@@ -73,7 +73,7 @@ def stacked(rows, where):
 
 
 def as_tensor(value, where):
-    """A torch tensor of an array of numpy or torch, of pandas, or of lists; pictures become uint8 images."""
+    """Converts arrays of numpy, torch or pandas, and lists. Images become uint8 tensors."""
     if is_torch_dataset(value) or is_split(value) or is_splits(value):
         refuse(where, f"{kind_of(value)} is no array; expected mneme.Data.from_datasets(train, test)")
     if isinstance(value, (list, tuple)) and len(value) > 0:
@@ -85,7 +85,7 @@ def as_tensor(value, where):
         if not isinstance(value, torch.Tensor) and hasattr(value, "__array__"):
             import numpy
             value = numpy.asarray(value)
-            value = numpy.array(value, dtype=value.dtype.newbyteorder("="), order="C")  # of torch's order of bytes
+            value = numpy.array(value, dtype=value.dtype.newbyteorder("="), order="C")  # byte order of torch
         tensor = torch.as_tensor(value)
     except (TypeError, ValueError, RuntimeError) as wrong:
         refuse(where, f"{kind_of(value)} is no array of numbers: {wrong}")
@@ -93,7 +93,7 @@ def as_tensor(value, where):
 
 
 def as_rows(value, where):
-    """uint8 images, float32 numbers or int64 tokens."""
+    """Converts to uint8 images, float32 numbers or int64 tokens."""
     rows = as_tensor(value, where)
     if rows.dtype.is_floating_point:
         return as_float32(rows, where)
@@ -115,7 +115,7 @@ def as_float32(rows, where):
 
 
 def as_int64(values, where):
-    """Whole numbers of any type; one beyond int64 is named."""
+    """Converts integers of any type; a value beyond int64 is an error that names it."""
     numbers = values.to(torch.int64)
     if values.dtype == torch.uint64 and bool((numbers < 0).any()):
         row = int((numbers < 0).nonzero()[0][0])
@@ -127,7 +127,7 @@ def as_int64(values, where):
 
 
 def as_texts(value):
-    """A list of texts, or None of other values."""
+    """A list of strings, or None for other values."""
     if isinstance(value, torch.Tensor):
         return None
     if hasattr(value, "__array__"):
@@ -140,7 +140,7 @@ def as_texts(value):
 
 
 def as_labels(value, where):
-    """[N] int64 of whole numbers of any type."""
+    """[N] int64 from integers of any type."""
     if isinstance(value, (list, tuple)) and any(isinstance(label, str) for label in value):
         row = next(row for row, label in enumerate(value) if not isinstance(label, str))
         refuse(where, f"row {row} is {value[row]!r} among texts; expected texts alone, or whole numbers alone")
@@ -151,8 +151,9 @@ def as_labels(value, where):
 
 
 def numbered(train, test, where, what="class", names=None):
-    """(names or None, train, test) as numbers. Texts are numbered by `names`, or else by the letters of the training
-    part's. test: None where there is none. where: of findings, (train's, test's). what: "class" or "domain"."""
+    """(names or None, train, test) with labels as numbers. Strings are numbered by their position in `names`, or in the
+    sorted strings of the training part. test: None if there is none. where: locations for errors, (train's, test's).
+    what: "class" or "domain"."""
     parts = [part for part in (train, test) if part is not None]
     texts = [as_texts(part) for part in parts]
     if all(part is None for part in texts):
@@ -175,7 +176,7 @@ def numbered(train, test, where, what="class", names=None):
 
 
 def items_of(dataset, where):
-    """(rows, or a list of pictures; labels) of a map-style Dataset whose items are (row, label)."""
+    """(rows, or a list of images; labels) of a map-style Dataset with items (row, label)."""
     if isinstance(dataset, torch.utils.data.IterableDataset) or not hasattr(dataset, "__len__"):
         refuse(where, f"{kind_of(dataset)} has no length; expected a map-style Dataset, with len() and an index")
     rows, labels = [], []
@@ -194,7 +195,7 @@ def items_of(dataset, where):
 
 
 def names_of_classes(dataset):
-    """`classes` of a torchvision Dataset, which may be wrapped in a Subset."""
+    """`classes` of a torchvision Dataset, also inside a Subset."""
     while hasattr(dataset, "dataset") and not hasattr(dataset, "classes"):
         dataset = dataset.dataset
     names = getattr(dataset, "classes", None)
@@ -208,7 +209,7 @@ TEST_SPLITS = ("test", "testing", "validation", "valid", "val", "dev")
 
 
 def is_splits(value):
-    """True for a DatasetDict, or another mapping of splits."""
+    """True for a DatasetDict or another mapping of splits."""
     return isinstance(value, Mapping) and len(value) > 0 and all(
         is_split(split) or is_torch_dataset(split) for split in value.values())
 
@@ -225,7 +226,7 @@ def parts_of(splits):
 
 
 def column_of(split, name, what):
-    """A column as an array of numpy; bytes stay bytes."""
+    """A column as a numpy array; bytes are kept."""
     import numpy
     if not hasattr(split, "select_columns") or not hasattr(split, "__len__"):
         refuse("data", f"{kind_of(split)} has no length; expected rows in memory: load_dataset(..., streaming=False)")
@@ -240,7 +241,7 @@ def column_of(split, name, what):
 
 
 def rows_of(split, columns):
-    """[N, ...] of a column, or [N, F] of several, or a list of pictures."""
+    """[N, ...] of a column, or [N, F] of several, or a list of images."""
     import numpy
     if not isinstance(columns, str):
         columns = [column_of(split, name, "rows").astype(numpy.float32) for name in columns]

@@ -1,4 +1,4 @@
-"""Texts of the functions and methods that a traced net calls."""
+"""Layer texts of the functions and methods that a traced net calls."""
 import torch
 import torch.fx
 from torch.nn import functional
@@ -7,7 +7,7 @@ from mneme._tokens import Untraceable, is_token
 
 
 def square(value, what):
-    """The number of (n, n) or n."""
+    """n of (n, n) or n."""
     sides = {value} if isinstance(value, int) else set(value)
     if len(sides) != 1 or not isinstance(next(iter(sides)), int):
         raise Untraceable(f"{what} = {value}; expected a square")
@@ -35,7 +35,7 @@ def gelu_text(approximate="none"):
 
 
 def dropout_text(p=0.5, training=True):
-    return f"dropout {p}" if p else ""  # evaluation never drops here, whatever the mode in which the net was traced
+    return f"dropout {p}" if p else ""  # evaluation mode has no dropout, whatever the mode in which the net was traced
 
 
 def flatten_text(start_dim=0, end_dim=-1):
@@ -45,7 +45,7 @@ def flatten_text(start_dim=0, end_dim=-1):
 
 
 def view_text(*sizes):
-    """Of view(rows, -1) and view(-1, numbers): a row of numbers for each image."""
+    """Text of view(rows, -1) and view(-1, numbers), which flatten each image."""
     sizes = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes
     is_flat = len(sizes) == 2 and (sizes[1] == -1 or isinstance(sizes[1], int) and (
         sizes[0] == -1 or isinstance(sizes[0], torch.fx.Node)))
@@ -62,11 +62,11 @@ def mean_text(dim=None, keepdim=False):
 
 
 def plain(text):
-    """Of a function of one tensor, which may change it in place."""
+    """Returns `text` for a function of one tensor, which may be in-place."""
     return (), lambda: text
 
 
-# {function or name of a method: (names of its arguments behind the tensor, its text)}
+# {function or name of a method: (names of its arguments after the tensor, its text)}
 TEXTS = {
     torch.relu: plain("relu"), functional.relu: plain("relu"), "relu": plain("relu"), "relu_": plain("relu"),
     torch.sigmoid: plain("sigmoid"), functional.sigmoid: plain("sigmoid"), "sigmoid": plain("sigmoid"),
@@ -85,7 +85,7 @@ IN_PLACE = "inplace"
 
 
 def call_text(node):
-    """The text of a call of a function or of a method; "" where it computes nothing."""
+    """Text of a function or method call; "" if it computes nothing."""
     token = is_token(node)
     if token in (0, -1):
         return "first-token" if token == 0 else "last-token"

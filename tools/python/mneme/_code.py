@@ -1,4 +1,4 @@
-"""Methods from files of Python, for the program's own command line."""
+"""Loads methods from Python files, for the command line."""
 import hashlib
 import importlib.util
 import inspect
@@ -12,20 +12,20 @@ from mneme._methods import Method, host
 
 
 def methods_of(path):
-    """The classes of a file that are methods with a name, in its order. Throws ScenarioError where there is none, and
-    whatever the file throws."""
+    """The named Method classes of a file, in file order. Raises ScenarioError if there is none, and any exception of
+    the file."""
     path = os.path.abspath(os.fspath(path))
     if not os.path.isfile(path):
         raise ScenarioError([(path, "no such file; expected one of Python with classes that derive from mneme.Method")])
     name = os.path.splitext(os.path.basename(path))[0]
     known = sys.modules.get(name)
     if getattr(known, "__file__", None) != path:
-        if known is not None:  # another module has the name
+        if known is not None:  # the name is taken by another module
             name = f"{name}_{hashlib.sha256(path.encode()).hexdigest()[:8]}"
         spec = importlib.util.spec_from_file_location(name, path)
         known = importlib.util.module_from_spec(spec)
         sys.modules[name] = known
-        sys.path.insert(0, os.path.dirname(path))  # for what lies beside it
+        sys.path.insert(0, os.path.dirname(path))  # for modules in the same folder
         spec.loader.exec_module(known)
     found = [value for value in vars(known).values()
              if inspect.isclass(value) and issubclass(value, Method) and value.name and value.__module__ == name]
@@ -35,20 +35,20 @@ def methods_of(path):
 
 
 def run_with(files, words):
-    """Runs the program in this process with the methods of these files; returns its exit code."""
+    """Runs the command line in this process with the methods of these files; returns the exit code."""
     try:
         for file in files:
             host(methods_of(file))
     except (ScenarioError, TypeError, ValueError) as wrong:
         print(f"error: {wrong}", file=sys.stderr)
         return 2
-    except Exception:  # of the file's own code
+    except Exception:  # raised by the file's code
         traceback.print_exc()
         print(f"error: --python-code {file}: cannot be imported", file=sys.stderr)
         return 2
     code = _engine._run_words(["mneme", *words])
     thrown = _engine._take_error()
-    if thrown is not None:  # the program has printed the message; this adds the traceback
+    if thrown is not None:  # the message is already printed; this adds the traceback
         print("the method's exception was raised by", file=sys.stderr)
         traceback.print_tb(thrown.__traceback__)
     return code

@@ -1,4 +1,4 @@
-"""Tables of runs: what `mneme compare` prints, as data."""
+"""Tables of runs: the data behind `mneme compare`."""
 import csv
 import io
 import os
@@ -16,11 +16,11 @@ def compare(folders: Path | Run | Iterable[Path | Run], *, by: str | Iterable[st
             metric: str | Iterable[str] = (), baseline: str = "", where: str | Iterable[str] = (),
             columns: str = "", data: Data | None = None, partition: Partition | None = None,
             methods: Sequence[type[Method]] = ()) -> Any:
-    """The table of `mneme compare`: means over seeds, intervals and differences. A DataFrame where pandas is installed,
-    else a list of dicts.
+    """Compares runs like `mneme compare`: means over seeds, intervals and differences. Returns a DataFrame if pandas is
+    installed, else a list of dicts.
 
-    data, partition: only runs on these, which run() was called with; a partition is one of rows here, not a function.
-    methods: runs of these classes count only if their source is the present one.
+    data, partition: include only runs with these arguments of run(); a partition must be an array here, not a function.
+    methods: include runs of these classes only if their source has not changed.
     """
     listed = [folders] if isinstance(folders, (str, os.PathLike, Run)) else list(folders)
     conditions = [where] if isinstance(where, str) else list(where)
@@ -43,7 +43,7 @@ def compare(folders: Path | Run | Iterable[Path | Run], *, by: str | Iterable[st
 
 
 def chosen(listed, keys, methods):
-    """(folders, conditions of --where) that leave the runs with these keys, and none of a method's earlier source."""
+    """(folders, --where conditions) that select the runs with these keys, without runs of other method sources."""
     host(methods)
     sources = {method.name: method._source_digest() for method in methods}
     names = [os.fspath(getattr(folder, "folder", folder)) for folder in listed]
@@ -57,7 +57,7 @@ def chosen(listed, keys, methods):
             stale.add(source)
         elif all(value_of(scenario, key) == value for key, value in keys.items()):
             kept.append(run)
-    if any(held and held[0].folder == os.path.abspath(name) for name, held in found.items()):  # --where is for holders
+    if any(held and held[0].folder == os.path.abspath(name) for name, held in found.items()):  # not for single runs
         return kept, []
     conditions = [f"{key}={value}" for key, value in keys.items()]
     return names, conditions + [f"strategy.source!={old}" for old in sorted(stale)]

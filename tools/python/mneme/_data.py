@@ -1,4 +1,4 @@
-"""Data and partitions of one's own: what [data] and [partition] say, from arrays."""
+"""User data and partitions: the keys of [data] and [partition] for arrays."""
 import csv
 import hashlib
 import io
@@ -14,13 +14,13 @@ from mneme._arrays import (are_pictures, as_rows, as_tensor, column_of, is_split
 from mneme._errors import ScenarioError
 from mneme._types import Path
 
-Rows = Any  # an array of numpy, a tensor of torch, or lists
-Partition = Rows | Callable[[Any, int, int], Rows]  # of (labels, clients, seed)
+Rows = Any  # numpy array, torch tensor, or lists
+Partition = Rows | Callable[[Any, int, int], Rows]  # function of (labels, clients, seed)
 FOLDER = os.path.join("runs", "data")
 
 
 def wrong_labels(rows, labels):
-    """What is wrong with the labels of a part, or ""; the engine looks at the values of rows."""
+    """Error text for the labels of a part, or ""; values of rows are checked by the engine."""
     if len(labels) != len(rows):
         return f"{len(labels)} labels of {len(rows)} rows; expected one of each"
     if len(labels) and int(labels.min()) < 0:
@@ -30,7 +30,7 @@ def wrong_labels(rows, labels):
 
 
 def wrong_types(arrays):
-    """(where, text) of what is wrong with the types of arrays."""
+    """(where, text) for arrays of unsupported types."""
     for part in ("train", "test"):
         rows, labels = arrays.get(part + "_x"), arrays.get(part + "_y")
         if rows is None:
@@ -44,12 +44,12 @@ def wrong_types(arrays):
 
 
 def ambiguous(rows):
-    """True for images whose channels could be the second axis or the last one."""
+    """True for images whose channels could be the second or the last axis."""
     return rows.dim() == 4 and rows.shape[1] in (1, 3) and rows.shape[3] in (1, 3)
 
 
 def rows_of_parts(parts, layout):
-    """({where: rows or None}, layout): lists of pictures become images with channels first."""
+    """({where: rows or None}, layout); lists of images become arrays with channels first."""
     parts = {where: part for where, part in parts.items() if part is not None}
     if not all(map(are_pictures, parts.values())):
         return {where: as_rows(part, where) for where, part in parts.items()}, layout
@@ -58,13 +58,13 @@ def rows_of_parts(parts, layout):
 
 
 class Data:
-    """Rows of one's own: uint8 images [N, C, H, W], [N, H, W, C] or [N, H, W], numbers of any float type, or whole
-    numbers [N, T], which are tokens.
+    """User data: uint8 images [N, C, H, W], [N, H, W, C] or [N, H, W]; numbers of any float type; or integers [N, T],
+    which are tokens.
 
-    Arrays of numpy, torch or pandas, lists, or lists of pictures of Pillow. Labels are whole numbers from 0, or texts,
-    which are numbered by their letters or by `class_names`; so are domains. layout: "channels-first" or
-    "channels-last", where the shape of images does not say it. Without test rows `test_share` of each class is drawn by
-    key. The rows are kept below `folder`, by their content, so that a run can be resumed.
+    Accepts numpy arrays, torch tensors, pandas objects, lists, and lists of Pillow images. Labels and domains are
+    integers from 0, or strings, which are numbered in sorted order or by `class_names`. layout: "channels-first" or
+    "channels-last", needed if the shape is ambiguous. Without test rows, `test_share` of each class is selected by the
+    seed. The rows are saved in `folder`, named by content, so that a run can be resumed.
     """
 
     def __init__(self, train_x: Rows, train_y: Rows, test_x: Rows = None, test_y: Rows = None, *,
@@ -95,11 +95,12 @@ class Data:
     @classmethod
     def from_datasets(cls, train: Any, test: Any = None, *, rows: str | Sequence[str] = "image",
                       labels: str = "label", domains: str = "", **options: Any) -> "Data":
-        """The same from two splits of Hugging Face `datasets`, or from a DatasetDict of both; or from two map-style
-        torch Datasets, as torchvision's, whose items are (row, label) and are read once.
+        """Creates Data from two splits of Hugging Face `datasets`, from a DatasetDict with both, or from two map-style
+        torch Datasets (such as torchvision's) with items (row, label), which are read once.
 
-        rows: the column of pictures, numbers or tokens, or a list of columns of numbers, a table. labels, domains: the
-        columns of classes and of domains, by number or by name."""
+        rows: the column of images, numbers or tokens, or a list of numeric columns. labels, domains: the columns of
+        classes and domains, as numbers or names.
+        """
         if test is None and is_splits(train):
             train, test = parts_of(train)
         splits = [split for split in (train, test) if split is not None]
@@ -121,7 +122,7 @@ class Data:
         return cls(*[array for part in zip(shown, labelled) for array in part], **{**parts, **options})
 
     def keys(self) -> dict[str, Any]:
-        """[data] of the scenario; writes the file if it is not there."""
+        """The keys of [data]; writes the data file if it does not exist."""
         os.makedirs(self.folder, exist_ok=True)
         content = _safetensors.as_bytes(self.arrays, self.names)
         path = os.path.join(os.path.abspath(self.folder), hashlib.sha256(content).hexdigest()[:32] + ".safetensors")
@@ -140,7 +141,7 @@ def write_whole(path, content):
 
 
 def said(scenario, overrides, section, name):
-    """A key of the scenario where it is a dict, or of the overrides; None where neither says it."""
+    """Value of a key in a scenario dict or in the overrides; None if neither has it."""
     for keys in (overrides, scenario if isinstance(scenario, dict) else {}):
         if f"{section}.{name}" in keys:
             return keys[f"{section}.{name}"]
@@ -150,7 +151,7 @@ def said(scenario, overrides, section, name):
 
 
 def partition_keys(partition, data, scenario, overrides):
-    """[partition] of the scenario, from the client of each training row."""
+    """The keys of [partition], from the client of each training row."""
     clients = said(scenario, overrides, "clients", "count")
     if callable(partition):
         if data is None or clients is None:
@@ -179,7 +180,7 @@ def partition_keys(partition, data, scenario, overrides):
 
 
 def data_of(value):
-    """A Data, of itself or of what Data.from_datasets() takes; None of None."""
+    """Converts an argument of Data.from_datasets() to Data; Data and None are returned unchanged."""
     if value is None or isinstance(value, Data):
         return value
     parts = value if isinstance(value, tuple) and len(value) == 2 else (value,)
@@ -189,7 +190,7 @@ def data_of(value):
 
 
 def described(scenario, data, partition, overrides):
-    """The keys that stand for `data` and `partition`."""
+    """The keys for `data` and `partition`."""
     data = data_of(data)
     keys = data.keys() if data is not None else {}
     if partition is not None:

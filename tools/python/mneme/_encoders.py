@@ -1,4 +1,5 @@
-"""Encoders of transformers in a traced net: torch's own as layers, and a last block that computes one token."""
+"""Encoders of transformers in a traced net: converts torch's encoders to layers, and restricts the last block to the
+first token."""
 import torch
 
 from mneme._tokens import Untraceable, attention_of
@@ -23,7 +24,7 @@ def activation_of(layer, name):
 
 
 def layer_of(layer, name):
-    """(texts, {name of a parameter in the module: in mneme}) of a TransformerEncoderLayer."""
+    """(texts, {parameter name in the module: name in mneme}) of a TransformerEncoderLayer."""
     if layer.linear1.bias is None:
         raise Untraceable(f"'{name}': expected layers with a bias")
     attention, names = attention_of(layer.self_attn, f"{name}.self_attn")
@@ -38,7 +39,7 @@ def layer_of(layer, name):
 
 
 def encoder_of(module, name):
-    """The same of a TransformerEncoder or of one of its layers; None of another module."""
+    """The same for a TransformerEncoder or one of its layers; None for other modules."""
     if type(module) is torch.nn.TransformerEncoderLayer:
         return layer_of(module, name)
     if type(module) is not torch.nn.TransformerEncoder:
@@ -53,7 +54,7 @@ def encoder_of(module, name):
     return texts, names
 
 
-# Layers that compute each token by itself.
+# Layers that process tokens independently.
 BY_TOKEN = {"layer-norm", "linear", "relu", "leaky-relu", "sigmoid", "tanh", "silu", "gelu", "dropout"}
 
 
@@ -62,7 +63,7 @@ def kind_of(text):
 
 
 def block_before(texts, end):
-    """Where the block begins that closes at texts[end]."""
+    """Start of the block that ends at texts[end]."""
     depth = 0
     for at in range(end, -1, -1):
         depth += texts[at] == "]"
@@ -73,7 +74,7 @@ def block_before(texts, end):
 
 
 def first_token_alone(texts):
-    """The same net, whose last block computes no token but the first where only that one is read behind it."""
+    """An equivalent net whose last block computes only the first token, if only that one is used afterwards."""
     if "first-token" not in texts:
         return texts
     last = len(texts) - 1 - texts[::-1].index("first-token")

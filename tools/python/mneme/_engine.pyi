@@ -1,9 +1,9 @@
-"""Types of the extension."""
+"""Types of the extension module."""
 from typing import Any, Mapping, Optional, Sequence, Union
 
 from torch import Tensor
 
-Numbers = Union[Tensor, Sequence[int], Any]  # whole numbers: a tensor, an array of numpy, a list or a range
+Numbers = Union[Tensor, Sequence[int], Any]  # integers: tensor, numpy array, list or range
 RowsOrNumbers = Union["Rows", Numbers]
 
 class Job: ...

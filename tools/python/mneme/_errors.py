@@ -1,31 +1,32 @@
-"""What can go wrong, as exceptions with the program's own words."""
+"""Exceptions with the messages of the program."""
 from collections.abc import Iterable
 from typing import Any
 
 
 def finding_text(where: str, text: str) -> str:
-    """"where: text"; the place is not repeated where the text begins with it."""
+    """"where: text"; the location is omitted if the text begins with it."""
     return f"{where}: {text}" if where and not text.startswith(where) else text
 
 
 class ScenarioError(ValueError):
-    """A scenario, its data or a run directory is not what it should be; nothing was written.
+    """A scenario, its data or a run directory is invalid; nothing was written.
 
-    `findings` lists all of it as (where, text). The place is FILE:LINE:COLUMN, or a key of a dict.
+    `findings` lists all errors as (where, text). `where` is FILE:LINE:COLUMN, or a key of a dict.
     """
 
     def __init__(self, findings: Iterable[tuple[str, str]]) -> None:
         self.findings = list(dict.fromkeys(findings))
         super().__init__("\n".join(finding_text(where, text) for where, text in self.findings))
 
-    def __reduce__(self) -> tuple[Any, ...]:  # as the next two: from a worker of a sweep
+    def __reduce__(self) -> tuple[Any, ...]:  # makes the exception picklable, for workers of a sweep; likewise below
         return type(self), (self.findings,)
 
 
 class RunFailed(RuntimeError):
-    """A run began and failed. `folder` has what it had done; mneme.resume(resume_from) goes on unless it is empty.
+    """A run started and failed. `folder` has its results so far; mneme.resume(resume_from) continues it unless
+    `resume_from` is empty.
 
-    `traceback` is that of the method's own exception, as text; "" where none was raised in this process.
+    `traceback` is the text of the method's exception; "" if none was raised in this process.
     """
 
     def __init__(self, text: str, folder: str = "", resume_from: str = "", traceback: str = "") -> None:
@@ -37,7 +38,7 @@ class RunFailed(RuntimeError):
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C ended a run in order; mneme.resume(error.folder) goes on."""
+    """Ctrl-C stopped a run cleanly; mneme.resume(error.folder) continues it."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
@@ -48,4 +49,4 @@ class Interrupted(KeyboardInterrupt):
 
 
 class MnemeWarning(UserWarning):
-    """Something in a scenario is well and can hardly be meant."""
+    """A valid scenario that is probably not intended."""

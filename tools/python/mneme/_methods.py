@@ -1,4 +1,4 @@
-"""Methods in Python: a client half that names jobs, and a server half that folds uploads."""
+"""Methods in Python: a client half that yields jobs, and a server half that folds uploads."""
 import copy
 import inspect
 import sys
@@ -16,7 +16,7 @@ Jobs = _engine.Job | tuple[_engine.Job, ...]
 
 
 class key(Generic[Value]):
-    """A key of the method in [strategy], with its default, range and meaning; on an object it is the value."""
+    """Declares a key of the method in [strategy] with default, range and meaning. On an object it is the value."""
 
     def __init__(self, default: Value, low: float | None = None, high: float | None = None,
                  choices: Sequence[str] | None = None, help: str = "") -> None:
@@ -46,20 +46,20 @@ class key(Generic[Value]):
 
 
 def cross_entropy() -> _engine.Loss:
-    """Softmax cross-entropy over the classes of the loss, mean over the rows of a step."""
+    """Softmax cross-entropy over the classes of the loss, averaged over the rows of a step."""
     return _engine._cross_entropy
 
 
-_python_losses: dict[int, tuple[Any, _engine.Loss]] = {}  # by id of the function, which is kept
+_python_losses: dict[int, tuple[Any, _engine.Loss]] = {}  # by id of the function, which is kept alive
 _known_names: set[str] = set()
 
 
 def loss(function: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> _engine.Loss:
-    """An objective written in Python, which may stand as a decorator: function(logits [B, C], labels [B]) returns the
-    loss of each row [B]; torch's autograd makes its gradients. Labels count from the first class of the loss.
+    """Creates an objective from a Python function, also as a decorator: function(logits [B, C], labels [B]) returns the
+    loss of each row [B]; torch's autograd computes gradients. Labels count from the first class of the loss.
 
-    Native losses are computed for all clients of a batch at once; this one model by model, under the interpreter's
-    lock, and a line on stderr says so once.
+    Native losses are computed for all clients of a batch together. A Python loss is computed model by model with the
+    GIL held; a message on stderr says so once.
     """
     if isinstance(function, _engine.Loss) or not callable(function):
         raise TypeError(f"mneme.loss({function!r}): expected a function of (logits, labels)")
@@ -77,13 +77,13 @@ def loss(function: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> _eng
 
 
 class Server:
-    """The server's half. Calls come one at a time, in virtual order.
+    """The server half. Calls come one at a time, in virtual order.
 
-    weights: [P] float32, what the next round starts from. place: where the run stands. method: the method's object,
-    with its keys and `setup`. ctx: in close_round(), the jobs it may yield.
+    weights: [P] float32, the start of the next round. place: position in the run. method: the method's object with its
+    keys and `setup`. ctx: in close_round(), creates the jobs to yield.
     """
 
-    method: Any  # the Method's own class, whose keys are its attributes
+    method: Any  # the concrete Method, whose keys are its attributes
     place: _engine.Place
     ctx: _engine.ServerContext
     weights: torch.Tensor
@@ -93,37 +93,37 @@ class Server:
         self.weights = method.setup.initial.clone()
 
     def open_round(self) -> Mapping[str, torch.Tensor] | None:
-        """Tensors that are sent beside `self.weights`, by name, or None."""
+        """Returns tensors to send in addition to `self.weights`, by name, or None."""
 
     def fold(self, upload: _engine.Delivery) -> None:
-        """Takes in an upload: sums, not lists, so that memory does not grow with the cohort."""
+        """Receives an upload. Add it to sums instead of a list, so that memory does not grow with the cohort."""
         raise NotImplementedError("fold(self, upload) is missing; mneme.AveragingServer has one")
 
     def close_round(self) -> Generator[Jobs, Any, None] | None:
-        """The server's step, after a round in which something was folded. May be a generator of jobs."""
+        """The server step, after a round in which uploads were folded. May be a generator that yields jobs."""
         raise NotImplementedError("close_round(self) is missing; mneme.AveragingServer has one")
 
     def predict(self) -> torch.Tensor:
-        """The weights [P] that are evaluated and saved."""
+        """The weights [P] to evaluate and save."""
         return self.weights
 
     def figures(self) -> Mapping[str, Any]:
-        """The method's own figures for summary.json, by name."""
+        """The method's metrics for summary.json, by name."""
         return {}
 
     def state(self) -> dict[str, Any]:
-        """All that calls have changed, for a checkpoint: every attribute, unless a method says otherwise. Tensors,
-        numbers, texts, lists, tuples and dicts."""
+        """State for a checkpoint; default: every attribute. May contain tensors, numbers, strings, lists, tuples and
+        dicts."""
         return {name: value for name, value in vars(self).items() if name not in ("method", "place", "ctx", "_host")}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Takes what state() has given."""
+        """Restores the result of state()."""
         for name, value in state.items():
             setattr(self, name, value)
 
     @classmethod
     def _written(cls, name):
-        """The class that has the function; the package's own do not count as written."""
+        """The user's class that defines the function; None if only the package does."""
         owner = next(base for base in cls.__mro__ if name in vars(base))
         return owner.__module__ != __name__
 
@@ -138,10 +138,10 @@ class Server:
 
 
 class AveragingServer(Server):
-    """Averages uploads, weighted as `strategy.weighting` says, in float64 and in the order of arrival; where the server
-    steps as uploads come, by FedBuff or FedAsync. What is not overridden runs natively."""
+    """Averages uploads with the weights of `strategy.weighting`, in float64 and in order of arrival; in asynchronous
+    runs by FedBuff or FedAsync. Functions that are not overridden run natively."""
 
-    velocity: Any = 0.0  # of methods with momentum: becomes a tensor with the first step
+    velocity: Any = 0.0  # for methods with momentum; becomes a tensor in the first step
 
     _host: Any  # set by the engine before any call
 
@@ -150,7 +150,7 @@ class AveragingServer(Server):
 
     @property  # type: ignore[override]
     def weights(self) -> torch.Tensor:
-        """[P] float32, read-only: assign a new tensor."""
+        """[P] float32, read-only; assign a new tensor to change it."""
         return self._host.weights
 
     @weights.setter
@@ -164,8 +164,8 @@ class AveragingServer(Server):
     def mean(self, name: str) -> torch.Tensor | None: ...
 
     def mean(self, name: str = "weights") -> Any:
-        """The mean of the tensors of that name that were folded since the last step, [P] of weights; None where no
-        upload had one of another name. It can be taken once."""
+        """Mean of the tensors of this name that were folded since the last step ([P] for weights); None if no upload
+        had another name's tensor. Can be called once per step."""
         return self._host.mean(name)
 
     def fold(self, upload: _engine.Delivery) -> None:
@@ -177,14 +177,15 @@ class AveragingServer(Server):
 
 
 class Method:
-    """A method. Subclasses name it, declare keys, and write client_round() and, if they like, `Server`.
+    """Base class of methods. Subclasses set a name, declare keys, and define client_round() and optionally a `Server`.
 
-    round_barrier: the server needs the uploads of one broadcast together. one_job: a client's round is one training,
-    and as many bytes as the broadcast's weights go up: then results are computed while others are folded.
-    blind_clients: clients are not told their task. central_data: the server trains on training rows. defaults: keys of
+    round_barrier: the server needs the uploads of one broadcast together. one_job: a client's round is a single
+    training whose upload has the size of the broadcast's weights; then results are computed while others are folded.
+    blind_clients: the task is hidden from clients. central_data: the server trains on training rows. defaults: keys of
     other sections, as a dict. presets: {name: (meaning, dict of keys)}.
 
-    Its source is the class and all that it refers to (docs/python.md): functions, classes, values of modules, closures.
+    The source of a method is the class and everything that it refers to (docs/python.md): functions, classes, module
+    values, closures.
     """
 
     setup: _engine.Setup
@@ -197,13 +198,13 @@ class Method:
     defaults: Mapping[str, Any] = {}
     presets: Mapping[str, tuple[str, Mapping[str, Any]]] = {}
     Server: type[Server] = AveragingServer
-    _mended = False  # a run that was begun with another source may go on with this one
+    _mended = False  # True: resumes runs that were started with another source
 
     def prepare(self) -> None:
-        """Called once, before the run; `self.setup` is there. Afterwards the object is shared and does not change."""
+        """Called once before the run, when `self.setup` is set. Afterwards the object is shared and must not change."""
 
     def check(self) -> Sequence[tuple[str, str]]:
-        """What is wrong with keys and setup, as (key, text)."""
+        """Errors in keys and setup, as (key, text)."""
         return []
 
     def client_round(self, ctx: _engine.ClientContext,
@@ -213,14 +214,14 @@ class Method:
         return _engine.Upload(trained.weights, rows=trained.rows)
 
     def unflatten(self, weights: torch.Tensor) -> dict[str, torch.Tensor]:
-        """{name: tensor} of flat weights [P], by the names and in the shapes of PyTorch's state_dict."""
+        """Splits flat weights [P] into {name: tensor}, with the names and shapes of PyTorch's state_dict."""
         return self.setup.unflatten(weights)
 
     def flatten(self, tensors: Mapping[str, torch.Tensor]) -> torch.Tensor:
-        """Flat weights [P] of {name: tensor}, as unflatten() gives them; zeros where a name is left out."""
+        """Flat weights [P] from {name: tensor}, the inverse of unflatten(); missing names are zeros."""
         return self.setup.flatten(tensors)
 
-    # What the engine calls.
+    # Called by the engine.
 
     @classmethod
     def _keys(cls):
@@ -270,12 +271,12 @@ class Method:
 
 
 def toml_of(keys):
-    """Nested keys as TOML that the engine reads as a layer."""
+    """Nested keys as TOML, which the engine reads as a layer."""
     return "".join(f"{name} = {value}\n" for name, value in flattened(keys))
 
 
 def host(methods):
-    """Makes classes known to scenarios of this process."""
+    """Registers method classes for scenarios of this process."""
     if inspect.isclass(methods) or not isinstance(methods, Iterable):
         raise TypeError(f"methods: {methods!r} is no list; expected classes that derive from mneme.Method, as in "
                         "methods=[MyMethod]")
@@ -284,14 +285,14 @@ def host(methods):
         expect_method(method)
         if names.setdefault(method.name, method) is not method:
             raise TypeError(f"methods: {names[method.name]!r} and {method!r} have the same name '{method.name}'")
-        method._source_digest()  # what has none is refused before anything begins, and so are wrong defaults
+        method._source_digest()  # refuses methods without a digest, and invalid defaults, before the run starts
         method._defaults_toml()
         method._presets_toml()
         _engine._host(method)
 
 
 def expect_method(method):
-    """Throws TypeError unless it is a class that a scenario can name; a class without a summary gets one."""
+    """Raises TypeError unless it is a Method class with a name; sets a default summary."""
     if not (inspect.isclass(method) and issubclass(method, Method)):
         raise TypeError(f"methods: {method!r} is no class that derives from mneme.Method")
     if not method.name or not isinstance(method.name, str):

@@ -1,4 +1,4 @@
-"""mneme.net: a torch.nn.Module as a list of layers that mneme computes natively, weights included."""
+"""mneme.net: converts a torch.nn.Module to layers that mneme computes natively, with its weights."""
 import hashlib
 import operator
 import os
@@ -43,7 +43,7 @@ def norm_text(norm):
 
 
 def exact(text, **expected):
-    """The text of a module whose settings have to be these."""
+    """Text of a module whose settings must have these values."""
     def checked(module):
         for name, value in expected.items():
             if getattr(module, name) != value:
@@ -69,7 +69,7 @@ ADDITIONS = {operator.add, operator.iadd, torch.add}
 
 
 class Chain:
-    """The layers of a traced net, from its input on."""
+    """The layers of a traced net, starting at its input."""
 
     def __init__(self, module):
         try:
@@ -78,8 +78,8 @@ class Chain:
             raise Untraceable(f"torch.fx cannot trace it: {first_line(error)}") from error
         self.module, self.modules = module, dict(module.named_modules())
         self.nodes = list(self.traced.graph.nodes)
-        self.names = {}  # of parameters that mneme calls otherwise: {in the module: in mneme}
-        self.sums = {}   # blocks by their nodes
+        self.names = {}  # renamed parameters: {name in the module: name in mneme}
+        self.sums = {}   # residual blocks by node
 
     def texts(self):
         output = next(node for node in self.nodes if node.op == "output").args[0]
@@ -89,7 +89,7 @@ class Chain:
         return first_token_alone(self.between(inputs[0], output))
 
     def between(self, first, last):
-        """Texts of the layers behind `first` up to `last`."""
+        """Texts of the layers after `first` up to `last`."""
         texts = []
         while last is not first:
             fresh, last = self.added(last) if self.is_sum(last) else self.single(last)
@@ -102,7 +102,7 @@ class Chain:
             "add", "add_")
 
     def added(self, node):
-        """A residual block, and the node that both of its branches begin with; or what embeds patches."""
+        """A residual block and the node where its branches start; or a patch embedding."""
         if node not in self.sums:
             embedded = embedding_of(self.traced, node, self.modules)
             if embedded:
@@ -125,7 +125,7 @@ class Chain:
         return (["residual [", *body, *(["] shortcut [", *shortcut] if shortcut else []), "]"], start)
 
     def chain_of(self, node):
-        """The node and all before it along first inputs; a sum is passed by the start of its branches."""
+        """The node and its predecessors along first inputs; a sum is replaced by the start of its branches."""
         nodes = [node]
         while node.op != "placeholder":
             node = self.added(node)[1] if self.is_sum(node) else self.single(node)[1]
@@ -133,7 +133,7 @@ class Chain:
         return nodes
 
     def single(self, node):
-        """The text of a layer, in a list, and the node that it reads."""
+        """The text of a layer, in a list, and its input node."""
         reads = node.args[0] if node.args else None
         if node.op == "call_module" and isinstance(self.modules[node.target], torch.nn.MultiheadAttention):
             raise Untraceable(f"the weights of '{node.target}' are used, not its output alone")
@@ -155,7 +155,7 @@ class Chain:
         return ([text] if text else []), reads
 
     def is_attention(self, node):
-        """True for a module of self-attention, or the first result of torch's."""
+        """True for a self-attention module, or the first result of torch's."""
         if node.op == "call_module":
             return is_own_attention(self.modules[node.target])
         inner = node.args[0]
@@ -175,7 +175,7 @@ class Chain:
 
 
     def drops_nothing(self, part):
-        """True for a Dropout in evaluation mode within a net in training mode."""
+        """True for a Dropout in evaluation mode in a net in training mode."""
         return isinstance(part, torch.nn.Dropout) and self.module.training and not part.training
 
 
@@ -186,14 +186,15 @@ class HasModel(Protocol):
 
 
 class Net:
-    """[model] of a net of torch. `layers` are its texts; None: it is a TorchScript file, which runs unfused."""
+    """Keys of [model] for a torch net. `layers` are its layer texts; None: it is a TorchScript file, which runs
+    unfused."""
 
     def __init__(self, layers: Sequence[str] | None, tensors: Mapping[str, torch.Tensor] | None = None,
                  module: bytes = b"", folder: Path = FOLDER, names: Mapping[str, str] | None = None,
                  frozen: Sequence[str] = ()) -> None:
         self.layers, self.tensors, self.module, self.folder = layers, tensors, module, folder
-        self.names = names or {}  # of parameters that mneme calls otherwise: {in the module: in mneme}
-        self.frozen = list(frozen)  # model.frozen; a TorchScript file holds requires_grad itself
+        self.names = names or {}  # renamed parameters: {name in the module: name in mneme}
+        self.frozen = list(frozen)  # model.frozen; a TorchScript file stores requires_grad itself
 
     def _file(self, content, ending):
         os.makedirs(self.folder, exist_ok=True)
@@ -203,13 +204,12 @@ class Net:
         return path
 
     def state_dict(self, run: HasModel) -> dict[str, torch.Tensor]:
-        """The final net of a Run under the module's own names: module.load_state_dict(net.state_dict(run),
-        strict=False)."""
+        """The final net of a Run with the module's names: module.load_state_dict(net.state_dict(run), strict=False)."""
         theirs = {ours: name for name, ours in self.names.items()}
         return {theirs.get(name, name): tensor for name, tensor in run.model().items()}
 
     def model(self) -> dict[str, Any]:
-        """[model] of a scenario, as a dict: {"model": net.model(), ...}; writes the weights."""
+        """The keys of [model] as a dict: {"model": net.model(), ...}; writes the weights file."""
         if self.layers is None:
             return {"module": self._file(self.module, ".pt"), "module_output": "scores"}
         keys = {"name": "layers", "layers": self.layers}
@@ -222,13 +222,13 @@ class Net:
 
 def net(module: torch.nn.Module, *, weights: bool = True, strict: bool = False, example: Any = None,
         folder: Path = FOLDER) -> Net:
-    """A torch.nn.Module, traced by torch.fx, as a net of mneme: {"model": mneme.net(module).model()}.
+    """Converts a torch.nn.Module, traced by torch.fx, to a net of mneme: {"model": mneme.net(module).model()}.
 
-    Its last layer has to be a Linear: the head, with a row for each class. `weights`: the run begins with the module's.
-    A module that is no chain of mneme's layers becomes a TorchScript file, which runs client by client: a warning says
-    so, or, if `strict`, a ScenarioError does. It returns a score for each class, and is in evaluation mode throughout.
-    `example`: rows with which torch.jit.trace records such a module instead. Parameters with requires_grad = False keep
-    their values; a normalisation in evaluation mode within a net in training mode keeps its running statistics.
+    Its last layer must be a Linear, the head, with one row per class. `weights`: start from the module's weights. A
+    module that is not a chain of mneme's layers becomes a TorchScript file, which runs client by client; this gives a
+    warning, or a ScenarioError if `strict`. It returns class scores and always runs in evaluation mode. `example`: rows
+    with which torch.jit.trace records such a module. Parameters with requires_grad = False are not trained; a
+    normalization in evaluation mode in a net in training mode keeps its running statistics.
     """
     if not isinstance(module, torch.nn.Module):
         raise TypeError(f"mneme.net({type(module).__name__}): expected a torch.nn.Module")
@@ -256,7 +256,7 @@ def net(module: torch.nn.Module, *, weights: bool = True, strict: bool = False, 
 
 
 def kept(module):
-    """Names of parameters and running statistics that training leaves alone."""
+    """Names of parameters and running statistics that training does not change."""
     for name, parameter in module.named_parameters():
         if not parameter.requires_grad:
             yield name
@@ -266,7 +266,7 @@ def kept(module):
 
 
 def named_layer(text):
-    """The name before a text, under which its parameters are; "" where it has none."""
+    """The name in a layer's text, which prefixes its parameters; "" if it has none."""
     return text.split(": ")[0] if ": " in text else ""
 
 
@@ -274,7 +274,7 @@ EMBEDDED = ("cls_token", "pos_embed", "patch_embed.proj")
 
 
 def is_read(key, texts):
-    """True for a tensor of one of these layers. Others of the module are not read by its forward()."""
+    """True for a tensor of one of these layers. The module's forward() does not use other tensors."""
     names = {named_layer(text) for text in texts}.union(EMBEDDED if texts[0].startswith("patch-embedding") else ())
     return not key.endswith("num_batches_tracked") and any(name and f"{key}.".startswith(f"{name}.") for name in names)
 
@@ -285,7 +285,7 @@ def expect_head(texts):
 
 
 def expect_own_parameters(module, texts):
-    """Every layer has parameters of its own: mneme knows no layer that stands in two places."""
+    """Raises unless every layer has its own parameters: mneme does not support shared layers."""
     names = [name for name in map(named_layer, texts) if name]
     twice = [name for name in names if names.count(name) > 1]
     if twice:

@@ -1,4 +1,4 @@
-"""The console script `mneme`: the program that lies in the package."""
+"""The console script `mneme`: runs the program contained in the package."""
 import os
 import sys
 
@@ -7,9 +7,9 @@ CODE = "--python-code"
 
 
 def main():
-    """Becomes the program. `mneme export` is Python's. With --python-code FILE, once or more often, the program runs in
-    this process and knows the methods of these files: every command does, `run`, `help`, `list` and `node` among
-    them."""
+    """Replaces this process by the program. `mneme export` is implemented in Python. With --python-code FILE, which may
+    be repeated, the program runs in this process with the methods of these files, for every command (`run`, `help`,
+    `list`, `node` and others)."""
     words = sys.argv[1:]
     if words[:1] == ["export"]:
         from mneme.loggers import export
@@ -20,7 +20,7 @@ def main():
     from mneme._code import run_with
     code = run_with(files, others)
     sys.stdout.flush()
-    os._exit(code)  # as the program does: a thread that loads is not waited for
+    os._exit(code)  # like the program: do not wait for loading threads
 
 
 def parted(words):

@@ -1,9 +1,9 @@
-"""What a user sees of a run while it goes on: the program's block on a terminal, one line in a notebook."""
+"""Progress display: the program's block on a terminal, one line in a notebook."""
 import sys
 
 
 def in_notebook():
-    """True where IPython shows what is displayed in a page."""
+    """True in an IPython notebook."""
     shell = sys.modules.get("IPython")
     shell = shell.get_ipython() if shell else None
     return shell is not None and type(shell).__name__ == "ZMQInteractiveShell"
@@ -14,7 +14,7 @@ def on_terminal():
 
 
 class NotebookLine:
-    """One line in a notebook, which each evaluation replaces."""
+    """One line in a notebook, updated by each evaluation."""
 
     def __init__(self):
         from IPython.display import display
@@ -33,7 +33,7 @@ class NotebookLine:
 
 
 class Nothing:
-    """For everybody else: on_evaluation is theirs."""
+    """No display; users can pass on_evaluation."""
 
     def evaluated(self, record):
         pass

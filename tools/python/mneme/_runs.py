@@ -1,4 +1,4 @@
-"""Runs: how one is begun, gone on with and read."""
+"""Starts, resumes and reads runs."""
 import contextlib
 import json
 import os
@@ -24,11 +24,11 @@ _engine._set_program(PROGRAM)
 LOOKS_PER_SECOND = 20
 OnEvaluation = Callable[[Record], object]
 OnEvaluations = OnEvaluation | Sequence[OnEvaluation] | None
-MENDED = "mended.jsonl"  # of a run whose method has changed on the way
+MENDED = "mended.jsonl"  # in a run whose method's source has changed
 
 
 class Run:
-    """What a run left behind in its folder."""
+    """The results of a run in its folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = os.path.abspath(os.fspath(folder))
@@ -39,7 +39,7 @@ class Run:
         return os.path.join(self.folder, *names)
 
     def _opened(self, name):
-        """The file for reading; a pipe would be waited for."""
+        """Opens the file; fails for pipes instead of blocking."""
         if not os.path.isfile(self._path(name)):
             raise ScenarioError([(self._path(name), "is not an ordinary file; expected one, as a run writes it")])
         return open(self._path(name), encoding="utf-8")
@@ -50,7 +50,7 @@ class Run:
 
     @property
     def summary(self) -> dict[str, Any]:
-        """summary.json as a dict; empty where the run has never ended."""
+        """summary.json as a dict; empty if the run never ended."""
         name = "summary.json"
         if not os.path.exists(self._path(name)):
             return {}
@@ -65,23 +65,23 @@ class Run:
 
     @property
     def digest(self) -> str:
-        """The run digest: equal ones are of equal runs, to the last bit of every model on the way."""
+        """The run digest; equal digests mean bitwise equal models in every round."""
         return self.summary.get("run_digest", "")
 
     @property
     def status(self) -> str:
-        """"done", "failed" or "interrupted"; "" where the run was killed."""
+        """"done", "failed" or "interrupted"; "" if the run was killed."""
         return self.summary.get("status", "")
 
     @property
     def records(self) -> list[Record]:
-        """The evaluations, a dict each, in their order."""
+        """The evaluations in order, one dict each."""
         return self._lines("metrics.jsonl")
 
     @property
     def mended(self) -> list[dict[str, Any]]:
-        """[{"after_rounds", "source"}] of resume(..., mended=True): after so many rounds the method has that source.
-        Empty for a run of one source."""
+        """[{"after_rounds", "source"}] of resume(..., mended=True): the method has this source after that many rounds.
+        Empty if the source never changed."""
         return self._lines(MENDED)
 
     def _lines(self, name):
@@ -95,7 +95,7 @@ class Run:
 
     @property
     def metrics(self) -> Any:
-        """The evaluations: a pandas DataFrame where pandas is installed, else records."""
+        """The evaluations as a pandas DataFrame if pandas is installed, else as records."""
         try:
             import pandas
         except ImportError:
@@ -104,7 +104,7 @@ class Run:
 
     @property
     def matrix(self) -> Any:
-        """[T, T] accuracy in percent after task t on task s; NaN where there is none. An array where numpy is."""
+        """[T, T] accuracy in percent on task s after task t; NaN if undefined. A numpy array if numpy is installed."""
         with open(self._path("accuracy_matrix.csv"), encoding="utf-8") as file:
             lines = [line.rstrip("\n").split(",")[1:] for line in file][1:]
         rows = [[float(cell) if cell else float("nan") for cell in line] for line in lines]
@@ -115,17 +115,17 @@ class Run:
         return numpy.array(rows, dtype=float)
 
     def model(self, file: str = "model.safetensors") -> dict[str, torch.Tensor]:
-        """The final net, torch tensors by name, as a state_dict has them."""
+        """The final net as torch tensors by name, like a state_dict."""
         from mneme._safetensors import read
         return read(self._path(file))
 
     def scenario(self) -> str:
-        """The resolved scenario as text: running it again gives the same digest."""
+        """The resolved scenario as text; running it gives the same digest."""
         with open(self._path("scenario.toml"), encoding="utf-8") as file:
             return file.read()
 
     def report(self) -> "Report":
-        """Tables and figures as a page, which a notebook shows."""
+        """The report page, which a notebook displays."""
         return Report([self.folder])
 
     def __repr__(self):
@@ -135,7 +135,7 @@ class Run:
 
 
 class Report:
-    """An HTML page of runs: `str()` is the page, and a notebook shows it."""
+    """An HTML report of runs: `str()` returns the page, and a notebook displays it."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
         with tempfile.TemporaryDirectory(prefix="mneme-") as folder:
@@ -154,7 +154,7 @@ class Report:
 
 
 def called(*words):
-    """What the program printed; what it complains of is a ScenarioError or RunFailed."""
+    """Output of the program; its errors are raised as ScenarioError or RunFailed."""
     done = subprocess.run([PROGRAM, *map(os.fspath, words)], capture_output=True, text=True, check=False)
     if done.returncode == 2:
         raise ScenarioError(split_finding(line) for line in done.stderr.splitlines() if line)
@@ -169,7 +169,7 @@ def split_finding(line):
 
 
 def words_of(folders):
-    """Folders as the program takes them: one that begins with a dash is no option."""
+    """Folders as command-line arguments; a leading dash is not taken as an option."""
     names = [os.fspath(getattr(folder, "folder", folder)) for folder in folders]
     return [os.path.join(".", name) if name.startswith("-") else name for name in names]
 
@@ -180,7 +180,7 @@ def warn_of(found):
 
 
 def callbacks_of(on_evaluation, loggers):
-    """All that is called with each record."""
+    """All functions to call with each record."""
     given = [] if on_evaluation is None else list(on_evaluation) if isinstance(on_evaluation, (list, tuple)) else [
         on_evaluation]
     for name, listed in (("on_evaluation", given), ("loggers", loggers)):
@@ -192,7 +192,7 @@ def callbacks_of(on_evaluation, loggers):
 
 
 def watch(handle, callbacks, progress, named):
-    """Waits for the run, tells of evaluations, and passes Ctrl-C and what a callback throws on to it."""
+    """Waits for the run, reports evaluations, and forwards Ctrl-C and exceptions of callbacks to the run."""
     stopped = None
     warned = over = False
     while not over:
@@ -209,20 +209,20 @@ def watch(handle, callbacks, progress, named):
                 for callback in callbacks:
                     callback(record)
             progress.moved(handle.pace())
-        except BaseException as error:  # KeyboardInterrupt, too; the run ends in order first
+        except BaseException as error:  # includes KeyboardInterrupt; the run stops cleanly first
             stopped = stopped or error
             handle.interrupt()
     return stopped
 
 
 def performed(handle, callbacks, progress, folder="", named=list):
-    """The Run, once the handle's has ended well. @param named makes findings of the engine's"""
+    """The Run after the handle's run has ended successfully. @param named converts the engine's errors"""
     stopped = watch(handle, callbacks, progress, named)
     if handle.findings():
         raise ScenarioError(named(handle.findings()))
     ended = handle.summary()
     if ended is None:
-        return Run(folder)  # it was done already
+        return Run(folder)  # the run was already done
     status, error, folder, resume_from = ended
     cause = _engine._take_error()
     if isinstance(stopped, KeyboardInterrupt) and status != "done":
@@ -241,13 +241,13 @@ def performed(handle, callbacks, progress, folder="", named=list):
 
 @contextlib.contextmanager
 def finishing(loggers):
-    """Calls finish() of loggers, with the run that is put into the list, or without one where it fails."""
+    """Calls finish() of the loggers with the run that is put into the list, or without a run on failure."""
     ended = []
     try:
         yield ended
     except BaseException:
         for logger in loggers:
-            with contextlib.suppress(Exception):  # report the run's failure instead
+            with contextlib.suppress(Exception):  # the run's error takes precedence
                 getattr(logger, "finish", lambda run: None)(None)
         raise
     for logger in loggers:
@@ -267,16 +267,17 @@ def run(scenario: Scenario, overrides: Keys = {}, *,  # noqa: B006
         nodes: str | Iterable[str] = (), keys: Iterable[Path] = ()) -> Run:
     """Runs a scenario in this process and returns its Run.
 
-    scenario: a path, a dict of the same keys, or a dict with "extends"; overrides: a dict, which wins over it.
-    data: a mneme.Data in place of [data]; partition: [rows] client of each training row, or a function of (labels,
-    clients, seed) that returns it. methods: classes of Python that the scenario may name. threads: 0 is one per core.
-    out: the folder of the run, which must not exist. on_evaluation: a function, or a list of them, which are called
-    with each record; what one throws ends the run in order. loggers: a list of mneme.loggers, which are called with
-    each record and finished with the run. Ctrl-C ends the run in order, too; resume() goes on. trace: events.csv,
-    deliveries.csv and partition.csv are written. quiet: no progress is shown. nodes: "HOST:PORT" of each process of
-    `mneme node` that computes clients, or "@FILE"; of methods in Python they were started with --python-code FILE.
-    keys: files of certificate, key and authority for them.
-    Throws ScenarioError before anything is written, RunFailed after.
+    scenario: a path, a dict of the same keys, or a dict with "extends". overrides: a dict that takes precedence. data:
+    a mneme.Data instead of [data]. partition: [rows] the client of each training row, or a function of (labels,
+    clients, seed) that returns it. methods: Method classes that the scenario may name. threads: 0 means one per core.
+    out: folder of the run, which must not exist. on_evaluation: a function, or a list of them, called with each record;
+    an exception in it stops the run cleanly. loggers: a list of mneme.loggers, called with each record and finished
+    with the run. trace: write events.csv, deliveries.csv and partition.csv. quiet: show no progress. nodes: "HOST:PORT"
+    of each `mneme node` process that computes clients, or "@FILE"; for Python methods they must be started with
+    --python-code FILE. keys: files of certificate, key and authority for the nodes.
+
+    Ctrl-C stops the run cleanly; resume() continues it.
+    Raises ScenarioError before anything is written, and RunFailed afterwards.
     """
     callbacks = callbacks_of(on_evaluation, loggers)
     host(methods)
@@ -290,20 +291,20 @@ def run(scenario: Scenario, overrides: Keys = {}, *,  # noqa: B006
 
 
 def addresses(nodes):
-    """Addresses as --nodes has them."""
+    """Addresses in the format of --nodes."""
     return nodes if isinstance(nodes, str) else ",".join(nodes)
 
 
 def resume(folder: Path | Run, *, methods: Sequence[type[Method]] = (), mended: bool = False, threads: int = 0,
            on_evaluation: OnEvaluations = None, loggers: Sequence[Any] = (), quiet: bool = False,
            nodes: str | Iterable[str] = (), keys: Iterable[Path] = ()) -> Run:
-    """Goes on with a run that was interrupted, killed or failed, and returns its Run: the digest is that of a run
-    without an interruption. `methods` are the same classes, with the same source.
+    """Resumes an interrupted, killed or failed run and returns its Run. The digest equals that of an uninterrupted run.
+    `methods` must be the same classes with the same source.
 
-    mended: their source may have changed since. What was computed stays; the run notes from which round on it has
-    another source (`Run.mended`), and `mneme verify` does not accept it. threads, on_evaluation, loggers, quiet, nodes
-    and keys are as of run().
-    Throws ScenarioError where it cannot go on, RunFailed where it fails.
+    mended: accept a changed source. Existing results are kept; the run records from which round on the source is
+    different (`Run.mended`), and `mneme verify` does not accept it. threads, on_evaluation, loggers, quiet, nodes and
+    keys: see run().
+    Raises ScenarioError if the run cannot be resumed, and RunFailed if it fails.
     """
     callbacks = callbacks_of(on_evaluation, loggers)
     host(methods)
@@ -322,7 +323,7 @@ def resume(folder: Path | Run, *, methods: Sequence[type[Method]] = (), mended: 
 
 
 def expect_source(folder, methods):
-    """Throws where the run has another source of its method, also where the run is done and would be returned."""
+    """Raises if the run has another method source, even if the run is already done."""
     if not os.path.exists(os.path.join(folder, "scenario.toml")):
         return
     strategy = tomllib.loads(Run(folder).scenario())["strategy"]
@@ -338,7 +339,7 @@ def expect_source(folder, methods):
 
 @contextlib.contextmanager
 def other_sources(methods):
-    """Runs that other sources of these methods have begun may go on."""
+    """Allows resuming runs with other sources of these methods."""
     for method in methods:
         method._mended = True
     try:
@@ -349,7 +350,7 @@ def other_sources(methods):
 
 
 def note_source(run, methods, rounds):
-    """Notes that the run's method has another source from here on, where it has."""
+    """Records a changed source of the run's method."""
     strategy = tomllib.loads(run.scenario())["strategy"]
     known = [strategy.get("source")] + [change["source"] for change in run.mended]
     source = next((method._source_digest() for method in methods if method.name == strategy["name"]), known[-1])
@@ -360,8 +361,8 @@ def note_source(run, methods, rounds):
 
 def validate(scenario: Scenario, overrides: Keys = {}, *, data: Data | bool | None = None,  # noqa: B006
              partition: Partition | None = None, methods: Sequence[type[Method]] = ()) -> list[tuple[str, str]]:
-    """Checks a scenario and its data. Returns its warnings as (where, text); throws ScenarioError with all that is
-    wrong. scenario, overrides, data, partition and methods are as of run(); data = False: the data is not read."""
+    """Checks a scenario and its data. Returns warnings as (where, text); raises ScenarioError with all errors.
+    scenario, overrides, data, partition and methods: see run(); data = False skips reading the data."""
     host(methods)
     own = None if isinstance(data, bool) else data
     if own is not None or partition is not None:
@@ -374,7 +375,7 @@ def validate(scenario: Scenario, overrides: Keys = {}, *, data: Data | bool | No
 
 
 def schema(methods: Sequence[type[Method]] = ()) -> dict[str, Any]:
-    """The JSON schema of scenarios, as a dict; with these methods of Python."""
+    """The JSON schema of scenarios as a dict, including these Python methods."""
     host(methods)
     return json.loads(_engine._schema())
 

@@ -1,4 +1,4 @@
-"""The format of models on disk: a header in JSON, then tensors one after the other."""
+"""Reads and writes the safetensors format: a JSON header followed by tensors."""
 import json
 import struct
 
@@ -31,7 +31,7 @@ def read(path):
 
 
 def as_bytes(tensors, metadata=None):
-    """{name: tensor} as the content of a file, in name order; lists of texts in `metadata` are told beside them."""
+    """File content for {name: tensor}, in name order; lists of strings in `metadata` are stored with them."""
     header, blobs, at = {}, [], 0
     if metadata:
         header["__metadata__"] = {name: json.dumps(value) for name, value in metadata.items()}

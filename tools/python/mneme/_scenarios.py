@@ -10,7 +10,7 @@ from mneme._errors import ScenarioError
 
 
 def toml(value):
-    """The value as TOML writes it; None is no value."""
+    """The value as TOML. None is not allowed."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (int, float)) or hasattr(value, "item") and getattr(value, "ndim", 1) == 0:
@@ -32,13 +32,13 @@ def toml(value):
     raise ScenarioError([("", f"a {kind} is no value of a scenario; expected a number, text, bool or list")])
 
 
-# Keys whose values are tables of TOML, not sections.
+# Keys whose values are TOML tables, not sections.
 TABLES = {"devices.rows_per_second", "devices.uplink_mbit", "devices.downlink_mbit", "devices.proxy_uplink_mbit",
           "devices.proxy_downlink_mbit"}
 
 
 def flattened(keys, above=""):
-    """[("section.key", TOML)] of nested dicts; keys may have dots."""
+    """[("section.key", TOML)] of nested dicts; keys may contain dots."""
     pairs = []
     for name, value in keys.items():
         full = f"{above}.{name}" if above else str(name)
@@ -54,16 +54,15 @@ def slug(title):
 
 
 class Opened(NamedTuple):
-    """A scenario as the engine reads it."""
+    """A scenario in the engine's form."""
 
     file: str
     settings: list[tuple[str, str]]  # [("section.key", TOML)]
-    name: str                        # "": the file's
-    is_made: bool                    # the file is temporary and empty: all keys are settings
+    name: str                        # "": name of the file
+    is_made: bool                    # True: a temporary empty file; all keys are in `settings`
 
     def named(self, findings):
-        """Findings with the key of the dict as their place, where the engine names the command line or the temporary
-        file."""
+        """Replaces locations in the command line or in the temporary file by the key of the dict."""
         return [self.with_key(where, text) for where, text in findings]
 
     def with_key(self, where, text):
@@ -84,7 +83,7 @@ class Opened(NamedTuple):
 
 @contextlib.contextmanager
 def opened(scenario, overrides):
-    """An Opened. The file may be gone when the context is left."""
+    """Context with an Opened. A temporary file is deleted at the end."""
     if not isinstance(overrides, Mapping):
         raise TypeError(f"overrides: {type(overrides).__name__}; expected a dict of keys, as in {{'rounds.cohort': 5}}")
     if not isinstance(scenario, (str, os.PathLike, Mapping)):

@@ -1,4 +1,4 @@
-"""Modules that are no layers of mneme, as TorchScript files."""
+"""Converts modules without equivalent layers in mneme to TorchScript files."""
 import copy
 import io
 import warnings
@@ -11,7 +11,7 @@ from mneme._errors import ScenarioError
 
 
 class EncoderLayer(nn.Module):
-    """torch's TransformerEncoderLayer without its fused operator for inference, which no gradient passes."""
+    """torch's TransformerEncoderLayer without its fused inference operator, which has no gradient."""
 
     def __init__(self, layer):
         super().__init__()
@@ -54,8 +54,8 @@ class Encoder(nn.Module):
 
 
 def recurrent(rnn, with_state):
-    """torch's LSTM, GRU or RNN, one call of its operator. with_state: forward() takes the state before the first token,
-    which is zeros else. A class of its own for each: TorchScript shares the code of a class."""
+    """torch's LSTM, GRU or RNN as one operator call. with_state: forward() takes the initial state, which is zero
+    otherwise. A separate class for each, because TorchScript shares code by class."""
     layers = rnn.num_layers * (2 if rnn.bidirectional else 1)
     rows = f"x.size({0 if rnn.batch_first else 1})"
     names = ", ".join(f"self.{name}" for group in rnn._all_weights for name in group)
@@ -94,7 +94,7 @@ RECURRENT = (nn.LSTM, nn.GRU, nn.RNN)
 
 
 def with_plain_parts(module, with_state):
-    """The module, in which torch's encoders and recurrent layers are replaced; parameters keep their names."""
+    """The module with torch's encoders and recurrent layers replaced; parameter names do not change."""
     for name, part in module.named_children():
         plain = with_plain_parts(part, with_state)
         if plain is not part:
@@ -117,7 +117,7 @@ def first_line(error):
 
 
 def in_evaluation(module, with_state):
-    """A copy on the CPU, in evaluation mode. The caller's module does not change."""
+    """A copy on the CPU in evaluation mode."""
     return with_plain_parts(copy.deepcopy(module).cpu().eval(), with_state)
 
 
@@ -137,7 +137,7 @@ def by_trace(example):
 
 
 def ways(module, example):
-    """(name, function of a copy of the module, with_state) of each way to a TorchScript module, in order."""
+    """(name, function of a copy of the module, with_state) of each conversion to TorchScript, in the order to try."""
     ways_to_it = {"torch.jit.script": by_script}
     ways_to_it.update({"torch.fx": by_fx} if example is None else {"torch.jit.trace": by_trace(example)})
     states = (False, True) if any(type(part) in RECURRENT for part in module.modules()) else (False,)
@@ -154,12 +154,12 @@ def nodes_of(block):
 
 
 def drops(node):
-    """True for a dropout with a rate other than 0."""
+    """True for dropout with a nonzero rate."""
     return "dropout" in node.kind() and node.inputsSize() > 1 and list(node.inputs())[1].toIValue() not in (None, 0.0)
 
 
 def untrained_text(graph):
-    """What evaluation mode changes in training, or ""."""
+    """Names the operators that evaluation mode changes in training, or ""."""
     nodes = list(nodes_of(graph))
     counts = {"batch norm keeps its running statistics": sum("batch_norm" in node.kind() for node in nodes),
               "dropout drops nothing": sum(map(drops, nodes))}
@@ -173,8 +173,8 @@ def untrained_text(graph):
 
 
 def scripted(module, example=None):
-    """(content of a TorchScript file, what evaluation mode changes in it). A module that torch.jit.script cannot read
-    is tried as torch.fx traces it, or, with example rows, recorded by torch.jit.trace."""
+    """(content of a TorchScript file, operators that evaluation mode changes). If torch.jit.script fails, tries the
+    graph of torch.fx, or with example rows torch.jit.trace."""
     reasons = {}
     for name, way, with_state in ways(module, example):
         buffer = io.BytesIO()

@@ -1,5 +1,5 @@
-"""The digest of a method's source: of its code, and of all that the code refers to, followed to the end: functions,
-classes, values of modules, closures, defaults. Python's own and installed packages count by name and version."""
+"""Digest of a method's source: its code and, recursively, everything that the code refers to (functions, classes,
+module values, closures, defaults). Python and installed packages are included by name and version only."""
 import functools
 import hashlib
 import logging
@@ -20,8 +20,8 @@ TYPING = (types.GenericAlias, types.UnionType, typing.TypeVar, type(typing.Any),
 
 
 def digest_of_source(*roots):
-    """Hexadecimal digest of these functions and classes and of all that they refer to. Throws ScenarioError for what
-    has no digest, by name."""
+    """Hexadecimal digest of these functions and classes and everything that they refer to. Raises ScenarioError for
+    objects that cannot be hashed, by name."""
     walk = Walk()
     try:
         for root in roots:
@@ -32,15 +32,15 @@ def digest_of_source(*roots):
 
 
 class Walk(CodeVisits, ObjectVisits):
-    """Feeds what it meets to a hash, each object once and in an order that follows from names."""
+    """Hashes every reachable object once, in an order determined by names."""
 
     def __init__(self):
         self.hash = hashlib.sha256()
-        self.numbers = {}     # {id: number} of what was met
-        self.alive = []       # keeps the objects, so that no id is reused
-        self.path = []        # names from the root to what is visited
-        self.place = ""       # FILE:LINE of the function that refers to it
-        self.folder = ""      # of the module of that function
+        self.numbers = {}     # {id: number} of visited objects
+        self.alive = []       # keeps objects alive, so that ids are unique
+        self.path = []        # names from the root to the current object
+        self.place = ""       # FILE:LINE of the referring function
+        self.folder = ""      # folder of that function's module
 
     def say(self, *texts):
         for text in texts:
@@ -48,7 +48,7 @@ class Walk(CodeVisits, ObjectVisits):
             self.hash.update(len(content).to_bytes(8, "little") + content)
 
     def is_known(self, value):
-        """True if the value was visited before; then its number is hashed in its place."""
+        """True if the value was visited before; then its number is hashed instead."""
         if id(value) in self.numbers:
             self.say("again", self.numbers[id(value)])
             return True
@@ -141,7 +141,7 @@ class Walk(CodeVisits, ObjectVisits):
             self.visit(part, f"{self.path[-1]}[{key!r}]"[:100])
 
     def digest_alone(self, value):
-        """Of an element of a set or a key, which have no order."""
+        """Separate digest of an element of a set or a key, which have no order."""
         if type(value) is str:
             return "s" + value
         alone = Walk()
@@ -150,7 +150,7 @@ class Walk(CodeVisits, ObjectVisits):
         return alone.hash.hexdigest()
 
     def without_folder(self, text):
-        """A path below the folder of the module, relative to it: the digest does not depend on where it lies."""
+        """Makes a path in the module's folder relative, so that the digest does not depend on the location."""
         if self.folder and (text + os.sep).startswith(self.folder + os.sep):
             return "<folder>" + text[len(self.folder):]
         return text

@@ -1,4 +1,4 @@
-"""What the digest of a method's source takes of functions and modules."""
+"""Digest of a method's source: functions and modules."""
 import builtins
 import functools
 import hashlib
@@ -10,14 +10,14 @@ import types
 from mneme._libraries import is_library_file, library_of
 from mneme._syntax import code_text, references_of
 
-HIDING = {"eval", "exec", "globals"}  # builtins that use names which the code does not show
+HIDING = {"eval", "exec", "globals"}  # builtins that use names invisible in the code
 OF_MODULES = {"__file__", "__name__", "__package__", "__spec__", "__loader__", "__doc__", "__path__", "__cached__",
               "__builtins__", "__annotations__"}
 PLAIN = (bool, int, float, str, tuple, list, dict, type, types.FunctionType, functools.partial)
 
 
 class CodeVisits:
-    """Part of the walk of _source.py."""
+    """Part of the walk in _source.py."""
 
     def visit_function(self, function):
         code = function.__code__
@@ -43,7 +43,8 @@ class CodeVisits:
             self.place, self.folder = before
 
     def visit_library_function(self, function, wrapped):
-        """By name; and what it wraps, or was made with, where that is the user's or a plain value."""
+        """Hashes a library function by name; also what it wraps or was created with, if that is the user's or a plain
+        value."""
         module = function.__globals__.get("__name__", "")
         self.say("library function", library_of(module) or module, function.__code__.co_qualname)
         if wrapped is not None:
@@ -85,7 +86,7 @@ class CodeVisits:
             self.visit_import(function, name, level, wanted, references)
 
     def visit_import(self, function, name, level, wanted, references):
-        """`import name` or `from name import wanted` within a function."""
+        """Handles `import name` or `from name import wanted` in a function."""
         self.say("import", "." * level + name, wanted or "")
         library = library_of(name) if level == 0 else ""
         if library:
@@ -104,7 +105,7 @@ class CodeVisits:
         self.path.pop()
 
     def visit_module(self, module, wanted, further=None):
-        """Of the user's, the values of the wanted names, or of all: (None); of modules among them the further names."""
+        """Hashes the wanted names of a user's module (None: all); for modules among them, the names in `further`."""
         library = library_of(module.__name__)
         if library:
             self.say("library module", library, module.__name__)
@@ -137,7 +138,7 @@ class CodeVisits:
         self.say("built-in", self.library_named(module), function.__qualname__)
 
     def library_named(self, module):
-        """The library, or the content of a compiled module of the user's."""
+        """Hashes the library name, or the content of a user's compiled module."""
         library = library_of(module)
         file = getattr(sys.modules.get(module), "__file__", None)
         if not library and file and not file.endswith(".py"):
@@ -147,7 +148,7 @@ class CodeVisits:
 
 
 def content_of(cell):
-    """What a closure's cell holds; the cell itself while it is empty."""
+    """Content of a closure cell; the cell itself if it is empty."""
     try:
         return cell.cell_contents
     except ValueError:

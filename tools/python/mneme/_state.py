@@ -1,11 +1,11 @@
-"""What a server half remembers, as text and tensors for a checkpoint."""
+"""Converts the state of a server half to text and tensors for a checkpoint."""
 import json
 
 import torch
 
 
 def packed(value):
-    """(text, {name: tensor}) from which unpacked() makes an equal value."""
+    """(text, {name: tensor}); unpacked() restores an equal value."""
     tensors = {}
 
     def walk(part, path):
@@ -28,7 +28,7 @@ def packed(value):
 
 
 def unpacked(text, tensors):
-    """The value that packed() was given."""
+    """Restores the value of packed()."""
     def walk(part):
         if not isinstance(part, dict):
             return part

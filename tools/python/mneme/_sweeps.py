@@ -1,4 +1,4 @@
-"""Sweeps: the points of a study, done one by one or by an executor of concurrent.futures, Dask, Ray or submitit."""
+"""Sweeps: runs the points of a study in sequence, or with an executor of concurrent.futures, Dask, Ray or submitit."""
 import concurrent.futures
 import itertools
 import os
@@ -13,25 +13,25 @@ from mneme._runs import Run, resume, run
 from mneme._scenarios import opened
 from mneme._types import Executor, Keys, Path, Scenario
 
-TRIES = 3  # of a point whose worker was killed
+TRIES = 3  # per point whose worker was killed
 
 
 def sweep(scenario: Scenario, over: Mapping[str, Iterable[Any]] | None = None, seeds: Iterable[int] = (), *,
           overrides: Keys = {}, data: Data | None = None,  # noqa: B006
           partition: Partition | None = None, out: Path = "runs",
           executor: Executor | Any = None, methods: Sequence[type[Method]] = (), threads: int = 1) -> list[Run]:
-    """Runs a grid and returns its Runs in the order of the grid: each combination of values in `over` ({key: values}),
-    once with each of `seeds`. Points that are done are kept, and points that were begun are resumed, so that calling it
-    again completes a sweep that was interrupted.
+    """Runs a grid and returns its Runs in grid order: each combination of the values in `over` ({key: values}), once
+    for each of `seeds`. Completed points are kept and started ones resumed, so calling it again completes an
+    interrupted sweep.
 
-    scenario, overrides, data, partition and methods are as of run(); a partition that is a function is called for each
-    point. out: the folder that holds the runs. threads: of each run; 0 is one per core.
+    scenario, overrides, data, partition and methods: see run(); a partition function is called for each point. out:
+    folder for the runs. threads: per run; 0 means one per core.
 
-    executor: anything with submit(function, *arguments) that returns futures, as a pool of concurrent.futures, Dask's
-    Client and submitit's AutoExecutor, or the module `ray`; their processes have to see `out`, and import the modules
-    of `methods`. None: one point after the other, in this process. A point whose worker was killed is submitted again,
-    three times at most.
-    Throws ScenarioError with all that is wrong before the first run, RunFailed where one fails.
+    executor: an object whose submit(function, *arguments) returns futures, such as a pool of concurrent.futures, Dask's
+    Client and submitit's AutoExecutor, or the module `ray`. Its processes must be able to access `out` and to import
+    the modules of `methods`. None: sequentially in this process. If a point's worker is killed, the point is submitted
+    again, up to three times in total.
+    Raises ScenarioError with all errors before the first run, and RunFailed if a run fails.
     """
     host(methods)
     if not isinstance(seeds, Iterable):
@@ -58,11 +58,11 @@ def grid_of(over, seeds):
 
 
 def planned(scenario, grid, overrides, data, partition, out):
-    """[(scenario, overrides, folder)]; all points are checked before one runs."""
+    """[(scenario, overrides, folder)], after checking all points."""
     data = data_of(data)
     if data is not None:
         overrides.update(data.keys())
-    is_drawn = callable(partition)  # from the seed and the clients of each point
+    is_drawn = callable(partition)  # depends on the seed and clients of a point
     fixed = {} if partition is None or is_drawn else partition_keys(partition, data, scenario, overrides)
     points, wrong, taken = [], [], set()
     for values in itertools.product(*grid.values()):
@@ -82,7 +82,7 @@ def planned(scenario, grid, overrides, data, partition, out):
 
 
 def perform(point, methods, threads):
-    """The Run of a point, kept, gone on with or begun."""
+    """The Run of a point: kept, resumed or started."""
     scenario, chosen, folder = point
     if os.path.exists(os.path.join(folder, "scenario.toml")):
         return resume(folder, methods=methods, threads=threads, quiet=True)
@@ -91,8 +91,8 @@ def perform(point, methods, threads):
 
 
 def perform_there(point, methods, threads, known):
-    """perform() in another process; what comes back is its folder. @param known the sources of the methods, and the
-    texts of files in which they were found, which the process may not have"""
+    """perform() in another process; returns the folder. @param known sources of the methods, and texts of their files,
+    which the process may not have"""
     sources, texts = known
     for file, text in texts.items():
         _syntax.known_texts.setdefault(file, text)
@@ -105,7 +105,7 @@ def perform_there(point, methods, threads, known):
 
 
 class RayTasks:
-    """Ray's tasks by submit() and result()."""
+    """Gives Ray's tasks the interface submit() and result()."""
 
     def __init__(self, ray):
         self.ray = ray
@@ -126,7 +126,7 @@ class RayResult:
             raise error.cause if isinstance(error.cause, Exception) else error from None
 
 
-# Exceptions of submitit, Ray and Dask for a worker that died; their libraries are imported by those who use them.
+# Exceptions of submitit, Ray and Dask for a killed worker; only users of these libraries import them.
 WORKER_DIED = {"UncompletedJobError", "WorkerCrashedError", "NodeDiedError", "KilledWorker"}
 
 
@@ -135,7 +135,7 @@ def worker_died(error):
 
 
 def submitted(executor, points, methods, threads):
-    """Folders of all points. A future that failed because its process died is submitted again."""
+    """Folders of all points. A future whose process was killed is submitted again."""
     if not hasattr(executor, "submit") and hasattr(executor, "remote"):
         executor = RayTasks(executor)
     known = {method.name: method._source_digest() for method in methods}, dict(_syntax.known_texts)

@@ -1,12 +1,12 @@
-"""Text of code as it was written, without comments, docstrings, annotations and places: the same on any version of
-Python. Where the source is not to be found, or has changed since it was loaded, the bytecode stands for it."""
+"""Normalized text of code without comments, docstrings, annotations and locations, equal in all Python versions. If the
+source is missing or has changed since it was loaded, the bytecode is used."""
 import ast
 import dis
 import linecache
 import sys
 from functools import lru_cache
 
-known_texts: dict[str, str] = {}  # {file: text} in which code was found; a sweep hands it to its workers
+known_texts: dict[str, str] = {}  # {file: text} with code; a sweep passes it to its workers
 SKIPPED = {"ctx", "annotation", "returns", "type_comment", "type_params", "kind", "simple"}  # fields of nodes
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 OUTER_NAMES = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"}
@@ -15,7 +15,7 @@ NO_OPERATION = {"EXTENDED_ARG", "CACHE"}
 
 
 def code_text(function):
-    """The text of a function of Python: its parameters and body."""
+    """Text of a Python function: parameters and body."""
     code = function.__code__
     found = None
     if code.co_filename in known_texts:
@@ -31,7 +31,7 @@ def code_text(function):
 
 @lru_cache(maxsize=4096)
 def text_within(text, code):
-    """The text of the function in this source that has this code; None where there is none, or several."""
+    """Text of the function in this source with this code; None if there is none, or several."""
     parsed = parsed_text(text, code.co_filename)
     if parsed is None or code not in parsed[1]:
         return None
@@ -45,7 +45,7 @@ def text_within(text, code):
 
 @lru_cache(maxsize=64)
 def parsed_text(text, file):
-    """(nodes of functions, set of all code objects); None where it is not Python."""
+    """(nodes of functions, set of all code objects); None if the text is not Python."""
     if not text:
         return None
     try:
@@ -57,7 +57,7 @@ def parsed_text(text, file):
 
 
 def codes_within(code):
-    """The code and all that is nested in it."""
+    """The code object and all nested ones."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, type(code)):
@@ -74,14 +74,14 @@ def span_of_body(node):
 
 
 def span_of_code(code):
-    """((line, column) of the first and of the last place) of the expression of a lambda."""
+    """((line, column) of the first and the last position) of the expression of a lambda."""
     places = [place for place in code.co_positions() if None not in place and place[2] != place[3]]
     return (min((line, column) for line, _, column, _ in places),
             max((line, column) for _, line, _, column in places)) if places else None
 
 
 def node_text(node, is_root=False):
-    """A node as nested text. Of the root, neither its decorators nor its defaults: objects hold what became of them."""
+    """A node as nested text. Decorators and defaults of the root are omitted, since they are hashed as objects."""
     if isinstance(node, list):
         return "[" + " ".join(map(node_text, node)) + "]"
     if not isinstance(node, ast.AST):
@@ -121,7 +121,7 @@ def constant_text(value):
 
 
 def bytecode_text(code):
-    """The code of one version of Python."""
+    """Bytecode of the running Python version."""
     constants = code.co_consts
     if constants and isinstance(constants[0], str) and has_docstring(code):
         constants = (None, *constants[1:])
@@ -132,19 +132,19 @@ def bytecode_text(code):
 
 
 def has_docstring(code):
-    """Python 3.13 has a flag for it; before, a first constant that no instruction loads."""
+    """Python 3.13 has a flag; earlier versions have a first constant that no instruction loads."""
     if sys.version_info >= (3, 13):
         return bool(code.co_flags & 0x4000000)
     return not any(step.opname == "LOAD_CONST" and step.arg == 0 for step in dis.get_instructions(code))
 
 
 class References:
-    """What code refers to by name."""
+    """Names that code refers to."""
 
     def __init__(self, code):
-        self.globals = set()      # names of its module, or of builtins
-        self.bare = set()         # those that are used otherwise than by an attribute
-        self.attributes = set()   # names of attributes of anything
+        self.globals = set()      # names of its module, or builtins
+        self.bare = set()         # those used other than by attribute access
+        self.attributes = set()   # attribute names of any object
         self.imports = []         # (module, level, names or None)
         for part in codes_within(code):
             self.add([step for step in dis.get_instructions(part) if step.opname not in NO_OPERATION])

@@ -1,4 +1,4 @@
-"""Parts of vision transformers in a traced net: what embeds patches, and self-attention."""
+"""Parts of vision transformers in a traced net: patch embedding and self-attention."""
 import math
 import operator
 
@@ -7,14 +7,14 @@ import torch.fx
 
 
 class Untraceable(ValueError):
-    """A part of a module that no layer of mneme computes."""
+    """A part of a module without an equivalent layer in mneme."""
 
 
-TOLERANCE = 1e-4  # of what a part computes against the formula of the layer that stands for it
+TOLERANCE = 1e-4  # between a part and the formula of its layer
 
 
 def is_own_attention(module):
-    """True for self-attention as timm and many others write it: Linear `qkv` and `proj`, and a number of heads."""
+    """True for self-attention with Linear `qkv` and `proj` and a number of heads, as in timm and elsewhere."""
     parts = [getattr(module, name, None) for name in ("qkv", "proj")]
     return all(isinstance(part, torch.nn.Linear) for part in parts) and own_heads(module) > 0
 
@@ -25,14 +25,14 @@ def own_heads(module):
 
 
 class Tracer(torch.fx.Tracer):
-    """Traces all but the modules of torch and self-attention, which is a layer."""
+    """Does not trace into torch's modules and self-attention."""
 
     def is_leaf_module(self, m, module_qualified_name):
         return super().is_leaf_module(m, module_qualified_name) or is_own_attention(m)
 
 
 def attention_formula(x, heads, qkv, proj):
-    """Self-attention as the layer `attention` computes it. x: [N, T, W]; qkv, proj: (weight, bias)."""
+    """Self-attention as computed by the layer `attention`. x: [N, T, W]; qkv, proj: (weight, bias)."""
     rows, tokens, width = x.shape
     q, k, v = torch.nn.functional.linear(x, *qkv).view(rows, tokens, 3, heads, width // heads).permute(2, 0, 3, 1, 4)
     shares = (q @ k.transpose(-2, -1) / math.sqrt(width // heads)).softmax(-1)
@@ -40,7 +40,7 @@ def attention_formula(x, heads, qkv, proj):
 
 
 def example(*sizes):
-    """Inputs to compare a part with its layer on; the caller's generator does not move."""
+    """Random inputs to compare a part with its layer; does not change the caller's generator."""
     return torch.randn(*sizes, generator=torch.Generator().manual_seed(0))
 
 
@@ -51,7 +51,7 @@ def expect_equal(module_output, formula_output, name):
 
 
 def attention_of(module, name):
-    """(text, {name of a parameter in the module: in mneme}) of a module of self-attention."""
+    """(text, {parameter name in the module: name in mneme}) of a self-attention module."""
     if is_own_attention(module):
         with torch.no_grad():
             x = example(2, 5, module.qkv.in_features)
@@ -73,7 +73,7 @@ def attention_of(module, name):
 
 
 def is_self_attention(node, module):
-    """True if the node's query, key and value are one, without a mask."""
+    """True if query, key and value are the same and there is no mask."""
     given = {**dict(zip(("query", "key", "value", "key_padding_mask", "need_weights", "attn_mask"), node.args)),
              **node.kwargs}
     return (given.get("query") is given.get("key") is given.get("value") and not given.get("is_causal")
@@ -81,7 +81,7 @@ def is_self_attention(node, module):
 
 
 def is_token(node):
-    """The number of the token that x[:, number] takes, or None."""
+    """n of x[:, n], or None."""
     if node.op != "call_function" or node.target is not operator.getitem or not isinstance(node.args[1], tuple):
         return None
     rows, *which = node.args[1]
@@ -90,7 +90,7 @@ def is_token(node):
 
 
 class Reached(Exception):
-    """Ends an interpretation with the value of a node."""
+    """Ends an interpretation and carries the value of a node."""
 
     def __init__(self, value):
         super().__init__()
@@ -115,7 +115,7 @@ def value_at(traced, node, x):
             UpTo(traced, node).run(x)
     except Reached as reached:
         return reached.value
-    except Exception as error:  # of the module's own code
+    except Exception as error:  # raised by the module's code
         raise Untraceable(f"'{node.name}' cannot be computed by itself: {error}") from error
     raise Untraceable(f"'{node.name}' is never computed")
 
@@ -124,7 +124,7 @@ MOVES = ("flatten", "reshape", "view", "permute", "transpose", "contiguous")
 
 
 def conv_before(node, modules):
-    """The convolution that images pass before their patches are laid out as tokens, or None."""
+    """The convolution before images are flattened to tokens, or None."""
     while isinstance(node, torch.fx.Node):
         if node.op == "call_module" and isinstance(modules[node.target], torch.nn.Conv2d):
             return node
@@ -137,15 +137,15 @@ def conv_before(node, modules):
 
 
 def class_token_of(node):
-    """The name of the parameter that is repeated for every image, or ""."""
+    """Name of the parameter that is expanded for every image, or ""."""
     while isinstance(node, torch.fx.Node) and node.op == "call_method" and node.target in ("expand", "repeat"):
         node = node.args[0]
     return node.target if isinstance(node, torch.fx.Node) and node.op == "get_attr" else ""
 
 
 def embedding_of(traced, node, modules):
-    """(text, names as of attention_of(), node of the images) of `cat([class token, patches]) + positions`; None if the
-    sum is another one."""
+    """(text, names as in attention_of(), node of the images) of `cat([class token, patches]) + positions`; None for
+    other sums."""
     sides = [arg for arg in node.args if isinstance(arg, torch.fx.Node)]
     positions = [arg for arg in sides if arg.op == "get_attr"]
     joined = [arg for arg in sides if arg.op == "call_function" and arg.target in (torch.cat, torch.concat)]

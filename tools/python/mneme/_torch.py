@@ -1,4 +1,5 @@
-"""Loads torch before the engine, which shares its LibTorch, and refuses another one than the engine was built for."""
+"""Imports torch before the engine, which shares its LibTorch, and refuses a torch version for which the engine was not
+built."""
 import torch
 
 NEEDED = "2.11"

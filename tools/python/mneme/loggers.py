@@ -1,10 +1,10 @@
-"""Loggers: what teams look at gets the records of a run while it goes on, or afterwards.
+"""Loggers: pass the records of a run to tracking tools, during the run or afterwards.
 
     mneme.run(scenario, loggers=[mneme.loggers.TensorBoard("logs")])
     mneme.loggers.MLflow("mlruns").log(mneme.load(folder))
     mneme export RUN --tensorboard DIR | --mlflow DIR | --wandb PROJECT
 
-Each imports its library only when it is made.
+Each logger imports its library when it is created.
 """
 import argparse
 import os
@@ -19,7 +19,7 @@ STEP = "round"
 
 
 def figures(record):
-    """[(name, number)] of an evaluation or a summary; lists become a number for each."""
+    """[(name, number)] of an evaluation or a summary; a list gives one number per element."""
     for name, value in record.items():
         if isinstance(value, bool) or name in ("task", STEP):
             continue
@@ -42,23 +42,23 @@ def keys_of(run):
 
 
 class Logger:
-    """One that is called with each evaluation, and told of the run at its end."""
+    """Called with each evaluation, and with the run at its end."""
 
     def __call__(self, record: Record) -> None:
         raise NotImplementedError
 
     def finish(self, run: Run | None = None) -> None:
-        """Writes what is left: the keys and the summary, where the run is given."""
+        """Writes remaining data, and the keys and summary of the run if it is given."""
 
     def log(self, run: Run) -> None:
-        """All of a run that has ended."""
+        """Writes everything about a run that has ended."""
         for record in run.records:
             self(record)
         self.finish(run)
 
 
 class TensorBoard(Logger):
-    """Event files for TensorBoard in a folder."""
+    """Writes TensorBoard event files to a folder."""
 
     def __init__(self, folder: Path) -> None:
         from torch.utils.tensorboard import SummaryWriter
@@ -76,7 +76,7 @@ class TensorBoard(Logger):
 
 
 class MLflow(Logger):
-    """A run in an MLflow store of files, or of a tracking server that `folder` names by its address."""
+    """Writes a run to an MLflow file store, or to a tracking server if `folder` is its address."""
 
     def __init__(self, folder: Path = "mlruns", experiment: str = "mneme", name: str | None = None) -> None:
         import mlflow
@@ -100,7 +100,7 @@ class MLflow(Logger):
 
 
 class Wandb(Logger):
-    """A run of Weights & Biases; offline unless `mode` says otherwise."""
+    """Writes a run to Weights & Biases; offline unless `mode` says otherwise."""
 
     def __init__(self, project: str = "mneme", name: str | None = None, mode: str = "offline",
                  **options: Any) -> None:
@@ -118,7 +118,7 @@ class Wandb(Logger):
 
 
 def export(words):
-    """`mneme export RUN ...`: exit code 0, or 2 where what was asked for is wrong."""
+    """`mneme export RUN ...`: returns 0, or 2 for invalid arguments."""
     parser = argparse.ArgumentParser(prog="mneme export", description="Hand a run's records to a logger.")
     parser.add_argument("run", metavar="RUN", help="folder of the run")
     parser.add_argument("--tensorboard", metavar="DIR", help="write event files for TensorBoard")
