@@ -1,4 +1,4 @@
-"""tools/bench/run over programs with canned answers, and the arithmetic below it. Nothing here is timed."""
+"""tools/bench/run with fake programs, and the arithmetic of the benchmarks. Nothing is timed."""
 import json
 import os
 import re
@@ -73,7 +73,7 @@ print(json.dumps({"bytes_per_second": 3e8 if "--tls" in sys.argv else 5e8, "cpu_
 
 
 def numbers_of(path):
-    """What the scenario at `path` says about its work, in the words of a workload."""
+    """The numbers of the scenario at `path`, as in a workload."""
     with open(os.path.join(ROOT, path), encoding="utf-8") as file:
         text = file.read()
 
@@ -152,7 +152,7 @@ class Figures(unittest.TestCase):
 
 
 class CannedPrograms(unittest.TestCase):
-    """Programs that answer from tables, in a folder."""
+    """A folder of fake programs with tables of outputs."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -167,7 +167,7 @@ class CannedPrograms(unittest.TestCase):
 
 
 class Run(CannedPrograms):
-    """The whole of tools/bench/run."""
+    """All of tools/bench/run."""
 
     def run_bench(self, *arguments, digest="'d' * 32", norm="1.0", look="0.0"):
         self.program("mneme", MNEME.replace("DIGEST", digest).replace("WATCH", look))
@@ -303,7 +303,7 @@ class Run(CannedPrograms):
 
 
 class RunInPython(CannedPrograms):
-    """tools/bench/python, with a program that stands for Python, too."""
+    """tools/bench/python, with a fake Python, too."""
 
     def run_bench(self, *arguments, digest="'d' * 32", bench="python", python=None):
         package = os.path.join(self.folder, "mneme", "bin")

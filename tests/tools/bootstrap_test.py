@@ -1,4 +1,4 @@
-"""tools/bootstrap and tools/build: what is downloaded has to be what is known, and may lie in a folder with a space."""
+"""tools/bootstrap and tools/build: downloads are verified, and folders may contain a space."""
 import glob
 import os
 import re
@@ -17,9 +17,9 @@ from program import ROOT, run_tests  # noqa: E402
 VERSION = subprocess.run(["g++", "-dumpversion"], capture_output=True, text=True).stdout.strip()
 COMPILER = "gcc" + VERSION.split(".")[0]
 CAF, CATCH2 = f"caf-0.18.7-{COMPILER}", f"catch2-3-{COMPILER}"
-OLDER = os.path.join("lib", "python3.11", "site-packages")  # where LibTorch lay in folders of earlier versions
+OLDER = os.path.join("lib", "python3.11", "site-packages")  # location of LibTorch in folders of earlier versions
 SCRIPTS = ("bootstrap", "build", "steps.sh", "packages.sh")
-# Programs that stand for those that reach the network: they deliver other bytes.
+# Fakes of the programs that use the network: they deliver wrong bytes.
 CURL = """#!/bin/sh
 while [ $# -gt 1 ]; do if [ "$1" = -o ]; then echo another release >"$2"; fi; shift; done
 """
@@ -160,7 +160,7 @@ class Bootstrap(unittest.TestCase):
 
 
 class Stubs(unittest.TestCase):
-    """tools/wheels/stubs.py, for a library that is linked with two others; the functions of one have versions."""
+    """tools/wheels/stubs.py, for a library that is linked with two others; one has versioned functions."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="a folder ")

@@ -1,6 +1,6 @@
-"""A headless Chromium for tests, driven by its own protocol.
+"""A headless Chromium for tests, controlled by its own protocol.
 
-$MNEME_AXE may name axe-core's axe.min.js: then its rules hold for pages as well.
+$MNEME_AXE may name axe-core's axe.min.js; then pages are checked by its rules, too.
 """
 import json
 import os
@@ -13,7 +13,7 @@ AXE = os.environ.get("MNEME_AXE", "")
 
 
 class Browser:
-    """Chromium by its own protocol, over a pair of pipes: messages are JSON, ended by a zero byte."""
+    """Chromium, controlled over a pair of pipes: messages are JSON, terminated by a zero byte."""
 
     def __init__(self, profile):
         ours_in, theirs_out = os.pipe()
@@ -22,7 +22,7 @@ class Browser:
             os.set_inheritable(number, True)
         words = [BROWSER, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
                  "--user-data-dir=" + profile, "--remote-debugging-pipe", "about:blank"]
-        # The browser expects them as 3 and 4.
+        # The browser expects descriptors 3 and 4.
         shell = f'exec "$@" 3<&{theirs_in} 4>&{theirs_out}'
         self.process = subprocess.Popen(["bash", "-c", shell, "bash", *words], pass_fds=(theirs_in, theirs_out),
                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -69,18 +69,18 @@ class Browser:
             self.events.append(self.message())
 
     def size(self, width, theme="light"):
-        """Of the window, and what its system likes."""
+        """Sets the window size and the color preference."""
         self.ask("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
         self.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": theme}])
 
     def press(self, key):
-        """A key that is no letter, as it is named on the web."""
+        """Presses a key that is not a letter, by its name in web standards."""
         code = {"Tab": 9, "Escape": 27, "ArrowLeft": 37, "ArrowRight": 39}[key]
         for kind in ("keyDown", "keyUp"):
             self.ask("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code)
 
     def point_at(self, selector, across=0.5, down=0.5):
-        """Moves the pointer to a place within the first such element, as shares of its size."""
+        """Moves the pointer into the first matching element; `across` and `down` are shares of its size."""
         box = self.value("(async () => { const part = document.querySelector('%s'); "
                          "part.scrollIntoView({block: 'center'}); "
                          "await new Promise(wake => requestAnimationFrame(() => requestAnimationFrame(wake))); "
@@ -89,17 +89,17 @@ class Browser:
         self.ask("Input.dispatchMouseEvent", type="mouseMoved", x=box[0] + across * box[2], y=box[1] + down * box[3])
 
     def complaints(self):
-        """What the page has said on its console since it was opened."""
+        """Console messages of the page since it was opened."""
         return [event for event in self.events if event["method"] in
                 ("Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded")]
 
     def asked(self):
-        """Addresses that the page has asked for since it was opened."""
+        """URLs that the page has requested since it was opened."""
         return [event["params"]["request"]["url"] for event in self.events
                 if event["method"] == "Network.requestWillBeSent"]
 
     def violations(self):
-        """What axe-core finds; nothing where it is not there."""
+        """Findings of axe-core; empty if it is not installed."""
         if not AXE:
             return []
         with open(AXE, encoding="utf-8") as file:
@@ -114,5 +114,5 @@ class Browser:
 
 
 def needs_browser(test):
-    """A class of tests: skipped where there is no Chromium."""
+    """Skips a test class if there is no Chromium."""
     return unittest.skipUnless(BROWSER, "no Chromium")(test)

@@ -1,4 +1,4 @@
-"""tools/build shows what compilers and CMake say about a mistake, whole, and not their command lines; and its steps."""
+"""tools/build prints complete messages of compilers and CMake for an error, without command lines; and its steps."""
 import os
 import shutil
 import subprocess
@@ -9,7 +9,7 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from program import ROOT, run_tests  # noqa: E402
 
-# A tree in which the check of registration lines and a compiler are the real ones; nothing has to be brought.
+# A tree with the real check of registration lines and the real compiler; nothing needs to be downloaded.
 CMAKE = """cmake_minimum_required(VERSION 3.25)
 project(small LANGUAGES CXX)
 include(tools/cmake/sources.cmake)

@@ -1,4 +1,4 @@
-"""Tests of what tools/test is made of: the list of skips, clang's command, the shell scripts themselves."""
+"""Parts of tools/test: the list of skips, clang's command, the shell scripts."""
 import json
 import os
 import subprocess

@@ -1,4 +1,5 @@
-"""Devices from outside: profiles by name and by file, calibration, traces of FedScale's format, links that end."""
+"""Devices through the program: profiles by name and by file, calibration, traces in FedScale's format, links that
+end."""
 import os
 import pickle
 import re
@@ -106,7 +107,7 @@ class Devices(unittest.TestCase):
                 self.assertIn(words, done.stderr)
 
     def refused(self, devices, words):
-        """`validate` and `run` say so, both with exit code 2, and no run begins."""
+        """`validate` and `run` both report it with exit code 2, and no run starts."""
         scenario = self.write("wrong.toml", TINY + "[devices]\n" + devices)
         out = self.path("refused")
         for arguments in (["validate", scenario], ["run", scenario, "--quiet", "--out", out]):
@@ -263,7 +264,7 @@ class FedScale(unittest.TestCase):
             done = mneme("run", scenario, "--quiet", "--out", os.path.join(folder, "run"))
             self.assertEqual(done.returncode, 0, done.stderr)
             with open(os.path.join(folder, "run", "summary.json"), encoding="utf-8") as file:
-                self.assertGreater(seconds_of(file.read()), 10.0)  # nobody is there before
+                self.assertGreater(seconds_of(file.read()), 10.0)  # no client is reachable before
 
     def test_a_pickle_that_calls_something_is_refused(self):
         with tempfile.TemporaryDirectory() as folder:

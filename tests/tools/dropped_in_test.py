@@ -1,4 +1,5 @@
-"""A method costs one file: a program of this build's objects and one more lists, explains, checks and runs it."""
+"""A method needs only one file: a program linked from this build's objects plus one lists, explains, checks and runs
+it."""
 import json
 import os
 import re
@@ -20,13 +21,13 @@ KINDS = (".cpp", ".hpp", ".py", ".txt", ".cmake", ".toml")
 
 
 def without(words, option):
-    """The words of a command without an option and its value."""
+    """A command line without an option and its value."""
     place = words.index(option)
     return words[:place] + words[place + 2:]
 
 
 def files_that_name_it():
-    """Sources, scenarios and build files outside its folder in which the method's name stands."""
+    """Sources, scenarios and build files outside the method's folder that contain its name."""
     for top in FOLDERS:
         for folder, _, names in os.walk(os.path.join(ROOT, top)):
             for name in names:
@@ -56,7 +57,7 @@ class DroppedIn(unittest.TestCase):
 
     @classmethod
     def compiled(cls, source):
-        """The object of a method, with the flags of one that the build has."""
+        """Compiles a method with the flags of one of the build's methods."""
         out = os.path.join(cls.scratch.name, os.path.basename(source) + ".o")
         with open(os.path.join(BUILD, "compile_commands.json"), encoding="utf-8") as file:
             like = next(entry for entry in json.load(file) if entry["file"].endswith(METHOD_LIKE_IT))
@@ -101,7 +102,7 @@ class DroppedIn(unittest.TestCase):
         asked, faster = self.summary(), self.summary("--set", "strategy.server_momentum=0.8")
         self.assertEqual((asked["momentum"], faster["momentum"]), (0.5, 0.8))
         self.assertNotEqual(asked["run_digest"], faster["run_digest"])
-        plain = self.summary("--set", "strategy.preset=plain")  # the scenario's own keys win over it
+        plain = self.summary("--set", "strategy.preset=plain")  # the scenario's own keys override it
         self.assertEqual((plain["momentum"], plain["rounds"], plain["run_digest"]),
                          (0.5, 6, asked["run_digest"]))
 
@@ -125,7 +126,7 @@ class DroppedIn(unittest.TestCase):
                 self.assertEqual((summary["strategy"], summary["status"]), (method, "failed"))
 
     def refusal(self, was, now):
-        """What validating the scenario says, where `was` is `now`."""
+        """Error of validating the scenario with `was` replaced by `now`."""
         with open(SCENARIO, encoding="utf-8") as file:
             text = file.read()
         self.assertIn(was, text)

@@ -1,5 +1,5 @@
-"""Methods that rehearse exemplars or generated images, or learn prompts or low-rank parts: neither two nodes nor a kill
-changes what a run comes to, and what cannot be is refused."""
+"""Methods with exemplars, generated images, prompts or low-rank updates: neither two nodes nor a kill change results,
+and invalid combinations are refused."""
 import json
 import os
 import signal
@@ -16,11 +16,11 @@ METHODS = ("icarl", "bic", "ss-il", "podnet", "afc", "dde", "geodl", "dytox", "t
            "fed-cprompt", "pilora", "stsa-pilora", "stsa-cprompt")
 
 
-SETTINGS = words(["checkpoint.every=1", "checkpoint.force=true"])  # no part of a digest
+SETTINGS = words(["checkpoint.every=1", "checkpoint.force=true"])  # not part of any digest
 
 
 class ExemplarRuns(NodesCase):
-    undisturbed = {}  # runs in one process, by method: both tests compare with them
+    undisturbed = {}  # runs in one process by method, for comparison in both tests
 
     @classmethod
     def setUpClass(cls):
@@ -28,7 +28,7 @@ class ExemplarRuns(NodesCase):
         cls.addClassCleanup(cls.folder.cleanup)
 
     def expected(self, name):
-        """The folder of an undisturbed run."""
+        """The folder of an uninterrupted run."""
         if name not in self.undisturbed:
             out = os.path.join(self.folder.name, name)
             done = mneme("run", f"scenarios/smoke/{name}.toml", *SETTINGS, "--threads", "1", "--out", out, "--quiet")

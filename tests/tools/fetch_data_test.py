@@ -1,4 +1,4 @@
-"""tools/fetch_data against a server on this machine: what arrives, what is refused, what is left behind."""
+"""tools/fetch_data with a local server: downloads, refusals, and remaining files."""
 import bz2
 import contextlib
 import functools
@@ -27,7 +27,7 @@ CIFAR10 = [f"data_batch_{batch}.bin" for batch in range(1, 6)] + ["test_batch.bi
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
-    """Serves files, and below /endless bytes as long as somebody reads them."""
+    """Serves files, and an endless response below /endless."""
 
     def do_GET(self):
         if not self.path.startswith("/endless/"):
@@ -44,10 +44,10 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 
 def fetch_data_module():
-    """tools/fetch_data, which has no ending, as a module."""
+    """tools/fetch_data as a module; the file has no extension."""
     loader = importlib.machinery.SourceFileLoader("fetch_data", os.path.join(ROOT, "tools", "fetch_data"))
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader("fetch_data", loader))
-    sys.modules["fetch_data"] = module  # where dataclasses look
+    sys.modules["fetch_data"] = module  # needed by dataclasses
     loader.exec_module(module)
     return module
 
@@ -264,7 +264,7 @@ class FetchDataTest(unittest.TestCase):
         self.assertEqual({self.content("mnist", name) for name in MNIST}, {b"new"})
 
     def killed_in_the_middle(self, number):
-        """A fetch that gets this signal while it downloads: its exit code."""
+        """Exit code of a fetch that gets this signal during a download."""
         command = [sys.executable, os.path.join(ROOT, "tools", "fetch_data"), "usps", "--into", self.into,
                    "--base", self.url + "/endless/0.1/"]
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:

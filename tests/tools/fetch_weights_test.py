@@ -1,4 +1,4 @@
-"""tools/fetch_weights: what it reads of a pickle, how it converts tensors, what it refuses; nothing is downloaded."""
+"""tools/fetch_weights: reading pickles, conversion of tensors, refusals; nothing is downloaded."""
 import array
 import importlib.machinery
 import importlib.util
@@ -42,7 +42,7 @@ class FetchWeights(unittest.TestCase):
             TOOL.TensorReader(io.BytesIO(pickle.dumps(subprocess.Popen))).load()
 
     def test_axes_that_a_file_holds_in_another_order_are_put_in_theirs(self):
-        storage = array.array("f", [9, 0, 3, 1, 4, 2, 5])  # behind one number: two columns of three
+        storage = array.array("f", [9, 0, 3, 1, 4, 2, 5])  # after one number: two columns of three
         self.assertEqual(list(TOOL.laid_out(storage, 1, (2, 3), (1, 2))), [0, 1, 2, 3, 4, 5])
         self.assertEqual(list(TOOL.laid_out(storage, 3, (), ())), [1])
         self.assertEqual(list(TOOL.laid_out(storage, 1, (2, 1, 3), (1, 7, 2))), [0, 1, 2, 3, 4, 5])

@@ -1,5 +1,5 @@
-"""Ten minutes of libFuzzer for each group of decoders, under the address and the undefined behaviour sanitizer. Skipped
-where there is no clang; MNEME_FUZZ_SECONDS is another time."""
+"""Ten minutes of libFuzzer for each group of decoders, with the address and the undefined behavior sanitizer. Skipped
+without clang. MNEME_FUZZ_SECONDS sets another time."""
 import os
 import shutil
 import subprocess

@@ -1,5 +1,4 @@
-"""Half an hour of search with tools/fuzz, from a seed that nobody has tried and that is printed. MNEME_FUZZ_SEED names
-another."""
+"""Half an hour of tools/fuzz with a new seed, which is printed. MNEME_FUZZ_SEED sets another one."""
 import os
 import shutil
 import subprocess
@@ -18,9 +17,9 @@ FUZZ = os.path.join(ROOT, "tools", "fuzz", "run")
 SECONDS = {"scenarios": 600, "readers": 400, "faults": 300, "memory": 200, "signals": 120, "nodes": 180,
            "answers": 120, "believed": 60, "caches": 120, "http": 60, "moves": 120, "modules": 180}
 
-PLANNED = ("faults", "memory", "signals", "moves")  # whose seeds are places in a list
+PLANNED = ("faults", "memory", "signals", "moves")  # their seeds are indices of a list
 
-# Stands for a program whose digest depends on the width of fused groups.
+# A fake program whose digest depends on the width of fused groups.
 SPOILT = """#!/usr/bin/env python3
 import os, sys
 words = sys.argv[1:]
@@ -49,7 +48,7 @@ class Search(unittest.TestCase):
         with open(spoilt, "w", encoding="utf-8") as file:
             file.write(SPOILT.format(program=PROGRAM))
         os.chmod(spoilt, 0o755)
-        for seed in range(100, 130):  # not every scenario trains with a rate
+        for seed in range(100, 130):  # not every scenario trains
             done = subprocess.run([sys.executable, FUZZ, "scenarios", "--count", "1", "--seed", str(seed), "--program",
                                    spoilt, "--into", folder], capture_output=True, text=True)
             if done.returncode != 0:

@@ -1,4 +1,4 @@
-"""A minute of search with tools/fuzz, and that its parts find what is planted."""
+"""A minute of tools/fuzz, and a check that its parts find planted faults."""
 import functools
 import json
 import os
@@ -26,7 +26,7 @@ from started_programs import StartedPrograms  # noqa: E402
 from ways_to_run import Way  # noqa: E402
 
 FUZZ = os.path.join(ROOT, "tools", "fuzz", "run")
-# Stands for a reader that does not survive what it reads: files of odd length end it by a signal.
+# A fake reader that is killed by a signal for files of odd length.
 FRAGILE = """#!/bin/sh
 [ "$1" = validate ] && shift || exit 0
 for file in "$@"; do
@@ -34,7 +34,7 @@ for file in "$@"; do
 done
 exit 0
 """
-# Stands for a reader that says nothing of files of odd length, and that the others are good.
+# A fake reader that prints nothing for files of odd length, and accepts the others.
 SILENT = """#!/bin/sh
 [ "$1" = validate ] && shift || exit 0
 code=0
@@ -47,7 +47,7 @@ exit $code
 
 @functools.lru_cache(maxsize=None)
 def key_tables():
-    """The program's, which is asked for each of its topics once."""
+    """Key tables of the program, which is called once per topic."""
     return KeyTables(PROGRAM)
 
 

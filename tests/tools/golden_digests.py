@@ -1,6 +1,5 @@
-"""Run digests in portable arithmetic, a file for each scenario in tests/golden/portable. To write those of new
-scenarios, or of scenarios whose numbers were changed on purpose (smoke/fedavg, quickstart; default: those that lack a
-file):
+"""Run digests in portable arithmetic, one file per scenario in tests/golden/portable. To write them for new scenarios,
+or after intended changes of results (smoke/fedavg, quickstart; default: scenarios without a file):
 
     python3 tests/tools/golden_digests.py --write [NAME...]
 """
@@ -19,7 +18,7 @@ REFUSAL = "is not part of portable arithmetic"
 
 
 def names():
-    """All that must have a golden digest: "quickstart", and "smoke/NAME" of every smoke scenario."""
+    """Scenarios that need a golden digest: "quickstart", and "smoke/NAME" of every smoke scenario."""
     found = glob.glob(os.path.join(ROOT, "scenarios", "smoke", "*.toml"))
     return ["quickstart"] + sorted("smoke/" + os.path.basename(path)[:-len(".toml")] for path in found)
 
@@ -37,7 +36,7 @@ def golden(name):
 
 
 def portable_run(name, environment=None, before=(), threads=2):
-    """What the scenario gives in portable arithmetic, as golden() has it, and the machine's facts."""
+    """Result of the scenario in portable arithmetic, in the form of golden(), and facts about the machine."""
     with tempfile.TemporaryDirectory() as scratch:
         out = os.path.join(scratch, "run")
         done = mneme("run", f"scenarios/{name}.toml", "--set", "worker.arithmetic=portable", "--threads", str(threads),

@@ -1,4 +1,4 @@
-"""tools/gpu_check in a tree of stand-ins: what it starts, what it makes of what they say, and how it fails."""
+"""tools/gpu_check in a tree of fakes: commands, evaluation of their output, failures."""
 import importlib.machinery
 import importlib.util
 import json
@@ -166,7 +166,7 @@ class GpuCheck(unittest.TestCase):
         loader = importlib.machinery.SourceFileLoader("gpu_check", os.path.join(self.tree, "tools", "gpu_check"))
         checking = importlib.util.module_from_spec(importlib.util.spec_from_loader("gpu_check", loader))
         loader.exec_module(checking)
-        checking.STEP_SECONDS_MAX = 0  # a command has a second even so
+        checking.STEP_SECONDS_MAX = 0  # a command still gets one second
         with self.assertRaisesRegex(checking.Failure, "sh was ended: the step took more than 0 s"):
             checking.Step("tests").run("sh", "-c", "sleep 1000 & wait")
 

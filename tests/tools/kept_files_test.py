@@ -1,4 +1,4 @@
-"""What the program keeps and writes, and what becomes of it when others change, move or remove it meanwhile."""
+"""Files that the program writes and keeps, and other processes that change, move or remove them meanwhile."""
 import gzip
 import json
 import os
@@ -67,7 +67,7 @@ class KeptFiles(unittest.TestCase):
         return process
 
     def running(self, out="run"):
-        """A run far from its end that has taken a checkpoint."""
+        """A run with a checkpoint, far from its end."""
         process = self.started("run", self.scenario(rounds=LONG), "--out", self.path(out), "--quiet", "--trace")
         while not any(name.endswith(".checkpoint") for name in self.names(out, "checkpoint")):
             self.assertIsNone(process.poll(), "it ended early")
@@ -126,7 +126,7 @@ class KeptFiles(unittest.TestCase):
                 self.assertNotIn(".part", done.stderr)
 
     def without_reader(self, *words):
-        """The exit code and the errors of a command whose standard output is a pipe that nobody reads."""
+        """Exit code and errors of a command whose stdout is a closed pipe."""
         reading, writing = os.pipe()
         os.close(reading)
         try:
@@ -170,10 +170,10 @@ class KeptFiles(unittest.TestCase):
         errors = self.ended(process)
         self.assertIn(f"the folder of the run was moved to '{self.path('elsewhere')}'", errors)
         self.assertIn(f"resume with `mneme resume {self.path('elsewhere')}`", errors)
-        self.assertFalse(os.path.exists(self.path("run")))  # nothing is made in its place
+        self.assertFalse(os.path.exists(self.path("run")))  # nothing is created in its place
         before = self.names("elsewhere", "checkpoint")
         resumed = self.started("resume", self.path("elsewhere"), "--quiet")
-        while self.names("elsewhere", "checkpoint") == before:  # it has read one, and taken another
+        while self.names("elsewhere", "checkpoint") == before:  # it has read one, and written another
             self.assertIsNone(resumed.poll(), "it ended early")
             time.sleep(0.01)
         resumed.send_signal(signal.SIGTERM)
@@ -224,7 +224,7 @@ class KeptFiles(unittest.TestCase):
         shutil.copy(labels, self.path("labels"))
         with gzip.open(labels) as file:
             content = file.read()
-        with gzip.open(labels, "wb", 1) as file:  # as many of each class, but of other rows
+        with gzip.open(labels, "wb", 1) as file:  # the same number of each class, but other rows
             file.write(content[:8] + bytes(9 - label for label in content[8:]))
         resumed = mneme("resume", self.path("run"), "--quiet")
         self.assertEqual(resumed.returncode, 2, resumed.stderr)
@@ -276,7 +276,7 @@ class KeptFiles(unittest.TestCase):
             finished = next(event for event in events if event["event"] == "sweep_finished")
             self.assertEqual((finished["done"], finished["failed"]), (6, 0))
             computed += sum(event["event"] == "run_started" and not event["resumed"] for event in events)
-        self.assertEqual(computed, 6)  # each by one of them
+        self.assertEqual(computed, 6)  # each computed by one of them
 
     def test_a_sweep_says_what_it_cannot_write_to_and_that_its_catalogue_was_damaged(self):
         scenario = self.scenario()
@@ -295,7 +295,7 @@ class KeptFiles(unittest.TestCase):
         self.assertEqual(re.findall(r'"kept":(\d+)', again.stdout), ["1"])
 
     def without_rights(self, *words):
-        """The program as one whom the rights of files and folders bind, which root is not."""
+        """Runs the program as a user without root's rights."""
         if os.getuid() != 0:
             return mneme(*words)
         if not shutil.which("setpriv"):
@@ -303,7 +303,7 @@ class KeptFiles(unittest.TestCase):
         return mneme(*words, before=["setpriv", "--bounding-set=-dac_override,-dac_read_search"])
 
     def states(self, folder):
-        """Names and bytes of all files, where they can be read."""
+        """Names and contents of all readable files."""
         states = {}
         for where, _, names in os.walk(folder):
             for name in names:
@@ -330,7 +330,7 @@ class KeptFiles(unittest.TestCase):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         before = self.states(out)
 
-        locked(out)  # what is there is shown, and nothing is begun
+        locked(out)  # shows existing runs and starts none
         done = sweep("1,2")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertIn("2 runs, 2 of them done before", done.stdout)
@@ -339,7 +339,7 @@ class KeptFiles(unittest.TestCase):
         self.assertEqual(self.states(out), before)
 
         os.chmod(out, 0o755)
-        for mode in (0o444, 0o000):  # the runs themselves say what the catalogue would
+        for mode in (0o444, 0o000):  # the runs contain everything that the catalogue has
             locked(self.path("runs", "catalogue.sqlite"), mode)
             done = sweep("1,2")
             self.assertEqual((done.returncode, done.stderr), (0, ""))

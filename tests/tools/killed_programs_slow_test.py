@@ -1,7 +1,7 @@
-"""Runs that are killed with -9 while a program is between two of its slices go on to the same end.
+"""Runs that are killed with SIGKILL between two slices of a program resume with equal results.
 
-The programs are the reconstruction of LGA's proxy (the gradients of prototypes have arrived, and their images have not
-been found yet) and the training of OSI-FL's generator, before anybody has spoken.
+The programs are the image reconstruction of LGA's proxy (after the prototype gradients have arrived) and the training
+of OSI-FL's generator, before any client has started.
 """
 import glob
 import os
@@ -21,7 +21,7 @@ KILLS = 2
 
 
 def states(run):
-    """The files of what slices have left, by name and content's time."""
+    """Files of completed slices, by name and modification time."""
     return {(path, os.stat(path).st_mtime_ns) for path in
             glob.glob(os.path.join(run, "checkpoint", "programs", "*.checkpoint"))}
 

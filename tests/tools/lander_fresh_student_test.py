@@ -1,4 +1,4 @@
-"""tools/studies/lander_fresh_student.py: what it finds in a checkpoint is what the server has made."""
+"""tools/studies/lander_fresh_student.py finds the server's results in a checkpoint."""
 import collections
 import os
 import pathlib
@@ -17,7 +17,7 @@ import lander_fresh_student as study  # noqa: E402
 
 class Pools(unittest.TestCase):
     def test_the_pool_is_that_of_the_last_task(self):
-        """Three rounds of twelve images, of which the first belongs to the warm-up; four classes came before."""
+        """Three rounds of twelve images, of which the first is the warm-up; four earlier classes."""
         with tempfile.TemporaryDirectory() as folder:
             done = mneme("run", "scenarios/smoke/lander.toml", "--quiet", "--out", folder + "/run", "--set",
                          "checkpoint.force=true")
@@ -26,7 +26,7 @@ class Pools(unittest.TestCase):
         (image_sizes, pixels), (label_sizes, labels) = pool["images"], pool["labels"]
         self.assertEqual((image_sizes, label_sizes), ([24, 3, 8, 8], [24]))
         self.assertEqual(len(pixels), 24 * 3 * 8 * 8)
-        self.assertGreater(len(set(pixels)), 100)  # pictures, not a constant
+        self.assertGreater(len(set(pixels)), 100)  # images, not a constant
         self.assertEqual(collections.Counter(struct.unpack("<24q", labels)), {label: 6 for label in range(4)})
 
     def test_a_checkpoint_without_a_pool_is_refused(self):

@@ -1,4 +1,4 @@
-"""Tests of the layers: includes against the arrows are found in each; docs/layers.md draws what is built."""
+"""Layers: forbidden includes are detected in each layer; docs/layers.md shows the layers of the build."""
 import os
 import re
 import subprocess
@@ -16,12 +16,12 @@ LAYERS = tidy.read_layers(TREE)
 
 
 def first_in(layer, ending):
-    """The first file of a layer with this ending."""
+    """The first file of a layer with this extension."""
     return min(path for path in TREE if tidy.layer_of(path, LAYERS) == layer and path.endswith(ending))
 
 
 def forbidden_for(layer):
-    """A layer that this one may not include: the lowest above it; for the highest, one that it does not name."""
+    """A layer that this one must not include: the lowest above it; for the highest, one that it does not list."""
     below = drawer.reach(LAYERS)
     above = [one for one in LAYERS if layer in below[one]]
     return (above or [one for one in LAYERS if one != layer and one not in LAYERS[layer]])[0]

@@ -1,5 +1,5 @@
-"""Options of tasks and of training, through the program: sizes of tasks, orders of domains, milestones, dropped
-batches, terms of training losses, and rows of numbers that nothing mirrors."""
+"""Options of tasks and training, through the program: task sizes, domain orders, milestones, dropped batches, terms of
+training losses, and numeric rows, which are not flipped."""
 import csv
 import json
 import os
@@ -28,7 +28,7 @@ kind = "iid"
 name = "mlp"
 hidden = [8]
 """
-# Columns of 8 x 8 numbers, the class being the column that is raised: mirrored, columns 0 and 7 are one class.
+# Columns of 8 x 8 numbers; the class is the raised column. After a flip, columns 0 and 7 would be swapped.
 COLUMNS = """seed = 1
 [data]
 name = "arrays"
@@ -73,7 +73,7 @@ class LearningOptions(unittest.TestCase):
         return path
 
     def run_of(self, path, *settings):
-        """The folder of a run, and what the program said."""
+        """Folder of a run, and the program's output."""
         out = os.path.join(tempfile.mkdtemp(dir=self.folder), "run")
         done = mneme("run", path, "--out", out, "--threads", "1",
                      *(word for setting in settings for word in ("--set", setting)))
@@ -139,7 +139,7 @@ class LearningOptions(unittest.TestCase):
         with open(os.path.join(out, "digests.csv"), encoding="utf-8") as file:
             models = [line["model"] for line in csv.DictReader(file)]
         self.assertEqual(len(set(models[:3])), 3)
-        self.assertEqual(models[3], models[2])  # the fourth round learns nothing
+        self.assertEqual(models[3], models[2])  # no training in the fourth round
         _, said = self.run_of(path, "rounds.per_task=3")
         self.assertIn("training.milestones: 3 has no effect, because the rate changes after a milestone's round", said)
         self.assertIn("after which the rate is multiplied by factor", mneme("help", "milestones").stdout)
@@ -180,7 +180,7 @@ class LearningOptions(unittest.TestCase):
         write_npz(os.path.join(self.folder, "columns.npz"), arrays)
         path = self.scenario(COLUMNS)
         usual, plain = self.summary(self.run_of(path)[0]), self.summary(self.run_of(path, "strategy.mirrored=false")[0])
-        self.assertEqual(usual["run_digest"], plain["run_digest"])  # virtual time is part of it
+        self.assertEqual(usual["run_digest"], plain["run_digest"])  # the digest includes virtual time
         self.assertIn("augmentation moves pixels", self.error_of(path, 'training.augment="crop-flip"'))
 
 

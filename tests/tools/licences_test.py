@@ -1,4 +1,4 @@
-"""docs/licences.md names what the build links, and nothing else; the version stands in one place."""
+"""docs/licences.md lists exactly the libraries that the build links; the version is defined in one place."""
 import os
 import re
 import subprocess
@@ -8,7 +8,7 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from program import PROGRAM, ROOT, run_tests  # noqa: E402
 
-# The C and C++ runtimes, which every program of the system has.
+# The C and C++ runtimes, used by every program of the system.
 RUNTIME = {"linux-vdso", "ld-linux-x86-64", "libc", "libm", "libdl", "librt", "libpthread", "libutil", "libgcc_s",
            "libstdc++"}
 
@@ -19,7 +19,7 @@ def read(*path):
 
 
 def linked_libraries():
-    """Names without versions of all libraries that the program loads at its start."""
+    """Names, without versions, of all libraries that the program loads at its start."""
     told = subprocess.run(["ldd", PROGRAM], capture_output=True, text=True, check=True).stdout
     names = (os.path.basename(line.split()[0]) for line in told.splitlines() if line.strip())
     return {re.sub(r"\.so.*", "", name) for name in names} - RUNTIME

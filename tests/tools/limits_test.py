@@ -1,4 +1,4 @@
-"""Limits of what a user brings: sizes, numbers, special files, damaged files of runs. Each is one sentence."""
+"""Limits on user input: sizes, numbers, special files, damaged run files. Each gives an error of one sentence."""
 import ctypes
 import json
 import os
@@ -34,11 +34,11 @@ PIPE = "is a named pipe; expected an ordinary file"
 
 
 def refuse_clone3():
-    """This process and those that it starts get EPERM for clone3, as in some sandboxes."""
+    """Makes clone3 fail with EPERM in this process and its children, as in some sandboxes."""
     class Program(ctypes.Structure):
         _fields_ = [("length", ctypes.c_ushort), ("filter", ctypes.c_char_p)]
     code = b"".join(struct.pack("HBBI", *line) for line in (
-        (0x20, 0, 0, 0),             # the number of the system call
+        (0x20, 0, 0, 0),             # system call number
         (0x15, 0, 1, 435),           # clone3
         (0x06, 0, 0, 0x00050001),    # the error EPERM
         (0x06, 0, 0, 0x7fff0000)))   # all others are allowed
@@ -64,7 +64,7 @@ class Limits(unittest.TestCase):
         return self.write(name, TINY + rest + (f'[strategy]\nname = "{method}"\n' if "[strategy]" not in rest else ""))
 
     def refused(self, *words, command="validate", **options):
-        """The one finding of a command that ends with exit code 2."""
+        """The single error of a command that ends with exit code 2."""
         done = mneme(command, *words, **options)
         self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
         self.assertEqual(done.stderr.count("error: "), 1, done.stderr)

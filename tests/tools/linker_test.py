@@ -1,4 +1,4 @@
-"""Every function of the program has its place in the table by which an exception finds its handlers (.eh_frame_hdr)."""
+"""Every function of the program has an entry in the search table for exception handlers (.eh_frame_hdr)."""
 import os
 import shutil
 import struct
@@ -32,7 +32,8 @@ def sections(elf):
 
 
 def functions(address, frames):
-    """(address, bytes of code) of each function in .eh_frame, as x86-64 writes it: 32 bits from the place itself."""
+    """(address, code size) of each function in .eh_frame, in the x86-64 encoding: 32 bits, relative to their
+    position."""
     place = 0
     while place + 4 <= len(frames):
         (length,) = struct.unpack_from("<I", frames, place)
@@ -46,7 +47,7 @@ def functions(address, frames):
 
 
 def table(address, header):
-    """Addresses in the search table: 32 bits from the section's begin, each with the place of its entry."""
+    """Addresses in the search table: pairs of 32 bits relative to the start of the section, function and entry."""
     assert header[:4] == b"\x01\x1b\x03\x3b", header[:4]
     (count,) = struct.unpack_from("<I", header, 8)
     return [(address + struct.unpack_from("<i", header, 12 + 8 * i)[0],
@@ -54,19 +55,19 @@ def table(address, header):
 
 
 def hidden_functions(path):
-    """Addresses of functions with code that the search table has another entry for, or none."""
+    """Addresses of functions for which the search table has no entry, or a wrong one."""
     with open(path, "rb") as file:
         parts = sections(file.read())
     frames_at, frames = parts[".eh_frame"]
     entered = {}
     for start, entry in table(*parts[".eh_frame_hdr"]):
         (size,) = struct.unpack_from("<I", frames, entry - frames_at + 12)
-        entered[start] = size  # the unwinder takes the last of equals
+        entered[start] = size  # the unwinder takes the last of equal entries
     return sorted(hex(start) for start, size in functions(frames_at, frames) if size and entered.get(start) != size)
 
 
 def linked(linker, folder):
-    """The reduced program, linked so; None where the linker is not installed."""
+    """The reduced program, linked with this linker; None if it is not installed."""
     program = os.path.join(folder, linker)
     command = ["c++", "-O2", f"-fuse-ld={linker}", EMPTY_FUNCTION, "-o", program]
     return program if subprocess.run(command, capture_output=True).returncode == 0 else None

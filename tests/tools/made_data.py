@@ -1,8 +1,8 @@
-"""Small data sets made up in the public formats of their files, for tests of how data are read, shared out and learnt
-where the real ones are not.
+"""Small generated data sets in the file formats of public ones, for tests of reading, partitioning and training where
+the real data are missing.
 
-A picture is its class's own and that of its domain, one part in four each, and noise. All are drawn by SHAKE-256 of a
-text that names them, so every machine makes the same ones. Nothing that is measured on them says anything of real data.
+An image is the sum of a pattern of its class, a pattern of its domain (a quarter each) and noise, all drawn from
+SHAKE-256 of a name, so that every machine gets the same images. Results on them say nothing about real data.
 """
 import gzip
 import hashlib
@@ -11,18 +11,18 @@ import struct
 
 
 def drawn(name, count):
-    """`count` bytes that belong to this name."""
+    """`count` pseudorandom bytes derived from this name."""
     return hashlib.shake_256(name.encode()).digest(count)
 
 
 def picture(split, row, label, pixels, domain="any"):
-    """`pixels` bytes: row `row` of a split, a picture of class `label`."""
+    """`pixels` bytes: image `row` of a split, of class `label`."""
     parts = zip(drawn(f"class {label}", pixels), drawn(f"domain {domain}", pixels), drawn(f"{split} row {row}", pixels))
     return bytes((a + b + 2 * c) // 4 for a, b, c in parts)
 
 
 def write_idx(folder, prefix, rows, side):
-    """The two idx .gz files of a split: `rows` are (pixels, label), images are `side` pixels wide and high."""
+    """Writes the two idx .gz files of a split: `rows` are (pixels, label), images are `side` pixels wide and high."""
     os.makedirs(folder, exist_ok=True)
     files = {"images-idx3": struct.pack(">4I", 0x803, len(rows), side, side) + b"".join(x for x, _ in rows),
              "labels-idx1": struct.pack(">2I", 0x801, len(rows)) + bytes(label for _, label in rows)}
@@ -32,7 +32,7 @@ def write_idx(folder, prefix, rows, side):
 
 
 def write_grey(root, name, classes, side, train_per_class, test_per_class):
-    """root/name with the four files of a set of grey images, as MNIST, USPS and EMNIST are published."""
+    """Writes root/name with the four files of a gray image data set like MNIST, USPS and EMNIST."""
     prefixes = {"mnist": ("train", "t10k"), "fashion-mnist": ("train", "t10k")}
     for split, prefix, per_class in zip(("train", "test"), prefixes.get(name, (f"{name}-train", f"{name}-test")),
                                         (train_per_class, test_per_class)):
@@ -42,7 +42,7 @@ def write_grey(root, name, classes, side, train_per_class, test_per_class):
 
 
 def write_pacs(root, per_pair):
-    """root/pacs-32/pacs32.bin: domain, class, planes R, G, B; `per_pair` records of each domain and class."""
+    """Writes root/pacs-32/pacs32.bin: domain, class, planes R, G, B; `per_pair` records of each domain and class."""
     os.makedirs(os.path.join(root, "pacs-32"))
     with open(os.path.join(root, "pacs-32", "pacs32.bin"), "wb") as file:
         for domain in range(4):
@@ -52,7 +52,7 @@ def write_pacs(root, per_pair):
 
 
 def write_data(root, *names):
-    """Writes the data sets of these names (as `data.name` has them) below `root`; at most a second's work each."""
+    """Writes the data sets with these values of `data.name` below `root`; takes at most a second each."""
     for name in names:
         if name == "pacs":
             write_pacs(root, 40)

@@ -1,4 +1,4 @@
-"""docs/method_api.md: its blocks of C++, one after the other, are a method that compiles; what it names exists."""
+"""docs/method_api.md: its C++ blocks, concatenated, are a method that compiles, and the names it mentions exist."""
 import json
 import os
 import re

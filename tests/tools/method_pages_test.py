@@ -1,4 +1,4 @@
-"""docs/methods is what tools/method_pages makes of the program, and a page that is not is named."""
+"""docs/methods is up to date with tools/method_pages, and outdated pages are reported."""
 import contextlib
 import importlib.machinery
 import importlib.util
@@ -20,7 +20,7 @@ def loaded():
     loader = importlib.machinery.SourceFileLoader("method_pages", TOOL)
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader("method_pages", loader))
     loader.exec_module(module)
-    module.said_by = lambda _program, *words: mneme(*words).stdout  # a copy starts sooner
+    module.said_by = lambda _program, *words: mneme(*words).stdout  # a fork server starts faster
     return module
 
 

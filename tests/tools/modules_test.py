@@ -1,6 +1,6 @@
-"""Modules from outside, through the program: files that are damaged or hostile, and digests that depend on no thread.
+"""TorchScript modules through the program: damaged and hostile files, and digests that do not depend on threads.
 
-The files are made of scenarios/smoke/tiny.pt, with the memory of the program limited.
+The files are derived from scenarios/smoke/tiny.pt; the memory of the program is limited.
 """
 import ctypes
 import io
@@ -26,7 +26,7 @@ MEMORY_BYTES = 8_000_000_000
 
 
 class Instruction(ctypes.Structure):
-    """A line of a filter of system calls: struct sock_filter."""
+    """An instruction of a system call filter: struct sock_filter."""
     _fields_ = [("code", ctypes.c_ushort), ("yes", ctypes.c_ubyte), ("no", ctypes.c_ubyte), ("value", ctypes.c_uint)]
 
 
@@ -36,9 +36,9 @@ class Filter(ctypes.Structure):
 
 
 def forbid_cells():
-    """As a container may: no process may filter its own system calls from now on."""
+    """Like some containers: forbids processes to install system call filters."""
     seccomp = {"x86_64": 317, "aarch64": 277}[os.uname().machine]
-    lines = (Instruction * 4)(Instruction(0x20, 0, 0, 0),        # the call's number
+    lines = (Instruction * 4)(Instruction(0x20, 0, 0, 0),        # system call number
                               Instruction(0x15, 0, 1, seccomp),
                               Instruction(0x06, 0, 0, 0x00050001),  # EPERM
                               Instruction(0x06, 0, 0, 0x7fff0000))  # allowed
@@ -68,17 +68,17 @@ def archive_of(content):
 
 
 def changed(part, make):
-    """The module with the content of the entries whose names end with `part` made anew."""
+    """The module with the content of the entries whose names end with `part` replaced."""
     return archive_of({name: make(value) if name.endswith(part) else value for name, value in entries().items()})
 
 
 def bomb():
-    """An archive whose one code file unpacks to a gibibyte."""
+    """An archive whose one code file unpacks to one gibibyte."""
     return changed("code/__torch__.py", lambda _: b"#" * (1 << 30))
 
 
 def overlapping():
-    """Two lines of the directory that name one entry."""
+    """Two directory records for one entry."""
     made = archive_of({"archive/a": b"12345678", "archive/b": b"12345678"})
     second = made.index(b"PK\x01\x02", made.index(b"PK\x01\x02") + 1)
     return made[:second + 42] + struct.pack("<I", 0) + made[second + 46:]
@@ -91,7 +91,7 @@ class Modules(unittest.TestCase):
         self.folder = folder.name
 
     def validated(self, content, *more, before=None):
-        """What `mneme validate` makes of a module with these bytes, behind this call: (exit code, what it said)."""
+        """(exit code, output) of `mneme validate` for a module with these bytes; `before` is called first."""
         with open(os.path.join(self.folder, "net.pt"), "wb") as file:
             file.write(content)
         path = os.path.join(self.folder, "scenario.toml")
@@ -151,7 +151,7 @@ class Modules(unittest.TestCase):
         self.refused(changed(code, lambda text: text.replace(b"return", chain)), "more than 1000 operators")
 
     def test_no_change_of_a_pickle_or_of_code_crashes_the_program(self):
-        """Checksums are right in all of these: what reads them has to notice by itself."""
+        """All checksums are valid, so the readers themselves must detect the errors."""
         for part in ("data.pkl", "constants.pkl", "code/__torch__.py", "modules/conv.py", "data/0"):
             size = next(len(value) for name, value in entries().items() if name.endswith(part))
             for at, flip in itertools.product(range(0, size, max(size // 6, 1)), (0x01, 0xff)):
@@ -181,7 +181,7 @@ class Modules(unittest.TestCase):
         self.assertIn("of processor time, or was ended by the system", said)
 
     def run_with(self, lines, *options):
-        """A run whose module does `lines` in steps of eight rows only, which no call of its trial has: (code, text)."""
+        """(code, text) of a run whose module executes `lines` only in steps of eight rows, which its probe has not."""
         steps = "    if torch.eq(torch.size(x, 0), 8):\n" + "".join(f"      {line}\n" for line in lines) + \
             "    else:\n      pass\n    x0 ="
         made = changed("code/__torch__.py", lambda text: text.replace(b"    x0 =", steps.encode()))
@@ -193,7 +193,7 @@ class Modules(unittest.TestCase):
         return done.returncode, done.stderr
 
     def test_a_module_that_changes_on_the_runs_own_rows_ends_the_run_in_words(self):
-        """Size 2 of the rows is 10, so that no number here is a constant that is known before a call."""
+        """The size of dimension 2 is 10, so that no number here is a constant before the call."""
         for lines, text in (
                 (["n = torch.floordiv(torch.sub(-9223372036854775798, torch.size(x, 2)), "
                   "torch.sub(9, torch.size(x, 2)))", "x = torch.add(x, n)"],

@@ -1,4 +1,4 @@
-"""Tests notice every planted mistake but those that say why nothing can (tools/mutate): a test for each group."""
+"""Tests detect every mutant except those that explain why no test can (tools/mutate); one test per group."""
 import os
 import subprocess
 import sys

@@ -1,6 +1,6 @@
-"""A package that PyTorch itself has compiled, by tools/export/modules.py: what it computes, and one digest.
+"""A package compiled by PyTorch itself with tools/export/modules.py: its results, and equal digests.
 
-It needs a Python with the packages of tools/wheels/export.txt: $MNEME_EXPORT_PYTHON, or the one that runs this.
+Needs a Python with the packages of tools/wheels/export.txt: $MNEME_EXPORT_PYTHON, or the one that runs this.
 """
 import json
 import os

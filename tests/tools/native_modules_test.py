@@ -1,7 +1,7 @@
-"""AOTInductor packages through the program: asked for by name, checked before and after they are loaded, one digest.
+"""AOTInductor packages through the program: enabled explicitly, checked before and after loading, equal digests.
 
-Their libraries are compiled from tests/support/native_net.cpp, which looks to LibTorch as PyTorch's code does;
-native_modules_slow_test.py has a package that PyTorch itself has made.
+Their libraries are compiled from tests/support/native_net.cpp, which has the interface of PyTorch's code;
+native_modules_slow_test.py has a package compiled by PyTorch itself.
 """
 import functools
 import io
@@ -29,7 +29,7 @@ ASKED = ["model.native_code=true", "model.trainable=\"head\""]
 
 @functools.cache
 def library(defect="none", *options):
-    """Bytes of the library that the net with this defect gives."""
+    """Bytes of the compiled library of the net with this defect."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "net.so")
         subprocess.run([os.environ.get("CXX", "g++"), "-std=c++20", "-O1", "-shared", "-fPIC", f"-DDEFECT={defect}",
@@ -39,7 +39,7 @@ def library(defect="none", *options):
 
 
 def package(code=None, notes=None, more=()):
-    """A package of AOTInductor with this library and these notes, others than usual."""
+    """An AOTInductor package with this library and these notes instead of the default ones."""
     said = {key: value for key, value in {**NOTES, **(notes or {})}.items() if value is not None}
     folder = "net/data/aotinductor/model/"
     content = {"net/archive_format": b"pt2", folder + "c1.wrapper.so": library() if code is None else code,
@@ -77,7 +77,7 @@ class PackageCase(unittest.TestCase):
             return out, json.load(file)
 
     def validated(self, content, *more):
-        """What `mneme validate` makes of a package with these bytes: (exit code, what it said)."""
+        """(exit code, output) of `mneme validate` for a package with these bytes."""
         keys = dict(setting.split("=", 1) for setting in (f"model.module=\"{self.put(content)}\"", *ASKED, *more))
         lines = [key.removeprefix("model.") + " = " + value for key, value in keys.items()]
         path = self.put("\n".join([f"extends = \"{SCENARIO}\"", "[model]", *lines]).encode(), "scenario.toml")
@@ -101,7 +101,7 @@ class Packages(PackageCase):
         self.assertEqual(self.validated(package())[0], 0)
 
     def test_a_run_computes_what_the_code_says(self):
-        """The same net as TorchScript: its features are the first 64 numbers times 2.5, too."""
+        """The same net as TorchScript also returns the first 64 numbers times 2.5."""
         with zipfile.ZipFile(os.path.join(ROOT, "scenarios", "smoke", "tiny.pt")) as archive:
             entries = {entry.filename: archive.read(entry) for entry in archive.infolist()}
         made = io.BytesIO()
@@ -149,7 +149,7 @@ class Packages(PackageCase):
         self.refused(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1:], "has another checksum than the")
 
     def test_what_the_package_says_of_itself_is_compared_before_its_code_is_loaded(self):
-        """All differences at once; the library would end the program."""
+        """All differences are reported together; loading the library would end the program."""
         deadly = library("none", "-DDEADLY")
         self.refused(package(deadly, {"mneme.torch": "2.10.0+cpu", "AOTI_DEVICE_KEY": "cuda", "mneme.threads": "4",
                                       "mneme.dtype": "float64", "mneme.march": "x86-64-v9",

@@ -1,4 +1,4 @@
-"""What the tests of nodes share: node processes, runs that use them, and links that can be cut."""
+"""Helpers for tests of nodes: node processes, runs that use them, and links that can be cut."""
 import json
 import os
 import re
@@ -15,7 +15,7 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from program import PROGRAM, ROOT, mneme  # noqa: E402
 
-# Enough rounds to lose nodes in, with late uploads that cross rounds and tasks.
+# Enough rounds to lose nodes in, with late uploads kept over rounds and tasks.
 LONG = ("scenarios/smoke/fedprox.toml", ["rounds.per_task=200"])
 
 
@@ -24,14 +24,15 @@ def words(settings):
 
 
 class Node:
-    """A node process; its lines go to a file. `before`: words in front of it, as a network namespace needs."""
+    """A node process with its output in a file. `before`: words in front of the command, such as for a network
+    namespace."""
 
     count = 0
 
     def __init__(self, folder, *options, host="127.0.0.1", port=0, environment=None, before=(), program=PROGRAM):
         Node.count += 1
         self.log = os.path.join(folder, f"node{Node.count}.log")
-        around = {**(environment or os.environ), "TMPDIR": folder}  # what a killed node leaves behind goes with it
+        around = {**(environment or os.environ), "TMPDIR": folder}  # removed after kills, too
         with open(self.log, "w", encoding="utf-8") as out:
             self.process = subprocess.Popen([*before, program, "node", "--listen", f"{host}:{port}", *options],
                                             cwd=ROOT, stdout=out, stderr=subprocess.STDOUT, env=around)
@@ -52,7 +53,7 @@ class Node:
         raise AssertionError(f"no '{pattern}' in: {self.text()}")
 
     def resident_kib(self, which="VmRSS"):
-        """VmRSS: now; VmHWM: at most."""
+        """VmRSS: current; VmHWM: peak."""
         return kib_of(self.process.pid, which)
 
     def stop(self):
@@ -69,7 +70,7 @@ def kib_of(process, which):
 
 
 class Link:
-    """Stands between a run and a node, and falls silent when it is cut: neither end is told."""
+    """A proxy between a run and a node. After cut() it forwards nothing and keeps both connections open."""
 
     def __init__(self, port):
         self.to, self.is_cut, self.ends = port, False, []
@@ -85,7 +86,7 @@ class Link:
             except OSError:
                 return
             self.ends += [near, far]
-            for end in (near, far):  # else each small message waits for another
+            for end in (near, far):  # otherwise small messages are delayed
                 end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             for one, other in ((near, far), (far, near)):
                 threading.Thread(target=self.carry, args=(one, other), daemon=True).start()
@@ -118,13 +119,13 @@ class NodesCase(unittest.TestCase):
         return node
 
     def keys(self, owner="ours"):
-        """Options for TLS with certificates of an authority of the owner's."""
+        """Options for TLS with certificates of the owner's authority."""
         folder = os.path.join(self.scratch.name, owner)
         self.assertEqual(mneme("node", "--make-keys", folder).returncode, 0)
         return ["--cert", f"{folder}/node.pem", "--key", f"{folder}/node.key", "--ca", f"{folder}/ca.pem"]
 
     def projection(self):
-        """The words of a run with a file, for STSA's smoke scenario."""
+        """Arguments of a run with a file, for STSA's smoke scenario."""
         projection = os.path.join(self.scratch.name, "projection.safetensors")
         header = json.dumps({"W_R": {"dtype": "F32", "shape": [32, 48], "data_offsets": [0, 4 * 32 * 48]}}).encode()
         with open(projection, "wb") as file:
@@ -147,7 +148,7 @@ class NodesCase(unittest.TestCase):
         return self.read(folder)
 
     def begun(self, scenario, *options, before=()):
-        """A run that is at work."""
+        """Starts a run and waits until it computes."""
         folder = self.out()
         process = subprocess.Popen([*before, PROGRAM, "run", scenario, "--out", folder, *options], cwd=ROOT,
                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

@@ -27,7 +27,7 @@ def may_make_hosts():
 
 class LostNodes(NodesCase):
     def test_thirty_nodes_that_are_killed_stopped_or_cut_off_change_no_digest(self):
-        """The seed of each failure is its number."""
+        """The number of a failure is its seed."""
         scenario, _ = LONG
         settings = ["rounds.per_task=150", "worker.node_silence=\"1 s\""]
         alone = self.summary(scenario, "--threads", "1", *words(settings))
@@ -56,7 +56,7 @@ class LostNodes(NodesCase):
             lost_s.append(took - undisturbed_s[len(nodes)])
             print(f"seed {seed}: {how}, {len(nodes)} nodes, {losses} lost, {lost_s[-1]:.1f} s lost", flush=True)
             if losses == 0:
-                self.assertNotIn("lost", said)  # the run was over before it could be noticed
+                self.assertNotIn("lost", said)  # the run ended before the loss was detected
             for link, node in zip(links, nodes):
                 link.close()
                 node.end()
@@ -64,7 +64,7 @@ class LostNodes(NodesCase):
               + " and ".join(f"{took:.1f} s" for took in undisturbed_s.values()) + " on 2 and 4 nodes")
 
     def seconds_over(self, count, scenario, settings):
-        """How long a run over so many nodes takes."""
+        """Duration of a run over this number of nodes."""
         nodes = [self.node("--threads", "1") for _ in range(count)]
         began = time.monotonic()
         self.summary(scenario, "--threads", "1", "--nodes", ",".join(node.address for node in nodes), *words(settings))
@@ -75,7 +75,7 @@ class LostNodes(NodesCase):
 
 @unittest.skipUnless(may_make_hosts(), "network namespaces cannot be made here")
 class Hosts(NodesCase):
-    """Namespaces on a bridge, 10.83.0.N; the run's own is the first."""
+    """Network namespaces on a bridge, 10.83.0.N; the first is the run's."""
 
     def setUp(self):
         super().setUp()
@@ -125,8 +125,8 @@ class Hosts(NodesCase):
             print(f"{name}: {alone['run_digest']} in one process, on two hosts and on four, by TLS", flush=True)
 
     def test_every_method_gives_one_digest_on_any_hosts(self):
-        """Every smoke scenario: on two hosts and on four by TLS, with one thread and with two, and without TLS on the
-        loopback. MNEME_SCENARIOS names some of them, parted by commas."""
+        """Every smoke scenario: on two and four hosts with TLS, with one thread and two, and without TLS on the
+        loopback. MNEME_SCENARIOS selects some of them, separated by commas."""
         named = os.environ.get("MNEME_SCENARIOS")
         names = named.split(",") if named else sorted(
             name[:-5] for name in os.listdir(os.path.join(ROOT, "scenarios", "smoke")) if name.endswith(".toml"))
@@ -148,8 +148,8 @@ class Hosts(NodesCase):
         self.assertEqual(wrong, [])
 
     def test_a_broadcast_crosses_a_slow_link_once_for_a_thousand_clients(self):
-        """45 MB of weights to 1,000 clients over 10 Mbit/s. Their uploads, 45 GB, would take ten hours that way: they
-        come back faster."""
+        """45 MB of weights to 1,000 clients over 10 Mbit/s. The 45 GB of uploads would take ten hours at this rate;
+        they return over a faster link."""
         settings = ["data.name=\"synthetic\"", "data.shape=[1, 28, 28]", "data.rows=2000", "tasks.kind=\"single\"",
                     "tasks.count=1", "clients.count=1000", "rounds.cohort=1000", "rounds.per_task=1",
                     "partition.kind=\"iid\"", "model.name=\"mlp\"", "model.hidden=[14150]", "worker.models_max=1",
@@ -161,7 +161,7 @@ class Hosts(NodesCase):
         self.assertLess(found["nodes"][0]["bytes_sent"], 1.02 * weights)
 
     def test_a_slow_link_fills_no_memory(self):
-        """45 MB of weights over 10 Mbit/s, there once and back four times."""
+        """45 MB of weights over 10 Mbit/s, once to the node and four times back."""
         settings = ["data.name=\"synthetic\"", "data.shape=[1, 28, 28]", "data.rows=400", "tasks.kind=\"single\"",
                     "tasks.count=1", "clients.count=4", "rounds.cohort=4", "rounds.per_task=1", "model.name=\"mlp\"",
                     "model.hidden=[14150]", "worker.models_max=1", "checkpoint.every=0", "evaluation.every=0"]
@@ -169,8 +169,8 @@ class Hosts(NodesCase):
         self.assertLess(found["nodes"][0]["bytes_sent"], 1.01 * alone["download_bytes"] / 4)
 
     def over_slow_link(self, settings, slow_hosts=(1, 2)):
-        """The summaries of one process and of a run over a link on which these hosts send 10 Mbit/s, and the peaks of
-        the run and of its node: both take at most 256 MiB more than one process."""
+        """The summaries of one process and of a run in which these hosts send 10 Mbit/s, and the peak memory of the run
+        and its node, each at most 256 MiB above one process."""
         scenario = "scenarios/smoke/fedavg.toml"
         alone = self.summary(scenario, "--threads", "1", *words(settings))
         keys = self.keys()

@@ -20,11 +20,11 @@ sys.path.insert(0, os.path.join(ROOT, "tools", "fuzz"))
 from node_streams import DamagedMessage  # noqa: E402
 from node_streams import Link as ForgingLink  # noqa: E402
 
-FIRST_START = 3  # of what a run without files says: greeting, offer, begin, start
+FIRST_START = 3  # message number in a run without files: hello, offer, begin, start
 
 
 def with_a_number_less(message):
-    """The first tensor of one axis and some length loses its last number: float32 (6), 1 axis, its length, numbers."""
+    """Removes the last number of the first tensor with one axis: float32 (6), 1 axis, its length, numbers."""
     assert message[0] == 7, message[0]  # start
     for found in re.finditer(re.escape(b"\x06" + struct.pack("<Q", 1)), message):
         length, = struct.unpack_from("<Q", message, found.end())
@@ -36,7 +36,7 @@ def with_a_number_less(message):
 
 
 def command_lines_below(parent):
-    """The words of each process that `parent` has started and that has not ended."""
+    """Command lines of the running children of `parent`."""
     lines = []
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -106,7 +106,7 @@ class Nodes(NodesCase):
             self.assertEqual(found["nodes"][0]["losses"], 1, said)
 
     def test_a_list_of_nodes_is_read_again_at_sighup(self):
-        """The first node falls silent, so the run cannot end before the second one is named."""
+        """The first node stops responding, so the run cannot end before the second one is listed."""
         scenario, settings = LONG[0], ["rounds.per_task=800"]
         alone = self.summary(scenario, "--threads", "1", *words(settings))
         first, second = (self.node("--threads", "1") for _ in range(2))
@@ -156,7 +156,7 @@ class Nodes(NodesCase):
             self.assertGreater(node["client_rounds"], 0, found["nodes"])
 
     def test_files_that_a_scenario_names_are_sent_once_by_their_content(self):
-        """One node has four kinds of files, another a module; their paths are the run's alone."""
+        """One node gets four kinds of files, another a module; their paths exist only for the run."""
         before = self.out()
         self.assertEqual(mneme("run", "scenarios/smoke/fedavg.toml", "--quiet", "--out", before).returncode, 0)
         files = {name: os.path.join(self.scratch.name, name) for name in ("p.csv", "a.csv", "w.safetensors")}
@@ -184,7 +184,7 @@ class Nodes(NodesCase):
                          ["DIGEST.csv", "DIGEST.csv", "DIGEST.pt", "DIGEST.safetensors", "lock"])
 
     def test_a_module_is_tried_by_a_program_that_knows_nothing_of_the_node(self):
-        """Why it is refused is told to a peer: a fork could tell of earlier runs, whose memory it would have."""
+        """The reason of a refusal is sent to a peer; a fork of the node would contain the memory of earlier runs."""
         node = self.node("--threads", "1")
         run = subprocess.Popen([PROGRAM, "run", "scenarios/smoke/module.toml", "--nodes", node.address, "--quiet",
                                 "--out", self.out()], cwd=ROOT)
@@ -193,7 +193,7 @@ class Nodes(NodesCase):
         while run.poll() is None:
             begun_as |= {line[1] for line in command_lines_below(node.process.pid) if len(line) > 1}
         self.assertEqual(run.returncode, 0)
-        self.assertEqual(begun_as - {b"node"}, {b"cell"})  # between vfork and exec it has the node's words
+        self.assertEqual(begun_as - {b"node"}, {b"cell"})  # between vfork and exec it shows the node's command line
 
     def test_a_projection_file_is_sent_like_weights(self):
         named = self.projection()
@@ -276,7 +276,7 @@ class Nodes(NodesCase):
         self.assertGreaterEqual(figure("mneme_run_node_waiting_bytes"), 0)
         self.assertEqual(figure("mneme_queued_batches", "asked_by", "clients"), 0)  # they wait on the node
         node.end()
-        # The connection ends before the run hears of it.
+        # The connection ends before the run gets the message.
         while not figure("mneme_run_node_losses_total") and time.monotonic() < until:
             time.sleep(0.05)
         self.assertEqual((figure("mneme_run_node_up"), figure("mneme_run_node_losses_total")), (0, 1))
@@ -355,7 +355,7 @@ class Nodes(NodesCase):
                      "sends a frame of kind 2 with 4294967295 bytes", "announces a message of 4294967295 bytes",
                      "sends a message that"):
             node.wait_for(re.escape(line))
-        for _ in range(1000):  # who has said nothing makes room for the next
+        for _ in range(1000):  # silent peers are evicted for new ones
             peers.append(socket.create_connection(("127.0.0.1", node.port)))
         found, _ = self.ended(process, folder)
         self.assertEqual(found["nodes"][0]["losses"], 0)

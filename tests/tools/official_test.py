@@ -1,4 +1,4 @@
-"""tools/official takes a checkout at its commit, as it was published, and no other; golden files say their source."""
+"""tools/official accepts only an unmodified checkout at its commit; golden files name their source."""
 import glob
 import json
 import os

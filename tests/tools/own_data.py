@@ -1,4 +1,4 @@
-"""A user's own data in every form that mneme reads, written with the standard library alone."""
+"""User data in every supported format, written with the standard library alone."""
 import os
 import sys
 
@@ -7,7 +7,7 @@ from array_bytes import Array, Texts, png  # noqa: E402
 from made_data import drawn, picture  # noqa: E402
 
 class Pictures:
-    """Pictures of classes cat, dog, .. (and domains), class by class, as a folder of them is numbered."""
+    """Images of classes cat, dog, ... (and domains), class by class, in the order of an image folder."""
 
     NAMES = ["ant", "bee", "cat", "dog"]
 
@@ -35,7 +35,7 @@ class Pictures:
                                    [pixels[c * plane:(c + 1) * plane] for c in range(self.channels)]))
 
     def arrays(self, last=False, splits=("train", "test")):
-        """uint8 images, with the axis of channels last if asked for."""
+        """uint8 images, with the channel axis last if requested."""
         made = {"class_names": Texts(self.NAMES)}
         plane = self.side * self.side
         for split in splits:
@@ -55,7 +55,7 @@ class Pictures:
 
 
 class Numbers:
-    """Rows of eight numbers, some in other units, of four classes."""
+    """Rows of eight numbers of four classes; some are in other units."""
 
     NAMES = ["ant", "bee", "cat", "dog"]
     WIDTH = 8

@@ -1,5 +1,5 @@
-"""Data of one's own: the same rows have one digest whatever the door, everything that a built-in data set can do works,
-and what is wrong is said in words."""
+"""User data: the same rows give one digest in every format, every feature of built-in data sets works, and errors have
+clear messages."""
 import json
 import os
 import random
@@ -140,7 +140,7 @@ class OwnData(unittest.TestCase):
         self.run_of(scenario, "--set", "partition.kind=file", "--set", f"partition.file={self.path('rows.csv')}")
         for name in ("summary.json", "model.safetensors"):
             os.remove(os.path.join(one["out"], name))
-        # What lies there now has the same names and sizes, and other pixels.
+        # Same names and sizes, but other pixels.
         first, second = self.path("p", "train", "ant", "001.png"), self.path("p", "train", "ant", "002.png")
         os.rename(first, first + ".kept")
         os.rename(second, first)
@@ -201,7 +201,7 @@ class OwnData(unittest.TestCase):
         self.assertIn("is neither a folder of pictures nor a file of rows", done.stderr)
 
     def test_doctor_new_validate_and_run_agree_about_the_parts(self):
-        """Kaggle's names of parts are read as parts, with a warning from every command."""
+        """Kaggle's folder names are recognized as parts, with a warning from every command."""
         Pictures().write_folder(self.path("p"))
         for split, name in (("train", "Training"), ("test", "Testing")):
             os.rename(self.path("p", split), self.path("p", name))

@@ -1,4 +1,4 @@
-"""tools/package: mneme runs from wherever its folder is moved to, and looks for libraries there and in the system."""
+"""tools/package: mneme runs after its folder is moved, and finds libraries there and in the system."""
 import json
 import os
 import re
@@ -11,7 +11,7 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from program import ROOT, run_tests  # noqa: E402
 
-# The C and C++ runtimes: the only libraries that a package leaves to the system.
+# The C and C++ runtimes, the only libraries that a package takes from the system.
 RUNTIME = {"linux-vdso.so.1", "ld-linux-x86-64.so.2", "libc.so.6", "libm.so.6", "libdl.so.2", "librt.so.1",
            "libpthread.so.0", "libutil.so.1", "libresolv.so.2", "libgcc_s.so.1", "libstdc++.so.6"}
 
@@ -34,7 +34,7 @@ class Package(unittest.TestCase):
         os.makedirs(os.path.dirname(cls.moved))
         shutil.move(made, cls.moved)
         cls.program = os.path.join(cls.moved, "bin", "mneme")
-        # A user who has nothing: no cache of libraries, no variable, no data.
+        # A user without library cache, variables and data.
         cls.environment = {"HOME": cls.folder.name, "PATH": "/usr/bin:/bin"}
 
     def mneme(self, *arguments):

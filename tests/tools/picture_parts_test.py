@@ -1,6 +1,6 @@
-"""Parts of OSI-FL from outside, through the program: what a run says of files that do not fit, each in one error.
+"""Parts of OSI-FL through the program: files that do not fit, each with one error.
 
-The files are those of scenarios/smoke/parts, changed.
+The files are derived from those of scenarios/smoke/parts.
 """
 import json
 import os
@@ -29,7 +29,7 @@ class Parts(unittest.TestCase):
         shutil.copytree(PARTS, self.parts)
 
     def validated(self, *lines, files=None):
-        """What `mneme validate` says of the smoke scenario with these files and lines: (exit code, standard error)."""
+        """(exit code, stderr) of `mneme validate` for the smoke scenario with these files and lines."""
         path = os.path.join(self.folder, "scenario.toml")
         named = {**KEYS, **(files or {})}
         with open(path, "w", encoding="utf-8") as file:
@@ -50,7 +50,7 @@ class Parts(unittest.TestCase):
             self.assertIn(f"scenario.toml:{line}:", said)
 
     def rewrite(self, name, change):
-        """The module with other entries: change(name, content) gives the content, or None to leave it out."""
+        """Rewrites the module: change(name, content) returns the new content of an entry, or None to remove it."""
         path = os.path.join(self.parts, name)
         with zipfile.ZipFile(path) as archive:
             content = {entry.filename: archive.read(entry) for entry in archive.infolist()}

@@ -1,5 +1,6 @@
-"""A client's bits depend neither on where its operands lie nor on who shares its batch, whatever kernels are chosen:
-the tests of runtime/models/placement_test.cpp under settings that make MKL, oneDNN, ATen and ours choose others."""
+"""A client's bits depend neither on the alignment of its operands nor on the other clients of its batch, for every
+choice of kernels: repeats runtime/models/placement_test.cpp with settings that make MKL, oneDNN, ATen and mneme choose
+other kernels."""
 import os
 import subprocess
 import sys
@@ -9,7 +10,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from program import PROGRAM, run_tests  # noqa: E402
 
 TESTS = os.path.join(os.path.dirname(PROGRAM), "tests", "test_models")
-# With SSE4_2 bits of MKL's products depend on where operands begin, as on processors that it does not know.
+# With SSE4_2, bits of MKL's products depend on the alignment of operands, as on unknown processors.
 SETTINGS = [{"MKL_CBWR": "AVX2"}, {"MKL_CBWR": "COMPATIBLE"}, {"MKL_ENABLE_INSTRUCTIONS": "AVX2"},
             {"MKL_ENABLE_INSTRUCTIONS": "SSE4_2"}, {"ONEDNN_MAX_CPU_ISA": "AVX2"}, {"ATEN_CPU_CAPABILITY": "avx2"},
             {"ATEN_CPU_CAPABILITY": "default"}, {"MNEME_KERNELS": "avx2"}, {"MNEME_KERNELS": "plain"}]

@@ -1,4 +1,4 @@
-"""tools/plot.py: the drawer of the tools, and the two who draw with it."""
+"""tools/plot.py, and the two programs that use it."""
 import os
 import sys
 import unittest

@@ -1,5 +1,5 @@
-"""Golden digests of portable arithmetic on simulated machines: libraries are told of other processors, other caches and
-other cores, and QEMU shows the program the processors of two vendors, where it is installed."""
+"""Golden digests of portable arithmetic on simulated machines: environment variables select other processors, caches
+and core counts in libraries, and QEMU, if installed, emulates the processors of two vendors."""
 import os
 import shutil
 import sys
@@ -27,7 +27,7 @@ if shutil.which("taskset"):
 QEMU = shutil.which("qemu-x86_64") or shutil.which("qemu-x86_64-static")
 PROCESSORS = ["EPYC", "Haswell", "Skylake-Client"]
 SMALLEST = ["smoke/fedavg", "smoke/fedprox"]
-# Those that the program sets when it starts itself again, which would leave the emulator.
+# Set by the program before it restarts itself, which would leave the emulator.
 BOUND = {"MNEME_ARITHMETIC": "portable", "ATEN_CPU_CAPABILITY": "avx2",
          "GLIBC_TUNABLES": "glibc.cpu.hwcaps=-FMA,-FMA4"}
 

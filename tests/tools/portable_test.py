@@ -1,4 +1,4 @@
-"""Portable arithmetic: every smoke scenario has a golden digest, and some are computed again here."""
+"""Portable arithmetic: every smoke scenario has a golden digest, and some are verified here."""
 import json
 import os
 import sys
@@ -10,7 +10,7 @@ from golden_digests import COMMAND, golden, names, portable_run  # noqa: E402
 from node_processes import NodesCase  # noqa: E402
 from program import PROGRAM, mneme, run_tests  # noqa: E402
 
-# A net of each kind, and what is not a net: sums, solves, random draws.
+# A net of each kind, and other computations: sums, solves, random draws.
 COMPUTED = ["smoke/fedavg", "smoke/cnn", "smoke/stsa"]
 
 
@@ -29,7 +29,7 @@ class Portable(unittest.TestCase):
                 self.assertEqual(found, golden(name))
 
     def test_digests_do_not_depend_on_what_else_a_processor_has(self):
-        """On a processor with AVX-512; elsewhere these are the copies for AVX2 in any case."""
+        """For processors with AVX-512; on others the AVX2 versions are used in any case."""
         for name, variable, value in (("smoke/cnn", "MNEME_KERNELS", "avx2"),
                                       ("smoke/stsa-cprompt", "ONEDNN_MAX_CPU_ISA", "AVX2")):  # a transformer with GELU
             with self.subTest(name):
@@ -37,7 +37,8 @@ class Portable(unittest.TestCase):
                 self.assertEqual(found, golden(name))
 
     def test_no_default_of_the_compiler_decides_which_products_are_contracted(self):
-        """convolution.cpp has 846 fused operations with `fast`, and none with `off`, which has other bits."""
+        """convolution.cpp has 846 fused operations with -ffp-contract=fast, and none with `off`, which gives other
+        bits."""
         commands = os.path.join(os.path.dirname(PROGRAM), "compile_commands.json")
         if not os.path.exists(commands):
             self.skipTest("the program does not lie in the folder that it was built in")

@@ -1,4 +1,4 @@
-"""What the tests of the program share: where it is, how it is run, what a skip is."""
+"""Helpers for tests of the program: its path, how to run it, and skipping."""
 import atexit
 import functools
 import os
@@ -15,16 +15,16 @@ sys.path.insert(0, os.path.join(ROOT, "tools", "fuzz"))
 from started_programs import StartedPrograms  # noqa: E402
 
 PROGRAM = os.environ.get("MNEME_PROGRAM", os.path.join(ROOT, "build", "release", "mneme"))
-ONE_BUILDS = threading.Lock()  # the library that copies need
-SKIPPED = 4  # as Catch2's programs say it; ctest knows
+ONE_BUILDS = threading.Lock()  # the library for the fork server
+SKIPPED = 4  # exit code of Catch2's programs, known to ctest
 
-# Folders that hold a data set, as in the public downloads, and Debian's system folder.
+# Folders of data sets as in public downloads, and Debian's system folder.
 FOLDERS = {"digits": ["mnist", "usps"], "cifar100": ["cifar-100-binary"], "synthetic": [], "pacs": ["pacs-32"],
-           "arrays": [], "csv": [], "folder": []}  # own data: their files lie beside their scenarios
+           "arrays": [], "csv": [], "folder": []}  # user data: files next to their scenarios
 
 
 def data_found(name):
-    """Whether the data set `name` is there to be read."""
+    """True if the data set `name` is available."""
     roots = [root for root in os.environ.get("MNEME_DATA", "").split(":") if root] + ["/usr/share/datasets"]
     return all(any(os.path.isdir(os.path.join(root, folder)) for root in roots) for folder in FOLDERS.get(name, [name]))
 
@@ -47,8 +47,8 @@ def _folder_of_copies():
 
 @functools.lru_cache(maxsize=None)
 def _copies_of(_thread, addresses_bytes):
-    """What starts copies of a process whose libraries are loaded, one at a time: a start of LibTorch takes longer than
-    most tests."""
+    """Fork server: forks processes with loaded libraries, one at a time, since loading LibTorch takes longer than most
+    tests."""
     programs = StartedPrograms(PROGRAM, _folder_of_copies(), limit_s=3600, addresses_bytes=addresses_bytes,
                                folder_of_runs=ROOT)
     atexit.register(programs.close)
@@ -56,8 +56,8 @@ def _copies_of(_thread, addresses_bytes):
 
 
 def _settings(environment, copies):
-    """What this environment sets otherwise than that of copies, as NAME=VALUE; None where libraries may read it
-    before the program begins, or a variable is missing."""
+    """Variables in which this environment differs from the fork server's, as NAME=VALUE; None if libraries may read
+    them at load time, or if a variable is missing."""
     usual = copies.environment
     other = {name: value for name, value in environment.items() if usual.get(name) != value}
     if usual.keys() - environment.keys() or any(not name.startswith("MNEME_") for name in other):
@@ -66,8 +66,9 @@ def _settings(environment, copies):
 
 
 def mneme(*arguments, environment=None, before=(), addresses_bytes=0):
-    """Runs the program from the root of the tree; its exit code and what it said, into files. `before`: words in front
-    of it, which then is no copy. `addresses_bytes`: that it may take; 0: any number."""
+    """Runs the program from the root of the tree, with output in files. Returns exit code and output. `before`: words
+    in front of the command, which prevent the use of the fork server. `addresses_bytes`: limit of its address space; 0:
+    none."""
     with ONE_BUILDS:
         copies = None if before else _copies_of(threading.get_ident(), addresses_bytes)
     settings = None
@@ -81,7 +82,7 @@ def mneme(*arguments, environment=None, before=(), addresses_bytes=0):
 
 
 def thread_settings():
-    """What a machine may say about threads: {name: how mneme() is called}. A digest depends on none of it."""
+    """Thread settings of machines: {name: arguments of mneme()}. No digest depends on them."""
     plain = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
     settings = {"OMP_NUM_THREADS unset": {"environment": plain}}
     for number in ("1", "8"):
@@ -96,7 +97,7 @@ def thread_settings():
 
 
 def run_tests():
-    """unittest.main(), but a skip shows in the exit code, and why in a line of its own."""
+    """unittest.main(), except that a skip sets the exit code, and its reason is printed on a separate line."""
     result = unittest.main(module="__main__", exit=False).result
     for reason in sorted({reason for _, reason in result.skipped}):
         print(f"skipped: {reason}")

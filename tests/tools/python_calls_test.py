@@ -1,4 +1,4 @@
-"""run, resume, sweep, validate and compare take the same arguments, and say in the user's words what is wrong."""
+"""run, resume, sweep, validate and compare take the same arguments, and errors are in the user's terms."""
 import ast
 import csv
 import inspect
@@ -65,7 +65,7 @@ class Uniform(Folder):
             method = type("Scaled", (mneme.Method,), {"name": "py-scaled", "rate": rate})
             mneme.run(keys("py-scaled"), data=data(), methods=[method], out=f"all/{rate}")
         given = {"by": "strategy.name", "metric": "final_accuracy"}
-        for incomplete in ({}, {"data": data()}, {"methods": [method]}):  # a cell has runs that differ, not in seeds
+        for incomplete in ({}, {"data": data()}, {"methods": [method]}):  # cells mix other runs
             with self.assertRaisesRegex(mneme.ScenarioError, "mixed"):
                 mneme.compare("all", **given, **incomplete)
         table = mneme.compare("all", **given, methods=[method], data=data())
@@ -195,7 +195,7 @@ class Findings(Folder):
 
 
 class CommandNames(Folder):
-    """A folder or file may be called like a command."""
+    """A folder or file may have the name of a command."""
 
     def program(self, *words):
         return subprocess.run([PROGRAM, *words], capture_output=True, text=True, check=False)
@@ -240,7 +240,7 @@ class CommandNames(Folder):
         for words in (("compare", "--metric", "final_accuracy", "./-dash"), ("compare", "--", "-dash")):
             said = self.program(*words)
             self.assertEqual(said.returncode, 0, (words, said.stderr))
-        self.assertEqual(self.program("doctor", "new").returncode, 2)  # it is not there
+        self.assertEqual(self.program("doctor", "new").returncode, 2)  # it does not exist
         self.assertNotIn("METHOD", self.program("doctor", "new").stderr)
 
 

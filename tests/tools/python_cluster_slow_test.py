@@ -1,5 +1,5 @@
-"""A sweep of twenty runs over a pool of processes, over a cluster of Dask, by submitit and by Ray, where a worker is
-killed: one table."""
+"""A sweep of twenty runs with a process pool, a Dask cluster, submitit and Ray, where a worker is killed: equal
+tables."""
 import concurrent.futures
 import contextlib
 import glob
@@ -26,7 +26,7 @@ BASE = scenario("fedavg", rounds={"per_task": 40})
 
 
 def kill_once(pid_of_one, out):
-    """Kills a worker when a few points have begun; the thread's `killed` says that there was one."""
+    """Kills a worker after a few points have started; sets the thread's `killed` then."""
     def watch():
         until = time.monotonic() + 120
         while time.monotonic() < until and not thread.killed:
@@ -51,7 +51,7 @@ def process_named(name):
 
 
 def slow_start():
-    """Of a worker: nothing; it says which process it is."""
+    """Lets workers start in different processes; returns the process id."""
     return os.getpid()
 
 
@@ -105,7 +105,7 @@ class Clusters(unittest.TestCase):
         executor.update_parameters(timeout_min=10)
 
         class Few:
-            """Two jobs at a time: submitit's local cluster has no queue."""
+            """Limits jobs to two at a time, since submitit's local cluster has no queue."""
             def submit(self, function, *arguments):
                 while sum(not job.done() for job in jobs) >= 2:
                     time.sleep(0.1)
@@ -127,8 +127,8 @@ class Clusters(unittest.TestCase):
             import ray
         except ImportError:
             self.skipTest("ray is not installed")
-        os.environ["RAY_AUTH_MODE"] = "disabled"  # else it writes a token into the user's home
-        scratch = tempfile.mkdtemp(prefix="ray", dir="/tmp")  # sockets have short names
+        os.environ["RAY_AUTH_MODE"] = "disabled"  # otherwise Ray writes a token into the user's home
+        scratch = tempfile.mkdtemp(prefix="ray", dir="/tmp")  # socket paths must be short
         self.addCleanup(shutil.rmtree, scratch, ignore_errors=True)
         ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, _temp_dir=scratch)
         self.addCleanup(ray.shutdown)

@@ -1,4 +1,4 @@
-"""Rows, partitions and nets from Python: what the scenario says of them, and what is wrong with them."""
+"""Rows, partitions and nets from Python: the resulting scenario, and errors."""
 import os
 import sys
 import tempfile
@@ -19,7 +19,7 @@ LABELS = torch.arange(40) % 4
 
 
 class Block(nn.Module):
-    """A residual block, as torchvision has it."""
+    """A residual block as in torchvision."""
 
     def __init__(self, inputs, outputs, stride):
         super().__init__()
@@ -131,7 +131,7 @@ class Described(unittest.TestCase):
 
 
 class Doors(unittest.TestCase):
-    """The same rows from files and from Hugging Face's `datasets` have one digest."""
+    """Equal rows from files and from Hugging Face `datasets` give one digest."""
 
     def setUp(self):
         try:
@@ -153,7 +153,7 @@ class Doors(unittest.TestCase):
         return mneme.run(scenario, data=data, out=tempfile.mkdtemp(dir=".") + "/run").digest
 
     def pictures(self, split, channels=3):
-        """A split with a column of pictures, as Hugging Face has them."""
+        """A split with an image column, as in Hugging Face `datasets`."""
         from PIL import Image
         rows = Pictures(channels=channels).rows[split]
         pixels = [torch.frombuffer(bytearray(row), dtype=torch.uint8).reshape(channels, 8, 8) for row, _, _ in rows]
@@ -226,7 +226,7 @@ class Doors(unittest.TestCase):
 
 
 class Forms(unittest.TestCase):
-    """Rows and labels in the forms that other libraries have them: the same run, or a sentence."""
+    """Rows and labels in the types of other libraries: the same run, or an error."""
 
     def setUp(self):
         scratch = tempfile.TemporaryDirectory()
@@ -337,7 +337,7 @@ class Forms(unittest.TestCase):
         coloured = torch.stack([IMAGES, 255 - IMAGES, IMAGES], 1)
 
         class Folder(torch.utils.data.Dataset):
-            """As torchvision's ImageFolder: (picture, number of its class)."""
+            """Like torchvision's ImageFolder: (image, class number)."""
             classes = ["ant", "bee", "cat", "dog"]
 
             def __init__(self, modes):
@@ -364,7 +364,7 @@ class Forms(unittest.TestCase):
 
 
 class WrongValues(unittest.TestCase):
-    """What only the values show is found before anything is written."""
+    """Errors that depend on values are found before anything is written."""
 
     def setUp(self):
         scratch = tempfile.TemporaryDirectory()

@@ -1,4 +1,4 @@
-"""Exceptions of a method's own code, wherever it is called, end the run with a clean failure that says where."""
+"""Exceptions of a method's code, in any call, end the run with a failure that names the location."""
 import os
 import pickle
 import signal
@@ -20,7 +20,7 @@ FLOW = {"rounds": {"mode": "async", "buffer": 3, "concurrency": 6, "per_task": 6
 
 
 class Asks(mneme.Method):
-    """FedAvg whose server asks in every call where the run stands."""
+    """FedAvg whose server reads `place` in every call."""
     name = "py-asks"
 
     class Server(mneme.AveragingServer):
@@ -45,7 +45,7 @@ class Asks(mneme.Method):
 
 
 class AsksAlone(mneme.Method):
-    """The same with a server that is all Python's."""
+    """The same with a server that is entirely in Python."""
     name = "py-asks-alone"
 
     class Server(mneme.Server):
@@ -69,14 +69,14 @@ ALL = [Asks, AsksAlone]
 
 
 class Stops(Asks):
-    """Asks, whose client half interrupts the process in the second round, once."""
+    """Like Asks, but the client half interrupts the process once, in the second round."""
     name = "py-stops"
 
     def client_round(self, ctx, broadcast):
         if ctx.place.round == 1 and os.path.exists(os.environ["MNEME_TEST_STOP"]):
             os.remove(os.environ["MNEME_TEST_STOP"])
             os.kill(os.getpid(), signal.SIGINT)
-            time.sleep(0.5)  # until the run has heard of it
+            time.sleep(0.5)  # until the run has noticed it
         trained = yield ctx.train()
         return mneme.Upload(trained.weights, rows=trained.rows)
 

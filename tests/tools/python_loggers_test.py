@@ -1,4 +1,4 @@
-"""Loggers hand on what a run records: read back with the readers of TensorBoard, MLflow and Weights & Biases."""
+"""Loggers: their output, read with the readers of TensorBoard, MLflow and Weights & Biases."""
 import glob
 import json
 import os
@@ -26,8 +26,8 @@ def needs(name):
 
 
 def log_records(content):
-    """Records of a log as LevelDB writes it, behind a header of 7 bytes: blocks of 32 KiB, each a row of parts with
-    checksum (4 bytes), length (2) and kind: 1 whole, 2 first, 3 middle, 4 last."""
+    """Records of a LevelDB log after a header of 7 bytes: blocks of 32 KiB with parts; each has checksum (4 bytes),
+    length (2) and kind: 1 full, 2 first, 3 middle, 4 last."""
     at, parts = 7, b""
     while at + 7 <= len(content):
         left = 32768 - at % 32768
@@ -43,7 +43,7 @@ def log_records(content):
 
 
 def wandb_records(folder):
-    """(history, configuration, summary) of the one offline run below a folder, as wandb's own types."""
+    """(history, configuration, summary) of the one offline run below a folder, in wandb's types."""
     from wandb.proto import wandb_internal_pb2
     path, = glob.glob(os.path.join(folder, "wandb", "offline-run-*", "run-*.wandb"))
     with open(path, "rb") as file:

@@ -1,4 +1,4 @@
-"""Losses of methods in Python: terms, each once, with factors; steps and values are those of PyTorch."""
+"""Losses of Python methods: terms, each once, with factors; steps and values equal those of PyTorch."""
 import os
 import sys
 import tempfile
@@ -159,7 +159,7 @@ class Values(unittest.TestCase):
                 for part, tensor in expected.items():
                     torch.testing.assert_close(weights[part], tensor, rtol=1e-4, atol=1e-5,
                                                msg=lambda text, name=name: f"{name}: {text}")
-                if "correct" not in name:  # a correction of the gradient is no value
+                if "correct" not in name:  # a correction has no loss value
                     self.assertAlmostEqual(value, last, delta=1e-4 * max(1.0, abs(last)), msg=name)
                     self.assertAlmostEqual(sum(terms.values()), last, delta=1e-4 * max(1.0, abs(last)), msg=name)
 

@@ -1,4 +1,4 @@
-"""Methods in Python compute what the built-in ones do, to the last bit, and are held to the rules of methods."""
+"""Python methods compute the same as built-in ones, bit for bit, and must obey the rules of methods."""
 import os
 import signal
 import subprocess
@@ -188,7 +188,7 @@ class GoingOn(Runs):
 
 
 def mended(whole):
-    """A method that fails in the second task, in a function of its own, or does not."""
+    """A method that fails in the second task in a function of its own, or does not."""
     def returns_upload(trained, place):
         return mneme.Upload(trained.weights, rows=trained.rows // (place.task == 0 or place.round < 4))
 
@@ -205,7 +205,7 @@ def mended(whole):
 
 
 def changing(rate):
-    """Two classes of one name, whose sources differ."""
+    """Two classes of one name with different sources."""
     if rate == 0.1:
         class Changing(mneme.Method):
             """Fails in the second round."""
@@ -221,7 +221,8 @@ def changing(rate):
     return Changing
 
 
-# -- what users get wrong ---------------------------------------------------------------------------------------------
+# -- user errors
+# ---------------------------------------------------------------------------------------------------------
 
 def client(function):
     """A method with this client half."""

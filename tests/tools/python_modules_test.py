@@ -1,4 +1,5 @@
-"""Nets of torch that are no chain of mneme's layers: each kind runs as a TorchScript file and scores as in torch."""
+"""Torch nets that are not chains of mneme's layers: each kind runs as a TorchScript file and gives the scores of
+torch."""
 import os
 import sys
 import tempfile
@@ -20,7 +21,7 @@ torch.set_num_threads(1)
 
 
 class Average(nn.Module):
-    """ELU, and an average pool of a window."""
+    """ELU and an average pool."""
 
     def __init__(self):
         super().__init__()
@@ -31,7 +32,7 @@ class Average(nn.Module):
 
 
 class Depthwise(nn.Module):
-    """An inverted residual block, as MobileNet v2 has it (Sandler et al. 2018), without and with batch norm."""
+    """An inverted residual block as in MobileNet v2 (Sandler et al. 2018), without and with batch norm."""
 
     def __init__(self, norm):
         super().__init__()
@@ -58,7 +59,7 @@ class Recurrent(nn.Module):
 
 
 class Stateful(nn.Module):
-    """Two layers of LSTM in both directions, and zeros as the state before the first token."""
+    """A bidirectional two-layer LSTM with an explicit zero initial state."""
 
     def __init__(self, inputs, width, batch_first):
         super().__init__()
@@ -71,7 +72,7 @@ class Stateful(nn.Module):
 
 
 class Text(nn.Module):
-    """Embedding, positions, an encoder of torch and the mean over tokens."""
+    """Embedding, positions, torch's encoder, and the mean over tokens."""
 
     def __init__(self, norm_first):
         super().__init__()
@@ -86,7 +87,7 @@ class Text(nn.Module):
 
 
 class Residual(nn.Module):
-    """Residual blocks of tokens, normalised by RMSNorm, and the mean over tokens."""
+    """Residual token blocks with RMSNorm, and the mean over tokens."""
 
     def __init__(self):
         super().__init__()
@@ -150,7 +151,7 @@ class Fallback(unittest.TestCase):
         torch.manual_seed(0)
 
     def scores_as_in_torch(self, module, data, least=60.0, warns="unfused", **sections):
-        """Trains the module, loads what comes back into it, and compares accuracy and loss on the test rows."""
+        """Trains the module, loads the trained weights into it, and compares accuracy and loss on the test rows."""
         rows, labels, normalised = data()
         before = {name: tensor.clone() for name, tensor in module.state_dict().items()}
         with self.assertWarnsRegex(mneme.MnemeWarning, warns):

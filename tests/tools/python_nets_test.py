@@ -1,4 +1,4 @@
-"""Nets of torch through torch.fx: what mneme computes for them against PyTorch, step by step."""
+"""Torch nets through torch.fx: mneme's results compared with PyTorch, step by step."""
 import contextlib
 import copy
 import itertools
@@ -45,7 +45,7 @@ class HandWritten(nn.Module):
 
 
 class Tutorial(nn.Module):
-    """The net of PyTorch's tutorial, with functions of many kinds."""
+    """The net of PyTorch's tutorial, with many kinds of functions."""
 
     def __init__(self):
         super().__init__()
@@ -72,7 +72,7 @@ class Tutorial16(Tutorial):
 
 
 class Encoder(nn.Module):
-    """A vision transformer of torch's own layers."""
+    """A vision transformer with torch's own layers."""
 
     def __init__(self, norm_first, dropout=0.0):
         super().__init__()
@@ -123,7 +123,7 @@ REFUSED = [
 
 
 class Looks(mneme.Method):
-    """One client's net, looked at from outside: logits, gradient and weights after ten steps."""
+    """Records the net of one client: logits, gradient and weights after ten steps."""
     name = "py-looks"
     seen = {}
 
@@ -139,21 +139,21 @@ class Looks(mneme.Method):
 
 
 def distance(a, b, slack=0.0):
-    """The largest difference beyond a slack, in units of the largest number of b."""
+    """The largest difference minus a slack, relative to the largest number of b."""
     return float(((a.double() - b.double()).abs() - slack).max()) / max(float(b.abs().max()), 1e-3)
 
 
 class Kinks:
-    """ReLU and max-pooling of torch, which note where rounding decides between two sides, and take the other one of a
-    place that is named. A side moves gradients, by up to a tenth here, and no value by more than rounding."""
+    """ReLU and max-pooling that record where rounding decides between two sides, and can take the other side at a given
+    place. This changes gradients by up to a tenth here, and no value by more than rounding."""
 
-    WITHIN = 5e-6  # of what a deep net computes by rounding, values of about 1
+    WITHIN = 5e-6  # rounding error of a deep net for values of about 1
 
     def __init__(self):
         self.calls, self.near, self.turned = 0, [], None
 
     def places(self, is_near):
-        """A mask of the place that is turned, if it is of this call."""
+        """Mask of the place to flip, if it belongs to this call."""
         self.calls += 1
         self.near += [(self.calls, place) for place in is_near.flatten().nonzero().flatten().tolist()]
         mask = torch.zeros_like(is_near)
@@ -170,7 +170,7 @@ class Kinks:
         windows = nn.functional.unfold(framed, window, stride=stride)
         first, second = windows.detach().topk(2, dim=1).values.unbind(1)
         order = windows.detach().topk(2, dim=1).indices
-        # Equal values are zeros of a ReLU, which takes no gradient from either.
+        # Equal values are zeros of a ReLU, whose gradient is zero.
         turned = self.places((first - second < self.WITHIN) & (first != second))
         chosen = torch.where(turned, order[:, 1], order[:, 0])
         side = (h + 2 * padding - window) // stride + 1
@@ -194,7 +194,7 @@ def gradients(module, x, labels):
 
 
 def slack_of_kinks(module, x, labels):
-    """(number of places where rounding decides, {parameter: how far each number of its gradient may be off by them})"""
+    """(number of places where rounding decides, {parameter: error bound of its gradient due to them})"""
     with Kinks().used() as kinks:
         plain = gradients(module, x, labels)
     slack = {name: torch.zeros_like(gradient) for name, gradient in plain.items()}
@@ -232,14 +232,14 @@ class AgainstTorch(unittest.TestCase):
         torch.manual_seed(0)
 
     def near(self, ours, exact, theirs, name, slack=0.0):
-        """Ours lies as near to what PyTorch computes in float64 as PyTorch's float32 does, whose bits depend on the
+        """mneme's result is as close to PyTorch in float64 as PyTorch's float32 result, whose bits depend on the
         processor; in a deep net that is 1e-5 of the largest number."""
         allowed = min(max(TOLERANCE, 2 * distance(theirs, exact, slack)), 2 * TOLERANCE)
         self.assertLess(distance(ours, exact, slack), allowed, name)
 
     def agree(self, module, channels, side, rows=12, kinks=False):
-        """Logits, gradients and ten steps. kinks: a net of so many ReLUs that in some places rounding decides on which
-        side of one a value lies: its gradient may be off by these, and steps are those of another net."""
+        """Compares logits, gradients and ten steps. kinks: the net has so many ReLUs that rounding decides on the side
+        of some values; then its gradient may differ because of them, and steps are not compared."""
         before = {name: tensor.clone() for name, tensor in module.state_dict().items()}
         images = torch.randint(0, 256, (rows, channels, side, side), dtype=torch.uint8)
         labels, x = torch.arange(rows) % CLASSES, images.float() / 255
@@ -281,7 +281,7 @@ class AgainstTorch(unittest.TestCase):
             self.skipTest(f"{missing.name} is not installed")
 
     def test_resnet18_of_torchvision(self):
-        # In ten steps PyTorch in float32 and in float64 differ by 1e-2 here: other sides of kinks are taken.
+        # In ten steps PyTorch in float32 and in float64 differ by 1e-2, because of such values.
         for seed in SEEDS:
             net = self.agree(self.resnet18(seed), 3, 64, kinks=True)
             self.assertLess(self.near_places, 30)
@@ -360,12 +360,12 @@ class AgainstTorch(unittest.TestCase):
         module = Tutorial16()
         module.fc1.weight.requires_grad_(False)
         _, run = self.trained(module)
-        whole = sum(parameter.numel() for parameter in module.parameters()) - 6  # but for the layer that is not read
+        whole = sum(parameter.numel() for parameter in module.parameters()) - 6  # except the layer that is not used
         frozen = module.fc1.weight.numel()
         self.assertEqual(run.records[-1]["upload_bytes"], 2 * 2 * 4 * (whole - frozen))  # rounds, clients, float32
 
     def test_frozen_batch_norms_follow_torch(self):
-        """Without gradients the running statistics move, as in PyTorch; in evaluation mode they do not."""
+        """Without gradients the running statistics are updated, as in PyTorch; in evaluation mode they are not."""
         def net():
             return nn.Sequential(nn.Conv2d(3, 4, 3, 2), nn.BatchNorm2d(4), nn.ReLU(), nn.Dropout(0.5), nn.Flatten(),
                                  nn.Linear(196, CLASSES))

@@ -1,4 +1,4 @@
-"""Methods in Python over nodes and on the program's command line: digests, names, and what is refused."""
+"""Python methods on nodes and on the command line: digests, names, and refusals."""
 import os
 import re
 import signal

@@ -1,5 +1,5 @@
-"""What the tests of the Python package share: they run themselves in a Python that has torch, with the package of the
-build folder `python`. Where either is missing they are skipped, unless they are required (.ci/run)."""
+"""Helpers for tests of the Python package: they restart themselves in a Python with torch and the package of the build
+folder `python`. Without these they are skipped, or fail where they are required (.ci/run)."""
 import glob
 import os
 import subprocess
@@ -12,7 +12,7 @@ PACKAGE = os.environ.get("MNEME_PACKAGE", next(filter(os.path.exists, BUILT), BU
 
 
 def python_with_torch():
-    """$MNEME_PYTHON, or what tools/bootstrap --python has made; "" where there is none."""
+    """$MNEME_PYTHON, or the Python of `tools/bootstrap --python`; "" if there is none."""
     cache = os.environ.get("MNEME_DEPS", os.path.expanduser("~/.cache/mneme"))
     made = sorted(glob.glob(os.path.join(cache, "python-*", "bin", "python")))
     for path in [os.environ.get("MNEME_PYTHON", ""), *made]:
@@ -22,7 +22,7 @@ def python_with_torch():
 
 
 def enter():
-    """Goes on in that Python, with the package; called before `import mneme`."""
+    """Restarts in that Python with the package; to be called before `import mneme`."""
     if os.environ.get("MNEME_IN_PACKAGE"):
         return
     why = ""

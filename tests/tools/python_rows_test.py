@@ -1,4 +1,4 @@
-"""Rows that a method in Python names: a client has its own, of this task and of earlier ones, and no others."""
+"""Rows named by a Python method: a client may name its own rows of this and earlier tasks only."""
 import os
 import sys
 import tempfile
@@ -14,14 +14,14 @@ import numpy  # noqa: E402
 import torch  # noqa: E402
 
 CLIENTS, ROWS = 3, 60
-KEPT = []  # values that methods store for assertions
+KEPT = []  # values stored by methods for assertions
 SCENARIO = {"tasks": {"kind": "class-incremental", "count": 2}, "clients": {"count": CLIENTS},
             "rounds": {"per_task": 2, "cohort": CLIENTS}, "training": {"batch": 5, "learning_rate": 0.1},
             "model": {"name": "linear"}}
 
 
 def data():
-    """Row r has class r % 4; of 4 classes, 0 and 1 are task 0."""
+    """Row r has class r % 4; classes 0 and 1 are task 0."""
     labels = numpy.arange(ROWS) % 4
     rows = numpy.random.default_rng(1).normal(size=(ROWS, 6)).astype("float32")
     return mneme.Data(rows, labels, rows[:8], labels[:8])
@@ -35,7 +35,7 @@ PARTITION = [owner(row) for row in range(ROWS)]
 
 
 def held(client, tasks):
-    """Numbers of the client's rows of these tasks."""
+    """Row numbers of the client in these tasks."""
     return [row for row in range(ROWS) if owner(row) == client and row % 4 // 2 in tasks]
 
 
@@ -45,7 +45,7 @@ class Runs(unittest.TestCase):
         self.scratch = tempfile.TemporaryDirectory()
         self.addCleanup(self.scratch.cleanup)
         self.addCleanup(os.chdir, os.getcwd())
-        os.chdir(self.scratch.name)  # data and partitions are kept below runs/data
+        os.chdir(self.scratch.name)  # data and partitions are written below runs/data
         self.count = 0
 
     def run_of(self, half, server=mneme.AveragingServer, scenario=SCENARIO, **attributes):
@@ -62,7 +62,7 @@ class Runs(unittest.TestCase):
 
 
 def using(use):
-    """A client half that trains, after use(ctx, weights) has named rows and perhaps yielded jobs."""
+    """A client half that trains after use(ctx, weights), which may yield jobs."""
     def client_round(self, ctx, broadcast):
         jobs = use(ctx, broadcast.weights)
         if jobs is not None:
@@ -122,7 +122,7 @@ class Own(Runs):
     def test_rows_of_this_task_and_of_earlier_ones(self):
         def use(ctx, weights):
             own = held(ctx.client, range(ctx.place.task + 1))
-            picked = ctx.rows.pick(own[::-1] + own[:1])  # in any order, and more than once
+            picked = ctx.rows.pick(own[::-1] + own[:1])  # in any order and repeatedly
             KEPT.append((ctx.client, picked.numbers.tolist(), picked.labels.tolist()))
             return ctx.train(rows=picked)
         self.run_of(using(use))

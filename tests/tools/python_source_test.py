@@ -1,5 +1,5 @@
-"""A method's source is everything that it refers to: another value anywhere is another source, and another text, place
-or process of the same is not."""
+"""A method's source is everything that it refers to: a different value anywhere gives another digest; other formatting,
+locations or processes do not."""
 import concurrent.futures
 import importlib
 import multiprocessing
@@ -29,7 +29,7 @@ class M(mneme.Method):
         trained = yield ctx.train()
         return mneme.Upload(trained.weights, rows=trained.rows), {uses}
 """
-# what the method uses: two texts of its module that differ in it alone, each with {N} in place of 1 or 2
+# two versions of the method's module that differ in one respect, with {N} in place of 1 or 2
 DIFFER = {
     "a number": ("USED", "USED = {N}"),
     "a float": ("USED", "USED = {N} / 3"),
@@ -138,7 +138,7 @@ DIFFER = {
     "a module within a function": ("used()", "def used():\n    import helpers{N} as h\n    return h.used()"),
 }
 HELPERS = "VALUE = {N}\ndef used():\n    return {N}\ndef uses():\n    return VALUE\n"
-# of the method itself, by attributes of the class
+# of the method itself, by class attributes
 OF_CLASS = {
     "its own function": "def helper(self):\n    return {N}",
     "a constant of the class": "rate = {N}",
@@ -148,7 +148,7 @@ OF_CLASS = {
     "its server": "class Server(mneme.AveragingServer):\n    def figures(self):\n        return {{'x': {N}}}",
     "parts, as earlier versions had them": "parts = (lambda: {N},)",
 }
-SAME = {  # texts of one source
+SAME = {  # different texts of one source
     "comments": ("USED = 1  # one\n", "USED = 1  # another\n# line\n"),
     "docstrings": ('def used():\n    """One."""\n    return 1\n', 'def used():\n    return 1\n'),
     "annotations": ("def used(x: int = 1) -> int:\n    return x\n", "def used(x=1):\n    return x\n"),
@@ -177,7 +177,7 @@ REFUSED = {
 }
 
 
-VERSIONS = {  # modules whose digest is the same on Python 3.11.7, 3.12.1 and 3.13.0
+VERSIONS = {  # modules whose digest is equal in Python 3.11.7, 3.12.1 and 3.13.0
     "parts.py": """
 import collections, enum, functools, logging, math, os
 from dataclasses import dataclass

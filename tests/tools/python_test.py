@@ -1,4 +1,4 @@
-"""The Python package: runs are those of the program, to the last bit; what is wrong is said in the program's words."""
+"""The Python package: runs equal those of the program bit for bit, and errors have the program's messages."""
 import concurrent.futures
 import inspect
 import json

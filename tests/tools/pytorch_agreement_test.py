@@ -1,9 +1,8 @@
-"""mneme's averaging agrees with plain PyTorch: same start, same rows, same weights after five rounds, or after fifty
+"""mneme's averaging agrees with plain PyTorch: same initial weights and rows, equal weights after five rounds or fifty
 asynchronous server steps.
 
-Made by tools/export/fedavg_reference.py and async_reference.py in float64. Largest difference allowed: 1e-5 a weight,
-which is a hundred times what float32 costs PyTorch itself; the variants differ from each other by a thousand times as
-much.
+References are from tools/export/fedavg_reference.py and async_reference.py in float64. Tolerance: 1e-5 per weight, a
+hundred times PyTorch's float32 error; the variants differ from each other by a thousand times as much.
 """
 import json
 import math
@@ -50,7 +49,7 @@ def read_safetensors(path):
 
 
 def worst_difference(found, expected):
-    """(difference, where) of the worst element; names and shapes have to be equal."""
+    """(difference, location) of the worst element; names and shapes must be equal."""
     shapes = [{name: shape for name, (shape, _) in tensors.items()} for tensors in (found, expected)]
     assert shapes[0] == shapes[1], f"found {shapes[0]}, expected {shapes[1]}"
     worst = 0.0, "all equal"

@@ -1,4 +1,4 @@
-"""The tables in README and docs/ are what the program prints: readme_test.py compares, --update fills them in.
+"""The tables in README and docs/ equal the program's output: readme_test.py compares, --update writes them.
 
 A table stands between `<!-- mneme list WHAT -->` and `<!-- end -->`.
 """
@@ -50,7 +50,7 @@ class Readme(unittest.TestCase):
             named = re.findall(r"`((?:tools|scenarios|tests|runtime|strategies|actors|docs|\.ci)/[\w./-]*)`", text)
             linked = [os.path.join(os.path.dirname(name), link) for link in re.findall(r"\]\(([\w./-]+)\)", text)]
             with self.subTest(name):
-                if name == "README.md":  # a page of docs/ need not name any
+                if name == "README.md":  # a page of docs/ may have none
                     self.assertGreater(len(named), 1)
                 self.assertEqual([one for one in named + linked if not os.path.exists(os.path.join(ROOT, one))], [])
 

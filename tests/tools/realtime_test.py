@@ -1,5 +1,5 @@
-"""tools/realtime without a network of its own: how measured and predicted times are compared, what profiles follow from
-measured answers, and that its scenarios run, in the time that their profiles say."""
+"""tools/realtime without a network: comparison of measured and predicted times, profiles from measurements, and running
+its scenarios with the times of their profiles."""
 import argparse
 import importlib.machinery
 import importlib.util
@@ -24,7 +24,7 @@ LENET_PARAMETERS = 156 + 2416 + 48120 + 10164 + 850
 
 
 def module_of(name):
-    """A program of the folder, as a module; the framework that measures is not there."""
+    """A program of the folder as a module; the federated framework it measures is not needed."""
     framework = types.SimpleNamespace(Server=object, ServerConfig=None, SimpleClientManager=None, start_server=None,
                                       FitIns=None, ndarrays_to_parameters=lambda arrays: arrays, History=None)
     path = os.path.join(FOLDER, name)
@@ -75,14 +75,14 @@ class Comparison(unittest.TestCase):
 
 
     def test_pairs_are_settled_where_the_real_federation_repeats_their_order(self):
-        """Clients 0 and 1 change places in one of ten rounds, 2 and 3 in two; 4 and 5 meet three times only."""
+        """Clients 0 and 1 swap places in one of ten rounds, 2 and 3 in two; 4 and 5 meet only three times."""
         real = {number: [1, 0, 2, 3] for number in range(10)}
         real[7], real[8], real[9] = [0, 1, 2, 3], [1, 0, 3, 2], [1, 0, 3, 2]
         for number in range(3):
             real[number] = real[number] + [4, 5]
         said = {number: [1, 0, 2, 3, 5, 4] for number in range(10)}
-        # Settled: 0 with 1, and the four pairs of one of {0, 1} with one of {2, 3}, in ten rounds each; the others:
-        # 2 with 3 in ten rounds, and nine pairs with 4 or 5 in three, of which those of 4 with 5 are said wrongly.
+        # Settled: 0 with 1, and the four pairs of one of {0, 1} with one of {2, 3}, in ten rounds each. The others:
+        # 2 with 3 in ten rounds, and nine pairs with 4 or 5 in three, of which 4 with 5 is predicted wrongly.
         self.assertEqual(compare.pairs(real, said), (50, 49, 10 + 27, 8 + 24))
         self.assertEqual(compare.pairs(real, {}), (0, 0, 0, 0))
 
@@ -101,7 +101,7 @@ class Comparison(unittest.TestCase):
 
 class Calibration(unittest.TestCase):
     def test_a_profile_follows_from_the_medians_of_answers(self):
-        """A start of 0.02 s, 10 and 20 Mbit/s, 50 rows a second, 0.3 s for a job: each found again."""
+        """A start of 0.02 s, 10 and 20 Mbit/s, 50 rows per second, 0.3 s per job are recovered."""
         calibrate = module_of("calibrate.py")
         bits = 8.0 * 1_000_000
         calibrate.arrays_of = lambda kind: [types.SimpleNamespace(nbytes=size) for size in (400_000, 600_000)]
@@ -137,7 +137,7 @@ class Scenarios(unittest.TestCase):
                 self.assertAlmostEqual(client["downlink_mbit"], 1.5 * client["uplink_mbit"], delta=0.05)
 
     def predicted(self, rows_per_second, concurrency=0):
-        """What mneme says of two rounds of three LeNet clients, and their rows."""
+        """mneme's prediction for two rounds of three LeNet clients, and their rows."""
         run = module_of("run")
         clients = federations.clients_of("lenet", 3)
         measured = {"round_start_s": 0.02, "job_start_s": 0.3, "rows_per_second": rows_per_second,

@@ -1,4 +1,4 @@
-"""tools/repeats: what its table says of models that are given."""
+"""tools/repeats: its table for given models."""
 import contextlib
 import importlib.machinery
 import importlib.util
@@ -24,7 +24,7 @@ REPEATS = loaded()
 
 
 class Unsteady:
-    """Equal models by one thread, others by more; it goes on after a kill as if nothing had been; order is its own."""
+    """Equal models with one thread, different ones with more; a killed run resumes exactly; the order varies."""
     name = "unsteady"
 
     def model(self, threads):

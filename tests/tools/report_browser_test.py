@@ -1,4 +1,4 @@
-"""mneme report in a headless Chromium: drawn, silent, usable; skipped where there is no Chromium."""
+"""mneme report in a headless Chromium: rendered, without errors, usable; skipped without Chromium."""
 import os
 import re
 import shutil

@@ -1,4 +1,4 @@
-"""mneme report, new and completion from outside."""
+"""mneme report, new and completion through the program."""
 import itertools
 import json
 import os
@@ -37,11 +37,11 @@ name = "fedavg"
 """
 CHARTS = {"accuracy-rounds", "accuracy-time", "accuracy-tasks-1", "accuracy-tasks-2", "matrix-1", "matrix-2",
           "classes-1", "classes-2", "forgetting", "training-loss", "uploads", "downloads", "utilisation"}
-EMPTY = {"meta", "link", "input", "br"}  # HTML's elements without an end
+EMPTY = {"meta", "link", "input", "br"}  # HTML's void elements
 
 
 class Page(HTMLParser):
-    """Which charts there are, how many marks each has, what is loaded from elsewhere, and what lies unclosed."""
+    """Charts, their number of marks, external resources, and unclosed elements of a page."""
 
     def __init__(self, text):
         super().__init__()
@@ -67,7 +67,7 @@ class Page(HTMLParser):
 
 
 class Pixels:
-    """A PNG with eight bits a channel, read by its specification."""
+    """A PNG with eight bits per channel, decoded by its specification."""
 
     def __init__(self, path):
         data = content_of(path)
@@ -108,12 +108,12 @@ class Pixels:
         return rows
 
     def at(self, x, y):
-        """The colour, as in SVG, at a place in the picture's units."""
+        """Color at a position in SVG units, in SVG notation."""
         row, column = self.rows[round(2 * y)], round(2 * x) * self.channels
         return "#" + bytes(row[column:column + 3]).hex()
 
     def colours(self, left, top, right, bottom):
-        """All that there are in a box in the picture's units."""
+        """All colors in a box in SVG units."""
         return {self.at(x / 2, y / 2) for y in range(2 * top, 2 * bottom) for x in range(2 * left, 2 * right)}
 
 
@@ -225,10 +225,10 @@ class ReportTest(unittest.TestCase):
         self.page(self.path("runs"), "--png", self.path("dots"), "--svg", self.path("drawn"))
         self.assertEqual({name[:-4] for name in os.listdir(self.path("dots"))}, CHARTS)
         curves = Pixels(self.path("dots/accuracy-rounds.png"))
-        # Room for the title, two names, and what bands are.
+        # Space for the title, two names, and the explanation of bands.
         self.assertEqual((curves.width, curves.height), (2 * 560, 2 * (30 + 340 + 3 * 18 + 8)))
         self.assertEqual(curves.at(2, 2), "#ffffff")
-        self.assertEqual([curves.at(71, 380), curves.at(71, 398)], ["#3182ce", "#d9541e"])  # the markers by their names
+        self.assertEqual([curves.at(71, 380), curves.at(71, 398)], ["#3182ce", "#d9541e"])  # markers at their names
         self.assertTrue("#222222" in curves.colours(94, 372, 300, 388), "the first has no name: is there no font?")
         self.assertTrue("#222222" in curves.colours(56, 408, 300, 424), "nothing says what bands are")
         self.assertTrue("#d9541e" in curves.colours(56, 60, 542, 322), "the last curve is not drawn")
@@ -241,7 +241,7 @@ class ReportTest(unittest.TestCase):
         for x, y, colour in cells:
             self.assertEqual(matrix.at(float(x) + 5, 30 + float(y) + 5), colour)
         self.assertIn(matrix.at(508, 30 + 30.5), ("#08306b", "#09316b"))  # the scale's upper end
-        self.assertEqual(matrix.at(450, 80), "#ffffff")  # nothing is known of a task before it has come
+        self.assertEqual(matrix.at(450, 80), "#ffffff")  # a task is unknown before it starts
 
     def test_pictures_of_dots_need_their_program(self):
         bare = {name: value for name, value in os.environ.items() if name != "PATH"}
@@ -284,7 +284,7 @@ class ReportTest(unittest.TestCase):
         made_up = {**os.environ, "MNEME_DATA": self.path("data")}
         write_data(self.path("data"), "mnist", "pacs")
         pairs = [("fedprox", "synthetic"), ("fedavg", "mnist"), ("finetune", "pacs"), ("fedhaf", "pacs"),
-                 ("lander", "synthetic")]  # a frozen net that needs weights; a net that needs pictures
+                 ("lander", "synthetic")]  # a frozen net needs weights; a net needs images
         for method, data in pairs:
             with self.subTest(method=method, data=data):
                 made = self.path(f"{method}.toml")
@@ -299,7 +299,7 @@ class ReportTest(unittest.TestCase):
                 self.assertEqual(lines[0], "#:schema ./scenario.schema.json")
                 self.assertLessEqual(max(len(line) for line in lines if line.startswith("#")
                                          and not re.match(r"# \w+ = ", line)), 100)
-                # The keys behind # say what holds without them: with all of them given, it is the same scenario.
+                # Values after # are the defaults: setting all of them gives the same scenario.
                 full = self.path("full.toml")
                 with open(full, "w", encoding="utf-8") as file:
                     file.write(re.sub(r"^# (\w+ = )", r"\1", text, flags=re.M))

@@ -1,4 +1,4 @@
-"""Runs that are killed, interrupted or damaged from outside, and go on with `mneme resume`."""
+"""Runs that are killed, interrupted or damaged, and continued with `mneme resume`."""
 import os
 import shutil
 import signal
@@ -11,7 +11,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from program import mneme, run_tests  # noqa: E402
 from resuming import Torture, check_equal, checkpoints, content, is_done, start  # noqa: E402
 
-SCENARIO = os.path.join("scenarios", "smoke", "fedprox.toml")  # late uploads cross rounds and tasks
+SCENARIO = os.path.join("scenarios", "smoke", "fedprox.toml")  # late uploads are kept over rounds and tasks
 LONG = ("rounds.per_task=60", "checkpoint.force=true")
 
 

@@ -1,4 +1,4 @@
-"""Runs that are killed at random moments and resumed, and what is left of them, compared with a run left in peace."""
+"""Kills runs at random moments, resumes them, and compares their results with those of an uninterrupted run."""
 import glob
 import json
 import os
@@ -9,7 +9,7 @@ import time
 
 from program import PROGRAM, ROOT, mneme
 
-# What a clock or the machine decides, and what follows from the number of workers, which share the work among them.
+# Values that depend on a clock, on the machine, or on the number of workers.
 OF_TIME = ["wall_seconds", "cpu_seconds", "client_rounds_per_second", "worker_busy_share", "peak_rss_bytes"]
 OF_WORKERS = ["fused_width_mean", "trace_digest"]
 FILES = ["metrics.jsonl", "accuracy_matrix.csv", "accuracy_per_class.csv", "events.csv", "partition.csv",
@@ -26,7 +26,7 @@ def content(folder, name):
 
 
 def summary(folder):
-    """summary.json without those; None if there is none."""
+    """summary.json without these values; None if there is none."""
     text = content(folder, "summary.json")
     return {key: value for key, value in json.loads(text).items() if key not in OF_TIME + OF_WORKERS} if text else None
 
@@ -52,7 +52,7 @@ def checkpoints(folder):
 
 
 class Torture:
-    """Kills the runs of one scenario. A run that ends before it is killed makes room for another one."""
+    """Kills the runs of one scenario. If a run ends before it is killed, another one starts."""
 
     def __init__(self, test, folder, scenario, settings=()):
         self.test, self.folder = test, folder
@@ -68,11 +68,11 @@ class Torture:
         test.assertEqual(done.returncode, 0, done.stderr)
 
     def command(self, run):
-        """Begins the run, or goes on with it."""
+        """Command that starts or resumes the run."""
         threads = ["--threads", str(self.draws.randint(1, 3))]
         if os.path.exists(os.path.join(run, "scenario.toml")):
             return ["resume", run, *threads]
-        if os.path.isdir(run):  # killed before it was a run
+        if os.path.isdir(run):  # killed before the run started
             for path, _, names in os.walk(run, topdown=False):
                 for name in names:
                     os.remove(os.path.join(path, name))
@@ -80,7 +80,7 @@ class Torture:
         return [*self.arguments, "--out", run, *threads]
 
     def kill_once(self, run):
-        """One process, killed with -9 after a random time unless it has ended by then."""
+        """Starts one process and kills it with SIGKILL after a random time, unless it has ended."""
         process = start(*self.command(run))
         try:
             _, errors = process.communicate(timeout=self.draws.uniform(0.0, 0.9 * self.seconds))
@@ -100,7 +100,7 @@ class Torture:
         self.runs += 1
 
     def kill(self, times, kills_of_run):
-        """Kills `times` times, each run at most `kills_of_run` times, and lets every run come to its end."""
+        """Kills `times` times, each run at most `kills_of_run` times, and lets every run finish."""
         while self.kills < times:
             run = os.path.join(self.folder, f"run{self.runs}")
             last = min(times, self.kills + kills_of_run)

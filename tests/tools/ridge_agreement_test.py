@@ -1,8 +1,8 @@
-"""mneme's STSA and STSA-E agree with the same algebra on pooled rows, for any split of clients: on made-up digits with
-plain Python (ridge_algebra.py), and on Fashion-MNIST with plain PyTorch (tools/export/ridge_reference.py).
+"""mneme's STSA and STSA-E agree with the same algebra on pooled rows, for any partition: on generated digits with plain
+Python (ridge_algebra.py), and on Fashion-MNIST with plain PyTorch (tools/export/ridge_reference.py).
 
-Both compute in float64 from the same float32 weights. Features cost 1e-7 in float32; a read-out may differ by 1e-4 of
-its norm, and an accuracy by one test row.
+Both references compute in float64 from the same float32 weights. Features have a float32 error of 1e-7; a read-out may
+differ by 1e-4 of its norm, and an accuracy by one test row.
 """
 import csv
 import json
@@ -19,7 +19,7 @@ from pytorch_agreement_test import read_safetensors  # noqa: E402
 
 FOLDER = os.path.join(ROOT, "tests", "golden", "stsa_fashion_mnist")
 READOUT_DIFFERENCE_MAX = 1e-4
-ROW_PERCENT = 100.0 / 190  # one row of the smallest task's test set of Fashion-MNIST
+ROW_PERCENT = 100.0 / 190  # one row of the smallest test set of the tasks of Fashion-MNIST
 MADE_ROW_PERCENT = 100.0 * ridge_algebra.CLASSES / ridge_algebra.CLASSES_PER_TASK / ridge_algebra.TEST_ROWS
 VARIANTS = {
     "exact_linear": {},
@@ -38,7 +38,7 @@ def matrix_of(folder):
 class Agreement(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        """Made-up digits in files, and their random features."""
+        """Writes generated digits to files, and computes their random features."""
         cls.made = tempfile.TemporaryDirectory()
         digits = ridge_algebra.MadeDigits()
         digits.write(cls.made.name)
@@ -80,7 +80,7 @@ class Agreement(unittest.TestCase):
     def agree_on_made_digits(self, name):
         matrix, readout = ridge_algebra.learn(VARIANTS[name], self.train, self.test)
         expected = [len(readout), len(readout[0])], [value for line in readout for value in line]
-        self.assertLess(matrix[-1][0], 100.0)  # or accuracies would say little
+        self.assertLess(matrix[-1][0], 100.0)  # otherwise accuracies would show little
         self.agree(f"{name}, made-up digits", self.run_of(name, *self.on_made_digits), (matrix, expected),
                    MADE_ROW_PERCENT)
 

@@ -1,7 +1,7 @@
-"""STSA and STSA-E on made-up digits, in Python's own float64 numbers: what ridge_agreement_test compares mneme with.
+"""STSA and STSA-E on generated digits in pure Python with float64, as reference for ridge_agreement_test.
 
-STSA is centralised ridge regression; STSA-E follows the published form of its estimate (equation E1 of the sheet). The
-same algebra as in tools/export/ridge_reference.py, which does it in PyTorch on Fashion-MNIST; they share nothing.
+STSA is centralized ridge regression; STSA-E follows the published form of its estimate. tools/export/ridge_reference.py
+does the same algebra in PyTorch on Fashion-MNIST; the two share no code.
 """
 import csv
 import hashlib
@@ -12,12 +12,12 @@ from made_data import write_idx
 
 PIXELS, CLASSES, CLASSES_PER_TASK = 784, 10, 2
 CLIENTS, DUMMIES, RIDGE = 4, 6, 50.0
-MEAN, DEVIATION = 0.2860, 0.3530  # by which mneme normalises Fashion-MNIST
+MEAN, DEVIATION = 0.2860, 0.3530  # mneme's normalization constants of Fashion-MNIST
 TRAIN_ROWS, TEST_ROWS = 600, 200
 
 
 def made_digit(split, row):
-    """(pixels, label): a picture of the class, three parts noise."""
+    """(pixels, label): one part class pattern, three parts noise."""
     label = row * 7 % CLASSES
     picture = hashlib.shake_256(f"class {label}".encode()).digest(PIXELS)
     noise = hashlib.shake_256(f"{split} row {row}".encode()).digest(PIXELS)
@@ -25,13 +25,13 @@ def made_digit(split, row):
 
 
 def owner_of(row):
-    """Client and dummy of a row: skewed, so that some dummies lack a class and the last ones have few rows."""
+    """Client and dummy of a row; skewed, so that some dummies lack a class and the last ones have few rows."""
     client = (row * row + row // 7) % 11 % CLIENTS
     return client, (row // 3) % DUMMIES if client else 0
 
 
 class MadeDigits:
-    """Rows of both splits, as the files of MNIST's kind and a partition hold them."""
+    """Rows of both splits, in MNIST's file format and as a partition."""
 
     def __init__(self):
         self.train = [made_digit("train", row) for row in range(TRAIN_ROWS)]
@@ -91,7 +91,7 @@ def add_estimate(gram, parts, kappa, clamped):
 
 
 def solved(gram, sums):
-    """(G + gamma I)^-1 C^T by Gaussian elimination with pivots: a row of numbers for each class."""
+    """(G + gamma I)^-1 C^T by Gaussian elimination with pivoting: a row of numbers for each class."""
     size = len(gram)
     lines = [gram[i][:i] + [gram[i][i] + RIDGE] + gram[i][i + 1:] + [c[i] for c in sums] for i in range(size)]
     for i in range(size):

@@ -1,4 +1,4 @@
-"""The smoke scenarios run, alike for any number of threads and as their resolved forms."""
+"""The smoke scenarios run with equal results for any number of threads and in their resolved forms."""
 import glob
 import json
 import os
@@ -12,7 +12,7 @@ from program import ROOT, mneme, run_tests, thread_settings  # noqa: E402
 
 FOLDER = os.path.join(ROOT, "scenarios", "smoke")
 SMOKE = sorted(os.path.basename(path)[:-len(".toml")] for path in glob.glob(os.path.join(FOLDER, "*.toml")))
-# Those whose nets differ most, for what is asked of all of them in scenarios_slow_test.py.
+# Scenarios with very different nets; scenarios_slow_test.py checks all of them.
 FEW = ("vit", "fedavg", "fil-ver", "devices")
 
 
@@ -33,7 +33,7 @@ class ScenarioRuns(unittest.TestCase):
             first = self.summary(path, os.path.join(folder, "1"), "--threads", "1")
             resolved = self.summary(os.path.join(folder, "1", "scenario.toml"), os.path.join(folder, "again"),
                                     "--threads", "3")
-            if first["run_digest"] != resolved["run_digest"]:  # a third run says which of the two differences it is
+            if first["run_digest"] != resolved["run_digest"]:  # a third run distinguishes the two possible reasons
                 other = self.summary(path, os.path.join(folder, "3"), "--threads", "3")
                 self.assertEqual(first["run_digest"], other["run_digest"], "one thread and three")
         self.assertEqual(first["status"], "done")

@@ -1,5 +1,5 @@
-"""Every smoke scenario has one digest: whatever the threads, widths and what the machine says about threads; and one
-for each choice of kernels, which may differ from the others."""
+"""Every smoke scenario has one digest for all threads, widths and thread settings of the machine, and one digest for
+each choice of kernels, which may differ between kernels."""
 import json
 import os
 import sys
@@ -15,7 +15,7 @@ from started_programs import StartedPrograms  # noqa: E402
 
 SMOKE = os.path.join(ROOT, "scenarios", "smoke")
 LIMIT_S = 300
-WAYS = [(threads, width) for threads in (1, 2, 3, 4) for width in (1, 2, 3, 7, 0)]  # width 0: chosen
+WAYS = [(threads, width) for threads in (1, 2, 3, 4) for width in (1, 2, 3, 7, 0)]  # width 0: automatic
 KERNEL_WAYS = [(1, 1), (1, 3), (3, 7), (2, 0)]
 
 

@@ -1,4 +1,4 @@
-"""The scenarios that come with mneme are valid."""
+"""The scenarios of the tree are valid."""
 import concurrent.futures
 import glob
 import os
@@ -12,15 +12,15 @@ from made_data import write_data  # noqa: E402
 from program import ROOT, data_found, mneme, needs_data, run_tests  # noqa: E402
 
 FOLDER = os.path.join(ROOT, "scenarios")
-SWEEPS = ["first_sight.toml"]  # grids of scenarios: sweep_test.py has them
-DEVICES = "devices"  # folders of profiles, which are no scenarios
+SWEEPS = ["first_sight.toml"]  # grids of scenarios, tested by sweep_test.py
+DEVICES = "devices"  # profiles, not scenarios
 ALL = sorted({os.path.relpath(path, FOLDER) for path in glob.glob(os.path.join(FOLDER, "**", "*.toml"), recursive=True)}
              - set(SWEEPS))
 ALL = [path for path in ALL if DEVICES not in path.split(os.sep)]
 
 
 def data_name(path):
-    """`data.name` of a scenario, or of what it extends."""
+    """`data.name` of a scenario or of its base."""
     with open(path, encoding="utf-8") as file:
         text = file.read()
     section = re.search(r"^\[data\]\n(?:[^[\n][^\n]*\n|\n)*?name = \"([^\"]+)\"", text, re.M)
@@ -30,26 +30,26 @@ def data_name(path):
     return data_name(os.path.join(os.path.dirname(path), base.group(1))) if base else "fashion-mnist"
 
 
-# Made-up rows in the shape of data sets, for scenarios of the papers: those are many, and the data large or absent.
+# Generated rows in the shape of data sets, for the many scenarios of papers whose data are large or missing.
 SYNTHETIC = {"cifar100": ([3, 32, 32], 100), "tiny-imagenet": ([3, 64, 64], 200), "imagenet-r": ([3, 48, 48], 200),
              "mini-imagenet": ([3, 84, 84], 100), "imagenet-subset": ([3, 16, 16], 1000),
              "emnist-balanced": ([1, 28, 28], 47), "mnist": ([1, 28, 28], 10), "shakespeare": ([80], 80)}
 TOKENS = {"shakespeare": 80}
-IN_FILES = {"digits", "emnist47", "pacs"}  # made up in files: synthetic rows have no domains
-PACKED = {"cifar100": "cifar100", "pacs": "osi-pacs"}  # take seconds to unpack: only this scenario in base/ reads them
-# Behind a frozen net from a file.
+IN_FILES = {"digits", "emnist47", "pacs"}  # generated in files, since synthetic rows have no domains
+PACKED = {"cifar100": "cifar100", "pacs": "osi-pacs"}  # slow to unpack, so only this scenario in base/ reads them
+# With a frozen net from a file.
 BEHIND_FILES = re.compile(r"paper/(fedhaf_(?!.*_lander)|.*_efficientnet)|small/fedhaf_efficientnet")
 PROMPTED = re.compile(r"paper/(fed-(codap|cprompt|dualp)|pilora|stsa(-e)?-(pilora|cprompt))_")
-AT_ONCE = 30  # scenarios that one process checks: it takes 0.2 s to start
+AT_ONCE = 30  # scenarios per process, which takes 0.2 s to start
 
 
 def rows_made_up(shape, classes):
-    """Enough to share out, and few where images are large: those take seconds to make up."""
+    """Enough rows to partition, but few large images, which are slow to generate."""
     return classes * {16: 2, 28: 40, 32: 40, 48: 1, 64: 10, 80: 40, 84: 2}[shape[-1]]
 
 
 def reads_data(name):
-    """Whether a scenario is checked with the data that it names."""
+    """True if a scenario is checked with its own data."""
     data = data_name(os.path.join(FOLDER, name))
     packed = data in PACKED and name != os.path.join("base", PACKED[data] + ".toml")
     spared = name.startswith("paper" + os.sep) or packed
@@ -57,7 +57,7 @@ def reads_data(name):
 
 
 def checked_form(name, folder):
-    """The path of the scenario as it is checked: what it lacks is added, and rows are made up, some in folder/data."""
+    """Path of the scenario to check: missing parts are added, and rows are generated, some in folder/data."""
     path = os.path.join(FOLDER, name)
     data, more = data_name(path), ""
     if name.startswith("base" + os.sep):  # names no method
@@ -71,11 +71,11 @@ def checked_form(name, folder):
             more += f'[data]\nname = "synthetic"\nshape = {shape}\nclasses = {classes}\nrows = {rows}\n'
         if data in TOKENS:
             more += f"tokens = {TOKENS[data]}\n"
-        if PROMPTED.match(name):  # by components of ten tasks in each of five blocks
+        if PROMPTED.match(name):  # components of ten tasks in each of five blocks
             more += '[model]\ndepth = 5\nwidth = 192\nweights = "as-drawn"\n'
-        elif "_vit_" in name:  # weights of twelve blocks take ten seconds to draw
+        elif "_vit_" in name:  # twelve blocks take ten seconds to initialize
             more += "[model]\ndepth = 1\n"
-        if BEHIND_FILES.match(name):  # which are not here
+        if BEHIND_FILES.match(name):  # which do not exist here
             more += '[model]\nweights = "as-drawn"\n'
     if not more:
         return path
@@ -88,7 +88,7 @@ def checked_form(name, folder):
 class Scenarios(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        """Checks all scenarios whose data are there, ten with each call of the program."""
+        """Checks all scenarios whose data are available, several per process."""
         with tempfile.TemporaryDirectory() as folder:
             write_data(os.path.join(folder, "data"), *IN_FILES)
             there = [name for name in ALL if not reads_data(name) or data_found(data_name(os.path.join(FOLDER, name)))]

@@ -1,4 +1,4 @@
-"""mneme schema: it accepts every scenario of the tree, and rejects what a schema can know to be wrong."""
+"""mneme schema accepts every scenario of the tree, and rejects errors that a schema can detect."""
 import glob
 import json
 import os
@@ -17,8 +17,8 @@ from program import ROOT, mneme, run_tests  # noqa: E402
 TYPES = {"string": str, "integer": int, "number": (int, float), "boolean": bool, "array": list, "object": dict}
 
 
-# Broken scenarios of the tests that a schema cannot know to be wrong: they depend on several keys, on files, on what a
-# number fits into, or on the machine.
+# Broken scenarios of the tests that a schema cannot detect: they depend on several keys, on files, on the range of a
+# number, or on the machine.
 BEYOND_A_SCHEMA = (
     "a module that is not there; tokens in images, under transforms that move pixels; images in another size, under "
     "transforms that move pixels; public rows beside a partition file; more clients in flight than there are; a "
@@ -41,7 +41,7 @@ BEYOND_A_SCHEMA = (
 
 
 def names_within(schema):
-    """Of all properties, at any depth."""
+    """Names of all properties at any depth."""
     parts = schema.items() if isinstance(schema, dict) else enumerate(schema) if isinstance(schema, list) else []
     return {name for key, part in parts for name in (set(part) if key == "properties" else set()) | names_within(part)}
 
@@ -51,7 +51,7 @@ def is_type(value, name):
 
 
 def findings(value, schema, at=""):
-    """What is wrong with the value: the words of JSON schema (draft 7) that mneme uses, each as its text defines it."""
+    """Errors of a value: implements the words of JSON schema (draft 7) that mneme uses."""
     if "type" in schema and not is_type(value, schema["type"]):
         return [f"{at}: no {schema['type']}"]
     found = []
@@ -105,9 +105,9 @@ class SchemaTest(unittest.TestCase):
         for path in files:
             with open(path, "rb") as file:
                 read = tomllib.load(file)
-            if os.path.basename(os.path.dirname(path)) == "devices":  # a profile, which is no scenario
+            if os.path.basename(os.path.dirname(path)) == "devices":  # a profile, not a scenario
                 continue
-            if "sweep" in read:  # a grid of scenarios, which is none itself
+            if "sweep" in read:  # a grid, not a scenario
                 continue
             with self.subTest(path=os.path.relpath(path, ROOT)):
                 self.assertEqual(findings(read, self.schema), [])
@@ -131,7 +131,7 @@ class SchemaTest(unittest.TestCase):
         accepted, rejected = set(), 0
         for case in cases:
             name, text = case.split("\n", 1)
-            if "probe" in case:  # a method or a net of that test alone
+            if "probe" in case:  # a method or net of that test only
                 continue
             try:
                 wrong = findings(tomllib.loads(text.split("---\n")[0]), self.schema)
@@ -145,7 +145,7 @@ class SchemaTest(unittest.TestCase):
                                                                  "listed in BEYOND_A_SCHEMA")
 
     def test_what_the_sources_call_a_key_is_one(self):
-        """A finding is placed at the key that it names, and a key that there is not has no place."""
+        """Errors are reported at the key that they name; an unknown key would have no location."""
         sections = {name: keys for name, keys in self.schema["properties"].items() if name != "extends"}
         keys = {f"{name}.{key}" for name, section in sections.items() for key in names_within(section)}
         pattern = rf'\{{"((?:{"|".join(sections)})\.[a-z_0-9]+)"'  # {"model.name", ..}, as diagnostics are written

@@ -1,4 +1,4 @@
-"""mneme run --serve: the page, its events and the figures for Prometheus, and who may not see them."""
+"""mneme run --serve: the page, its events, Prometheus metrics, and access control."""
 import json
 import os
 import re
@@ -25,7 +25,7 @@ class Serve(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder)
 
     def run_served(self, *options, rounds=1_000_000, files_max=None):
-        """A run that is far from its end and may have `files_max` files open, and where it is shown."""
+        """A run far from its end that may have `files_max` open files, and its address."""
         def limited():
             resource.setrlimit(resource.RLIMIT_NOFILE, (files_max, files_max))
         run = subprocess.Popen([PROGRAM, "run", SMOKE, "--quiet", "--threads", "1", "--out",
@@ -79,7 +79,7 @@ class Serve(unittest.TestCase):
     def test_a_token_opens_the_page_and_nothing_else_does(self):
         _, address, port = self.run_served("--serve-token", "open sesame")
         figures = self.get(f"http://127.0.0.1:{port}/metrics", Authorization="Bearer open sesame")[0]
-        self.assertTrue(figures == "" or "mneme_run{" in figures, figures)  # nothing before the run has begun
+        self.assertTrue(figures == "" or "mneme_run{" in figures, figures)  # empty before the run has started
         self.assertIn("<main>", self.get(address)[0])
         for wrong in ({}, {"Authorization": "Bearer open"}, {"Authorization": "Bearer open sesamf"}):
             with self.assertRaises(urllib.error.HTTPError) as refused:
@@ -95,7 +95,7 @@ class Serve(unittest.TestCase):
             return file.read().count("\n")
 
     def checkpoints(self):
-        """Those that there are; the newest is the last."""
+        """Existing checkpoints; the newest is the last."""
         folder = os.path.join(self.folder, "run", "checkpoint")
         names = os.listdir(folder) if os.path.exists(folder) else []
         return sorted(name for name in names if name.endswith(".checkpoint"))
@@ -110,7 +110,7 @@ class Serve(unittest.TestCase):
     def test_a_thousand_idle_connections_and_malformed_requests_change_nothing(self):
         run, address, port = self.run_served("--set", "checkpoint.every=1", "--set", "checkpoint.force=true",
                                              files_max=256)
-        peers = [socket.socket() for _ in range(1000)]  # that say nothing; those that are not accepted wait before it
+        peers = [socket.socket() for _ in range(1000)]  # silent peers; the system queues those that are not accepted
         for peer in peers:
             peer.setblocking(False)
             peer.connect_ex(("127.0.0.1", port))
@@ -129,7 +129,7 @@ class Serve(unittest.TestCase):
                 try:
                     peer.sendall((b"\x16\x03\x01\x02\x00", b"GET " + b"a" * 20000, b"\r\n\r\n\r\n",
                                   b"POST / HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n")[k % 4])
-                except OSError:  # dropped already
+                except OSError:  # already dropped
                     pass
         self.assertIn('status="running"', self.get(address + "metrics")[0])
         run.terminate()
@@ -137,7 +137,7 @@ class Serve(unittest.TestCase):
         self.assertNotIn("warning", run.stderr.read())
 
     def raw(self, port, data):
-        """The answer to these bytes, whole."""
+        """The complete response to these bytes."""
         with socket.create_connection(("127.0.0.1", port), timeout=60) as peer:
             peer.sendall(data)
             parts = []

@@ -1,4 +1,4 @@
-"""A sweep as a job array: each task runs one point by the program alone, and a second submission goes on."""
+"""A sweep as a job array: each task runs one point with the program alone, and a second submission continues."""
 import os
 import subprocess
 import sys
@@ -22,7 +22,7 @@ class JobArray(unittest.TestCase):
         return mneme("sweep", "scenarios/smoke/fedavg.toml", "--seeds", "1-3", "--out", runs, *arguments)
 
     def task(self, number):
-        """What sbatch does of the script for one task."""
+        """Does what sbatch does for one task of the script."""
         environment = {**os.environ, "SLURM_ARRAY_TASK_ID": str(number), "SLURM_CPUS_PER_TASK": "1",
                        "MNEME_HOME": os.path.join(self.folder, "home")}
         done = subprocess.run(["bash", os.path.join(self.folder, "array.sh")], env=environment, capture_output=True,
@@ -40,7 +40,7 @@ class JobArray(unittest.TestCase):
         self.task(3)
         self.assertEqual([line.split()[0] for line in self.sweep("--dry-run").stdout.splitlines()],
                          ["kept", "new", "kept"])
-        self.task(1)  # done: nothing happens
+        self.task(1)  # done, so nothing happens
         self.assertIn("1 runs", self.sweep("--slurm", script).stdout)
         self.task(1)
         self.assertIn("all runs of the sweep are done", self.sweep("--slurm", script).stderr)

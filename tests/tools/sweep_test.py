@@ -1,4 +1,4 @@
-"""mneme sweep, compare and list runs from outside: skips, resumes, failures, tables, exit codes."""
+"""mneme sweep, compare and list runs through the program: skipped and resumed runs, failures, tables, exit codes."""
 import json
 import os
 import re
@@ -73,7 +73,7 @@ class SweepTest(unittest.TestCase):
             process = subprocess.Popen([PROGRAM, "sweep", self.scenario, *GRID, "--out", self.path("killed"), "--json"],
                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
             starts = 0
-            for line in process.stdout:  # dies while its second run, or a later one, is at work
+            for line in process.stdout:  # killed during its second run or a later one
                 starts += json.loads(line)["event"] == "run_started"
                 if starts == 2 + kill % 2:
                     break
@@ -101,14 +101,14 @@ class SweepTest(unittest.TestCase):
         with open(f"/proc/{process.pid}/task/{process.pid}/children", encoding="ascii") as file:
             children = file.read().split()
         self.assertEqual(len(children), 2)
-        for child in children:  # has the rows, and no copy of them
+        for child in children:  # has the rows, but no copy of them
             with open(f"/proc/{child}/smaps_rollup", encoding="ascii") as file:
                 sizes = dict(re.findall(r"^(\w+): +(\d+) kB$", file.read(), re.M))
             self.assertGreater(1024 * int(sizes["Rss"]), 60_000 * 784)
             self.assertLess(1024 * (int(sizes["Private_Clean"]) + int(sizes["Private_Dirty"])), 60_000 * 784)
 
     def evaluations(self, out):
-        """How many each run has written, the fewest first."""
+        """Number of evaluations of each run, ascending."""
         counts = []
         for name in os.listdir(self.path(out)) if os.path.exists(self.path(out)) else []:
             path = os.path.join(self.path(out), name, "metrics.jsonl")
@@ -118,7 +118,7 @@ class SweepTest(unittest.TestCase):
         return sorted(counts) if len(counts) == 2 else []
 
     def test_runs_load_data_of_their_own_after_the_sweep_has_loaded_some(self):
-        needs_data(self, "cifar100")  # OpenMP's threads of the sweep are not there in its runs
+        needs_data(self, "cifar100")  # OpenMP's threads of the sweep do not exist in its runs
         with open(self.path("backbone.toml"), "w", encoding="utf-8") as file:
             file.write('title = "Backbone"\ntasks = { kind = "single", classes = 4 }\nclients.count = 1\n'
                        'rounds.per_task = 1\nmodel.name = "mlp"\nstrategy.name = "fedavg"\n'
@@ -178,7 +178,7 @@ class SweepTest(unittest.TestCase):
             self.assertEqual(asked.returncode, 2)
             self.assertIn(f"did you mean '{meant}'?", asked.stderr)
         listed = mneme("list", "runs", "--in", self.path("runs"), "--where", "status=failed")
-        self.assertEqual(listed.stdout.count("swept-fedavg-"), 4)  # a line each, and why each failed
+        self.assertEqual(listed.stdout.count("swept-fedavg-"), 4)  # a line each, and the reason of each failure
 
     def test_bad_input_is_found_before_anything_runs(self):
         done = mneme("sweep", self.scenario, "--over", "rounds.cohort=3,-1", "--over", "partition.kind=iid,non-iid",
@@ -208,9 +208,9 @@ class SweepTest(unittest.TestCase):
         refused = mneme("sweep", self.scenario, "--over", "partition.kind=iid,non-iid", "--over", "clients.count=4,9",
                         "--set", "model.name=lenet", "--dry-run", "--out", self.path("none"))
         self.assertEqual((refused.returncode, refused.stdout), (2, ""))
-        self.assertIn("partition.kind = \"non-iid\"", refused.stderr)  # which reading the points has found
+        self.assertIn("partition.kind = \"non-iid\"", refused.stderr)  # found when the points are read
         self.assertEqual(refused.stderr.count("'lenet'"), 0)
-        self.assertEqual(refused.stderr.count("error: lenet"), 1)  # and what only data show, once for all points
+        self.assertEqual(refused.stderr.count("error: lenet"), 1)  # found with the data, once for all points
         self.assertFalse(os.path.exists(self.path("none")))
         for study, data, runs in (("fil_ver", "emnist47", 33), ("fil_ver_beta", "emnist47", 6),
                                   ("fil_ver_labels", "emnist47", 9), ("stsa", "cifar100", 4)):
@@ -234,7 +234,7 @@ class SweepTest(unittest.TestCase):
         with open(page, encoding="utf-8") as file:
             text = file.read()
         legend = re.findall(r"</svg>([^<]*) \(2\)</label>", text)
-        self.assertEqual(legend, ["training.learning_rate = 0.1", "training.learning_rate = 0.02"])  # as in the file
+        self.assertEqual(legend, ["training.learning_rate = 0.1", "training.learning_rate = 0.02"])  # file order
         with open(figure, encoding="utf-8") as file:
             self.assertIn("Accuracy over rounds", file.read())
         again = mneme("sweep", self.path("grid.toml"), "--out", self.path("runs"), "--json")

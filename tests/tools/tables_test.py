@@ -1,4 +1,4 @@
-"""A user's own tables from outside: quotes, columns without a name, keys for doctor and new, partitions of all rows."""
+"""User tables through the program: quotes, unnamed columns, keys for doctor and new, partitions of all rows."""
 import csv
 import json
 import os
@@ -34,7 +34,7 @@ name = "fedavg"
 
 
 def table(header, label=lambda row: "cat" if row % 2 else "dog", lead=lambda row: "", rows=12):
-    """Lines of `lead`, two numbers and a label."""
+    """Lines with `lead`, two numbers and a label."""
     return header + "\n" + "".join(f"{lead(row)}{row / 8},{row % 5 - 2},{label(row)}\n" for row in range(rows))
 
 
@@ -159,7 +159,7 @@ class Tables(unittest.TestCase):
         said = self.accepted("run", scenario, "--quiet", "--trace", "--out", self.path("r"))
         with open(self.path("r", "partition.csv"), encoding="utf-8") as file:
             held = {int(line["row"]): int(line["client"]) for line in csv.DictReader(file)}
-        self.assertEqual(len(held), 8)  # of each class 2 of 6 rows are drawn: round(0.25 * 6)
+        self.assertEqual(len(held), 8)  # 2 of the 6 rows of each class: round(0.25 * 6)
         self.assertTrue(all(client == row % 3 for row, client in held.items()), held)
         warning = "4 of the rows that partition.file names were drawn for the test (data.test_share = 0.25)"
         self.assertIn(warning, self.accepted("validate", scenario).stderr)

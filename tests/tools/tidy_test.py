@@ -1,4 +1,4 @@
-"""Tests of tools/tidy.py: every rule fires on a small tree, and none on a clean one."""
+"""tools/tidy.py: every rule fires on a small tree, and none on a clean one."""
 import os
 import subprocess
 import sys

@@ -1,4 +1,5 @@
-"""Kills runs of several methods dozens of times at random moments: each, resumed, ends like a run left in peace."""
+"""Kills runs of several methods dozens of times at random moments: each ends like an uninterrupted run after
+resuming."""
 import os
 import sys
 import tempfile
@@ -8,15 +9,15 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from program import run_tests  # noqa: E402
 from resuming import Torture  # noqa: E402
 
-# A scenario below scenarios/, what is changed in it so that it takes a few seconds, and how often it is killed.
+# A scenario, overrides that make it take a few seconds, and the number of kills.
 SCENARIOS = [
     ("smoke/fedavg.toml", ["rounds.per_task=60"], 20),
     ("smoke/fedprox.toml", ["rounds.per_task=120"], 15),  # late uploads that are kept
-    ("smoke/fed-ewc.toml", ["rounds.per_task=20"], 10),  # clients of two stages
+    ("smoke/fed-ewc.toml", ["rounds.per_task=20"], 10),  # clients with two stages
     ("smoke/module.toml", ["rounds.per_task=60"], 10),
-    ("smoke/lga.toml", ["tasks.count=2", "strategy.reconstruction_steps=60"], 10),  # programs, and a proxy
+    ("smoke/lga.toml", ["tasks.count=2", "strategy.reconstruction_steps=60"], 10),  # programs and a proxy
     ("smoke/stsa.toml", ["strategy.adaptation_rounds=60"], 15),
-    ("smoke/async.toml", ["rounds.per_task=60"], 15),  # FedBuff; clients come, go and drop out at work
+    ("smoke/async.toml", ["rounds.per_task=60"], 15),  # FedBuff; clients join, leave and drop out during work
     ("smoke/fedasync.toml", ["rounds.per_task=60"], 10),
     ("smoke/fil-ver.toml", ["rounds.per_task=60"], 15),
     ("smoke/fil-ver.toml", ["rounds.per_task=60", "rounds.mode=async", "rounds.buffer=4"], 15),

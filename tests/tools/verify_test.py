@@ -1,4 +1,4 @@
-"""`mneme verify` and `mneme diff` from outside: what they print, and their exit codes."""
+"""`mneme verify` and `mneme diff` through the program: output and exit codes."""
 import json
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Nodes that answer something else than they have found: the run goes on without them, or ends and names them."""
+"""Nodes that send wrong results: the run continues without them, or ends and names them."""
 import os
 import random
 import re
@@ -18,11 +18,11 @@ from node_streams import ChangedMessages, Link  # noqa: E402
 from wave_reports import decoded, encoded  # noqa: E402
 
 STSA = "scenarios/smoke/stsa.toml"
-GREETING, OFFER, STATUS = 0, 2, 12  # kinds of messages (actors/nodes/node_messages.hpp)
+GREETING, OFFER, STATUS = 0, 2, 12  # message kinds (actors/nodes/node_messages.hpp)
 
 
 def lying(report):
-    """Every upload has another first number."""
+    """Changes the first number of every upload."""
     for done in report["finished"]:
         for tensor in done["upload"].get("tensors", ()):
             if "data" in tensor:
@@ -32,7 +32,7 @@ def lying(report):
 
 class WrongAnswers(NodesCase):
     def forged(self, change, *settings, scenario="scenarios/smoke/fedavg.toml"):
-        """The link to a node whose messages `change` replaces, and the words of a run that uses it."""
+        """A link to a node whose messages are changed by `change`, and the arguments of a run that uses it."""
         node = self.node("--threads", "1")
         link = Link(node.port, answering=ChangedMessages(change))
         self.addCleanup(link.close)
@@ -43,7 +43,7 @@ class WrongAnswers(NodesCase):
         self.assertEqual(found["run_digest"], alone["run_digest"])
         self.assertEqual(found["nodes"][0]["losses"], 1)
         self.assertRegex(found["nodes"][0]["wrong"], reason)
-        self.assertEqual(link.connections, 1)  # it is not asked again
+        self.assertEqual(link.connections, 1)  # it gets no further requests
 
     def test_wrong_answers_lose_their_node_and_nothing_else(self):
         alone = self.summary("scenarios/smoke/fedavg.toml", "--threads", "1")
@@ -66,7 +66,7 @@ class WrongAnswers(NodesCase):
         self.assertIn("asks for a file that was not offered, or twice for one", refused.stderr)
 
     def test_no_byte_of_a_peer_is_obeyed_by_a_terminal_breaks_a_line_or_is_other_than_utf_8(self):
-        """Names, facts, reasons and states, from nodes to runs and from runs to nodes, in logs, files and on pipes."""
+        """Names, facts, reasons and states, from nodes to runs and back, in logs, files and pipes."""
         scenario, odd = "scenarios/smoke/fedavg.toml", b"\x1b\xff\n\x9b\xc3\x07"
         shown = re.compile(r"[\n -~]*")
 
@@ -90,7 +90,7 @@ class WrongAnswers(NodesCase):
         self.addCleanup(link.close)
         self.summary(scenario, "--threads", "1", "--nodes", link.address)
         self.assertEqual(node.wait_for("has loaded (.*)"), "?? ???")
-        link = Link(node.port, passing=ChangedMessages(with_odd(GREETING, b"LibTorch")))  # a fact to agree on
+        link = Link(node.port, passing=ChangedMessages(with_odd(GREETING, b"LibTorch")))  # a fact to compare
         self.addCleanup(link.close)
         refused = mneme("run", scenario, "--nodes", link.address, "--out", self.out())
         self.assertEqual(refused.returncode, 2, refused.stderr)
@@ -133,7 +133,7 @@ class WrongAnswers(NodesCase):
         self.assertEqual((asked.returncode, asked.stderr), (0, b""))
 
     def test_a_node_that_lies_is_named_and_what_it_has_said_does_not_stay(self):
-        """It begins with the second task, of whose first rounds this process computes one, too."""
+        """It starts lying in the second task; one of that task's first rounds is verified by this process."""
         scenario, settings = "scenarios/smoke/fedavg.toml", ["checkpoint.force=true"]
         alone = self.summary(scenario, "--threads", "1", *words(settings))
         reports = []
