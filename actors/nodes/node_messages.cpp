@@ -71,6 +71,15 @@ std::vector<std::string> differences(const named_facts& of_run, const named_fact
   return differing;
 }
 
+std::string printable_ascii(const std::string& text) {
+  constexpr std::size_t letters_max = 1000;
+  std::string line = text.substr(0, letters_max);
+  for (char& letter : line)
+    if (letter < ' ' || letter > '~')
+      letter = '?';
+  return line;
+}
+
 archive reader_of(const archive::buffer& message) { return {message, 0, message->size()}; }
 
 } // namespace mneme

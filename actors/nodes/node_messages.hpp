@@ -96,6 +96,9 @@ template <class Content>
 /// Fingerprint of this program: build, LibTorch, instruction set.
 [[nodiscard]] const named_facts& program_facts();
 
+/// Text of a peer as one line of ASCII of at most 1,000 characters, for messages and files.
+[[nodiscard]] std::string printable_ascii(const std::string& text);
+
 /// Returns an archive over a whole message, starting with its kind.
 [[nodiscard]] archive reader_of(const archive::buffer& message);
 

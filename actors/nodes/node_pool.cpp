@@ -14,16 +14,6 @@ std::vector<std::byte> bytes_of(const std::filesystem::path& path) {
   return bytes;
 }
 
-/// What a node says of itself, as it may stand in messages and files: a line of ASCII, cut where it is long.
-std::string in_print(const std::string& said) {
-  constexpr std::size_t letters_max = 1000;
-  std::string text = said.substr(0, letters_max);
-  for (char& letter : text)
-    if (letter < ' ' || letter > '~')
-      letter = '?';
-  return text;
-}
-
 connection_figures sum_of(const connection_figures& a, const connection_figures& b) {
   return {.bytes_sent = a.bytes_sent + b.bytes_sent,
           .bytes_received = a.bytes_received + b.bytes_received,
@@ -83,8 +73,7 @@ expected<void> node_pool::await_ready(named_facts world, std::chrono::millisecon
   for (auto& node : nodes_)
     if (!have_said && node.reached != stage::ready && node.wrong.empty())
       node.wrong.push_back("has not loaded the scenario " + std::to_string(patience.count() / 1000) +
-                           " s after the run; expected that within worker.node_answer and ten times as long as the "
-                           "run took");
+                           " s after the run; expected that within worker.node_answer");
   if (any_wrong())
     return tl::unexpected(all_wrong());
   return {};
@@ -258,7 +247,7 @@ void node_pool::take(known_node& node, node_message kind, archive& content) {
     node_refusal in;
     content(in);
     for (auto& reason : in.reasons)
-      reason = in_print(reason);
+      reason = printable_ascii(reason);
     return refuse(node, std::move(in.reasons));
   }
   if (kind == node_message::greeting && node.reached == stage::connecting)
@@ -272,7 +261,7 @@ void node_pool::take(known_node& node, node_message kind, archive& content) {
     ready_node in;
     content(in);
     for (auto& [name, value] : in.world)
-      value = in_print(value);
+      value = printable_ascii(value);
     node.world = std::move(in.world);
     node.reached = stage::ready;
     if (world_)
@@ -287,9 +276,9 @@ void node_pool::take_greeting(known_node& node, archive& content) {
   content(in);
   if (in.role != peer_role::node || in.workers < 1 || in.workers > node_workers_max)
     throw archive_error("does not come from a node");
-  node.name = in_print(in.name);
+  node.name = printable_ascii(in.name);
   for (auto& [name, value] : in.program)
-    value = in_print(value);
+    value = printable_ascii(value);
   if (auto differing = differences(program_facts(), in.program); !differing.empty())
     return refuse(node, std::move(differing));
   node.workers = in.workers;

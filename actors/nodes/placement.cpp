@@ -7,7 +7,7 @@
 namespace mneme {
 namespace {
 
-constexpr auto looks_after = std::chrono::milliseconds(500);
+constexpr auto node_check_interval = std::chrono::milliseconds(500);
 
 std::vector<std::int64_t> workers_of(node_pool& pool) {
   std::vector<std::int64_t> workers;
@@ -16,9 +16,8 @@ std::vector<std::int64_t> workers_of(node_pool& pool) {
   return workers;
 }
 
-/// Drawn anew by each process, so that nodes cannot know which of their rounds are looked at. It decides who is caught,
-/// and no result.
-std::uint64_t fresh_secret() {
+/// Selects the sampled rounds. Drawn by each process, so that a node cannot know the sample; no result depends on it.
+std::uint64_t draw_sample_secret() {
   std::uint64_t secret = 0;
   static_cast<void>(::getrandom(&secret, sizeof secret, 0));
   return secret;
@@ -32,7 +31,8 @@ placement_state::placement_state(placement_actor::pointer self, run_context_ref 
     : self_(self), context_(std::move(context)), pool_(std::move(nodes)), records_(std::move(records)),
       peers_(std::move(peers)), map_(static_cast<std::size_t>(context_->shards), workers_of(*pool_),
                                      context_->scenario.worker.without_nodes == lonely_run::here),
-      checks_(context_, fresh_secret()), held_(static_cast<std::size_t>(context_->shards)), nodes_(pool_->size()) {
+      validator_(context_, draw_sample_secret()), held_(static_cast<std::size_t>(context_->shards)),
+      nodes_(pool_->size()) {
   for (std::uint32_t s = 0; s < static_cast<std::uint32_t>(context_->shards); ++s) {
     journals_.emplace_back(shard_id{s}, *context_->population);
     journals_.back().host_found();
@@ -42,16 +42,16 @@ placement_state::placement_state(placement_actor::pointer self, run_context_ref 
 }
 
 placement_actor::behavior_type placement_state::make_behavior() {
-  self_->delayed_send(self_, looks_after, look_after_nodes{});
+  self_->delayed_send(self_, node_check_interval, look_after_nodes{});
   return {
-      [this](start_rounds& wave) { take(std::move(wave)); },
-      [this](release& command) { take(std::move(command)); },
-      [this](abandon& rounds) { take(std::move(rounds)); },
-      [this](wave_report& report) { take_from_here(report); },
-      [this](const node_frame& in) { take(in); },
-      [this](const node_change& told) { change(told); },
-      [this](const home_report& told) { take(told); },
-      [this](look_after_nodes) { look_around(); },
+      [this](start_rounds& wave) { on_command(std::move(wave)); },
+      [this](release& command) { on_command(std::move(command)); },
+      [this](abandon& rounds) { on_command(std::move(rounds)); },
+      [this](wave_report& report) { on_local_report(report); },
+      [this](const node_frame& in) { on_frame(in); },
+      [this](const node_change& change) { on_change(change); },
+      [this](replay_report& outcome) { on_replay(outcome); },
+      [this](look_after_nodes) { check_nodes(); },
       [this](look_for_frames) {
         if (awake_.goes_on())
           self_->send(self_, look_for_frames{});
@@ -62,14 +62,14 @@ placement_actor::behavior_type placement_state::make_behavior() {
 // -- from the scheduler -----------------------------------------------------------------------------------------------
 
 template <class Command>
-void placement_state::take(Command command) {
+void placement_state::on_command(Command command) {
   const auto shard = command.to;
   if constexpr (std::is_same_v<Command, abandon>)
     for (const auto id : command.assignments)
-      checks_.forget(id);
+      validator_.forget(id);
   bring_home(shard);
   journals_.at(shard.value).take(shard_journal::command(std::move(command)));
-  pass_on(shard);
+  forward(shard);
 }
 
 /// A shard goes to where it belongs when it is idle. Where the server steps as uploads come it hardly ever is: there
@@ -88,7 +88,7 @@ void placement_state::bring_home(shard_id shard) {
   }
 }
 
-void placement_state::pass_on(shard_id shard) {
+void placement_state::forward(shard_id shard) {
   auto& journal = journals_.at(shard.value);
   for (auto& command : journal.take_commands())
     send(map_.place_of(shard), shard, std::move(command));
@@ -102,14 +102,14 @@ void placement_state::send(shard_place to, shard_id shard, shard_journal::comman
   else {
     if (const auto* const wave = std::get_if<start_rounds>(&order))
       for (const auto& given : wave->assignments)
-        if (checks_.samples(given.id))
-          compute_here(given, shard);
-    pool_->send(to.node, encoded(nodes_.at(to.node), order));
-    stay_awake();
+        if (validator_.is_sampled(given.id) && validator_.begin(given.id, shard))
+          peers_.replay(given);
+    pool_->send(to.node, encode(nodes_.at(to.node), order));
+    keep_polling();
   }
 }
 
-archive placement_state::encoded(known_node& node, shard_journal::command& command) const {
+archive placement_state::encode(node_state& node, shard_journal::command& command) const {
   archive message;
   auto kind = node_message::start;
   if (auto* const wave = std::get_if<start_rounds>(&command)) {
@@ -127,26 +127,15 @@ archive placement_state::encoded(known_node& node, shard_journal::command& comma
   return message;
 }
 
-void placement_state::stay_awake() {
+void placement_state::keep_polling() {
   if (awake_.extend())
     self_->send(self_, look_for_frames{});
-}
-
-// -- from hosts -------------------------------------------------------------------------------------------------------
-
-void placement_state::take_from_here(wave_report& report) {
-  const auto shard = report.from;
-  for (const auto& finished : report.finished)
-    checks_.forget(finished.id);
-  if (const auto wrong = journals_.at(shard.value).take(std::move(report)); !wrong.empty())
-    return self_->quit(caf::make_error(run_errc::actor_lost, "a shard of this process " + wrong));
-  pass_on(shard);
 }
 
 // -- nodes that come and go -------------------------------------------------------------------------------------------
 
 /// Nodes may have been named, or left, since the last look.
-void placement_state::look_at_names() {
+void placement_state::update_list() {
   while (nodes_.size() < pool_->size()) {
     nodes_.push_back({.has_joined = false});
     map_.add();
@@ -158,18 +147,16 @@ void placement_state::look_at_names() {
     }
 }
 
-void placement_state::change(const node_change& told) {
-  look_at_names();
-  if (!told.is_there)
-    return lose(told.node, told.why);
-  auto& node = nodes_.at(told.node);
+void placement_state::on_change(const node_change& change) {
+  update_list();
+  if (change.event == node_event::lost)
+    return lose(change.node, change.reason);
+  auto& node = nodes_.at(change.node);
   node.tensors = std::make_unique<run_side_tensors>(tuning::node_tensor_bytes);
   node.busy_ns = 0;
-  node.silent = {};
-  node.measured.reset();
-  const auto view = pool_->view(told.node);
-  map_.find(told.node, view.workers);
-  records_->change(told.node,
+  const auto view = pool_->view(change.node);
+  map_.find(change.node, view.workers);
+  records_->change(change.node,
                    [&](node_record& record) { record.away_seconds += node.away ? node.away->seconds() : 0.0; });
   node.away.reset();
   if (std::exchange(node.has_joined, true))
@@ -179,11 +166,11 @@ void placement_state::change(const node_change& told) {
   place_homeless();
 }
 
-void placement_state::lose(node_number number, const std::string& why) {
+void placement_state::lose(node_number number, const std::string& reason) {
   if (!map_.is_there(number)) { // it still cannot be reached
     auto& node = nodes_.at(number);
     if (!node.has_joined && !std::exchange(node.is_refused, true) && pool_->view(number).is_named)
-      warn("node " + pool_->view(number).address + " takes no part yet: it " + why);
+      warn("node " + pool_->view(number).address + " takes no part yet: it " + reason);
     return;
   }
   const auto homeless = map_.lose(number);
@@ -196,9 +183,9 @@ void placement_state::lose(node_number number, const std::string& why) {
   records_->change(number, [&](node_record& record) {
     ++record.losses;
     if (view.is_dropped)
-      record.wrong = why;
+      record.wrong = reason;
   });
-  warn(fmt::format("node {} is lost: it {}; its {} shards go on elsewhere{}", view.address, why, homeless.size(),
+  warn(fmt::format("node {} is lost: it {}; its {} shards go on elsewhere{}", view.address, reason, homeless.size(),
                    view.is_dropped ? ", and nothing of it is taken any more" : ""));
   place_homeless();
 }
@@ -206,13 +193,13 @@ void placement_state::lose(node_number number, const std::string& why) {
 void placement_state::place_homeless() {
   for (const auto shard : map_.place_homeless()) {
     journals_.at(shard.value).host_found();
-    pass_on(shard);
+    forward(shard);
   }
 }
 
 /// Nodes that were lost may be back; programs of all nodes end where the run is to end.
-void placement_state::look_around() {
-  look_at_names();
+void placement_state::check_nodes() {
+  update_list();
   for (node_number n = 0; n < nodes_.size(); ++n)
     if (!map_.is_there(n))
       pool_->reconnect(n);
@@ -223,12 +210,25 @@ void placement_state::look_around() {
       if (map_.place_of({s}).where == shard_place::kind::nowhere) // nobody would ever answer
         return self_->quit(caf::make_error(run_errc::interrupted, std::string(interrupted_text)));
   }
-  look_for_owed_answers();
-  if (is_left_alone())
+  if (has_only_dropped_nodes())
     return self_->quit(caf::make_error(
         run_errc::round_failed, std::string("no node is left whose answers are taken, and worker.without_nodes = "
                                             "\"wait\" lets nobody else compute; resume the run with other nodes")));
-  self_->delayed_send(self_, looks_after, look_after_nodes{});
+  self_->delayed_send(self_, node_check_interval, look_after_nodes{});
+}
+
+/// The run waits for nodes, and all of them were rejected.
+bool placement_state::has_only_dropped_nodes() const {
+  if (context_->scenario.worker.without_nodes != lonely_run::wait)
+    return false;
+  bool any_dropped = false;
+  for (node_number n = 0; n < nodes_.size(); ++n) {
+    const auto view = pool_->view(n);
+    if (view.is_named && !view.is_dropped)
+      return false;
+    any_dropped = any_dropped || view.is_dropped;
+  }
+  return any_dropped;
 }
 
 } // namespace mneme

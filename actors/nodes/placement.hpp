@@ -1,8 +1,8 @@
-/// placement: routes messages between the scheduler and the hosts of shards, in runs with nodes.
+/// placement: routes messages between the scheduler and the hosts of shards, in runs that accept nodes.
 #pragma once
 #include "actors/nodes/node_pool.hpp"
 #include "actors/nodes/node_records.hpp"
-#include "actors/nodes/report_checks.hpp"
+#include "actors/nodes/report_validator.hpp"
 #include "actors/nodes/shard_map.hpp"
 #include "actors/nodes/shared_tensors.hpp"
 #include "actors/protocol/interfaces.hpp"
@@ -19,11 +19,11 @@ struct placement_peers {
   report_taker_actor scheduler{};
   recorder_actor recorder{};
   std::vector<shard_host_actor> here{}; ///< By shard: its host in the run's own process.
-  /// Verifies a round in this process; results arrive as home_reports.
-  std::function<void(assignment)> compute_here{};
+  /// Computes a sampled round in this process; its outcome arrives as a replay_report.
+  std::function<void(assignment)> replay{};
 };
 
-/// Gives every shard a host, keeps its journal, and finds another host if one is lost.
+/// Gives every shard a host, keeps its journal, and finds another host if one is lost or leaves.
 class placement_state {
 public:
   static constexpr const char* name = "mneme.placement";
@@ -33,48 +33,46 @@ public:
   placement_actor::behavior_type make_behavior();
 
 private:
-  struct held_report { // waits for a local result, or for earlier reports
+  struct held_report { // waits for the replay of a sampled round, or for earlier reports
     wave_report report{};
     std::size_t bytes = 0; // size of its message
     std::int64_t busy_ns = 0;
   };
-  struct known_node {
+  struct node_state {
     std::unique_ptr<run_side_tensors> tensors{};
     std::int64_t busy_ns = 0; // of its current session
     std::optional<recorder_stopwatch> away{};
-    bool has_joined = true;                   // since it was added
-    bool is_refused = false;                  // before it joined; reported
-    bool is_unchecked = false;                // the run contains unverified results of it
-    recorder_stopwatch silent{};              // since its last report, or the first unanswered request
-    std::uint64_t bytes_before = 0;           // of its traffic, at that time
-    std::optional<assignment_id> measured{};  // round that is computed here to measure its duration,
-    std::optional<double> measured_seconds{}; // and the measured duration
+    bool has_joined = true;  // since it was added
+    bool is_refused = false; // before it joined; reported
   };
 
+  // -- from the scheduler
   template <class Command>
-  void take(Command command);
-  void take(const node_frame& in);
-  void take_report(archive& content, node_number number, std::size_t bytes);
-  void take(const home_report& told);
-  void go_on_with_reports(shard_id shard);
-  [[nodiscard]] bool take_next_report(shard_id shard, node_number number);
-  void accept(held_report held, shard_id shard, node_number number);
-  void compute_here(const assignment& given, shard_id shard);
-  void refuse(node_number number, const std::string& why, bool has_other_results = false);
-  void look_for_owed_answers();
-  void look_at_silence(node_number number, std::size_t rounds_owed, const assignment* first, shard_id at);
-  [[nodiscard]] bool is_left_alone() const;
-  void take_from_here(wave_report& report);
-  void change(const node_change& told);
-  void lose(node_number number, const std::string& why);
-  void look_at_names();
-  void place_homeless();
-  void look_around();
-  void stay_awake();
+  void on_command(Command command);
   void bring_home(shard_id shard);
-  void pass_on(shard_id shard);
+  void forward(shard_id shard);
   void send(shard_place to, shard_id shard, shard_journal::command order);
-  [[nodiscard]] archive encoded(known_node& node, shard_journal::command& command) const;
+  [[nodiscard]] archive encode(node_state& node, shard_journal::command& command) const;
+  void keep_polling();
+
+  // -- from hosts
+  void on_frame(const node_frame& in);
+  void on_report(archive& content, node_number number, std::size_t bytes);
+  void on_local_report(wave_report& report);
+  void on_replay(replay_report& outcome);
+  void accept_reports(shard_id shard);
+  [[nodiscard]] bool accept_next_report(shard_id shard, node_number number);
+  void accept(held_report held, shard_id shard, node_number number);
+  void reject(node_number number, const std::string& reason);
+  void end_for_other_result(node_number number, const std::string& reason);
+
+  // -- nodes
+  void on_change(const node_change& change);
+  void lose(node_number number, const std::string& reason);
+  void update_list();
+  void place_homeless();
+  void check_nodes();
+  [[nodiscard]] bool has_only_dropped_nodes() const;
   void warn(const std::string& text) { self_->send(peers_.recorder, run_warning{.text = text}); }
 
   placement_actor::pointer self_;
@@ -84,9 +82,9 @@ private:
   placement_peers peers_;
   shard_map map_;
   std::vector<shard_journal> journals_; // by shard
-  report_checks checks_;
+  report_validator validator_;
   std::vector<std::deque<held_report>> held_; // by shard, from its current host
-  std::vector<known_node> nodes_;
+  std::vector<node_state> nodes_;
   bool interrupted_ = false;
   awake_time awake_; // of the thread shared with scheduler and server
 };

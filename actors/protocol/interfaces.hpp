@@ -40,10 +40,10 @@ using placement_actor = caf::typed_actor<
     caf::result<void>(wave_report),
     // Message of a node, not parsed yet.
     caf::result<void>(node_frame),
-    // A node was lost, or has reconnected.
+    // A node has joined, wants to leave, or is lost.
     caf::result<void>(node_change),
-    // Report of the run's own process on a round that a node computes, too.
-    caf::result<void>(home_report),
+    // Outcome of a sampled round in the run's own process.
+    caf::result<void>(replay_report),
     // Timer: checks lost and reconnected nodes. Sent to itself.
     caf::result<void>(look_after_nodes),
     // Keeps polling because more messages are expected. Sent to itself.

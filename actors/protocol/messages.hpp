@@ -62,9 +62,10 @@ struct worker_peers;                                                          //
 
 /// A complete network message, not parsed yet. `node`: the sender; 0 on a node.
 struct node_frame { std::uint32_t node = 0; archive::buffer content{}; };     // connections -> placement, uplink
-struct node_change { std::uint32_t node = 0; bool is_there = false; std::string why{}; }; // connections -> placement
-/// Report of the run's own process on rounds that a node computes, too. `seconds`: since it started them.
-struct home_report { wave_report report{}; double seconds = 0.0; };             // home rounds -> placement
+enum class node_event : std::uint8_t { joined, leaving, lost };
+struct node_change { std::uint32_t node = 0; node_event event{}; std::string reason{}; }; // connections -> placement
+/// Outcome of a round that the run's own process computes, too; without a result it has failed. Sent to placement.
+struct replay_report { assignment_id id{}; std::optional<client_result> result{}; std::string failure{}; };
 struct look_after_nodes {};                                                   // placement, uplink -> themselves
 struct look_for_frames {};                                                    // placement -> itself
 
@@ -123,7 +124,7 @@ CAF_BEGIN_TYPE_ID_BLOCK(mneme, caf::first_custom_type_id)
   CAF_ADD_TYPE_ID(mneme, (mneme::node_change))
   CAF_ADD_TYPE_ID(mneme, (mneme::look_after_nodes))
   CAF_ADD_TYPE_ID(mneme, (mneme::look_for_frames))
-  CAF_ADD_TYPE_ID(mneme, (mneme::home_report))
+  CAF_ADD_TYPE_ID(mneme, (mneme::replay_report))
 CAF_END_TYPE_ID_BLOCK(mneme)
 CAF_ERROR_CODE_ENUM(mneme::run_errc)
 
@@ -143,6 +144,6 @@ MNEME_IN_PROCESS(measure_fairness) MNEME_IN_PROCESS(fairness) MNEME_IN_PROCESS(s
 MNEME_IN_PROCESS(saved_state) MNEME_IN_PROCESS(restore_state) MNEME_IN_PROCESS(keep_model) MNEME_IN_PROCESS(keep_state)
 MNEME_IN_PROCESS(write_checkpoint) MNEME_IN_PROCESS(restored_state)
 MNEME_IN_PROCESS(program_progress) MNEME_IN_PROCESS(node_frame) MNEME_IN_PROCESS(node_change)
-MNEME_IN_PROCESS(look_after_nodes) MNEME_IN_PROCESS(look_for_frames) MNEME_IN_PROCESS(home_report)
+MNEME_IN_PROCESS(look_after_nodes) MNEME_IN_PROCESS(look_for_frames) MNEME_IN_PROCESS(replay_report)
 #undef MNEME_IN_PROCESS
     // clang-format on

@@ -5,7 +5,7 @@
 #include "actors/parties/proxy.hpp"
 #include "actors/parties/server.hpp"
 #include "actors/run/checkpoint_writer.hpp"
-#include "actors/run/home_rounds.hpp"
+#include "actors/run/replayed_rounds.hpp"
 #include "actors/scheduler/scheduler.hpp"
 #include <caf/scoped_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
@@ -67,13 +67,13 @@ public:
         peers.shards.emplace_back(workers_.at(queues->host_of(static_cast<std::size_t>(s)).value));
       report_taker_actor reported = scheduler;
       if (nodes) {
-        home_ = std::make_unique<home_rounds>(
-            context, [this](home_report report) { caf::anon_send(placement_, std::move(report)); });
+        replays_ = std::make_unique<replayed_rounds>(
+            context, [this](replay_report report) { caf::anon_send(placement_, std::move(report)); });
         const placement_peers placement{
             .scheduler = scheduler,
             .recorder = recorder_,
             .here = peers.shards,
-            .compute_here = [home = home_.get()](assignment given) { home->compute(std::move(given)); }};
+            .replay = [replays = replays_.get()](assignment given) { replays->compute(std::move(given)); }};
         reported = peers.placement = placement_ =
             system.spawn<placement_actor::stateful_impl<placement_state>>(context, nodes, records, placement);
         peers.shards.assign(peers.shards.size(), placement_);
@@ -96,7 +96,7 @@ public:
   ~run_actors() {
     list_watch_.reset();
     end(scheduler_);
-    home_.reset(); // its thread tells placement
+    replays_.reset(); // its thread sends to placement
     for (const auto& party : parties_)
       if (party)
         end(party);
@@ -128,20 +128,21 @@ private:
   }
   /// Nodes may be given work, and what comes from them goes to the actor that places shards.
   void begin_nodes(node_pool& nodes, const run_context& context) {
-    nodes.begin(
-        {.shards = context.shards,
-         .node_workers = context.node_workers,
-         .batches_per_worker = context.batches_per_worker},
-        {.reported =
-             [to = placement_](node_number number, archive::buffer message) {
-               caf::anon_send(to, node_frame{.node = number, .content = std::move(message)});
-             },
-         .lost =
-             [to = placement_](node_number number, const std::string& why) {
-               caf::anon_send(to, node_change{.node = number, .is_there = false, .why = why});
-             },
-         .regained = [to = placement_](
-                         node_number number) { caf::anon_send(to, node_change{.node = number, .is_there = true}); }});
+    nodes.begin({.shards = context.shards,
+                 .node_workers = context.node_workers,
+                 .batches_per_worker = context.batches_per_worker},
+                {.reported =
+                     [to = placement_](node_number number, archive::buffer message) {
+                       caf::anon_send(to, node_frame{.node = number, .content = std::move(message)});
+                     },
+                 .lost =
+                     [to = placement_](node_number number, const std::string& why) {
+                       caf::anon_send(to, node_change{.node = number, .event = node_event::lost, .reason = why});
+                     },
+                 .regained =
+                     [to = placement_](node_number number) {
+                       caf::anon_send(to, node_change{.node = number, .event = node_event::joined});
+                     }});
   }
   template <class Handle>
   static void end(const Handle& who) {
@@ -152,9 +153,9 @@ private:
   recorder_actor recorder_;
   std::vector<worker_actor> workers_;
   server_actor server_;
-  std::vector<party_actor> parties_;  // by party_id, the server among them; null where the method has none
-  placement_actor placement_;         // null: there are no nodes
-  std::unique_ptr<home_rounds> home_; // the same
+  std::vector<party_actor> parties_;         // by party_id, the server among them; null where the method has none
+  placement_actor placement_;                // null: the run accepts no nodes
+  std::unique_ptr<replayed_rounds> replays_; // the same
   scheduler_actor scheduler_;
   std::unique_ptr<node_list_watch> list_watch_; // null: nodes stay as they are named
 };

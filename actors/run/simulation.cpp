@@ -33,12 +33,6 @@ std::size_t control_threads(const run_context& context, const run_options& optio
   return static_cast<std::size_t>(std::clamp<std::int64_t>(fed, 1, context.shards));
 }
 
-/// How long nodes may still load once this process has.
-std::chrono::milliseconds patience_of(const scenario& settings, double loaded_in_seconds) {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(settings.worker.node_answer +
-                                                               std::chrono::duration<double>(10.0 * loaded_in_seconds));
-}
-
 /// A process has one arithmetic from its start: LibTorch chooses its kernels once.
 expected<void> check_arithmetic(const scenario& settings) {
   const bool asks_portable = settings.worker.arithmetic == arithmetic_kind::portable;
@@ -80,7 +74,6 @@ expected<ready_world> ready_context(const scenario& settings, const run_options&
       return tl::unexpected{greeted.error()};
     nodes = std::move(*greeted);
   }
-  const recorder_stopwatch loading;
   diagnostics warnings;
   std::string data_digest;
   auto loaded = load_run_context(settings, {.split = split,
@@ -111,7 +104,9 @@ expected<ready_world> ready_context(const scenario& settings, const run_options&
       return failed(settings.where("worker.verify_share"),
                     "worker.verify_share: expected 0 on " + context.device + ", where bits depend on the batch");
     spread_over_nodes(context, *nodes, options.renamed_nodes != nullptr);
-    if (auto ready = nodes->await_ready(world_facts(context), patience_of(settings, loading.seconds())); !ready)
+    if (auto ready = nodes->await_ready(
+            world_facts(context), std::chrono::duration_cast<std::chrono::milliseconds>(settings.worker.node_answer));
+        !ready)
       return tl::unexpected{ready.error()};
   }
   return ready_world{

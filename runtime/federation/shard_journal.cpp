@@ -203,13 +203,6 @@ std::uint32_t shard_journal::stages_told(assignment_id id) const {
   return host_ == host_state::repeating ? repeated_.stages_of(id) : rounds_.by_id().at(id).stages();
 }
 
-const assignment* shard_journal::first_owed() const {
-  for (const auto& [id, round] : rounds_.by_id())
-    if (host_ == host_state::repeating ? unrepeated_.contains(id) : round.is_owed())
-      return &round.given;
-  return nullptr;
-}
-
 // -- change of host ---------------------------------------------------------------------------------------------------
 
 void shard_journal::host_lost() {

@@ -57,8 +57,6 @@ public:
   [[nodiscard]] std::size_t rounds_owed() const noexcept {
     return host_ == host_state::repeating ? unrepeated_.size() : rounds_.owed();
   }
-  /// The first of them; null if there is none.
-  [[nodiscard]] const assignment* first_owed() const;
 
 private:
   enum class host_state : std::uint8_t {

@@ -152,11 +152,11 @@ section_keys worker_keys(worker_section& to) {
   keys.duration("node_silence", to.node_silence,
                 "With --nodes: a node without a sign of life for so long, by the clock, counts as lost.");
   keys.duration("node_answer", to.node_answer,
-                "With --nodes: a node that lives may owe answers for so long, by the clock, and for ten times as long "
-                "as this process takes for the same rounds; then it counts as lost, and is not asked again.");
-  keys.number("verify_share", to.verify_share, {.low = 0.0, .high = 1.0},
-              "With --nodes, on CPUs: the share of the rounds of clients, drawn without the nodes' knowledge, that the "
-              "run's process computes as well and compares bit by bit.");
+                "With --nodes: how long, by the clock, nodes may load the scenario after this process has.");
+  keys.number(
+      "verify_share", to.verify_share, {.low = 0.0, .high = 1.0},
+      "With --nodes, on CPUs: the share of client rounds, a random sample, that the run's process computes, too, "
+      "and compares bit by bit. A difference ends the run.");
   return keys;
 }
 

@@ -15,7 +15,7 @@ from scenario_draws import drawn_scenario  # noqa: E402
 
 FUZZ = os.path.join(ROOT, "tools", "fuzz", "run")
 SECONDS = {"scenarios": 600, "readers": 400, "faults": 300, "memory": 200, "signals": 120, "nodes": 180,
-           "answers": 120, "believed": 60, "caches": 120, "http": 60, "moves": 120, "modules": 180}
+           "caches": 120, "http": 60, "moves": 120, "modules": 180}
 
 PLANNED = ("faults", "memory", "signals", "moves")  # their seeds are indices of a list
 

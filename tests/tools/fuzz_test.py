@@ -114,16 +114,6 @@ class Fuzz(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertRegex(done.stdout, r"\d+ replayed, \d at work, 0 found")
 
-    def test_numbers_of_nodes_that_are_believed_end_no_run_by_a_signal(self):
-        done = self.search("believed", "--count", "4", "--seed", "7", "--seconds", "8")
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertRegex(done.stdout, r"[1-4] runs, [1-9]\d* wrong answers, .* 0 found")
-
-    def test_wrong_answers_of_nodes_change_nothing(self):
-        done = self.search("answers", "--count", "12", "--seconds", "8")
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertRegex(done.stdout, r"\d+ runs, [1-9]\d* wrong answers, [1-9]\d* nodes refused, .* 0 found")
-
     def test_a_reader_that_ends_by_a_signal_is_found(self):
         done = self.search("readers", "--count", "5", "--only", "partition",
                            program=self.script("fragile", FRAGILE))

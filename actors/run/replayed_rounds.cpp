@@ -1,19 +1,17 @@
-#include "actors/run/home_rounds.hpp"
+#include "actors/run/replayed_rounds.hpp"
 #include "actors/compute/run_batch.hpp"
 #include "actors/compute/shard.hpp"
-#include "actors/protocol/recorder_clock.hpp"
 #include "runtime/base/one_thread.hpp"
 #include "runtime/training/executor.hpp"
-#include <map>
 namespace mneme {
 namespace {
 
-/// The one client of a shard, on the thread that calls it.
+/// Runs the only client of a shard on the calling thread.
 class lone_client final : public client_host {
 public:
   explicit lone_client(const run_context& run) : run_(run) {}
-  /// @param shard that is given its answers
-  void answers_to(shard& home) { home_ = &home; }
+  /// @param owner receives the answers of the client
+  void answers_to(shard& owner) { owner_ = &owner; }
 
   [[nodiscard]] std::unique_ptr<hosted_client> start(assignment assigned) override {
     id_ = assigned.id;
@@ -23,7 +21,7 @@ public:
   }
   void run_turns() override {
     while (auto turn = std::exchange(next_, nullptr))
-      home_->answered(id_, turn());
+      owner_->answered(id_, turn());
   }
 
 private:
@@ -41,16 +39,16 @@ private:
   };
 
   const run_context& run_;
-  shard* home_ = nullptr;
+  shard* owner_ = nullptr;
   assignment_id id_{};
   std::unique_ptr<client_run> round_;
   std::function<round_step()> next_;
 };
 
 /// Ends jobs with the run.
-class home_watch final : public slice_watch {
+class stop_watch final : public slice_watch {
 public:
-  home_watch(const run_context& run, const std::stop_token& stop) : run_(run), stop_(stop) {}
+  stop_watch(const run_context& run, const std::stop_token& stop) : run_(run), stop_(stop) {}
   [[nodiscard]] bool go_on(const std::string& /*name*/, double /*progress*/) override { return !is_over(); }
   [[nodiscard]] bool is_over() override {
     return stop_.stop_requested() || (run_.interrupts && run_.interrupts->load() > 0);
@@ -63,15 +61,15 @@ private:
 
 } // namespace
 
-home_rounds::home_rounds(run_context_ref run, std::function<void(home_report)> tell)
-    : run_(std::move(run)), tell_(std::move(tell)) {}
+replayed_rounds::replayed_rounds(run_context_ref run, std::function<void(replay_report)> report)
+    : run_(std::move(run)), report_(std::move(report)) {}
 
-home_rounds::~home_rounds() {
+replayed_rounds::~replayed_rounds() {
   thread_.request_stop();
   changed_.notify_all();
 }
 
-void home_rounds::compute(assignment given) {
+void replayed_rounds::compute(assignment given) {
   const std::lock_guard hold(mutex_);
   waiting_.push_back(std::move(given));
   if (!thread_.joinable())
@@ -79,7 +77,7 @@ void home_rounds::compute(assignment given) {
   changed_.notify_all();
 }
 
-void home_rounds::run(const std::stop_token& stop) {
+void replayed_rounds::run(const std::stop_token& stop) {
   compute_on_one_thread();
   const auto on = make_executor(run_->device, run_->features);
   std::unique_lock hold(mutex_);
@@ -93,10 +91,9 @@ void home_rounds::run(const std::stop_token& stop) {
 }
 
 /// Each job is a batch of its own: on a CPU that changes no bits.
-void home_rounds::compute(assignment given, executor& on, const std::stop_token& stop) {
-  const recorder_stopwatch since;
-  std::atomic<std::int64_t> busy_ns = 0; // of nobody's figures
-  home_watch watch(*run_, stop);
+void replayed_rounds::compute(assignment given, executor& on, const std::stop_token& stop) {
+  std::atomic<std::int64_t> busy_ns = 0; // not reported
+  stop_watch watch(*run_, stop);
   lone_client client(*run_);
   shard rounds({}, *run_, client);
   client.answers_to(rounds);
@@ -109,7 +106,10 @@ void home_rounds::compute(assignment given, executor& on, const std::stop_token&
       std::vector<composition> alone;
       for (const auto& job : report.issued)
         alone.push_back({job.id});
-      tell_({.report = std::move(report), .seconds = since.seconds()});
+      for (auto& finished : report.finished)
+        report_({.id = finished.id, .result = std::move(finished.result)});
+      for (auto& failure : report.failed)
+        report_({.id = failure.last_job.assignment, .failure = std::move(failure.reason)});
       if (!alone.empty())
         rounds.release(std::move(alone));
     }
