@@ -40,7 +40,7 @@ class MethodPages(unittest.TestCase):
 
     def test_a_page_leads_to_the_tables_that_a_sweep_of_its_scenarios_makes(self):
         page = loaded().page(PROGRAM, "fil-ver", "sure", __file__, [("scenarios/small/fil_ver_s1_ver_stats.toml", "")])
-        self.assertIn("- [FIL-VER on a third of EMNIST](../results.md#fil-ver-on-a-third-of-emnist)\n", page)
+        self.assertIn("- [FIL-VER on a third of EMNIST](../results/fil-ver.md#fil-ver-on-a-third-of-emnist)\n", page)
 
     def test_stale_missing_and_left_over_pages_are_named(self):
         tool = loaded()
