@@ -265,13 +265,13 @@ class ReportTest(unittest.TestCase):
         self.assertEqual(mneme("report").returncode, 2)
 
     def test_a_new_scenario_prefers_even_tasks_and_accepts_others(self):
-        made = self.path("tasks.toml")
         for classes, settings, kind, count in (
                 (47, ["tasks.classes=40"], "class-incremental", 5),
                 (47, ["tasks.kind=class-incremental"], "class-incremental", 5),  # uneven, since 47 is prime
                 (14, [], "class-incremental", 7)):
             with self.subTest(classes=classes, settings=settings):
                 options = [option for text in (f"data.classes={classes}", *settings) for option in ("--set", text)]
+                made = self.path(f"{'-'.join([str(classes), *settings])}.toml")
                 done = mneme("new", "fedavg", "synthetic", *options, "-o", made)
                 self.assertEqual(done.returncode, 0, done.stderr)
                 with open(made, "rb") as file:
