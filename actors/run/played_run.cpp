@@ -180,7 +180,8 @@ private:
     const auto own = static_cast<double>(taken * with.epochs);
     const auto steps = with.batch_rows > 0 ? std::ceil(static_cast<double>(taken) / static_cast<double>(batch)) : 1.0;
     const auto replayed = steps * static_cast<double>(with.epochs * with.replay_rows);
-    played_.client_rows[{.classes = with.classes, .taught = with.taught, .trains = true, .part = with.trained}] +=
+    const auto taught = with.teachers.empty() ? class_range{} : with.teachers.front().classes;
+    played_.client_rows[{.classes = with.classes, .taught = taught, .trains = true, .part = with.trained}] +=
         own + replayed;
   }
 

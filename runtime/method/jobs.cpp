@@ -60,9 +60,6 @@ void describe(key_text& key, const train_job& job) {
       .add(with.classes.low)
       .add(with.classes.high)
       .add(with.held_classes)
-      .add(with.taught.low)
-      .add(with.taught.high)
-      .add(with.taught_features)
       .add(with.result)
       .add(with.evaluation)
       .add(with.statistics_move)
@@ -81,6 +78,9 @@ void describe(key_text& key, const train_job& job) {
       .add(static_cast<std::uint64_t>(with.rates.size()))
       .add(static_cast<std::uint64_t>(with.layers.size()))
       .add(job.notes.targets.defined() || job.replay.notes.targets.defined());
+  key.add(static_cast<std::uint64_t>(with.teachers.size()));
+  for (const auto& [classes, features, only_labels] : with.teachers)
+    key.add(classes.low).add(classes.high).add(features).add(only_labels.low).add(only_labels.high);
   for (const auto& name : with.layers)
     key.add(name);
   for (const auto& [layer, factor] : with.rates)

@@ -35,11 +35,21 @@ struct train_job {
   sample_view samples{};
   row_notes notes{}; ///< Annotations of `samples`.
   replayed_rows replay{};
-  loss_ref objective{};  ///< Null: cross_entropy().
-  tensors_ref side{};    ///< Further inputs of the loss, per client; may be null.
-  tensors_ref teacher{}; ///< `flat_weights` of a frozen net of the same kind, in evaluation mode; see options.taught.
+  loss_ref objective{}; ///< Null: cross_entropy().
+  tensors_ref side{};   ///< Further inputs of the loss, per client; may be null.
   training_options options{};
+  /// `flat_weights` of frozen nets of the same kind; training_options::teachers says what the loss reads of each.
+  std::vector<tensors_ref> teachers{};
   rng_key stream{}; ///< Key for shuffling and augmentation.
+
+  void add_teacher(tensors_ref weights, teacher_view view) {
+    teachers.push_back(std::move(weights));
+    options.teachers.push_back(view);
+  }
+  void remove_teachers() {
+    teachers.clear();
+    options.teachers.clear();
+  }
 };
 struct train_output {
   tensors_ref weights{};   ///< `flat_weights` [P]; null if the job requests another result

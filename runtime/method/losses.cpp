@@ -48,34 +48,30 @@ loss_output cross_entropy_of_targets(const loss_input& in) {
   return out;
 }
 
-class cross_entropy_loss : public loss {
-public:
-  [[nodiscard]] std::string identity() const override { return "cross-entropy"; }
-  [[nodiscard]] bool reads_targets() const override { return true; }
-  [[nodiscard]] bool reads_label_smoothing() const override { return true; }
-  [[nodiscard]] const char* main_term() const override { return "cross_entropy"; }
+} // namespace
 
-  [[nodiscard]] loss_output operator()(const loss_input& in) const override {
-    if (in.targets.defined())
-      return cross_entropy_of_targets(in);
-    if (!in.logits.is_cpu())
-      return device_cross_entropy(in);
-    MNEME_CHECK(in.logits.is_contiguous() && in.labels.is_contiguous() && in.row_weight.is_contiguous());
-    const auto models = in.logits.size(0), rows = in.logits.size(1), classes = in.logits.size(2);
-    loss_output out{.values = at::empty({models}, at::kDouble),
-                    .d_logits = at::empty({models, rows, classes}, at::kFloat)};
-    for (std::int64_t k = 0; k < models; ++k)
-      kernels::cross_entropy_of_rows(out.values.mutable_data_ptr<double>()[k],
-                                     {.logits = in.logits.const_data_ptr<float>() + k * rows * classes,
-                                      .labels = in.labels.const_data_ptr<std::int64_t>() + k * rows,
-                                      .weight = in.row_weight.const_data_ptr<float>() + k * rows,
-                                      .d_logits = out.d_logits.mutable_data_ptr<float>() + k * rows * classes,
-                                      .rows = rows,
-                                      .classes = classes,
-                                      .smoothing = in.label_smoothing});
-    return out;
-  }
-};
+loss_output cross_entropy_loss::operator()(const loss_input& in) const {
+  if (in.targets.defined())
+    return cross_entropy_of_targets(in);
+  if (!in.logits.is_cpu())
+    return device_cross_entropy(in);
+  MNEME_CHECK(in.logits.is_contiguous() && in.labels.is_contiguous() && in.row_weight.is_contiguous());
+  const auto models = in.logits.size(0), rows = in.logits.size(1), classes = in.logits.size(2);
+  loss_output out{.values = at::empty({models}, at::kDouble),
+                  .d_logits = at::empty({models, rows, classes}, at::kFloat)};
+  for (std::int64_t k = 0; k < models; ++k)
+    kernels::cross_entropy_of_rows(out.values.mutable_data_ptr<double>()[k],
+                                   {.logits = in.logits.const_data_ptr<float>() + k * rows * classes,
+                                    .labels = in.labels.const_data_ptr<std::int64_t>() + k * rows,
+                                    .weight = in.row_weight.const_data_ptr<float>() + k * rows,
+                                    .d_logits = out.d_logits.mutable_data_ptr<float>() + k * rows * classes,
+                                    .rows = rows,
+                                    .classes = classes,
+                                    .smoothing = in.label_smoothing});
+  return out;
+}
+
+namespace {
 
 class proximal_loss final : public cross_entropy_loss {
 public:

@@ -9,7 +9,6 @@
 namespace mneme {
 
 class tensor_map;
-class twice_taught_loss;
 
 /// What a training job is asked for. All but weights are taken at the start, which stays as it is, in one pass over the
 /// rows; the objective's penalty on weights is no part of them, and zeros stand where nothing is trained.
@@ -28,7 +27,15 @@ enum class replay_pass : std::uint8_t {
             ///< running statistics move twice.
 };
 
-/// Local training, as section 5 defines it. All of it is part of the fuse key.
+/// What a loss reads of a teacher: a frozen net of the same kind, in evaluation mode.
+struct teacher_view {
+  class_range classes{};     ///< Logits of these; empty: none.
+  bool features = false;     ///< Features, and the maps that training_options::maps lists.
+  class_range only_labels{}; ///< Outputs are read for rows of these labels only, from 0 in the loss; empty: all rows.
+  bool operator==(const teacher_view&) const = default;
+};
+
+/// Options of a training. All of them are part of the fuse key.
 struct training_options {
   optimizer_kind optimizer = optimizer_kind::sgd;
   std::int64_t epochs = 1;      ///< 0: takes the time of one epoch and changes nothing.
@@ -59,9 +66,8 @@ struct training_options {
   /// Every shuffle of the second set ends with the rows that are left, fewer than replay_rows; false: the next shuffle
   /// fills them up.
   bool replay_short_last = false;
-  class_range taught{};            ///< The job's teacher shows the loss its logits of these; empty: no logits.
-  bool taught_features = false;    ///< It shows its features, and its maps where these are wanted.
-  std::vector<std::string> maps{}; ///< Those of model::maps() that the net shows the loss.
+  std::vector<teacher_view> teachers{}; ///< One per entry of train_job::teachers.
+  std::vector<std::string> maps{};      ///< Those of model::maps() that the net shows the loss.
   training_result result = training_result::weights;
   bool first_loss = false;   ///< train_output::first_loss is wanted.
   bool feature_sums = false; ///< train_output::feature_sums are wanted.
@@ -100,14 +106,14 @@ struct loss_input {
   const at::Tensor& labels;     ///< [K, B] int64, from 0 within the classes of the loss; -1 where padded
   const at::Tensor& row_weight; ///< [K, B] float32: 1 / rows of the step * the row's weight, 0 where padded
   std::span<const std::shared_ptr<const tensor_map>> sides; ///< [K] what each client's loss reads besides; may be null
-  at::Tensor teacher{}; ///< [K, B, taught classes]: the teacher's logits of the same rows; undefined without one
-  at::Tensor teacher_features{}; ///< [K, B, D]: its features of the same rows; undefined unless wanted
-  /// What net and teacher show by training_options::maps: [K, B, C, height, width] each. Empty unless wanted.
-  std::span<const at::Tensor> maps{}, teacher_maps{};
-  std::int64_t replayed = 0; ///< The last so many of B, padding included, are of the second set.
-  at::Tensor targets{};      ///< [K, B, classes]: target distributions, or undefined: labels say it
+  /// Outputs of the job's teachers for the same rows: logits [K, B, teacher_view::classes], features [K, B, D], maps.
+  std::vector<activations> teachers{};
+  std::span<const at::Tensor> maps{}; ///< By training_options::maps: [K, B, C, height, width] each.
+  std::int64_t replayed = 0;          ///< The last so many of B, padding included, are of the second set.
+  at::Tensor targets{};               ///< [K, B, classes]: target distributions, or undefined: labels say it
   /// The cross-entropy with labels (or targets) reads (1 - s) * target + s / classes in place of the target.
   double label_smoothing = 0.0;
+  bool is_padded = true; ///< False: no row is padding, so labels need not be searched for it.
 };
 /// A part of a loss, with its factor: for records, it changes no training.
 struct loss_term {
@@ -116,13 +122,12 @@ struct loss_term {
 };
 struct loss_output {
   at::Tensor values{};              ///< [K] float64: sum over rows of row_weight * loss
-  at::Tensor d_logits{};            ///< [K, B, classes]
+  at::Tensor d_logits{};            ///< [K, B, classes], or undefined
   at::Tensor d_features{};          ///< [K, B, D], or undefined
   std::vector<at::Tensor> d_maps{}; ///< By training_options::maps, each undefined or of its map's shape; or empty
-  /// True: d_logits reach what stands behind the features alone, but for d_passing, a part of them that goes on, [K, B,
-  /// classes], or undefined: nothing of them. d_features are as ever. For nets that are a `network`.
-  bool stops_at_features = false;
-  at::Tensor d_passing{};
+  /// [K, B, classes], or undefined: a further gradient by logits, which changes the head only and ends at the features.
+  /// Requires a net that is a `network`.
+  at::Tensor d_head_logits{};
   std::vector<loss_term> terms{}; ///< What `values` is the sum of; empty: it is one term, main_term().
 };
 
@@ -142,8 +147,6 @@ public:
   [[nodiscard]] virtual bool reads_label_smoothing() const { return false; }
   /// What `values` is called in metrics.jsonl where loss_output::terms does not say.
   [[nodiscard]] virtual const char* main_term() const { return "loss"; }
-  /// Itself, where it is shown a second frozen net's features; else null. Asked of every job.
-  [[nodiscard]] virtual const twice_taught_loss* twice_taught() const { return nullptr; }
   /// True if regularise() does anything.
   [[nodiscard]] virtual bool regularises() const { return false; }
   /// Adds the gradient of a penalty on weights: `weights`, `start` and `gradients` are [n] of one
@@ -159,7 +162,15 @@ public:
 using loss_ref = std::shared_ptr<const loss>;
 
 /// Softmax cross-entropy over the classes of the loss, mean over real rows; of targets t and probabilities p,
-/// -sum_c t_c log p_c.
+/// -sum_c t_c log p_c. A base of objectives that add a penalty on weights.
+class cross_entropy_loss : public loss {
+public:
+  [[nodiscard]] std::string identity() const override { return "cross-entropy"; }
+  [[nodiscard]] bool reads_targets() const override { return true; }
+  [[nodiscard]] bool reads_label_smoothing() const override { return true; }
+  [[nodiscard]] const char* main_term() const override { return "cross_entropy"; }
+  [[nodiscard]] loss_output operator()(const loss_input& in) const override;
+};
 [[nodiscard]] loss_ref cross_entropy_objective();
 /// Cross-entropy plus mu / 2 |w - w_start|^2 (Li et al. 2020, FedProx, eq. 2).
 [[nodiscard]] loss_ref proximal_objective(double mu);

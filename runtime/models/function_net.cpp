@@ -163,7 +163,7 @@ void function_net::backward(const at::Tensor& /*weights*/, tape& kept, class_ran
                             const gradient_sink& out) const {
   const auto models = out.into.size(0);
   MNEME_CHECK(kept.for_backward && !kept.values.empty(), identity());
-  MNEME_CHECK(!kept.stops_at_features, identity());
+  MNEME_CHECK(!kept.d_head_logits.defined(), identity());
   const auto own = kept.values.size() / static_cast<std::size_t>(models);
   for (std::int64_t k = 0; k < models; ++k) {
     const auto of_model = std::span<const at::Tensor>(kept.values).subspan(static_cast<std::size_t>(k) * own, own);

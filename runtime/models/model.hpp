@@ -55,8 +55,9 @@ struct tape {
   bool for_backward = true;        ///< Set to false before passes that no backward pass follows: they need less memory.
   std::vector<std::string> maps{}; ///< Those of model::maps() that forward() is to show; set before it.
   std::vector<at::Tensor> d_maps{}; ///< A loss's gradients by them; set before backward(), which clears it.
-  bool stops_at_features = false;   ///< Gradients by logits stop there, but for d_passing; set before backward().
-  at::Tensor d_passing{};           ///< [K, B, classes] or undefined; backward() clears it.
+  /// [K, B, classes] or undefined: a gradient by logits that changes the head only; set before backward(), which clears
+  /// it.
+  at::Tensor d_head_logits{};
   // The net's own business:
   bool training = false; ///< Mode of the last forward pass.
   kernels::scratch memory{};

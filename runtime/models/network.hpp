@@ -56,8 +56,9 @@ private:
   [[nodiscard]] at::Tensor map_of(const network_map& marked, const at::Tensor& value) const;
   [[nodiscard]] const network_map& map_named(const std::string& name) const;
   void add_map_gradients(tape& with) const;
-  [[nodiscard]] at::Tensor gradient_passing(const layer_pass& pass, const layer_pass& still, tape& with,
-                                            const node_roles& roles, const gradient_sink& sink) const;
+  [[nodiscard]] at::Tensor gradient_by_features(const at::Tensor& d_logits, const layer_pass& pass,
+                                                const layer_pass& still, tape& with, const node_roles& roles,
+                                                const gradient_sink& sink) const;
   void forget(tape& with, std::size_t done) const;
   void back_node(std::size_t i, const layer_pass& pass, tape& with, const node_roles& roles,
                  const gradient_sink& sink) const;

@@ -234,13 +234,14 @@ void network::backward(const at::Tensor& weights, tape& kept, class_range classe
   const layer_pass still{weights, pass.models, pass.rows, classes, nullptr, &kept.memory, &inputs};
   const auto roles = roles_for(trained);
   kept.gradients.resize(kept.values.size());
-  auto passing = gradient_passing(pass, still, kept, roles, out);
+  const auto d_head = std::exchange(kept.d_head_logits, {});
+  auto passing = d_head.defined() ? gradient_by_features(d_logits, pass, still, kept, roles, out) : at::Tensor{};
   if (classes.size() > 0)
-    kept.gradients.back() = d_logits;
+    kept.gradients.back() = !d_head.defined() ? d_logits : d_logits.defined() ? d_logits + d_head : d_head;
   add_map_gradients(kept);
   for (std::size_t i = net_.nodes.size(); i-- > 0;) {
     auto& d = kept.gradients[i + 1];
-    if (i + 1 == net_.features && kept.stops_at_features)
+    if (i + 1 == net_.features && d_head.defined())
       d = std::exchange(passing, {});
     if (i + 1 == net_.features && d_features.defined()) {
       if (d.defined())
@@ -254,24 +255,21 @@ void network::backward(const at::Tensor& weights, tape& kept, class_range classe
     give_back(kept, std::exchange(kept.gradients[i + 1], {}));
     give_back(kept, std::exchange(kept.values[i + 1], {})); // its readers are done
   }
-  kept.stops_at_features = false;
   for (auto& tensor : kept.gradients)
     tensor.reset();
   for (auto& tensor : kept.values) // the first is the caller's, who fills it anew for the next step
     give_back(kept, std::exchange(tensor, {}));
 }
 
-/// The part of the gradient by logits that goes on behind the features, as one by them; undefined: there is none. The
-/// layers between are passed without gradients of their own.
-at::Tensor network::gradient_passing(const layer_pass& pass, const layer_pass& still, tape& with,
-                                     const node_roles& roles, const gradient_sink& sink) const {
-  auto d = std::exchange(with.d_passing, {});
-  if (!with.stops_at_features || !d.defined() || net_.features == 0 || !roles[net_.features - 1].learns)
+/// The gradient by the features that d_logits lead to; undefined: none. Parameters of the head get no gradient here.
+at::Tensor network::gradient_by_features(const at::Tensor& d_logits, const layer_pass& pass, const layer_pass& still,
+                                         tape& with, const node_roles& roles, const gradient_sink& sink) const {
+  if (!d_logits.defined() || net_.features == 0 || !roles[net_.features - 1].learns)
     return {};
   auto passed = roles;
   for (auto& role : passed)
     role.fixed = true;
-  with.gradients.back() = std::move(d);
+  with.gradients.back() = d_logits;
   for (std::size_t i = net_.nodes.size(); i-- > net_.features;) {
     if (passed[i].learns && with.gradients[i + 1].defined())
       net_.nodes[i].operation ? back_node(i, roles[i].trained ? pass : still, with, passed, sink)

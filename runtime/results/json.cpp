@@ -139,6 +139,7 @@ std::string json_text(const run_summary& summary) {
   object["scenario"] = summary.scenario;
   object["scenario_digest"] = summary.scenario_digest;
   object["run_digest"] = summary.run_digest;
+  object["digest_epoch"] = digest_epoch;
   if (summary.trace_digest)
     object["trace_digest"] = *summary.trace_digest;
   object["strategy"] = summary.strategy;

@@ -29,6 +29,11 @@ struct node_record {
   bool is_there = true;                             ///< Connected now.
 };
 
+/// Version of the arithmetic that run digests depend on. Runs of different epochs have different digests even if their
+/// scenarios are equal. Epoch 1: versions without the entry in summary.json. Epoch 2: losses by automatic
+/// differentiation, layers as functions, convolutions by oneDNN.
+inline constexpr std::int64_t digest_epoch = 2;
+
 /// Contents of summary.json. `status`: "done", "failed" or "interrupted".
 struct run_summary {
   std::string scenario{}, scenario_digest{}, run_digest{}, strategy{}, dataset{}, status{};

@@ -1,5 +1,4 @@
 #include "runtime/training/frozen_views.hpp"
-#include "runtime/method/partly_taught_loss.hpp"
 #include "runtime/models/layer.hpp"
 #include "runtime/training/inference.hpp"
 #include <ATen/ops/empty.h>
@@ -43,15 +42,10 @@ bool frozen_views::may_keep(const training_options& options, const train_job& jo
 
 bool frozen_views::has_front() const { return options_.epochs > 0 && net_.trains_behind_features(trained_); }
 
-bool frozen_views::has_teacher() const {
-  return (options_.taught.size() > 0 || options_.taught_features) && !net_.depends_on_row_count(options_.taught);
-}
-
 /// Fills what is defined of `to` with what the net shows of the rows at `positions`, block by block.
 void frozen_views::show(const sample_view& samples, std::span<const std::int64_t> positions, const at::Tensor& weights,
-                        image_store& images, taught_rows& to) {
+                        class_range classes, image_store& images, taught_rows& to) {
   const auto [channels, height, width] = samples.source->shape();
-  const auto classes = to.logits.defined() ? options_.taught : class_range{};
   const auto block_rows = static_cast<std::size_t>(block_rows_of(net_));
   if (!inputs_.defined())
     inputs_ = at::empty({0}, at::kFloat);
@@ -78,29 +72,28 @@ sample_view frozen_views::behind_front(const sample_view& samples, const at::Ten
   std::iota(places->begin(), places->end(), 0);
   auto features = std::make_shared<dataset>();
   taught_rows shown{.features = at::empty({n, net_.feature_width()}, at::kFloat)};
-  show(samples, *places, weights, images, shown);
+  show(samples, *places, weights, {}, images, shown);
   features->vectors = std::move(shown.features);
   for (const auto row : *samples.rows)
     features->labels.push_back(samples.source->label(row));
   return {.source = std::move(features), .rows = std::move(places), .marks = samples.marks};
 }
 
-taught_rows frozen_views::taught(const sample_view& samples, const at::Tensor& teacher, image_store& images) {
+taught_rows frozen_views::taught(const sample_view& samples, const teacher_view& view, const at::Tensor& teacher,
+                                 image_store& images) {
   const auto n = samples.size();
-  const auto* const partly = dynamic_cast<const partly_taught_loss*>(&objective_);
   std::vector<std::int64_t> positions;
   for (std::int64_t i = 0; i < n; ++i) {
     const auto label = samples.source->label((*samples.rows)[static_cast<std::size_t>(i)]) - options_.classes.low;
-    const auto compared = partly ? partly->taught_labels() : class_range{label, label + 1};
-    if (compared.low <= label && label < compared.high)
+    if (view.only_labels.size() == 0 || (view.only_labels.low <= label && label < view.only_labels.high))
       positions.push_back(i);
   }
   taught_rows taught;
-  if (options_.taught_features)
+  if (view.features)
     taught.features = at::zeros({n, net_.feature_width()}, at::kFloat);
-  if (options_.taught.size() > 0)
-    taught.logits = at::zeros({n, options_.taught.size()}, at::kFloat);
-  show(samples, positions, teacher, images, taught);
+  if (view.classes.size() > 0)
+    taught.logits = at::zeros({n, view.classes.size()}, at::kFloat);
+  show(samples, positions, teacher, view.classes, images, taught);
   return taught;
 }
 

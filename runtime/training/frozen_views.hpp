@@ -21,9 +21,8 @@ struct taught_rows {
 /// the same bits whoever shares their pass: so steps see what they would have seen.
 class frozen_views {
 public:
-  frozen_views(const row_wise_model& net, const training_options& options, const parameter_choice& trained,
-               const loss& objective)
-      : net_(net), options_(options), trained_(trained), objective_(objective) {}
+  frozen_views(const row_wise_model& net, const training_options& options, const parameter_choice& trained)
+      : net_(net), options_(options), trained_(trained) {}
   /// True if no row of these changes from epoch to epoch.
   [[nodiscard]] static bool may_keep(const training_options& options, const train_job& job);
 
@@ -31,19 +30,19 @@ public:
   [[nodiscard]] bool has_front() const;
   /// The rows as their features, in the order of `samples`. @param weights [P]
   [[nodiscard]] sample_view behind_front(const sample_view& samples, const at::Tensor& weights, image_store& images);
-  /// True if there is a teacher whose rows do not depend on how many there are.
-  [[nodiscard]] bool has_teacher() const;
+  /// True if a teacher's outputs for a row do not depend on the number of rows in a pass.
+  [[nodiscard]] bool can_keep(const teacher_view& view) const { return !net_.depends_on_row_count(view.classes); }
   /// @param teacher [P]
-  [[nodiscard]] taught_rows taught(const sample_view& samples, const at::Tensor& teacher, image_store& images);
+  [[nodiscard]] taught_rows taught(const sample_view& samples, const teacher_view& view, const at::Tensor& teacher,
+                                   image_store& images);
 
 private:
   void show(const sample_view& samples, std::span<const std::int64_t> positions, const at::Tensor& weights,
-            image_store& images, taught_rows& to);
+            class_range classes, image_store& images, taught_rows& to);
 
   const row_wise_model& net_;
   const training_options& options_;
   const parameter_choice& trained_;
-  const loss& objective_;
   tape kept_{};
   at::Tensor inputs_{};
 };

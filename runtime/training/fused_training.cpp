@@ -32,13 +32,6 @@ class_range learnt_classes(const training_options& options) {
   return {std::max(options.classes.low, options.held_classes), options.classes.high};
 }
 
-/// What the job's own teacher is asked for.
-taught_outputs outputs_of_teacher(const training_options& options) {
-  return {.classes = options.taught,
-          .features = options.taught_features,
-          .maps = options.taught_features ? options.maps : std::vector<std::string>{}};
-}
-
 loss_ref objective_of(const train_job& request) {
   return request.objective ? request.objective : cross_entropy_objective();
 }
@@ -52,12 +45,11 @@ std::int64_t last_padded_rows(const step_plan& plan) {
 
 fused_training::fused_training(std::span<const job> batch, image_store& images, training_buffers& buffers)
     : options_(in_steps(training_of(batch[0]).options)), net_(*training_of(batch[0]).net),
-      loss_(objective_of(training_of(batch[0]))), twice_taught_(loss_->twice_taught()), images_(images),
-      buffers_(buffers), told_(false),
+      loss_(objective_of(training_of(batch[0]))), images_(images), buffers_(buffers), told_(false),
       choice_(trained_parameters(net_, options_.trained, options_.layers, options_.statistics_move)),
-      teacher_(outputs_of_teacher(options_), batch.size()),
-      second_teacher_({.features = twice_taught_ != nullptr}, batch.size()),
       losses_(*loss_, batch.size(), images_.device()), rows_(options_) {
+  for (const auto& view : options_.teachers)
+    teachers_.emplace_back(view, view.features ? options_.maps : std::vector<std::string>{}, batch.size());
   // Layers may share a node of the net, which writes the gradients of all its parameters; and a second pass reads the
   // weights after the first one's gradients were written. Held parameters are such a part of a node, too.
   direct_ = optimizer::is_plain_sgd(options_) && !loss_->regularises() && options_.result == training_result::weights &&
@@ -159,12 +151,12 @@ void fused_training::take_weights() {
     const auto& start = start_of(client);
     const auto* const before = k > 0 ? &clients_[k - 1] : nullptr;
     client.start = before && before->job->start == client.job->start ? before->start : start.to(images_.device());
-    if (client.job->teacher)
-      teacher_.set_weights(k, before && before->job->teacher == client.job->teacher
-                                  ? teacher_.weights(k - 1)
-                                  : client.job->teacher->at(flat_weights).to(images_.device()));
-    if (twice_taught_)
-      second_teacher_.set_weights(k, client.job->side->at(second_teacher_weights).to(images_.device()));
+    for (std::size_t t = 0; t < teachers_.size(); ++t) {
+      const auto& teacher = client.job->teachers[t];
+      teachers_[t].set_weights(k, before && before->job->teachers[t] == teacher
+                                      ? teachers_[t].weights(k - 1)
+                                      : teacher->at(flat_weights).to(images_.device()));
+    }
     const auto model_row = static_cast<std::int64_t>(k);
     if (client.start.is_cpu())
       std::copy_n(client.start.const_data_ptr<float>(), size, weights_.mutable_data_ptr<float>() + model_row * row);
@@ -185,21 +177,15 @@ void fused_training::keep_frozen_views() {
                                  [&](const client& trained) { return frozen_views::may_keep(options_, *trained.job); });
   if (!keeps)
     return;
-  frozen_views views(*row_wise_, options_, choice_, *loss_);
-  auto of_second = options_;
-  of_second.taught = {};
-  of_second.taught_features = twice_taught_ != nullptr;
-  frozen_views second_views(*row_wise_, of_second, choice_, *loss_);
+  frozen_views views(*row_wise_, options_, choice_);
   behind_front_ = !options_.evaluation && views.has_front();
-  const bool has_teacher = views.has_teacher(), has_second = second_views.has_teacher();
   for (std::size_t k = 0; k < clients_.size(); ++k) {
     auto& client = clients_[k];
     if (client.plan.steps() == 0)
       break;
-    if (has_teacher)
-      teacher_.keep_rows(k, views.taught(client.job->samples, teacher_.weights(k), images_));
-    if (has_second)
-      second_teacher_.keep_rows(k, second_views.taught(client.job->samples, second_teacher_.weights(k), images_));
+    for (std::size_t t = 0; t < teachers_.size(); ++t)
+      if (const auto& view = options_.teachers[t]; views.can_keep(view))
+        teachers_[t].keep_rows(k, views.taught(client.job->samples, view, teachers_[t].weights(k), images_));
     if (!behind_front_)
       continue;
     client.in_front = std::make_unique<train_job>(*client.job);
@@ -239,20 +225,18 @@ void fused_training::step_of(model_run run, const step_shape& shape, std::int64_
   const training_mode training{name_streams(run, epoch, s), &choice_, options_.statistics_moves};
   const auto outputs = forward(group, shape, training);
   const auto first = static_cast<std::size_t>(run.first), count = static_cast<std::size_t>(run.count);
-  const auto shown = taught_by(teacher_, run, shape, s), second = taught_by(second_teacher_, run, shape, s);
   const loss_input in{.logits = outputs.logits,
                       .features = outputs.features,
                       .labels = buffers_.labels,
                       .row_weight = buffers_.row_weight,
                       .sides = std::span(sides_).subspan(first, count),
-                      .teacher = shown.logits,
-                      .teacher_features = shown.features,
+                      .teachers = taught(run, shape, s),
                       .maps = outputs.maps,
-                      .teacher_maps = shown.maps,
                       .replayed = shape.replayed,
                       .targets = told_ ? buffers_.targets : at::Tensor{},
-                      .label_smoothing = options_.label_smoothing};
-  const auto result = twice_taught_ ? (*twice_taught_)(in, second.features) : (*loss_)(in);
+                      .label_smoothing = options_.label_smoothing,
+                      .is_padded = is_padded(run, shape, epoch, s)};
+  const auto result = (*loss_)(in);
   if (epoch + 1 == options_.epochs)
     losses_.add(run, result);
   if (epoch == 0 && options_.first_loss)
@@ -305,7 +289,7 @@ activations fused_training::forward(group_view& group, const step_shape& shape, 
 
 /// Gradients of the step, or the step itself, of plain SGD.
 void fused_training::backward(group_view& group, const step_shape& shape, const loss_output& result) {
-  const bool from_logits = options_.classes.size() > 0 && (!result.stops_at_features || result.d_passing.defined());
+  const bool from_logits = options_.classes.size() > 0 && result.d_logits.defined();
   if (!direct_ && !from_logits && !result.d_features.defined())
     group.gradients.zero_(); // no gradient reaches what lies behind the last map, or before the features
   const auto pass = [&](tape& kept, std::int64_t first, std::int64_t rows, const gradient_sink& sink) {
@@ -315,8 +299,7 @@ void fused_training::backward(group_view& group, const step_shape& shape, const 
     kept.d_maps = result.d_maps;
     for (auto& d : kept.d_maps)
       d = part_of(d);
-    kept.stops_at_features = result.stops_at_features;
-    kept.d_passing = part_of(result.d_passing);
+    kept.d_head_logits = part_of(result.d_head_logits);
     net_.backward(group.weights, kept, options_.classes, part_of(result.d_logits), part_of(result.d_features), choice_,
                   sink);
   };
@@ -328,15 +311,29 @@ void fused_training::backward(group_view& group, const step_shape& shape, const 
   pass(buffers_.kept_of_replayed, shape.own, shape.replayed, {group.gradients, 1.0F, true});
 }
 
-/// What the clients' teachers show of the step's rows.
-activations fused_training::taught_by(const group_teacher& teacher, model_run run, const step_shape& shape,
-                                      std::int64_t s) {
-  if (!teacher.keeps_rows())
-    return teacher.shown(net_, run, buffers_.inputs, buffers_.taught);
-  std::vector<std::span<const std::int64_t>> positions;
-  for (auto k = run.first; k < run.first + run.count; ++k)
-    positions.push_back(clients_[static_cast<std::size_t>(k)].positions_of(s));
-  return teacher.kept(run, positions, shape.own, net_.feature_width());
+/// Outputs of the teachers for the step's rows.
+std::vector<activations> fused_training::taught(model_run run, const step_shape& shape, std::int64_t s) {
+  std::vector<activations> outputs;
+  for (const auto& teacher : teachers_) {
+    if (!teacher.keeps_rows()) {
+      outputs.push_back(teacher.shown(net_, run, buffers_.inputs, buffers_.taught));
+      continue;
+    }
+    std::vector<std::span<const std::int64_t>> positions;
+    for (auto k = run.first; k < run.first + run.count; ++k)
+      positions.push_back(clients_[static_cast<std::size_t>(k)].positions_of(s));
+    outputs.push_back(teacher.kept(run, positions, shape.own, net_.feature_width()));
+  }
+  return outputs;
+}
+
+bool fused_training::is_padded(model_run run, const step_shape& shape, std::int64_t epoch, std::int64_t s) const {
+  for (auto k = run.first; k < run.first + run.count; ++k) {
+    const auto& client = clients_[static_cast<std::size_t>(k)];
+    if (client.plan.rows_of(s) + client.replayed_rows(epoch * client.plan.steps() + s) < shape.rows())
+      return true;
+  }
+  return false;
 }
 
 /// The keys of what the net draws in this step.

@@ -1,7 +1,6 @@
 /// fused_training: the local trainings of K clients as one group, step by step.
 #pragma once
 #include "runtime/method/jobs.hpp"
-#include "runtime/method/twice_taught_loss.hpp"
 #include "runtime/models/dense_chain.hpp"
 #include "runtime/training/best_epoch.hpp"
 #include "runtime/training/group_teacher.hpp"
@@ -71,8 +70,8 @@ private:
   void fetch_ahead(model_run run, std::int64_t s) const;
   void fill(model_run run, const step_shape& shape, std::int64_t epoch, std::int64_t s);
   void shape_marks(model_run run, std::int64_t rows);
-  [[nodiscard]] activations taught_by(const group_teacher& teacher, model_run run, const step_shape& shape,
-                                      std::int64_t s);
+  [[nodiscard]] std::vector<activations> taught(model_run run, const step_shape& shape, std::int64_t s);
+  [[nodiscard]] bool is_padded(model_run run, const step_shape& shape, std::int64_t epoch, std::int64_t s) const;
   void regularise(model_run run, std::int64_t epoch);
   void note_features(model_run run, const at::Tensor& features);
   void take_result_memory();
@@ -87,7 +86,6 @@ private:
   const model& net_;
   const row_wise_model* row_wise_ = nullptr; // the net, where it is one
   loss_ref loss_;
-  const twice_taught_loss* twice_taught_ = nullptr; // the loss, where it is one
   image_store& images_;
   training_buffers& buffers_;
   bool direct_; // plain SGD: gradients go straight to the weights
@@ -97,7 +95,7 @@ private:
   std::vector<segment> trained_;
   std::vector<client> clients_;                          // sorted; those without steps at the end
   std::vector<std::shared_ptr<const tensor_map>> sides_; // [K], in the order of clients_
-  group_teacher teacher_, second_teacher_;               // the second one shows something to a loss taught twice
+  std::vector<group_teacher> teachers_;                  // one per entry of training_options::teachers
   loss_sums losses_;                                     // of the epoch
   best_epoch best_epoch_;                                // where it is wanted
   at::Tensor weights_, gradients_;                       // [K, P]

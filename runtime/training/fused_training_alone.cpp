@@ -5,8 +5,8 @@ namespace mneme {
 
 bool fused_training::trains_one_by_one() const {
   return images_.device().is_cpu() && direct_ && net_.dense_layers() && loss_ == cross_entropy_objective() &&
-         choice_.whole() && options_.taught.size() == 0 && !options_.taught_features && options_.maps.empty() &&
-         options_.replay_rows == 0 && !options_.first_loss && !options_.feature_sums && !options_.best_epoch && !told_;
+         choice_.whole() && options_.teachers.empty() && options_.maps.empty() && options_.replay_rows == 0 &&
+         !options_.first_loss && !options_.feature_sums && !options_.best_epoch && !told_;
 }
 
 outcomes fused_training::run_one_by_one(slice_watch* watch) {

@@ -4,21 +4,19 @@
 namespace mneme {
 
 activations group_teacher::shown(const model& net, model_run run, const at::Tensor& inputs, tape& memory) const {
-  if (outputs_.is_empty())
-    return {};
   std::vector<at::Tensor> features, logits;
-  std::vector<std::vector<at::Tensor>> maps(outputs_.maps.size());
+  std::vector<std::vector<at::Tensor>> maps(maps_.size());
   memory.for_backward = false;
-  memory.maps = outputs_.maps;
+  memory.maps = maps_;
   for (auto k = run.first, last = k; k < run.first + run.count; k = last) {
     const auto& weights = weights_[static_cast<std::size_t>(k)];
     while (last < run.first + run.count && weights_[static_cast<std::size_t>(last)].is_same(weights))
       ++last;
     const auto shared = inputs.narrow(0, k - run.first, last - k);
-    const auto outputs = net.forward(weights.unsqueeze(0), shared, outputs_.classes, &memory);
-    if (outputs_.features)
+    const auto outputs = net.forward(weights.unsqueeze(0), shared, view_.classes, &memory);
+    if (view_.features)
       features.push_back(outputs.features.contiguous());
-    if (outputs_.classes.size() > 0)
+    if (view_.classes.size() > 0)
       logits.push_back(outputs.logits.contiguous());
     for (std::size_t m = 0; m < maps.size(); ++m)
       maps[m].push_back(outputs.maps[m]);
@@ -35,10 +33,10 @@ activations group_teacher::shown(const model& net, model_run run, const at::Tens
 activations group_teacher::kept(model_run run, std::span<const std::span<const std::int64_t>> positions,
                                 std::int64_t rows, std::int64_t feature_width) const {
   activations shown;
-  if (outputs_.features)
+  if (view_.features)
     shown.features = at::empty({run.count, rows, feature_width}, at::kFloat);
-  if (outputs_.classes.size() > 0)
-    shown.logits = at::empty({run.count, rows, outputs_.classes.size()}, at::kFloat);
+  if (view_.classes.size() > 0)
+    shown.logits = at::empty({run.count, rows, view_.classes.size()}, at::kFloat);
   const auto place_in = [](at::Tensor& whole, std::size_t i) {
     return whole.defined() ? whole.mutable_data_ptr<float>() + static_cast<std::int64_t>(i) * whole.stride(0) : nullptr;
   };

@@ -11,18 +11,11 @@ namespace mneme {
 
 // Axes: K clients of a run, P weights of a model, B rows of a step, D features.
 
-/// What a loss is to be shown of a teacher.
-struct taught_outputs {
-  class_range classes{}; ///< Their logits.
-  bool features = false;
-  std::vector<std::string> maps{};
-  [[nodiscard]] bool is_empty() const { return !features && classes.size() == 0; }
-};
-
 /// Teachers of one kind of net, a client's at its place in the group. Their passes are in evaluation mode.
 class group_teacher {
 public:
-  group_teacher(taught_outputs outputs, std::size_t clients) : outputs_(std::move(outputs)), weights_(clients) {}
+  group_teacher(teacher_view view, std::vector<std::string> maps, std::size_t clients)
+      : view_(view), maps_(std::move(maps)), weights_(clients) {}
 
   /// @param weights [P] on the device
   void set_weights(std::size_t k, at::Tensor weights) { weights_[k] = std::move(weights); }
@@ -45,7 +38,8 @@ public:
                                  std::int64_t rows, std::int64_t feature_width) const;
 
 private:
-  taught_outputs outputs_;
+  teacher_view view_;
+  std::vector<std::string> maps_;
   std::vector<at::Tensor> weights_; // by client
   std::vector<taught_rows> kept_;   // by client; empty: teachers are asked at every step
 };

@@ -1,5 +1,4 @@
 #include "runtime/training/impossible_training.hpp"
-#include "runtime/method/twice_taught_loss.hpp"
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -53,7 +52,10 @@ std::string wrong_result(const train_job& job) {
 
 std::string wrong_head(const train_job& job) {
   const auto known = job.net->classes();
-  for (const auto& range : {job.options.classes, job.options.taught})
+  std::vector<class_range> ranges{job.options.classes};
+  for (const auto& teacher : job.options.teachers)
+    ranges.push_back(teacher.classes);
+  for (const auto& range : ranges)
     if (range.size() > 0 && range.high > known)
       return fmt::format("classes {} to {} are asked for, and the head of the net '{}' has {}; expected classes of it, "
                          "or none for an objective of features",
@@ -96,13 +98,6 @@ std::string wrong_maps(const train_job& job) {
                          known.empty() ? "none, it has no maps" : fmt::format("{}", fmt::join(known, ", ")));
   return {};
 }
-
-/// Its weights, or null.
-const at::Tensor* second_teacher_of(const train_job& job) {
-  return job.side ? job.side->find(second_teacher_weights) : nullptr;
-}
-
-bool is_twice_taught(const train_job& job) { return job.objective && job.objective->twice_taught(); }
 
 std::string wrong_weights(const tensors_ref& given, const char* whose, const model& net) {
   const auto* const flat = given ? given->find(flat_weights) : nullptr;
@@ -153,11 +148,9 @@ std::string wrong_weights(const work& request) {
     auto why = training->samples.size() > 0 && training->options.epochs > 0
                    ? wrong_weights(training->start, "start weights", *training->net)
                    : std::string();
-    if (why.empty() && training->teacher)
-      why = wrong_weights(training->teacher, "a teacher's weights", *training->net);
-    if (why.empty() && is_twice_taught(*training))
-      if (const auto* const second = second_teacher_of(*training))
-        why = wrong_weights(weights_only(*second), "a second teacher's weights", *training->net);
+    for (const auto& teacher : training->teachers)
+      if (why.empty())
+        why = wrong_weights(teacher, "weights of a teacher", *training->net);
     return why;
   }
   const auto of_pass = [](const auto& pass) {
@@ -173,12 +166,10 @@ std::string wrong_weights(const work& request) {
 std::string why_impossible(const train_job& job) {
   if (auto why = wrong_head(job); !why.empty())
     return why;
-  if ((job.options.taught.size() > 0 || job.options.taught_features) && !job.teacher)
-    return "the loss is to be shown what a teacher says, and there is no teacher";
-  if (is_twice_taught(job) && !second_teacher_of(job))
-    return fmt::format("the objective '{}' is to be shown the features of a second teacher, and there is none: the "
-                       "job's side has no '{}'",
-                       job.objective->identity(), second_teacher_weights);
+  if (job.teachers.size() != job.options.teachers.size())
+    return fmt::format("the job has weights of {} teachers, and its options describe {}; expected one description of "
+                       "each",
+                       job.teachers.size(), job.options.teachers.size());
   if (auto why = wrong_notes(job.notes, job.samples, "rows", job); !why.empty())
     return why;
   if (auto error = smoothing_error(job); !error.empty())

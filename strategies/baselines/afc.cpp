@@ -70,12 +70,11 @@ protected:
   }
 
 private:
-  /// Adds squared gradients of each row's own loss: rows do not mix in evaluation mode. NCA is nca_rows() as a
-  /// function.
+  /// Adds squared gradients of each row's own loss: rows do not mix in evaluation mode.
   void add_rows(const at::Tensor& weights, const at::Tensor& images, const at::Tensor& labels, class_range classes,
                 std::vector<at::Tensor>& sums) const {
     const auto results = net_->differentiable(leaf_of(weights), images.unsqueeze(0), classes, {});
-    const auto loss = nca_rows(results.logits[0], labels).values.sum();
+    const auto loss = nca_rows(results.logits[0], labels).sum();
     std::vector<at::Tensor> maps;
     for (const auto& name : maps_)
       for (const auto& map : results.maps)
@@ -108,28 +107,23 @@ std::vector<std::int64_t> channels_of(const method_setup& setup, const std::vect
 
 // -- the loss ---------------------------------------------------------------------------------------------------------
 
-class afc_loss final : public stepwise_loss {
-public:
-  /// @param importance of every map, [channels]
-  afc_loss(double factor, std::vector<at::Tensor> importance, const std::string& task)
-      : stepwise_loss(fmt::format("afc {} {}", factor, task), {"nca", "map_distillation"}), factor_(factor),
-        importance_(std::move(importance)) {}
-
-protected:
-  void add_model(const model_step& in, const model_losses& out) const override {
-    out.add(0, in, nca_rows(in.logits, in.labels), 1.0);
-    for (std::size_t m = 0; m < in.maps.size(); ++m) {
-      const auto weight = importance_[m].defined() ? importance_[m].to(in.maps[m].device())
-                                                   : at::ones({in.maps[m].size(1)}, in.maps[m].options());
-      out.add_map(1, in, m, channel_rows(in.maps[m], in.teacher_maps[m], weight),
-                  factor_ / static_cast<double>(in.maps.size()));
-    }
-  }
-
-private:
-  double factor_;
-  std::vector<at::Tensor> importance_;
-};
+/// @param importance of every map, [channels]; undefined: all channels weigh 1
+loss_ref afc_objective(double factor, std::vector<at::Tensor> importance, const std::string& task) {
+  return differentiable_objective(
+      {.identity = fmt::format("afc {} {}", factor, task), .terms = {"nca", "map_distillation"}},
+      [factor, importance = std::move(importance)](const loss_rows& in) {
+        std::vector<at::Tensor> terms{nca_rows(in.logits, in.labels), {}};
+        for (std::size_t m = 0; m < in.maps.size(); ++m) {
+          const auto& map = in.maps[m];
+          const auto weight =
+              importance[m].defined() ? importance[m].to(map.device()) : at::ones({map.size(1)}, map.options());
+          const auto distance =
+              channel_rows(map, in.teachers[0].maps[m], weight) * (factor / static_cast<double>(in.maps.size()));
+          terms[1] = terms[1].defined() ? terms[1] + distance : distance;
+        }
+        return terms;
+      });
+}
 
 // -- the method -------------------------------------------------------------------------------------------------------
 
@@ -176,7 +170,7 @@ loss_ref afc::loss_for(const broadcast& in, const class_split& classes) const {
     known.push_back(sent ? *sent : at::Tensor());
   }
   const auto factor = with_.distillation * std::sqrt(classes.growth());
-  return std::make_shared<afc_loss>(factor, std::move(known), fmt::format("task {}", classes.task));
+  return afc_objective(factor, std::move(known), fmt::format("task {}", classes.task));
 }
 
 program_job afc::measuring(const client_context& ctx, const rehearsal& now, const tensors_ref& weights) const {

@@ -47,43 +47,26 @@ at::Tensor corrected(const at::Tensor& logits, const std::vector<correction>& by
   return moved;
 }
 
-class bic_loss final : public stepwise_loss {
-public:
-  bic_loss(double temperature, double lambda, std::vector<correction> of_teacher, std::vector<correction> of_student)
-      : stepwise_loss(identity_of(temperature, lambda, of_teacher, of_student), {"cross_entropy", "distillation"}),
-        temperature_(temperature), lambda_(lambda), of_teacher_(std::move(of_teacher)),
-        of_student_(std::move(of_student)) {}
-  [[nodiscard]] bool reads_label_smoothing() const override { return true; }
-
-protected:
-  void add_model(const model_step& in, const model_losses& out) const override {
-    const auto z = corrected(in.logits, of_student_);
-    const bool taught = in.teacher.defined();
-    out.add(0, in, cross_entropy_rows(z, in.labels, in.label_smoothing), taught ? 1.0 - lambda_ : 1.0);
-    if (taught)
-      out.add(1, in,
-              distilled_rows(z.narrow(1, 0, in.teacher.size(1)), corrected(in.teacher, of_teacher_),
-                             {.form = distillation_form::cross_entropy, .temperature = temperature_}),
-              lambda_);
-    for (const auto& block : of_student_)
-      out.d_logits.narrow(1, block.columns.low, block.columns.size()).mul_(block.alpha);
+loss_ref bic_objective(double temperature, double lambda, std::vector<correction> of_teacher,
+                       std::vector<correction> of_student) {
+  auto identity = fmt::format("bic {} {}", temperature, lambda);
+  for (const auto* const list : {&of_teacher, &of_student}) {
+    identity += " |";
+    for (const auto& block : *list)
+      identity += fmt::format(" {}-{} {} {}", block.columns.low, block.columns.high, block.alpha, block.beta);
   }
-
-private:
-  static std::string identity_of(double temperature, double lambda, const std::vector<correction>& of_teacher,
-                                 const std::vector<correction>& of_student) {
-    auto text = fmt::format("bic {} {}", temperature, lambda);
-    for (const auto* const list : {&of_teacher, &of_student}) {
-      text += " |";
-      for (const auto& block : *list)
-        text += fmt::format(" {}-{} {} {}", block.columns.low, block.columns.high, block.alpha, block.beta);
-    }
-    return text;
-  }
-
-  double temperature_, lambda_;
-  std::vector<correction> of_teacher_, of_student_;
-};
+  return differentiable_objective(
+      {.identity = std::move(identity), .terms = {"cross_entropy", "distillation"}, .reads_label_smoothing = true},
+      [=](const loss_rows& in) -> std::vector<at::Tensor> {
+        const auto z = corrected(in.logits, of_student);
+        const auto cross_entropy = cross_entropy_rows(z, in.labels, in.label_smoothing);
+        if (in.teachers.empty())
+          return {cross_entropy, {}};
+        const auto taught = corrected(in.teachers[0].logits, of_teacher);
+        return {cross_entropy * (1.0 - lambda),
+                old_class_distillation(z, taught, {.temperature = temperature}) * lambda};
+      });
+}
 
 // -- stage 2 ----------------------------------------------------------------------------------------------------------
 
@@ -254,7 +237,7 @@ loss_ref bic::loss_for(const broadcast& in, const class_split& classes) const {
       of_teacher.push_back(block);
   }
   const auto lambda = static_cast<double>(classes.old()) / static_cast<double>(classes.opened());
-  return std::make_shared<bic_loss>(with_.temperature, lambda, std::move(of_teacher), std::move(of_student));
+  return bic_objective(with_.temperature, lambda, std::move(of_teacher), std::move(of_student));
 }
 
 task<client_result> bic::client_round(client_context& ctx, const broadcast& in) const {

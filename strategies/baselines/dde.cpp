@@ -32,34 +32,28 @@ struct options {
 };
 
 /// Targets hold p'; a row of zeros has no neighbours.
-class dce_loss final : public stepwise_loss {
+/// DCE with the answers of neighbours as targets, and distillation.
+class dce_loss final : public differentiable_loss {
 public:
   explicit dce_loss(const options& with)
-      : stepwise_loss(fmt::format("dde {} {}", with.distillation_weight, with.temperature),
-                      {"causal_effect", "distillation"}),
-        with_(with) {}
+      : differentiable_loss({.identity = fmt::format("dde {} {}", with.distillation_weight, with.temperature),
+                             .terms = {"causal_effect", "distillation"}},
+                            [with](const loss_rows& in) { return terms(with, in); }) {}
   bool reads_targets() const override { return true; }
 
-protected:
-  void add_model(const model_step& in, const model_losses& out) const override {
-    auto rows = cross_entropy_rows(in.logits, in.labels);
-    if (in.targets.defined()) {
-      const auto p = (-rows.values).exp(); // p_y
-      const auto near = in.targets.gather(1, in.labels.unsqueeze(1)).squeeze(1);
-      const auto known = (in.targets.sum(1) > 0).to(p.scalar_type());
-      rows.values = -((p + near) / (1.0 + known)).log();
-      rows.gradient = rows.gradient * (p / (p + near)).unsqueeze(1);
-    }
-    out.add(0, in, rows, 1.0);
-    if (in.teacher.defined())
-      out.add(1, in,
-              distilled_rows(in.logits.narrow(1, 0, in.teacher.size(1)), in.teacher,
-                             {.form = distillation_form::cross_entropy, .temperature = with_.temperature}),
-              with_.distillation_weight);
-  }
-
 private:
-  options with_;
+  static std::vector<at::Tensor> terms(const options& with, const loss_rows& in) {
+    auto effect = cross_entropy_rows(in.logits, in.labels);
+    if (in.targets.defined()) {
+      const auto near = in.targets.gather(1, in.labels.unsqueeze(1)).squeeze(1);
+      const auto known = (in.targets.sum(1) > 0).to(near.scalar_type());
+      effect = -(((-effect).exp() + near) / (1.0 + known)).log();
+    }
+    if (in.teachers.empty())
+      return {effect, {}};
+    return {effect, old_class_distillation(in.logits, in.teachers[0].logits, {.temperature = with.temperature}) *
+                        with.distillation_weight};
+  }
 };
 
 /// The nearest new rows of each row by unit features, itself and equal ones left out: [n, k], -1 where there are fewer.
@@ -160,7 +154,7 @@ private:
 
 /// Epoch by epoch, since neighbours answer anew in each.
 task<tensors_ref> dde::trained_beside_neighbours(client_context& ctx, const rehearsal& now, train_job job) const {
-  extract_job looking_back{.net = setup().net, .weights = job.teacher, .samples = job.samples};
+  extract_job looking_back{.net = setup().net, .weights = job.teachers[0], .samples = job.samples};
   looking_back.logits = false;
   auto look_back = ctx.extract(std::move(looking_back));
   const auto before = co_await look_back;
@@ -200,7 +194,7 @@ task<client_result> dde::client_round(client_context& ctx, const broadcast& in) 
   auto job = training(ctx, in, now, now.all_rows());
   job.objective = loss_;
   tensors_ref weights;
-  if (job.teacher && with_.neighbours > 0 && job.options.epochs > 0 && job.samples.size() > 0) {
+  if (!job.teachers.empty() && with_.neighbours > 0 && job.options.epochs > 0 && job.samples.size() > 0) {
     auto learning = trained_beside_neighbours(ctx, now, std::move(job));
     weights = co_await learning;
   } else {

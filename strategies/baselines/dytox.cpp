@@ -32,50 +32,34 @@ struct options {
   double tuning_rate = 1.25e-5, rate_min = 0.0;
 };
 
-at::Tensor one_hot_of(const at::Tensor& labels, const at::Tensor& logits) {
-  return at::one_hot(labels, logits.size(1)).to(logits.scalar_type());
-}
-
 // -- the loss ---------------------------------------------------------------------------------------------------------
 
-class dytox_loss final : public stepwise_loss {
-public:
-  dytox_loss(const options& with, const class_split& classes)
-      : stepwise_loss(fmt::format("dytox {} {} {} {} {}", with.distillation, with.temperature, with.divergence,
-                                  classes.old(), classes.fresh.size()),
-                      {"binary_cross_entropy", "distillation", "divergence"}),
-        with_(with), classes_(classes) {}
+/// BCE of the divergence head [R, outputs of the largest task + 1, 1, 1]: the outputs of this task come first.
+at::Tensor divergence_rows(const at::Tensor& map, const at::Tensor& labels, const class_split& classes) {
+  const auto shown = map.flatten(1).narrow(1, 0, classes.fresh.size() + 1); // [R, s + 1]
+  const auto targets = (labels - classes.old() + 1).clamp_min(0);
+  return binary_cross_entropy_rows(shown, one_hot_rows(targets, shown));
+}
 
-protected:
-  void add_model(const model_step& in, const model_losses& out) const override {
-    const auto old = static_cast<double>(classes_.old()), opened = static_cast<double>(classes_.opened());
-    const auto lam = in.teacher.defined() ? with_.distillation * old / opened : 0.0;
-    out.add(0, in, sigmoid_rows(in.logits, one_hot_of(in.labels, in.logits)), 1.0 - lam);
-    if (in.teacher.defined())
-      out.add(1, in,
-              distilled_rows(in.logits.narrow(1, 0, in.teacher.size(1)), in.teacher,
-                             {.form = distillation_form::kl_elements, .temperature = with_.temperature}),
-              lam);
-    if (!in.maps.empty())
-      out.add_map(2, in, 0, divergence_rows(in), with_.divergence);
-  }
-
-private:
-  /// The head has outputs for the largest task: those of this one come first.
-  [[nodiscard]] row_losses divergence_rows(const model_step& in) const {
-    const auto outputs = classes_.fresh.size() + 1;
-    const auto shown = in.maps[0].flatten(1).narrow(1, 0, outputs); // [B, s + 1]
-    const auto targets =
-        at::where(in.labels < classes_.old(), at::zeros_like(in.labels), in.labels - classes_.old() + 1);
-    const auto rows = sigmoid_rows(shown, one_hot_of(targets, shown));
-    auto gradient = at::zeros_like(in.maps[0]);
-    gradient.flatten(1).narrow(1, 0, outputs).copy_(rows.gradient);
-    return {.values = rows.values, .gradient = gradient};
-  }
-
-  options with_;
-  class_split classes_;
-};
+loss_ref dytox_objective(const options& with, const class_split& classes) {
+  return differentiable_objective(
+      {.identity = fmt::format("dytox {} {} {} {} {}", with.distillation, with.temperature, with.divergence,
+                               classes.old(), classes.fresh.size()),
+       .terms = {"binary_cross_entropy", "distillation", "divergence"}},
+      [with, classes](const loss_rows& in) {
+        const auto old = static_cast<double>(classes.old()), opened = static_cast<double>(classes.opened());
+        const auto lam = in.teachers.empty() ? 0.0 : with.distillation * old / opened;
+        std::vector<at::Tensor> terms(3);
+        terms[0] = binary_cross_entropy_rows(in.logits, one_hot_rows(in.labels, in.logits)) * (1.0 - lam);
+        if (!in.teachers.empty())
+          terms[1] = old_class_distillation(in.logits, in.teachers[0].logits,
+                                            {.form = distillation_form::kl_elements, .temperature = with.temperature}) *
+                     lam;
+        if (!in.maps.empty())
+          terms[2] = divergence_rows(in.maps[0], in.labels, classes) * with.divergence;
+        return terms;
+      });
+}
 
 // -- client half ------------------------------------------------------------------------------------------------------
 
@@ -170,11 +154,9 @@ train_job dytox::learning(const client_context& ctx, const broadcast& in, const 
     to.layers.push_back(convit::divergence_layer());
     to.maps = {convit::divergence_layer()};
   }
-  if (with_.distillation == 0.0) {
-    job.teacher = nullptr;
-    to.taught = {};
-  }
-  job.objective = std::make_shared<dytox_loss>(with_, now.classes);
+  if (with_.distillation == 0.0)
+    job.remove_teachers();
+  job.objective = dytox_objective(with_, now.classes);
   return job;
 }
 
@@ -199,10 +181,9 @@ train_job dytox::tuning(const client_context& ctx, const broadcast& in, const re
                         const tensors_ref& weights, row_list rows) const {
   auto job = training(ctx, in, now, std::move(rows));
   job.start = weights;
-  job.teacher = nullptr;
-  job.objective = std::make_shared<dytox_loss>(with_, now.classes);
+  job.remove_teachers();
+  job.objective = dytox_objective(with_, now.classes);
   auto& to = job.options;
-  to.taught = {};
   to.trained = trainable_part::layers;
   to.layers = {convit::decoder_layer(), convit::head_layer()};
   for (std::int64_t k = 0; k <= now.classes.task; ++k)

@@ -33,25 +33,20 @@ struct options {
   joint_loss joint = joint_loss::together;
 };
 
-/// Cross-entropy, a mean over all real rows of a step, be they its own or replayed.
-class together_loss final : public loss {
+/// Cross-entropy, a mean over all real rows of a step, own and replayed ones.
+class joint_cross_entropy final : public cross_entropy_loss {
 public:
   std::string identity() const override { return "cross-entropy of own and replayed rows"; }
-  bool reads_label_smoothing() const override { return true; }
-  const char* main_term() const override { return plain_->main_term(); }
   loss_output operator()(const loss_input& in) const override {
     const auto real = (in.row_weight > 0).to(in.row_weight.scalar_type()); // [K, B]
     const auto weight = real / real.sum(1, true).clamp_min(1.0);           // sums of ones are exact in any order
-    return (*plain_)({.logits = in.logits,
-                      .features = in.features,
-                      .labels = in.labels,
-                      .row_weight = weight,
-                      .sides = in.sides,
-                      .label_smoothing = in.label_smoothing});
+    return cross_entropy_loss::operator()({.logits = in.logits,
+                                           .features = in.features,
+                                           .labels = in.labels,
+                                           .row_weight = weight,
+                                           .sides = in.sides,
+                                           .label_smoothing = in.label_smoothing});
   }
-
-private:
-  loss_ref plain_ = cross_entropy_objective();
 };
 
 /// Algorithm R over a stream of which `met` rows have passed.
@@ -109,7 +104,7 @@ private:
 
   options with_;
   travelling_weights travelling_;
-  loss_ref together_ = std::make_shared<together_loss>();
+  loss_ref together_ = std::make_shared<joint_cross_entropy>();
 };
 
 diagnostics er::check(const method_setup& setup) const {

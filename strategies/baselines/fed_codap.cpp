@@ -33,7 +33,7 @@ public:
 protected:
   prompt_shape prompts() const override { return shape_; }
   loss_ref objective() const override {
-    return penalty_ > 0.0 ? std::make_shared<prompted_loss>("penalty", penalty_) : cross_entropy_objective();
+    return penalty_ > 0.0 ? prompted_objective("penalty", penalty_) : cross_entropy_objective();
   }
   void adjust(train_job& job, const broadcast& /*in*/) const override {
     if (penalty_ > 0.0)

@@ -10,10 +10,9 @@
 // early stop; synchronous tasks, so the paper's next-task components are not there. From task 2 on a client-round costs
 // about 2.3 times FedAvg's of the whole transformer, since two more models read every row (docs/benchmarks.md counts
 // it).
-#include "runtime/method/twice_taught_loss.hpp"
 #include "strategies/baselines/prompting.hpp"
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/zeros_like.h>
+#include <ATen/ops/relu.h>
 #include <fmt/format.h>
 namespace mneme::fed_cprompt_method {
 namespace {
@@ -22,73 +21,24 @@ constexpr double pull = 1000.0, push = 10.0, margin = 1.0;
 
 enum class reduction { mean, sum };
 
-/// L_c and its slope, model by model, so that the bits of one do not depend on the others.
-class contrast_term {
-public:
-  contrast_term(double weight, reduction over) : weight_(weight), over_(over) {}
-  [[nodiscard]] std::string identity(const char* task) const {
-    return fmt::format("fed-cprompt {} {} {}", weight_, over_ == reduction::sum, task);
-  }
-  /// CE + L_c. @param second_features of the previous task's model [K, B, d]; undefined in task 1, where there is none
-  [[nodiscard]] loss_output added(const loss_input& in, const at::Tensor& second_features) const;
-
-private:
-  double weight_;
-  reduction over_;
-  loss_ref plain_ = cross_entropy_objective();
-};
-
-loss_output contrast_term::added(const loss_input& in, const at::Tensor& second_features) const {
-  auto out = (*plain_)(in);
-  const auto cross_entropy = out.values.clone();
-  out.d_features = at::zeros_like(in.features);
-  for (std::int64_t k = 0; k < in.features.size(0); ++k) {
-    const auto counted = in.row_weight[k].gt(0.0).to(at::kFloat).unsqueeze(1); // [B, 1]
-    const auto rows = counted.sum().item<double>();
-    const auto share = over_ == reduction::sum || rows == 0.0 ? 1.0 : 1.0 / rows;
-    const auto near = (in.features[k] - in.teacher_features[k]) * counted; // [B, d]
-    auto value = share * pull * near.pow(2).sum(at::kDouble);
-    at::Tensor far; // [B, d]
-    if (second_features.defined()) {
-      far = (in.features[k] - second_features[k]) * counted;
-      value = value - share * push * far.pow(2).sum(at::kDouble) + margin;
-      if (value.item<double>() <= 0.0)
-        continue; // behind the hinge
-    }
-    out.values[k].add_(value, weight_);
-    out.d_features[k].copy_(near * (2.0 * pull * share * weight_));
-    if (far.defined())
-      out.d_features[k].sub_(far, 2.0 * push * share * weight_);
-  }
-  out.terms = {{"cross_entropy", cross_entropy}, {"contrast", out.values - cross_entropy}};
-  return out;
+/// CE + L_c. Teacher 1 is the broadcast model; teacher 2, from task 2 on, the model at the end of the previous task.
+loss_ref contrast_objective(double weight, reduction over) {
+  return differentiable_objective(
+      {.identity = fmt::format("fed-cprompt {} {}", weight, over == reduction::sum),
+       .terms = {"cross_entropy", "contrast"},
+       .reads_label_smoothing = true,
+       .reads_features = true},
+      [weight, over](const loss_rows& in) -> std::vector<at::Tensor> {
+        const auto share = over == reduction::sum ? 1.0 : 1.0 / static_cast<double>(in.count());
+        const auto distance_to = [&](const activations& teacher) {
+          return (in.features - teacher.features).square().sum(at::kDouble) * share;
+        };
+        auto contrast = pull * distance_to(in.teachers[0]);
+        if (in.teachers.size() > 1)
+          contrast = at::relu(contrast - push * distance_to(in.teachers[1]) + margin);
+        return {cross_entropy_rows(in.logits, in.labels, in.label_smoothing), contrast * weight};
+      });
 }
-
-/// Task 1: the teacher is the broadcast model, and no second one is asked.
-class contrast_of_first_task final : public loss {
-public:
-  explicit contrast_of_first_task(const contrast_term& term) : term_(term) {}
-  std::string identity() const override { return term_.identity("first"); }
-  bool reads_label_smoothing() const override { return true; }
-  loss_output operator()(const loss_input& in) const override { return term_.added(in, {}); }
-
-private:
-  contrast_term term_;
-};
-
-/// Later tasks: the second teacher is the model at the end of the previous one.
-class contrast_of_later_task final : public twice_taught_loss {
-public:
-  explicit contrast_of_later_task(const contrast_term& term) : term_(term) {}
-  std::string identity() const override { return term_.identity("later"); }
-  bool reads_label_smoothing() const override { return true; }
-  loss_output operator()(const loss_input& in, const at::Tensor& second_features) const override {
-    return term_.added(in, second_features);
-  }
-
-private:
-  contrast_term term_;
-};
 
 /// Sends what travels of the previous task's model beside the round's own: its body is everybody's.
 class fed_cprompt_server final : public server_half {
@@ -143,9 +93,7 @@ public:
   void prepare(const method_setup& setup) override {
     prompting_method::prepare(setup);
     travelling_ = travelling_weights(setup.net, setup.trainable);
-    const contrast_term term(contrast_, over_);
-    contrast_of_first_ = std::make_shared<contrast_of_first_task>(term);
-    contrast_of_later_ = std::make_shared<contrast_of_later_task>(term);
+    objective_ = contrast_objective(contrast_, over_);
   }
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
   std::unique_ptr<server_half> make_server() const override {
@@ -160,21 +108,17 @@ private:
   double contrast_ = 1.0;
   reduction over_ = reduction::mean;
   travelling_weights travelling_;
-  loss_ref contrast_of_first_, contrast_of_later_;
+  loss_ref objective_;
 };
 
 task<client_result> fed_cprompt::client_round(client_context& ctx, const broadcast& in) const {
   auto job = local_training(setup(), ctx, in, {.samples = ctx.samples(), .classes = covered(in.place)});
   job.start = whole_weights(in.weights, in);
   if (contrast_ > 0.0) {
-    job.objective = in.extra ? contrast_of_later_ : contrast_of_first_;
-    job.teacher = job.start;
-    job.options.taught_features = true;
-  }
-  if (contrast_ > 0.0 && in.extra) {
-    auto side = std::make_shared<tensor_map>();
-    side->put(second_teacher_weights, whole_weights(in.extra, in)->at(flat_weights));
-    job.side = std::move(side);
+    job.objective = objective_;
+    job.add_teacher(job.start, {.features = true});
+    if (in.extra)
+      job.add_teacher(whole_weights(in.extra, in), {.features = true});
   }
   auto learning = ctx.train(std::move(job));
   const auto trained = co_await learning;

@@ -37,7 +37,7 @@ public:
 protected:
   prompt_shape prompts() const override { return shape_; }
   loss_ref objective() const override {
-    return match_ > 0.0 ? std::make_shared<prompted_loss>("match", match_) : cross_entropy_objective();
+    return match_ > 0.0 ? prompted_objective("match", match_) : cross_entropy_objective();
   }
   void adjust(train_job& job, const broadcast& /*in*/) const override {
     if (match_ > 0.0)

@@ -10,7 +10,7 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros_like.h>
 #include <algorithm>
-#include <charconv>
+#include <fmt/format.h>
 namespace mneme {
 namespace {
 
@@ -21,16 +21,10 @@ struct dyn_options {
   bool reset = false;
 };
 
-class dynamic_loss final : public loss {
+class dynamic_loss final : public cross_entropy_loss {
 public:
-  explicit dynamic_loss(double alpha) : alpha_(alpha), plain_(cross_entropy_objective()) {
-    char text[32];
-    identity_ = "dynamic " + std::string(text, std::to_chars(text, text + sizeof text, alpha).ptr);
-  }
-  std::string identity() const override { return identity_; }
-  bool reads_label_smoothing() const override { return true; }
-  loss_output operator()(const loss_input& in) const override { return (*plain_)(in); }
-  const char* main_term() const override { return plain_->main_term(); }
+  explicit dynamic_loss(double alpha) : alpha_(alpha) {}
+  std::string identity() const override { return fmt::format("dynamic {}", alpha_); }
   bool regularises() const override { return true; }
   /// The gradient of the two terms behind the loss: alpha (w - w^r) - g_k.
   void regularise(const at::Tensor& weights, const at::Tensor& start, std::int64_t offset, const tensor_map* side,
@@ -51,8 +45,6 @@ public:
 
 private:
   double alpha_;
-  loss_ref plain_;
-  std::string identity_;
 };
 
 class dynamic_server final : public averaging_server {

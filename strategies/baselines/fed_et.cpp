@@ -13,6 +13,7 @@
 //       learn and travel. Clients are held to what the enhancer of the task before says of its classes. Ours: one group
 //       of enhancers, and no distillation on the server.
 #include "strategies/baselines/old_knowledge.hpp"
+#include "strategies/shared/quadratic_penalty.hpp"
 #include <ATen/TensorOperators.h>
 #include <fmt/format.h>
 namespace mneme {
@@ -28,55 +29,16 @@ struct et_options {
   distillation_options distillation{.weight = 1.0, .temperature = 2.0};
 };
 
-/// Both penalties. A side holds what there is: nothing, one pair, or both.
-class elastic_loss final : public loss {
-public:
-  explicit elastic_loss(const et_options& with) : with_(with), plain_(cross_entropy_objective()) {
-    identity_ = fmt::format("elastic {} {}", with.own_weight, with.others_weight);
-  }
-  std::string identity() const override { return identity_; }
-  bool reads_label_smoothing() const override { return true; }
-  loss_output operator()(const loss_input& in) const override { return (*plain_)(in); }
-  const char* main_term() const override { return plain_->main_term(); }
-  bool regularises() const override { return true; }
-  /// l1 O_c (w - w*_c) + l2 O_g (w - w_g)
-  void regularise(const at::Tensor& weights, const at::Tensor& /*start*/, std::int64_t offset, const tensor_map* side,
-                  at::Tensor& gradients) const override {
-    const auto pull = [&](const char* importance, const char* model, double strength) {
-      const auto* const known = side ? side->find(importance) : nullptr;
-      if (!known)
-        return;
-      const auto part = [&](const at::Tensor& whole) {
-        return whole.to(weights.device()).narrow(0, offset, weights.numel());
-      };
-      gradients.addcmul_(part(*known), weights - part(side->at(model)), strength);
-    };
-    pull(own_name, own_model_name, with_.own_weight);
-    pull(importance_name, weighted_name, with_.others_weight);
-  }
-  std::vector<loss_term> penalties(const at::Tensor& weights, const at::Tensor& /*start*/, std::int64_t offset,
-                                   const tensor_map* side) const override {
-    std::vector<loss_term> terms;
-    const auto add = [&](const char* term, const char* importance, const char* model, double strength) {
-      const auto* const known = side ? side->find(importance) : nullptr;
-      if (!known)
-        return;
-      const auto part = [&](const at::Tensor& whole) {
-        return whole.to(weights.device()).narrow(0, offset, weights.numel());
-      };
-      const auto squares = (weights - part(side->at(model))).square();
-      terms.push_back({term, (squares * part(*known)).sum(at::kDouble) * (strength / 2.0)});
-    };
-    add("own_importance", own_name, own_model_name, with_.own_weight);
-    add("others_importance", importance_name, weighted_name, with_.others_weight);
-    return terms;
-  }
-
-private:
-  et_options with_;
-  loss_ref plain_;
-  std::string identity_;
-};
+/// A side holds the importance and model of none, one, or both.
+loss_ref elastic_objective(const et_options& with) {
+  return quadratic_objective(
+      fmt::format("elastic {} {}", with.own_weight, with.others_weight),
+      {{.term = "own_importance", .importance = own_name, .anchor = own_model_name, .strength = with.own_weight},
+       {.term = "others_importance",
+        .importance = importance_name,
+        .anchor = weighted_name,
+        .strength = with.others_weight}});
+}
 
 /// Sums importances over all uploads that brought some, of whatever task.
 class elastic_server final : public averaging_server {
@@ -153,7 +115,7 @@ public:
   diagnostics check(const method_setup& setup) const override;
   void prepare(const method_setup& setup) override {
     averaging_method::prepare(setup);
-    elastic_ = std::make_shared<elastic_loss>(with_);
+    elastic_ = elastic_objective(with_);
   }
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
   std::unique_ptr<server_half> make_server() const override {

@@ -11,8 +11,9 @@
 // it equals training without it: mode "repo_noop". Its Fisher pass after every local training is in training mode, so
 // that running statistics move by a second look at the client's rows before they are sent: `fisher_moves_statistics`.
 #include "strategies/baselines/old_knowledge.hpp"
+#include "strategies/shared/quadratic_penalty.hpp"
 #include <ATen/TensorOperators.h>
-#include <charconv>
+#include <fmt/format.h>
 namespace mneme {
 namespace {
 
@@ -27,42 +28,6 @@ struct ewc_options {
   ewc_mode mode = ewc_mode::faithful;
   bool moves_statistics = false;
   double lambda = 1000.0, fisher_max = 1e-4;
-};
-
-class ewc_loss final : public loss {
-public:
-  explicit ewc_loss(double lambda) : lambda_(lambda), plain_(cross_entropy_objective()) {
-    char text[32];
-    identity_ = "ewc " + std::string(text, std::to_chars(text, text + sizeof text, lambda).ptr);
-  }
-  std::string identity() const override { return identity_; }
-  bool reads_label_smoothing() const override { return true; }
-  loss_output operator()(const loss_input& in) const override { return (*plain_)(in); }
-  const char* main_term() const override { return plain_->main_term(); }
-  bool regularises() const override { return true; }
-  /// The gradient of lambda / 2 sum_i F_i (w_i - w*_i)^2 (eq. 3): lambda F (w - w*).
-  void regularise(const at::Tensor& weights, const at::Tensor& /*start*/, std::int64_t offset, const tensor_map* side,
-                  at::Tensor& gradients) const override {
-    const auto fisher = segment_of(fisher_name, *side, weights, offset);
-    gradients.addcmul_(fisher, weights - segment_of(anchor_name, *side, weights, offset), lambda_);
-  }
-  std::vector<loss_term> penalties(const at::Tensor& weights, const at::Tensor& /*start*/, std::int64_t offset,
-                                   const tensor_map* side) const override {
-    const auto fisher = segment_of(fisher_name, *side, weights, offset);
-    const auto away = weights - segment_of(anchor_name, *side, weights, offset);
-    return {{"ewc", (away.square() * fisher).sum(at::kDouble) * (lambda_ / 2.0)}};
-  }
-
-private:
-  /// The part of a tensor over all parameters that belongs to these weights: those from `offset` on.
-  static at::Tensor segment_of(const char* name, const tensor_map& side, const at::Tensor& weights,
-                               std::int64_t offset) {
-    return side.at(name).to(weights.device()).narrow(0, offset, weights.numel());
-  }
-
-  double lambda_;
-  loss_ref plain_;
-  std::string identity_;
 };
 
 /// Averages the Fisher information, too, that comes with the last uploads of a task.
@@ -141,7 +106,9 @@ public:
   method_needs needs() const override { return {.round_barrier = true}; }
   void prepare(const method_setup& setup) override {
     averaging_method::prepare(setup);
-    penalised_ = std::make_shared<ewc_loss>(with_.lambda);
+    penalised_ = quadratic_objective(
+        fmt::format("ewc {}", with_.lambda),
+        {{.term = "ewc", .importance = fisher_name, .anchor = anchor_name, .strength = with_.lambda}});
   }
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
   std::unique_ptr<server_half> make_server() const override {

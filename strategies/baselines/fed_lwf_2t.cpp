@@ -6,13 +6,8 @@
 // As in FedCIL's re-implementation a = b = 1/3 and KD is not multiplied by T^2; there teacher 2 is the model that the
 // round begins with, here that of the task before unless teacher2 = "received". A client without a teacher 1 gives its
 // weight to teacher 2.
+#include "strategies/shared/row_losses.hpp"
 #include "strategies/shared/split_learning.hpp"
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/cat.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/log_softmax.h>
-#include <ATen/ops/zeros.h>
-#include <ATen/ops/zeros_like.h>
 #include <fmt/format.h>
 namespace mneme {
 namespace {
@@ -25,59 +20,25 @@ struct teaching {
   std::int64_t old = 0; // O
 };
 
-/// Teacher 1's logits come as the rows' targets, teacher 2 is the job's.
-class two_teachers final : public loss {
-public:
-  explicit two_teachers(const teaching& with)
-      : with_(with), plain_(cross_entropy_objective()),
-        identity_(fmt::format("two teachers {} {} {} {} {}", with.labels, with.own, with.server, with.temperature,
-                              with.old)) {}
-  std::string identity() const override { return identity_; }
-  bool reads_targets() const override { return true; }
-  bool reads_label_smoothing() const override { return true; }
-  const char* main_term() const override { return plain_->main_term(); }
-
-  /// Model by model, so that the bits of one do not depend on the others.
-  loss_output operator()(const loss_input& in) const override {
-    auto out = (*plain_)({.logits = in.logits,
-                          .features = in.features,
-                          .labels = in.labels,
-                          .row_weight = in.row_weight,
-                          .sides = in.sides,
-                          .label_smoothing = in.label_smoothing});
-    if (with_.labels == 1.0) // a = 1 is FedAvg, to the bit
-      return out;
-    out.d_logits = out.d_logits * with_.labels;
-    out.terms = {{"cross_entropy", out.values * with_.labels},
-                 {"own_distillation", at::zeros_like(out.values)},
-                 {"server_distillation", at::zeros_like(out.values)}};
-    for (std::int64_t k = 0; k < in.logits.size(0); ++k) {
-      if (with_.own > 0.0)
-        add(in, k, in.targets[k].narrow(1, 0, with_.old), with_.own, out.terms[1].value[k], out);
-      if (with_.server > 0.0)
-        add(in, k, in.teacher[k], with_.server, out.terms[2].value[k], out);
-    }
-    out.values = out.terms[0].value + out.terms[1].value + out.terms[2].value;
-    return out;
-  }
-
-private:
-  void add(const loss_input& in, std::int64_t k, const at::Tensor& taught, double weight, at::Tensor value,
-           loss_output& out) const {
-    const auto log_q = at::log_softmax(in.logits[k].narrow(1, 0, with_.old) / with_.temperature, 1); // [B, O]
-    const auto log_p = at::log_softmax(taught / with_.temperature, 1);
-    const auto p = log_p.exp(), rows = in.row_weight[k].unsqueeze(1); // [B, 1]
-    const auto padded = rows == 0;
-    value.add_((p * (log_p - log_q) * rows).masked_fill_(padded, 0).sum(at::kDouble) * weight);
-    out.d_logits[k]
-        .narrow(1, 0, with_.old)
-        .add_(((log_q.exp() - p) * (rows * (weight / with_.temperature))).masked_fill_(padded, 0));
-  }
-
-  teaching with_;
-  loss_ref plain_;
-  std::string identity_;
-};
+/// Terms: a CE, b KD(own), (1 - a - b) KD(server). The server's teacher is the job's first, the client's own its
+/// second.
+loss_ref two_teacher_objective(const teaching& with) {
+  const distillation_rule rule{.form = distillation_form::kl, .temperature = with.temperature};
+  return differentiable_objective(
+      {.identity =
+           fmt::format("two teachers {} {} {} {} {}", with.labels, with.own, with.server, with.temperature, with.old),
+       .terms = {"cross_entropy", "own_distillation", "server_distillation"},
+       .reads_label_smoothing = true},
+      [=](const loss_rows& in) {
+        std::vector<at::Tensor> terms{
+            cross_entropy_rows(in.logits, in.labels, in.label_smoothing) * with.labels, {}, {}};
+        if (with.own > 0.0)
+          terms[1] = old_class_distillation(in.logits, in.teachers[1].logits, rule) * with.own;
+        if (with.server > 0.0)
+          terms[2] = old_class_distillation(in.logits, in.teachers[0].logits, rule) * with.server;
+        return terms;
+      });
+}
 
 enum class server_teacher : std::uint8_t { before_task, received };
 
@@ -134,14 +95,11 @@ task<client_result> fed_lwf_2t::client_round(client_context& ctx, const broadcas
                   .server = std::max(0.0, 1.0 - with_.labels - (teacher ? with_.own : 0.0)),
                   .temperature = with_.temperature,
                   .old = old};
-    job.objective = std::make_shared<two_teachers>(with);
-    job.teacher = with_.teacher2 == server_teacher::received ? in.weights : in.extra;
-    job.options.taught = {0, old};
-    if (with.own > 0.0 && job.samples.size() > 0) {
-      auto asking = ctx.extract({.net = net().learnt.net, .weights = weights_only(*teacher), .samples = job.samples});
-      const auto said = co_await asking;
-      job.notes.targets = said.logits.cpu().narrow(1, 0, in.place.opened.high).contiguous();
-    }
+    if (with.labels < 1.0) // a = 1 is FedAvg, to the bit
+      job.objective = two_teacher_objective(with);
+    job.add_teacher(with_.teacher2 == server_teacher::received ? in.weights : in.extra, {.classes = {0, old}});
+    if (with.own > 0.0)
+      job.add_teacher(weights_only(*teacher), {.classes = {0, old}});
   }
 
   auto learning = ctx.train(std::move(job));

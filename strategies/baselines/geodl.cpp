@@ -55,22 +55,15 @@ at::Tensor geodesic_flow(const at::Tensor& from, const at::Tensor& to) {
   return (along * l1).mm(along.t()) + crossed + crossed.t() + (beside * l3).mm(beside.t());
 }
 
-/// Values and gradients by the raw features.
-row_losses geodesic_rows(const at::Tensor& features, const at::Tensor& taught, const at::Tensor& flow,
+at::Tensor geodesic_rows(const at::Tensor& features, const at::Tensor& taught, const at::Tensor& flow,
                          geodesic_form form) {
-  const auto length = features.norm(2, {1}, true).clamp_min(length_min);
-  const auto b = features / length, a = taught / taught.norm(2, {1}, true).clamp_min(length_min);
-  const auto through_length = [&](const at::Tensor& by_b) { return (by_b - b * (b * by_b).sum(1, true)) / length; };
-  if (form == geodesic_form::difference) {
-    const auto moved = (b - a).mm(flow);
-    return {.values = (moved * (b - a)).sum(1), .gradient = through_length(2.0 * moved)};
-  }
-  const auto of_a = a.mm(flow), of_b = b.mm(flow);
-  const auto across = (of_a * b).sum(1, true);
-  const auto own = (of_b * b).sum(1, true).clamp_min(length_min), other = (of_a * a).sum(1, true).clamp_min(length_min);
-  const auto scale = (own * other).rsqrt();
-  return {.values = (1.0 - across * scale).squeeze(1),
-          .gradient = through_length((of_b * (across / own) - of_a) * scale)};
+  const auto unit = [](const at::Tensor& rows) { return rows / rows.norm(2, {1}, true).clamp_min(length_min); };
+  const auto b = unit(features), a = unit(taught);
+  if (form == geodesic_form::difference)
+    return ((b - a).mm(flow) * (b - a)).sum(1);
+  const auto of_b = b.mm(flow);
+  const auto own = (of_b * b).sum(1).clamp_min(length_min), other = (a.mm(flow) * a).sum(1).clamp_min(length_min);
+  return 1.0 - (of_b * a).sum(1) * (own * other).rsqrt();
 }
 
 namespace {
@@ -80,46 +73,39 @@ struct options {
   geodesic_form form = geodesic_form::cosine;
 };
 
-class geodesic_loss final : public stepwise_loss {
-public:
-  geodesic_loss(const options& with, const class_split& classes)
-      : stepwise_loss(fmt::format("geodl {} {} {}/{}", with.weight, static_cast<int>(with.form), classes.old(),
-                                  classes.fresh.size()),
-                      {"cross_entropy", "geodesic"}, true),
-        form_(with.form), factor_(with.weight * std::sqrt(static_cast<double>(classes.old()) /
-                                                          static_cast<double>(classes.fresh.size()))) {}
-  [[nodiscard]] bool reads_label_smoothing() const override { return true; }
+/// The geodesic term of each row, in float64. Undefined: the step has too few rows, or no directions.
+at::Tensor geodesic_term(const at::Tensor& features, const at::Tensor& taught, geodesic_form form) {
+  constexpr std::int64_t rows_min = 4;
+  if (features.size(0) < rows_min || features.size(1) < rows_min)
+    return {};
+  const auto now = features.to(at::kDouble), before = taught.to(at::kDouble);
+  const auto unit = [](const at::Tensor& x) { return x / x.norm(2, {1}, true).clamp_min(length_min); };
+  const auto from = spanned_directions(unit(before)), to = spanned_directions(unit(now.detach()));
+  const auto directions = std::min(from.size(1), to.size(1));
+  if (directions == 0)
+    return {};
+  const auto flow = geodesic_flow(from.narrow(1, 0, directions), to.narrow(1, 0, directions));
+  return geodesic_rows(now, before, flow, form);
+}
 
-protected:
-  void add_model(const model_step& in, const model_losses& out) const override {
-    constexpr std::int64_t rows_min = 4;
-    out.add(0, in, cross_entropy_rows(in.logits, in.labels, in.label_smoothing), 1.0);
-    if (!in.teacher_features.defined())
-      return;
-    const auto real = in.padded.logical_not().nonzero().squeeze(1);
-    if (real.numel() < rows_min || in.features.size(1) < rows_min)
-      return;
-    const auto now = in.features.index_select(0, real).to(at::kDouble);
-    const auto before = in.teacher_features.index_select(0, real).to(at::kDouble);
-    const auto unit = [](const at::Tensor& x) { return x / x.norm(2, {1}, true).clamp_min(length_min); };
-    const auto from = spanned_directions(unit(before)), to = spanned_directions(unit(now));
-    const auto directions = std::min(from.size(1), to.size(1));
-    if (directions == 0)
-      return;
-    const auto rows =
-        geodesic_rows(now, before, geodesic_flow(from.narrow(1, 0, directions), to.narrow(1, 0, directions)), form_);
-    auto own = in;
-    own.weight = in.weight.index_select(0, real).to(at::kDouble);
-    own.padded = in.padded.index_select(0, real);
-    out.add_values(1, own, rows.values, factor_);
-    auto d_features = out.d_features;
-    d_features.index_add_(0, real, (rows.gradient * (own.weight * factor_).unsqueeze(1)).to(d_features.scalar_type()));
-  }
-
-private:
-  geodesic_form form_;
-  double factor_;
-};
+loss_ref geodesic_objective(const options& with, const class_split& classes) {
+  const auto factor =
+      with.weight * std::sqrt(static_cast<double>(classes.old()) / static_cast<double>(classes.fresh.size()));
+  return differentiable_objective(
+      {.identity = fmt::format("geodl {} {} {}/{}", with.weight, static_cast<int>(with.form), classes.old(),
+                               classes.fresh.size()),
+       .terms = {"cross_entropy", "geodesic"},
+       .reads_label_smoothing = true,
+       .reads_features = true},
+      [form = with.form, factor](const loss_rows& in) {
+        std::vector<at::Tensor> terms{cross_entropy_rows(in.logits, in.labels, in.label_smoothing), {}};
+        if (in.teachers.empty())
+          return terms;
+        if (const auto rows = geodesic_term(in.features, in.teachers[0].features, form); rows.defined())
+          terms[1] = weighted_sum(rows, in.weight.to(at::kDouble)) * factor;
+        return terms;
+      });
+}
 
 class geodl final : public rehearsing_method {
 public:
@@ -161,11 +147,11 @@ task<client_result> geodl::client_round(client_context& ctx, const broadcast& in
   const auto now = co_await recalling;
 
   auto job = training(ctx, in, now, now.all_rows());
-  job.options.taught = {};
   if (with_.weight == 0.0)
-    job.teacher = nullptr;
-  job.options.taught_features = job.teacher != nullptr;
-  job.objective = std::make_shared<geodesic_loss>(with_, now.classes);
+    job.remove_teachers();
+  if (!job.teachers.empty())
+    job.options.teachers = {{.features = true}};
+  job.objective = geodesic_objective(with_, now.classes);
   auto learning = ctx.train(std::move(job));
   const auto trained = co_await learning;
 

@@ -10,7 +10,6 @@
 #include "strategies/baselines/rehearsal.hpp"
 #include "strategies/shared/training_keys.hpp"
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/one_hot.h>
 #include <ATen/ops/sigmoid.h>
 #include <fmt/format.h>
 namespace mneme::icarl_method {
@@ -22,41 +21,31 @@ struct options {
   double distillation_weight = 1.0, temperature = 2.0;
 };
 
-/// One-hot, with the old columns of every row replaced by the teacher's sigmoids.
-class sigmoid_loss final : public stepwise_loss {
-public:
-  sigmoid_loss() : stepwise_loss("icarl sigmoid", {"binary_cross_entropy"}) {}
+/// BCE with one-hot targets, in which the teacher's sigmoids replace the old columns.
+loss_ref sigmoid_objective() {
+  return differentiable_objective(
+      {.identity = "icarl sigmoid", .terms = {"binary_cross_entropy"}}, [](const loss_rows& in) {
+        auto targets = one_hot_rows(in.labels, in.logits);
+        if (!in.teachers.empty())
+          targets.narrow(1, 0, in.teachers[0].logits.size(1)).copy_(at::sigmoid(in.teachers[0].logits));
+        return std::vector{binary_cross_entropy_rows(in.logits, targets)};
+      });
+}
 
-protected:
-  void add_model(const model_step& in, const model_losses& out) const override {
-    auto targets = at::one_hot(in.labels, in.logits.size(1)).to(in.logits.scalar_type());
-    if (in.teacher.defined())
-      targets.narrow(1, 0, in.teacher.size(1)).copy_(at::sigmoid(in.teacher));
-    out.add(0, in, sigmoid_rows(in.logits, targets), 1.0);
-  }
-};
-
-class softmax_loss final : public stepwise_loss {
-public:
-  explicit softmax_loss(const options& with)
-      : stepwise_loss(fmt::format("icarl softmax {} {}", with.distillation_weight, with.temperature),
-                      {"cross_entropy", "distillation"}),
-        with_(with) {}
-  [[nodiscard]] bool reads_label_smoothing() const override { return true; }
-
-protected:
-  void add_model(const model_step& in, const model_losses& out) const override {
-    out.add(0, in, cross_entropy_rows(in.logits, in.labels, in.label_smoothing), 1.0);
-    if (in.teacher.defined())
-      out.add(1, in,
-              distilled_rows(in.logits.narrow(1, 0, in.teacher.size(1)), in.teacher,
-                             {.form = distillation_form::cross_entropy, .temperature = with_.temperature}),
-              with_.distillation_weight);
-  }
-
-private:
-  options with_;
-};
+loss_ref softmax_objective(const options& with) {
+  return differentiable_objective(
+      {.identity = fmt::format("icarl softmax {} {}", with.distillation_weight, with.temperature),
+       .terms = {"cross_entropy", "distillation"},
+       .reads_label_smoothing = true},
+      [with](const loss_rows& in) -> std::vector<at::Tensor> {
+        const auto cross_entropy = cross_entropy_rows(in.logits, in.labels, in.label_smoothing);
+        if (in.teachers.empty())
+          return {cross_entropy, {}};
+        return {cross_entropy,
+                old_class_distillation(in.logits, in.teachers[0].logits, {.temperature = with.temperature}) *
+                    with.distillation_weight};
+      });
+}
 
 class icarl final : public rehearsing_method {
 public:
@@ -94,8 +83,8 @@ public:
 protected:
   loss_ref objective() const override {
     if (with_.losses == icarl_losses::sigmoid)
-      return std::make_shared<sigmoid_loss>();
-    return std::make_shared<softmax_loss>(with_);
+      return sigmoid_objective();
+    return softmax_objective(with_);
   }
 
 private:

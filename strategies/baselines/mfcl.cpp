@@ -132,8 +132,7 @@ void mfcl::replay(train_job& job, const client_context& ctx, const tensor_map& s
   how.replay_rows = with_.replay_rows;
   how.replay_augment = augmentation_kind::none;
   how.statistics_moves = with_.moves_twice ? 2 : 1;
-  job.teacher = weights_only(sent.at("teacher"));
-  how.taught = {0, old};
+  job.add_teacher(weights_only(sent.at("teacher")), {.classes = {0, old}});
   job.objective = mfcl_objective(old, with_.weights);
   job.side = old_head(*setup().net, sent.at("teacher"), old);
 }

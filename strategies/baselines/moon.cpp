@@ -7,14 +7,10 @@
 // matter of the net here (mlp's `hidden`, a head with hidden layers), and NIID-Bench does without. One previous model
 // is compared with, as in the paper. Without a trained layer before the head the term would move nothing: that is
 // refused.
-#include "runtime/method/twice_taught_loss.hpp"
-#include "strategies/baselines/row_cosine.hpp"
 #include "strategies/shared/averaging.hpp"
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/empty_like.h>
+#include "strategies/shared/row_losses.hpp"
 #include <ATen/ops/softplus.h>
 #include <algorithm>
-#include <charconv>
 #include <fmt/format.h>
 namespace mneme::moon_method {
 namespace {
@@ -27,42 +23,20 @@ struct options {
   double mu = 1.0, temperature = 0.5;
 };
 
-std::string digits(double value) {
-  char text[32];
-  return {text, std::to_chars(text, text + sizeof text, value).ptr};
+/// CE + mu l_con. Teacher 1 is the received model, teacher 2 the client's previous one.
+loss_ref contrastive_objective(const options& with) {
+  return differentiable_objective(
+      {.identity = fmt::format("moon {} {}", with.mu, with.temperature),
+       .terms = {"cross_entropy", "contrast"},
+       .reads_label_smoothing = true,
+       .reads_features = true},
+      [with](const loss_rows& in) -> std::vector<at::Tensor> {
+        const auto global = cosine_rows(in.features, in.teachers[0].features);
+        const auto previous = cosine_rows(in.features, in.teachers[1].features);
+        const auto contrast = at::softplus((previous - global) / with.temperature); // log(1 + e^closer)
+        return {cross_entropy_rows(in.logits, in.labels, in.label_smoothing), contrast * with.mu};
+      });
 }
-
-/// CE + mu l_con; the teacher is the received model, the second one the client's previous.
-class contrastive_loss final : public twice_taught_loss {
-public:
-  explicit contrastive_loss(const options& with)
-      : with_(with), identity_("moon " + digits(with.mu) + " " + digits(with.temperature)) {}
-  std::string identity() const override { return identity_; }
-  bool reads_label_smoothing() const override { return true; }
-  const char* main_term() const override { return plain_->main_term(); }
-
-  /// Model by model, so that the bits of one do not depend on the others.
-  loss_output operator()(const loss_input& in, const at::Tensor& second_features) const override {
-    auto out = (*plain_)(in);
-    const auto cross_entropy = out.values.clone();
-    out.d_features = at::empty_like(in.features);
-    for (std::int64_t k = 0; k < in.features.size(0); ++k) {
-      const row_cosine global(in.features[k], in.teacher_features[k]), previous(in.features[k], second_features[k]);
-      const auto weight = in.row_weight[k].unsqueeze(1) * with_.mu;            // [B, 1], 0 where padded
-      const auto closer = (previous.value - global.value) / with_.temperature; // l_con = log(1 + e^closer)
-      const auto slope = (previous.slope - global.slope) * closer.sigmoid() / with_.temperature;
-      out.values[k].add_((at::softplus(closer) * weight).sum(at::kDouble));
-      out.d_features[k].copy_(slope * weight);
-    }
-    out.terms = {{"cross_entropy", cross_entropy}, {"contrast", out.values - cross_entropy}};
-    return out;
-  }
-
-private:
-  options with_;
-  std::string identity_;
-  loss_ref plain_ = cross_entropy_objective();
-};
 
 class moon final : public averaging_method {
 public:
@@ -79,7 +53,7 @@ public:
   void prepare(const method_setup& setup) override {
     averaging_method::prepare(setup);
     travelling_ = travelling_weights(setup.net, setup.trainable);
-    contrastive_ = std::make_shared<contrastive_loss>(with_);
+    contrastive_ = contrastive_objective(with_);
   }
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
 
@@ -112,11 +86,8 @@ train_job moon::training(const client_context& ctx, const broadcast& in) const {
   if (!previous || with_.mu == 0.0)
     return job;
   job.objective = contrastive_;
-  job.teacher = job.start;
-  job.options.taught_features = true;
-  auto side = std::make_shared<tensor_map>();
-  side->put(second_teacher_weights, *previous);
-  job.side = std::move(side);
+  job.add_teacher(job.start, {.features = true});
+  job.add_teacher(weights_only(*previous), {.features = true});
   return job;
 }
 

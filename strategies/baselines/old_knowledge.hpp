@@ -13,10 +13,6 @@ struct distillation_options {
   double weight = 3.0, temperature = 2.0;
 };
 
-/// Adds weight KD over the T classes that the teacher shows to the values, and writes its slopes, which are the first T
-/// of d_logits. Model by model, so that the bits of one do not depend on the others. KD is as below.
-void distil(const loss_input& in, const distillation_options& with, loss_output& out);
-
 /// CE over the classes behind the `old_classes` first (eq. 1) + weight KD over these (eqs. 2, 3),
 ///     KD = -sum_c softmax(z_old / T)_c log softmax(z / T)_c,
 /// which is not multiplied by T^2. Reads the teacher's logits of the old classes.

@@ -22,27 +22,25 @@ struct options {
   double flat = 1.0, spatial = 3.0;
 };
 
-class podnet_loss final : public stepwise_loss {
-public:
-  podnet_loss(const options& with, double growth)
-      : stepwise_loss(fmt::format("podnet {} {} {}", with.flat, with.spatial, growth),
-                      {"nca", "flat_distillation", "spatial_distillation"}, true),
-        with_(with), growth_(growth) {}
-
-protected:
-  void add_model(const model_step& in, const model_losses& out) const override {
-    const auto g = std::sqrt(growth_), stages = static_cast<double>(in.maps.size());
-    out.add(0, in, nca_rows(in.logits, in.labels), 1.0);
-    if (with_.flat > 0.0)
-      out.add_features(1, in, turned_rows(in.features, in.teacher_features), with_.flat * g);
-    for (std::size_t m = 0; with_.spatial > 0.0 && m < in.maps.size(); ++m)
-      out.add_map(2, in, m, spatially_pooled_rows(in.maps[m], in.teacher_maps[m]), with_.spatial * g / stages);
-  }
-
-private:
-  options with_;
-  double growth_;
-};
+/// @param growth n / s
+loss_ref podnet_objective(const options& with, double growth) {
+  return differentiable_objective({.identity = fmt::format("podnet {} {} {}", with.flat, with.spatial, growth),
+                                   .terms = {"nca", "flat_distillation", "spatial_distillation"},
+                                   .reads_features = true},
+                                  [with, g = std::sqrt(growth)](const loss_rows& in) {
+                                    const auto& teacher = in.teachers[0];
+                                    const auto stages = static_cast<double>(in.maps.size());
+                                    std::vector<at::Tensor> terms{nca_rows(in.logits, in.labels), {}, {}};
+                                    if (with.flat > 0.0)
+                                      terms[1] = (1.0 - cosine_rows(in.features, teacher.features)) * (with.flat * g);
+                                    for (std::size_t m = 0; with.spatial > 0.0 && m < in.maps.size(); ++m) {
+                                      const auto stage =
+                                          pooled_map_rows(in.maps[m], teacher.maps[m]) * (with.spatial * g / stages);
+                                      terms[2] = terms[2].defined() ? terms[2] + stage : stage;
+                                    }
+                                    return terms;
+                                  });
+}
 
 class podnet final : public proxy_rehearsal {
 public:
@@ -74,8 +72,8 @@ task<client_result> podnet::client_round(client_context& ctx, const broadcast& i
   auto recalling = recall(ctx, in);
   const auto now = co_await recalling;
 
-  auto job = proxy_training(ctx, in, now, std::make_shared<podnet_loss>(with_, now.classes.growth()),
-                            with_.flat + with_.spatial > 0.0);
+  auto job =
+      proxy_training(ctx, in, now, podnet_objective(with_, now.classes.growth()), with_.flat + with_.spatial > 0.0);
   auto learning = ctx.train(std::move(job));
   const auto trained = co_await learning;
 

@@ -38,12 +38,14 @@ at::Tensor with_orthogonal_rows(const at::Tensor& rows, std::int64_t fresh, rng_
 
 // -- the loss ---------------------------------------------------------------------------------------------------------
 
-prompted_loss::prompted_loss(const char* map, double weight)
-    : stepwise_loss(fmt::format("prompted {} {}", map, weight), {"cross_entropy", map}), weight_(weight) {}
-
-void prompted_loss::add_model(const model_step& in, const model_losses& out) const {
-  out.add(0, in, cross_entropy_rows(in.logits, in.labels, in.label_smoothing), 1.0);
-  out.add_map(1, in, 0, {.values = in.maps[0].flatten(), .gradient = at::ones_like(in.maps[0])}, weight_);
+loss_ref prompted_objective(const char* map, double weight) {
+  return differentiable_objective(
+      {.identity = fmt::format("prompted {} {}", map, weight),
+       .terms = {"cross_entropy", map},
+       .reads_label_smoothing = true},
+      [weight](const loss_rows& in) -> std::vector<at::Tensor> {
+        return {cross_entropy_rows(in.logits, in.labels, in.label_smoothing), in.maps[0].flatten() * weight};
+      });
 }
 
 // -- server half ------------------------------------------------------------------------------------------------------

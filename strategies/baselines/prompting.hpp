@@ -2,8 +2,8 @@
 /// Fed-DualP, Fed-CODAP and Fed-CPrompt share.
 #pragma once
 #include "runtime/models/prompted_vit.hpp"
-#include "strategies/baselines/row_losses.hpp"
 #include "strategies/shared/averaging.hpp"
+#include "strategies/shared/row_losses.hpp"
 namespace mneme {
 
 /// Draws the last `fresh` of `rows` [k, ..] anew: each is drawn from N(0, 1), loses its projections onto all rows
@@ -16,17 +16,7 @@ namespace mneme {
 [[nodiscard]] diagnostics repeated_classes(const method_setup& setup, const char* part);
 
 /// Cross-entropy of the task's classes, and a map of the net's (prompted_vit.hpp), times a weight, as a mean over rows.
-class prompted_loss final : public stepwise_loss {
-public:
-  prompted_loss(const char* map, double weight);
-  [[nodiscard]] bool reads_label_smoothing() const override { return true; }
-
-protected:
-  void add_model(const model_step& in, const model_losses& out) const override;
-
-private:
-  double weight_;
-};
+[[nodiscard]] loss_ref prompted_objective(const char* map, double weight);
 
 /// The preset "stsa" of each of the three.
 [[nodiscard]] preset stsa_preset();

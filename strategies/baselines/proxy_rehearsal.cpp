@@ -1,75 +1,46 @@
 #include "strategies/baselines/proxy_rehearsal.hpp"
-#include "strategies/baselines/row_cosine.hpp"
 #include "strategies/shared/training_keys.hpp"
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 namespace mneme {
 
-// -- what is minimised ------------------------------------------------------------------------------------------------
+// -- the loss ---------------------------------------------------------------------------------------------------------
 
-row_losses nca_rows(const at::Tensor& logits, const at::Tensor& labels) {
-  const auto [largest, at_largest] = logits.max(1, true);
-  const auto places = labels.clamp(0, logits.size(1) - 1).unsqueeze(1);
-  const auto lower = logits - largest;
-  const auto others = lower.exp().scatter(1, places, 0.0);
-  const auto sum = others.sum(1, true) + 1.0;
-  auto gradient = (others / sum).scatter(1, places, -1.0);
-  gradient.scatter_add_(1, at_largest, sum.reciprocal()); // less the sum of the others, which is -1 / sum
-  return {.values = (sum.log() - lower.gather(1, places)).squeeze(1), .gradient = gradient};
-}
-
-row_losses turned_rows(const at::Tensor& features, const at::Tensor& taught) {
-  const row_cosine turned(features, taught);
-  return {.values = (1.0 - turned.value).squeeze(1), .gradient = -turned.slope};
+at::Tensor nca_rows(const at::Tensor& logits, const at::Tensor& labels) {
+  const auto own = labels.unsqueeze(1);
+  const auto lower = logits - logits.amax(1, true);
+  const auto others = lower.exp().scatter(1, own, 0.0).sum(1, true);
+  return ((others + 1.0).log() - lower.gather(1, own)).squeeze(1);
 }
 
 namespace {
 
-constexpr double length_min = 1e-12;
-
-/// |u - v| along the last axis of u = x / |x| and of v, and its gradient by x. The norm of 0 has the gradient 0.
-row_losses unit_distances(const at::Tensor& x, const at::Tensor& taught) {
-  const auto length = x.norm(2, {-1}, true).clamp_min(length_min);
-  const auto u = x / length, away = u - taught / taught.norm(2, {-1}, true).clamp_min(length_min);
-  const auto distance = away.norm(2, {-1}, true);
-  const auto by_u = at::where(distance > 0, away / distance, at::zeros_like(away));
-  return {.values = distance.squeeze(-1), .gradient = (by_u - u * (u * by_u).sum(-1, true)) / length};
+/// |u - v| along the last axis, with u = x / |x| and v = taught / |taught|. Its gradient at u = v is 0.
+at::Tensor unit_distances(const at::Tensor& x, const at::Tensor& taught) {
+  constexpr double length_min = 1e-12;
+  const auto unit = [](const at::Tensor& rows) { return rows / rows.norm(2, {-1}, true).clamp_min(length_min); };
+  return (unit(x) - unit(taught)).norm(2, {-1});
 }
 
 } // namespace
 
-row_losses spatially_pooled_rows(const at::Tensor& map, const at::Tensor& taught) {
+at::Tensor pooled_map_rows(const at::Tensor& map, const at::Tensor& taught) {
   const auto pooled = [](const at::Tensor& whole) {
     const auto squares = whole.square();
-    return at::cat({squares.sum(3).flatten(1), squares.sum(2).flatten(1)}, 1); // [B, C h + C w]
+    return at::cat({squares.sum(3).flatten(1), squares.sum(2).flatten(1)}, 1); // [R, C h + C w]
   };
-  const auto rows = unit_distances(pooled(map), pooled(taught));
-  const auto channels = map.size(1), height = map.size(2), width = map.size(3);
-  const auto by_height = rows.gradient.narrow(1, 0, channels * height).reshape({-1, channels, height, 1});
-  const auto by_width = rows.gradient.narrow(1, channels * height, channels * width).reshape({-1, channels, 1, width});
-  return {.values = rows.values, .gradient = map * (by_height + by_width) * 2.0};
+  return unit_distances(pooled(map), pooled(taught));
 }
 
-row_losses channel_rows(const at::Tensor& map, const at::Tensor& taught, const at::Tensor& weight) {
-  const auto rows = unit_distances(map.square().flatten(2), taught.square().flatten(2)); // [B, C], [B, C, h w]
-  const auto share = weight / static_cast<double>(map.size(1));
-  return {.values = (rows.values * share).sum(1),
-          .gradient = map * (rows.gradient * share.unsqueeze(1)).view(map.sizes()) * 2.0};
+at::Tensor channel_rows(const at::Tensor& map, const at::Tensor& taught, const at::Tensor& weight) {
+  const auto distances = unit_distances(map.square().flatten(2), taught.square().flatten(2)); // [R, C]
+  return (distances * weight).mean(1);
 }
 
-namespace {
-
-class nca_loss final : public stepwise_loss {
-public:
-  nca_loss() : stepwise_loss("nca", {"nca"}) {}
-
-protected:
-  void add_model(const model_step& in, const model_losses& out) const override {
-    out.add(0, in, nca_rows(in.logits, in.labels), 1.0);
-  }
-};
-
-} // namespace
+loss_ref nca_objective() {
+  return differentiable_objective({.identity = "nca", .terms = {"nca"}},
+                                  [](const loss_rows& in) { return std::vector{nca_rows(in.logits, in.labels)}; });
+}
 
 // -- the method's parts -----------------------------------------------------------------------------------------------
 
@@ -105,7 +76,7 @@ diagnostics proxy_rehearsal::check(const method_setup& setup) const {
 
 void proxy_rehearsal::prepare(const method_setup& setup) {
   rehearsing_method::prepare(setup);
-  nca_ = std::make_shared<nca_loss>();
+  nca_ = nca_objective();
   for (const auto& name : setup.net->maps())
     if (name != "stem")
       maps_.push_back(name);
@@ -115,14 +86,13 @@ train_job proxy_rehearsal::proxy_training(const client_context& ctx, const broad
                                           loss_ref objective, bool distils) const {
   auto job = training(ctx, in, now, now.all_rows());
   job.options.held_classes = now.classes.old();
-  job.options.taught = {};
-  if (!job.teacher || !distils) {
-    job.teacher = nullptr;
+  if (job.teachers.empty() || !distils) {
+    job.remove_teachers();
     job.objective = nca_;
     return job;
   }
   job.objective = std::move(objective);
-  job.options.taught_features = true;
+  job.options.teachers = {{.features = true}};
   job.options.maps = maps_;
   return job;
 }
@@ -135,9 +105,8 @@ task<tensors_ref> proxy_rehearsal::tuned_head(client_context& ctx, const broadca
   const auto rows = co_await balancing;
   auto job = training(ctx, in, now, rows);
   job.start = weights;
-  job.teacher = nullptr;
+  job.remove_teachers();
   job.objective = nca_;
-  job.options.taught = {};
   job.options.trained = trainable_part::head;
   job.options.epochs = job.options.epochs == 0 ? 0 : proxies_.tuning_epochs;
   job.options.learning_rate = proxies_.tuning_rate;

@@ -7,20 +7,19 @@
 #include "strategies/baselines/rehearsal.hpp"
 namespace mneme {
 
-// Axes: B rows of a step, C classes of the loss, D features.
+// Axes: R rows of a step, C classes of the loss, D features.
 
-/// NCA as released: u = logits less their largest; -u_y + log(1 + sum over the others of exp u_j). The right class' own
-/// term is 1, so it is cross-entropy where y is the largest, and more elsewhere, where its gradient at y is -1; the
-/// margin, which is taken from all similarities, cancels. The gradient goes through the maximum.
-[[nodiscard]] row_losses nca_rows(const at::Tensor& logits, const at::Tensor& labels);
-/// 1 - cos(x, taught), and its gradient by the features x [B, D].
-[[nodiscard]] row_losses turned_rows(const at::Tensor& features, const at::Tensor& taught);
-/// |u - v| of each row, where u are the squares of a map, summed over its width and over its height, side by side, and
-/// divided by their length (PODNet's "spatial" pooling). @param map, taught [B, channels, height, width]
-[[nodiscard]] row_losses spatially_pooled_rows(const at::Tensor& map, const at::Tensor& taught);
+/// NCA as released: u = logits less their largest; -u_y + log(1 + sum over the others of exp u_j). The term of the
+/// correct class is 1, so this is cross-entropy where y is the largest, and more elsewhere; the margin, which is
+/// subtracted from all similarities, cancels. The gradient flows through the maximum.
+[[nodiscard]] at::Tensor nca_rows(const at::Tensor& logits, const at::Tensor& labels);
+[[nodiscard]] loss_ref nca_objective();
+/// |u - v| of each row, where u are the squares of a map, summed over its width and over its height, concatenated, and
+/// divided by their length (PODNet's "spatial" pooling). @param map, taught [R, channels, height, width]
+[[nodiscard]] at::Tensor pooled_map_rows(const at::Tensor& map, const at::Tensor& taught);
 /// Mean over channels of weight_c |u_c - v_c|, where u_c are the squares of channel c divided by their length (AFC).
 /// @param weight [channels]
-[[nodiscard]] row_losses channel_rows(const at::Tensor& map, const at::Tensor& taught, const at::Tensor& weight);
+[[nodiscard]] at::Tensor channel_rows(const at::Tensor& map, const at::Tensor& taught, const at::Tensor& weight);
 
 struct class_proxy_options {
   std::int64_t proxies = 10, tuning_epochs = 20;

@@ -159,10 +159,8 @@ train_job rehearsing_method::training(const client_context& ctx, const broadcast
   auto job = local_training(setup(), ctx, in,
                             {.samples = view_of(ctx.samples(), std::move(rows)), .classes = in.place.opened});
   job.start = now.start;
-  if (in.extra && now.classes.old() > 0) {
-    job.teacher = in.extra;
-    job.options.taught = {0, now.classes.old()};
-  }
+  if (in.extra && now.classes.old() > 0)
+    job.add_teacher(in.extra, {.classes = {0, now.classes.old()}});
   return job;
 }
 

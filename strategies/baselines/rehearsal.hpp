@@ -12,8 +12,8 @@
 #pragma once
 #include "strategies/baselines/class_means.hpp"
 #include "strategies/baselines/old_knowledge.hpp"
-#include "strategies/baselines/row_losses.hpp"
 #include "strategies/shared/exemplar_memory.hpp"
+#include "strategies/shared/row_losses.hpp"
 namespace mneme {
 
 enum class memory_scope : std::uint8_t { client, federation };

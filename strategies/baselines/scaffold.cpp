@@ -35,20 +35,14 @@ struct options {
 };
 
 /// Cross-entropy, every step of which is corrected by c - c_i.
-class corrected_loss final : public loss {
+class corrected_loss final : public cross_entropy_loss {
 public:
   std::string identity() const override { return "scaffold"; }
-  bool reads_label_smoothing() const override { return true; }
-  const char* main_term() const override { return plain_->main_term(); }
-  loss_output operator()(const loss_input& in) const override { return (*plain_)(in); }
   bool regularises() const override { return true; }
   void regularise(const at::Tensor& weights, const at::Tensor& /*start*/, std::int64_t offset, const tensor_map* side,
                   at::Tensor& gradients) const override {
     gradients.add_(side->at(correction_name).to(weights.device()).narrow(0, offset, weights.numel()));
   }
-
-private:
-  loss_ref plain_ = cross_entropy_objective();
 };
 
 /// Control variates [P], and how they travel: beside the weights, as many tensors as these.

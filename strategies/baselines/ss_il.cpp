@@ -23,51 +23,40 @@ struct options {
   bool divides_rate = true;
 };
 
-class separated_loss final : public stepwise_loss {
-public:
-  /// @param blocks the classes of every task so far, in order
-  separated_loss(const options& with, std::vector<class_range> blocks)
-      : stepwise_loss(identity_of(with, blocks), {"cross_entropy", "distillation"}), with_(with),
-        blocks_(std::move(blocks)) {}
-  [[nodiscard]] bool reads_label_smoothing() const override { return true; }
+/// Cross-entropy of each row within the classes of its block: those below `old`, or the others up to `seen`.
+at::Tensor separated_cross_entropy(const loss_rows& in, std::int64_t old, std::int64_t seen) {
+  const auto within = [&](class_range block) {
+    const auto labels = (in.labels - block.low).clamp(0, block.size() - 1);
+    return cross_entropy_rows(in.logits.narrow(1, block.low, block.size()), labels, in.label_smoothing);
+  };
+  const auto fresh = within({old, seen});
+  return old == 0 ? fresh : at::where(in.labels < old, within({0, old}), fresh);
+}
 
-protected:
-  void add_model(const model_step& in, const model_losses& out) const override {
-    auto together = in; // one mean over own and replayed rows
-    const auto real = in.padded.logical_not().to(in.weight.scalar_type());
-    together.weight = real / real.sum().clamp_min(1.0);
-    const auto old = blocks_.back().low, seen = blocks_.back().high;
-    for (const auto& block : {class_range{0, old}, class_range{old, seen}}) {
-      if (block.size() == 0)
-        continue;
-      auto own = together;
-      const auto elsewhere = (in.labels < block.low).logical_or(in.labels >= block.high);
-      own.padded = in.padded.logical_or(elsewhere);
-      out.add(
-          0, own,
-          cross_entropy_rows(in.logits.narrow(1, block.low, block.size()), in.labels - block.low, in.label_smoothing),
-          1.0, block.low);
-    }
-    for (std::size_t k = 0; in.teacher.defined() && k + 1 < blocks_.size(); ++k) {
-      const auto [low, size] = std::pair(blocks_[k].low, blocks_[k].size());
-      out.add(1, together,
-              distilled_rows(in.logits.narrow(1, low, size), in.teacher.narrow(1, low, size),
-                             {.form = distillation_form::kl_scaled, .temperature = with_.temperature}),
-              with_.distillation_weight, low);
-    }
-  }
-
-private:
-  static std::string identity_of(const options& with, const std::vector<class_range>& blocks) {
-    auto text = fmt::format("ss-il {} {}", with.temperature, with.distillation_weight);
-    for (const auto& block : blocks)
-      text += fmt::format(" {}-{}", block.low, block.high);
-    return text;
-  }
-
-  options with_;
-  std::vector<class_range> blocks_;
-};
+/// @param blocks the classes of every task so far, in order
+loss_ref separated_objective(const options& with, const std::vector<class_range>& blocks) {
+  auto identity = fmt::format("ss-il {} {}", with.temperature, with.distillation_weight);
+  for (const auto& block : blocks)
+    identity += fmt::format(" {}-{}", block.low, block.high);
+  return differentiable_objective(
+      {.identity = std::move(identity), .terms = {"cross_entropy", "distillation"}, .reads_label_smoothing = true},
+      [with, blocks](const loss_rows& in) {
+        const auto weight = in.equal_weight(); // one mean over own and replayed rows
+        const auto [old, seen] = blocks.back();
+        std::vector<at::Tensor> terms{weighted_sum(separated_cross_entropy(in, old, seen), weight), {}};
+        at::Tensor distillation;
+        for (std::size_t k = 0; !in.teachers.empty() && k + 1 < blocks.size(); ++k) {
+          const auto low = blocks[k].low, size = blocks[k].size();
+          const auto of_task =
+              distillation_rows(in.logits.narrow(1, low, size), in.teachers[0].logits.narrow(1, low, size),
+                                {.form = distillation_form::kl_scaled, .temperature = with.temperature});
+          distillation = distillation.defined() ? distillation + of_task : of_task;
+        }
+        if (distillation.defined())
+          terms[1] = weighted_sum(distillation, weight) * with.distillation_weight;
+        return terms;
+      });
+}
 
 class ss_il final : public rehearsing_method {
 public:
@@ -107,7 +96,7 @@ task<client_result> ss_il::client_round(client_context& ctx, const broadcast& in
   const auto now = co_await recalling;
 
   auto job = training(ctx, in, now, now.current);
-  job.objective = std::make_shared<separated_loss>(with_, blocks_of(now.classes));
+  job.objective = separated_objective(with_, blocks_of(now.classes));
   if (!now.exemplars.empty()) {
     const auto batch = job.options.batch_rows == 0 ? job.samples.size() : job.options.batch_rows;
     job.replay.samples = view_of(ctx.samples(), now.exemplars);

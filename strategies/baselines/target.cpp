@@ -150,8 +150,7 @@ train_job target::job_of(client_context& ctx, const broadcast& in) const {
   const auto& pool = *in.extra;
   auto& how = job.options;
   job.objective = target_objective(old, with_.distillation, with_.temperature);
-  job.teacher = weights_only(pool.at("teacher"));
-  how.taught = {0, old};
+  job.add_teacher(weights_only(pool.at("teacher")), {.classes = {0, old}});
   job.replay.samples = ctx.rows_of(pool.at("images"), pool.at("labels"));
   how.replay_rows = with_.replay_rows;
   how.replay_by = replay_pass::separate;

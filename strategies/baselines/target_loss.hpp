@@ -1,6 +1,6 @@
 /// target_loss: what TARGET's clients minimise in later tasks (Zhang et al. 2023, from its public code).
 #pragma once
-#include "strategies/baselines/row_losses.hpp"
+#include "strategies/shared/row_losses.hpp"
 namespace mneme {
 
 /// CE over the classes behind the `old_classes` first, of own rows, and of the last rows of a step, which are replayed,

@@ -59,14 +59,6 @@ struct adjustment_terms {
   std::vector<class_range> tasks{}; ///< The classes of every task so far, in order; the last is the present one.
 
   [[nodiscard]] std::int64_t old_classes() const { return tasks.empty() ? 0 : tasks.back().low; }
-  /// Something of the gradient by logits ends at the features.
-  [[nodiscard]] bool stops_at_features() const {
-    return (!labels_pass && cross_entropy > 0.0) || (!distillation_passes && distillation > 0.0 && old_classes() > 0);
-  }
-  /// And something of it may go on.
-  [[nodiscard]] bool some_logits_pass() const {
-    return labels_pass || distillation_passes || balanced == balanced_vectors::logits;
-  }
   [[nodiscard]] bool compares_features() const { return feature_distillation > 0.0 || feature_balance > 0.0; }
 };
 

@@ -148,12 +148,12 @@ train_job fedhaf::stage_of(train_job job, const broadcast& in, stage trained) co
     job.options.epochs += with_.adjustment_epochs;
   job.objective = adjustment_objective(terms);
   if (in.extra && terms.old_classes() > 0) {
-    job.teacher = in.extra;
-    job.options.taught_features = terms.compares_features();
-    const bool teaches_logits =
+    const bool reads_logits =
         terms.distillation > 0.0 || (terms.feature_balance > 0.0 && terms.balanced == balanced_vectors::logits);
-    if (teaches_logits)
-      job.options.taught = {0, terms.old_classes()};
+    const class_range old{0, terms.old_classes()};
+    job.add_teacher(
+        in.extra,
+        {.classes = reads_logits ? old : class_range{}, .features = terms.compares_features(), .only_labels = old});
   }
   return job;
 }

@@ -12,8 +12,4 @@ namespace mneme {
 /// @param beta >= 0
 [[nodiscard]] loss_ref ver_loss(double beta, double low, double high);
 
-/// What ver_loss() adds to the cross-entropy where tensors lie on a device: beta KL to `out.values`, its gradient as
-/// `out.d_features`. On a CPU a loop of our own computes the same.
-void composite_add_kl(const loss_input& in, double beta, double low, double high, loss_output& out);
-
 } // namespace mneme

@@ -1,4 +1,5 @@
 #include "strategies/lander/anchored_loss.hpp"
+#include "strategies/shared/row_losses.hpp"
 #include <ATen/ATen.h>
 #include <cmath>
 #include <fmt/format.h>
@@ -14,92 +15,61 @@ part_weights part_weights_of(std::int64_t old_classes, std::int64_t seen_classes
 
 namespace {
 
-class anchored_loss final : public loss {
-public:
-  explicit anchored_loss(anchored_terms terms)
-      : terms_(std::move(terms)), parts_(part_weights_of(terms_.old, terms_.opened)),
-        identity_(fmt::format("anchored {} {} {} {} {} {} {}", terms_.classes, terms_.old, terms_.opened,
-                              terms_.anchoring, terms_.radius, terms_.temperature, terms_.anchors.size(1))) {}
-  std::string identity() const override { return identity_; }
-
-  /// Model by model, so that the bits of one do not depend on the others.
-  loss_output operator()(const loss_input& in) const override {
-    const auto options = in.logits.options().dtype(at::kDouble);
-    loss_output out{.d_logits = at::zeros_like(in.logits)};
-    for (const char* name : {"cross_entropy", "anchoring", "distillation", "map_distillation"})
-      out.terms.push_back({name, at::zeros({in.logits.size(0)}, options)});
-    const auto own = in.logits.size(1) - in.replayed;
-    for (std::int64_t k = 0; k < in.logits.size(0); ++k) {
-      const auto part = [&](const at::Tensor& of_step, std::int64_t first, std::int64_t rows) {
-        return of_step[k].narrow(0, first, rows);
-      };
-      const auto value_of = [&](std::size_t term) { return out.terms[term].value[k]; };
-      learn(part(in.logits, 0, own), part(in.labels, 0, own), part(in.row_weight, 0, own), part(out.d_logits, 0, own),
-            {value_of(0), value_of(1)});
-      if (in.replayed > 0)
-        keep(part(in.logits, own, in.replayed), part(in.teacher, own, in.replayed),
-             part(in.row_weight, own, in.replayed), part(out.d_logits, own, in.replayed), {value_of(2), value_of(3)});
-    }
-    out.values = out.terms[0].value + out.terms[1].value + out.terms[2].value + out.terms[3].value;
-    return out;
-  }
-
-private:
-  /// What rows add to the loss: by the classes, and by the map into the space of the anchors.
-  struct row_values {
-    at::Tensor of_classes{}, of_map{}; // [] float64 each
-  };
-
-  /// Cross-entropy over the new classes, and the bounded pull to the anchors. @param weight [B], 0 where padded
-  void learn(const at::Tensor& logits, const at::Tensor& labels, const at::Tensor& weight, at::Tensor d,
-             row_values value) const {
-    const auto fresh = terms_.opened - terms_.old, embedding = terms_.anchors.size(1);
-    const auto real = weight > 0, padded = real.logical_not().unsqueeze(1);
-    const auto shares = (weight * parts_.fresh).unsqueeze(1); // [B, 1]
-    const auto places = (labels - terms_.old).clamp(0, fresh - 1).unsqueeze(1);
-    const auto log_p = at::log_softmax(logits.narrow(1, terms_.old, fresh), 1);
-    auto slope = at::scatter_add(log_p.exp(), 1, places, at::full_like(places, -1, log_p.options()));
-    d.narrow(1, terms_.old, fresh).add_((slope * shares).masked_fill(padded, 0));
-    value.of_classes.sub_((log_p.gather(1, places) * shares).masked_fill(padded, 0).sum(at::kDouble));
-    if (embedding == 0)
-      return;
-    const auto away = logits.narrow(1, terms_.classes, embedding) -
-                      terms_.anchors.to(logits.device()).index_select(0, labels.clamp_min(0)); // [B, E]
-    // One hinge for the batch, as the public code has it: the distance is a mean over rows before it is cut.
-    const auto distance = (away.square().mean(1) * weight).masked_fill(real.logical_not(), 0).sum(at::kDouble);
-    const auto beyond = at::relu(distance - terms_.radius);
-    const double pull = parts_.fresh * terms_.anchoring;
-    value.of_map.add_(beyond * pull);
-    const auto open = (beyond > 0).to(at::kFloat); // [] on the device: the host does not wait for it
-    const auto slope_of_rows = (weight * open * (2.0 * pull / static_cast<double>(embedding))).unsqueeze(1);
-    d.narrow(1, terms_.classes, embedding).add_((away * slope_of_rows).masked_fill(padded, 0));
-  }
-
-  /// Distillation of the old classes, -sum softmax(t / tau) log softmax(s / tau), and of the map.
-  void keep(const at::Tensor& logits, const at::Tensor& taught, const at::Tensor& weight, at::Tensor d,
-            row_values value) const {
-    const auto embedding = terms_.anchors.size(1);
-    const auto padded = (weight <= 0).unsqueeze(1), shares = (weight * parts_.old).unsqueeze(1);
-    const auto log_q = at::log_softmax(logits.narrow(1, 0, terms_.old) / terms_.temperature, 1);
-    const auto p = at::log_softmax(taught.narrow(1, 0, terms_.old) / terms_.temperature, 1).exp();
-    value.of_classes.sub_((p * log_q * shares).masked_fill(padded, 0).sum(at::kDouble));
-    d.narrow(1, 0, terms_.old).add_(((log_q.exp() - p) * (shares / terms_.temperature)).masked_fill(padded, 0));
-    if (embedding == 0)
-      return;
-    const auto away = (logits - taught).narrow(1, terms_.classes, embedding);
-    const double mean = 1.0 / static_cast<double>(embedding);
-    value.of_map.add_((away.square() * shares).masked_fill(padded, 0).sum(at::kDouble) * mean);
-    d.narrow(1, terms_.classes, embedding).add_((away * (shares * (2.0 * mean))).masked_fill(padded, 0));
-  }
-
-  anchored_terms terms_;
-  part_weights parts_;
-  std::string identity_;
+/// A part of the step's rows: the client's own, or the replayed ones.
+struct row_part {
+  at::Tensor logits, labels, weight;
 };
+
+/// l relu(mean over rows of |map - anchor|^2 / E - r), one hinge for the batch, as the public code has it.
+at::Tensor anchoring_of(const row_part& own, const anchored_terms& with) {
+  const auto map = own.logits.narrow(1, with.classes, with.anchors.size(1));
+  const auto anchors = with.anchors.to(map.device()).index_select(0, own.labels);
+  const auto distance = weighted_sum((map - anchors).square().mean(1), own.weight);
+  return at::relu(distance - with.radius) * with.anchoring;
+}
+
+/// |map - map of the teacher|^2 / E of each row.
+at::Tensor map_rows(const row_part& replayed, const at::Tensor& taught, const anchored_terms& with) {
+  return (replayed.logits - taught).narrow(1, with.classes, with.anchors.size(1)).square().mean(1);
+}
+
+std::vector<at::Tensor> anchored_values(const loss_rows& in, const anchored_terms& with) {
+  const auto replayed = in.is_replayed.sum().item<std::int64_t>(), own = in.count() - replayed;
+  const auto part = [&](std::int64_t first, std::int64_t rows) {
+    return row_part{.logits = in.logits.narrow(0, first, rows),
+                    .labels = in.labels.narrow(0, first, rows),
+                    .weight = in.weight.narrow(0, first, rows)};
+  };
+  const bool has_map = with.anchors.size(1) > 0;
+  const auto parts = part_weights_of(with.old, with.opened);
+  std::vector<at::Tensor> terms(4);
+  if (const auto rows = part(0, own); own > 0) {
+    const auto fresh = rows.logits.narrow(1, with.old, with.opened - with.old);
+    terms[0] = weighted_sum(cross_entropy_rows(fresh, rows.labels - with.old), rows.weight) * parts.fresh;
+    if (has_map)
+      terms[1] = anchoring_of(rows, with) * parts.fresh;
+  }
+  if (replayed == 0)
+    return terms;
+  const auto rows = part(own, replayed);
+  const auto taught = in.teachers[0].logits.narrow(0, own, replayed);
+  const auto old = distillation_rows(rows.logits.narrow(1, 0, with.old), taught.narrow(1, 0, with.old),
+                                     {.temperature = with.temperature});
+  terms[2] = weighted_sum(old, rows.weight) * parts.old;
+  if (has_map)
+    terms[3] = weighted_sum(map_rows(rows, taught, with), rows.weight) * parts.old;
+  return terms;
+}
 
 } // namespace
 
-loss_ref anchored_objective(const anchored_terms& terms) { return std::make_shared<anchored_loss>(terms); }
+loss_ref anchored_objective(const anchored_terms& with) {
+  return differentiable_objective(
+      {.identity = fmt::format("anchored {} {} {} {} {} {} {}", with.classes, with.old, with.opened, with.anchoring,
+                               with.radius, with.temperature, with.anchors.size(1)),
+       .terms = {"cross_entropy", "anchoring", "distillation", "map_distillation"}},
+      [with](const loss_rows& in) { return anchored_values(in, with); });
+}
 
 at::Tensor drawn_anchors(std::int64_t classes, std::int64_t embedding, const rng_key& key) {
   constexpr double mean = 0.019, shared_variance = 0.143, own_variance = 0.041;

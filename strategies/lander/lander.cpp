@@ -273,8 +273,7 @@ void lander::replay_pool(train_job& job, client_context& ctx, const tensor_map& 
   how.replay_short_last = with_.replay_short_last;
   if (how.augment == augmentation_kind::crop_flip_jitter && !with_.replay_jitter)
     how.replay_augment = augmentation_kind::crop_flip;
-  job.teacher = weights_only(pool.at("teacher"));
-  how.taught = {0, setup().net->classes()};
+  job.add_teacher(weights_only(pool.at("teacher")), {.classes = {0, setup().net->classes()}});
 }
 
 diagnostics lander::check(const method_setup& setup) const {

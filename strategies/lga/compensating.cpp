@@ -197,10 +197,8 @@ train_job compensating_method::training(const client_context& ctx, const broadca
   job.objective = objective();
   const auto models = read_advice(in.advice);
   const auto& teacher = after.begins ? models.latest : models.before;
-  if (teacher.weights) {
-    job.teacher = teacher.weights;
-    job.options.taught = {0, teacher.classes};
-  }
+  if (teacher.weights)
+    job.add_teacher(teacher.weights, {.classes = {0, teacher.classes}});
   if (memory.exemplars.empty())
     return job; // nothing can be forgotten: all rows weigh 1
 

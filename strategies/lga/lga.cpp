@@ -22,6 +22,7 @@
 // wrap around at 8 bits and whose last batch below 64 is dropped, labels from 100 on that are never reconstructed,
 // entropies of augmented rows, and exemplars of a class that shrink from their end without being chosen anew.
 #include "strategies/lga/compensating.hpp"
+#include "strategies/shared/row_losses.hpp"
 #include <ATen/ATen.h>
 #include <cmath>
 #include <fmt/format.h>
@@ -30,11 +31,6 @@ namespace {
 
 at::Tensor probabilities(const at::Tensor& logits, class_likelihood kind) {
   return kind == class_likelihood::softmax ? at::softmax(logits, 1) : at::sigmoid(logits);
-}
-
-at::Tensor one_hot_rows(const at::Tensor& labels, std::int64_t classes) {
-  const auto zeros = at::zeros({labels.size(0), classes}, labels.options().dtype(at::kFloat));
-  return zeros.scatter(1, labels.clamp_min(0).unsqueeze(1), 1.0);
 }
 
 } // namespace
@@ -94,7 +90,7 @@ at::Tensor row_weights(const at::Tensor& magnitudes, const at::Tensor& groups, s
 /// Y, the label whose old classes are what the old model says (eqs. 7, 8).
 at::Tensor mixed_targets(const at::Tensor& taught, const at::Tensor& labels, std::int64_t classes,
                          class_likelihood kind) {
-  auto targets = one_hot_rows(labels, classes);
+  auto targets = at::one_hot(labels, classes).to(at::kFloat);
   targets.narrow(1, 0, taught.size(1)).copy_(probabilities(taught, kind));
   return targets;
 }
@@ -103,97 +99,65 @@ namespace {
 
 constexpr const char *group_name = "group_of_class", *exponent_name = "exponent", *tasks_name = "old_tasks";
 
-/// Values of rows and their gradients.
-struct row_losses {
-  at::Tensor values{};   // [B]
-  at::Tensor d_logits{}; // [B, columns]
-};
-
 /// Softmax: -sum_c Y_c log P_c, where Y need not sum to 1 (a finite form of the KL of eq. 9, whose zeros make it
 /// infinite). Sigmoid: binary cross-entropies, summed over the columns and divided by `classes`.
-row_losses against(const at::Tensor& logits, const at::Tensor& targets, class_likelihood kind, std::int64_t classes) {
-  if (kind == class_likelihood::softmax) {
-    const auto log_p = at::log_softmax(logits, 1);
-    return {.values = -(targets * log_p).sum(1), .d_logits = log_p.exp() * targets.sum(1, true) - targets};
-  }
-  const auto share = 1.0 / static_cast<double>(classes);
-  return {.values = (at::softplus(logits) - logits * targets).sum(1) * share,
-          .d_logits = (at::sigmoid(logits) - targets) * share};
+at::Tensor likelihood_rows(const at::Tensor& logits, const at::Tensor& targets, class_likelihood kind,
+                           std::int64_t classes) {
+  if (kind == class_likelihood::softmax)
+    return -(targets * at::log_softmax(logits, 1)).sum(1);
+  return (at::softplus(logits) - logits * targets).sum(1) / static_cast<double>(classes);
 }
 
-/// The labels' loss, each row of which counts by its weight (eq. 6), and the distillation's (eq. 9), added up.
-class forgetting_loss final : public loss {
-public:
-  explicit forgetting_loss(const forgetting_terms& terms)
-      : terms_(terms), identity_(fmt::format("forgetting {} {} {} {} {} {} {}", static_cast<int>(terms.likelihood),
-                                             static_cast<int>(terms.weighting), static_cast<int>(terms.distillation),
-                                             terms.weighs_labels, terms.weighs_distillation, terms.label_factor,
-                                             terms.distillation_factor)) {}
-  [[nodiscard]] std::string identity() const override { return identity_; }
+/// The weight of each row by eqs. 3-5, [R].
+at::Tensor weights_of(const loss_rows& in, const forgetting_terms& with) {
+  if (with.weighting == gradient_weighting::none || !in.side)
+    return at::ones_like(in.labels, in.labels.options().dtype(at::kDouble));
+  const auto groups = in.side->at(group_name).to(in.labels.device()).index_select(0, in.labels);
+  const auto exponent = in.side->at(exponent_name).to(in.labels.device());
+  const auto magnitudes = gradient_magnitudes(in.logits.detach(), in.labels, with.likelihood).pow(exponent);
+  return row_weights(magnitudes, groups, in.side->at(tasks_name).item<std::int64_t>(), with.weighting);
+}
 
-  /// Model by model, so that the bits of one do not depend on the others.
-  [[nodiscard]] loss_output operator()(const loss_input& in) const override {
-    const auto options = in.logits.options().dtype(at::kDouble);
-    loss_output out{.d_logits = at::zeros_like(in.logits)};
-    const bool is_softmax = terms_.likelihood == class_likelihood::softmax;
-    for (const char* name : {is_softmax ? "cross_entropy" : "binary_cross_entropy", "distillation"})
-      out.terms.push_back({name, at::zeros({in.logits.size(0)}, options)});
-    for (std::int64_t k = 0; k < in.logits.size(0); ++k)
-      add_model(in, k, out);
-    out.values = out.terms[0].value + out.terms[1].value;
-    return out;
-  }
+/// The distillation of each row (eq. 9), or iCaRL's.
+at::Tensor distillation_of(const loss_rows& in, const forgetting_terms& with) {
+  const auto& taught = in.teachers[0].logits;
+  const auto classes = in.logits.size(1);
+  if (with.distillation == old_knowledge::mixed)
+    return likelihood_rows(in.logits, mixed_targets(taught, in.labels, classes, with.likelihood), with.likelihood,
+                           classes);
+  // iCaRL's own sum with an undivided cross-entropy; with binary ones, which are means over C, it is divided like them.
+  const auto divisor = with.likelihood == class_likelihood::softmax ? 1 : classes;
+  return likelihood_rows(in.logits.narrow(1, 0, taught.size(1)), at::sigmoid(taught), class_likelihood::sigmoid,
+                         divisor);
+}
 
-private:
-  void add_model(const loss_input& in, std::int64_t k, loss_output& out) const {
-    const auto logits = in.logits[k], labels = in.labels[k];
-    const auto classes = logits.size(1);
-    const bool taught = in.teacher.defined();
-    const auto alike = in.row_weight[k].masked_fill(labels < 0, 0.0f); // [B]
-    const auto weighed = alike * weights_of(in, k).to(at::kFloat);
-    const auto &of_labels = terms_.weighs_labels ? weighed : alike,
-               &of_teacher = terms_.weighs_distillation ? weighed : alike;
-    auto d_logits = out.d_logits[k];
-    const auto add = [&](std::size_t place, const row_losses& term, const at::Tensor& weight, double factor,
-                         std::int64_t columns) {
-      out.terms[place].value[k] += (term.values * weight).masked_fill(labels < 0, 0.0f).sum(at::kDouble) * factor;
-      const auto scaled = term.d_logits * (weight * factor).unsqueeze(1);
-      d_logits.narrow(1, 0, columns).add_(scaled.masked_fill((labels < 0).unsqueeze(1), 0.0f));
-    };
-
-    add(0, against(logits, one_hot_rows(labels, classes), terms_.likelihood, classes), of_labels,
-        taught ? terms_.label_factor : 1.0, classes);
-    if (taught && terms_.distillation == old_knowledge::icarl) {
-      // iCaRL's own sum beside an undivided cross-entropy; beside binary ones, which are means over C, divided like
-      // them.
-      const auto old = in.teacher.size(2), divisor = terms_.likelihood == class_likelihood::softmax ? 1 : classes;
-      add(1, against(logits.narrow(1, 0, old), at::sigmoid(in.teacher[k]), class_likelihood::sigmoid, divisor),
-          of_teacher, terms_.distillation_factor, old);
-    } else if (taught) {
-      const auto targets = mixed_targets(in.teacher[k], labels, classes, terms_.likelihood);
-      add(1, against(logits, targets, terms_.likelihood, classes), of_teacher, terms_.distillation_factor, classes);
-    }
-  }
-
-  [[nodiscard]] at::Tensor weights_of(const loss_input& in, std::int64_t k) const {
-    const auto labels = in.labels[k];
-    if (terms_.weighting == gradient_weighting::none || !in.sides[static_cast<std::size_t>(k)])
-      return (labels >= 0).to(at::kDouble);
-    const auto& side = *in.sides[static_cast<std::size_t>(k)];
-    const auto group_of_class = side.at(group_name).to(labels.device());
-    const auto groups = group_of_class.index_select(0, labels.clamp_min(0)).masked_fill(labels < 0, -2);
-    const auto exponent = side.at(exponent_name).to(labels.device());
-    const auto magnitudes = gradient_magnitudes(in.logits[k], labels, terms_.likelihood).pow(exponent);
-    return row_weights(magnitudes, groups, side.at(tasks_name).item<std::int64_t>(), terms_.weighting);
-  }
-
-  forgetting_terms terms_;
-  std::string identity_;
-};
+/// The labels' loss, in which each row counts by its weight (eq. 6), and the distillation's (eq. 9).
+std::vector<at::Tensor> forgetting_values(const loss_rows& in, const forgetting_terms& with) {
+  const auto weight = in.weight * weights_of(in, with).to(at::kFloat);
+  const auto classes = in.logits.size(1);
+  const bool has_teacher = !in.teachers.empty();
+  const auto of_labels = likelihood_rows(in.logits, one_hot_rows(in.labels, in.logits), with.likelihood, classes);
+  std::vector<at::Tensor> terms{weighted_sum(of_labels, with.weighs_labels ? weight : in.weight), {}};
+  if (!has_teacher)
+    return terms;
+  terms[0] = terms[0] * with.label_factor;
+  terms[1] =
+      weighted_sum(distillation_of(in, with), with.weighs_distillation ? weight : in.weight) * with.distillation_factor;
+  return terms;
+}
 
 } // namespace
 
-loss_ref forgetting_objective(const forgetting_terms& terms) { return std::make_shared<forgetting_loss>(terms); }
+loss_ref forgetting_objective(const forgetting_terms& with) {
+  const bool is_softmax = with.likelihood == class_likelihood::softmax;
+  return differentiable_objective(
+      {.identity =
+           fmt::format("forgetting {} {} {} {} {} {} {}", static_cast<int>(with.likelihood),
+                       static_cast<int>(with.weighting), static_cast<int>(with.distillation), with.weighs_labels,
+                       with.weighs_distillation, with.label_factor, with.distillation_factor),
+       .terms = {is_softmax ? "cross_entropy" : "binary_cross_entropy", "distillation"}},
+      [with](const loss_rows& in) { return forgetting_values(in, with); });
+}
 
 tensors_ref as_side(const forgetting_side& known) {
   auto side = std::make_shared<tensor_map>();

@@ -29,9 +29,9 @@
 // (`keep_epoch`): preset "official-oscar". Left out: its step schedule takes the loss for the number of an epoch, so
 // that the rate is a tenth where an epoch's mean loss was 7 or more, a hundredth from 14 on; and its images are
 // normalised by CLIP's statistics in training and by ImageNet's in tests, which here are one.
-#include "strategies/osi_fl/held_back_loss.hpp"
 #include "strategies/osi_fl/osi_options.hpp"
 #include "strategies/osi_fl/retained_rows.hpp"
+#include "strategies/osi_fl/weight_change_penalty.hpp"
 #include "strategies/shared/exemplar_selection.hpp"
 #include <ATen/ATen.h>
 #include <algorithm>
@@ -334,7 +334,7 @@ loss_ref osi_server::objective(const round_place& place) const {
     return cross_entropy_objective();
   if (with_.penalty == osi_options::change_penalty::sum)
     return proximal_objective(with_.lambda);
-  return place.task.value == 0 ? cross_entropy_objective() : held_back_by_tensor(*setup_.net, with_.lambda);
+  return place.task.value == 0 ? cross_entropy_objective() : weight_change_penalty(*setup_.net, with_.lambda);
 }
 
 task<void> osi_server::close_round(server_context& ctx, const round_place& place) {

@@ -260,7 +260,6 @@ train_job local_training(const method_setup& setup, const client_context& ctx, c
           .samples = std::move(over.samples),
           .objective = cross_entropy_objective(),
           .side = nullptr,
-          .teacher = nullptr,
           .options = options_for_round(setup.training, setup.trainable, over.classes, in.place.round_of_task,
                                        in.place.rounds_of_task),
           .stream = ctx.training_stream()};

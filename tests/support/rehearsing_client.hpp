@@ -1,8 +1,10 @@
 /// rehearsing_client: a client of a class-incremental method with exemplars: rounds of its tasks on a few generated
 /// rows, and single steps of the objectives of its jobs.
 #pragma once
+#include "runtime/method/gradients.hpp"
 #include "tests/support/golden.hpp"
 #include "tests/support/shown_steps.hpp"
+#include <functional>
 namespace mneme::test {
 
 /// Inputs of one model's training step, float32.
@@ -32,12 +34,15 @@ struct rehearsed_step {
     const std::vector<std::shared_ptr<const tensor_map>> sides{nullptr};
     loss_input in{.logits = z, .features = x, .labels = y, .row_weight = w, .sides = sides};
     in.maps = shown;
-    in.teacher_maps = before;
     in.replayed = replayed;
-    if (teacher.defined())
-      in.teacher = with_padding(teacher, own, 5.0F).unsqueeze(0);
-    if (taught.defined())
-      in.teacher_features = with_padding(taught, own, 2.0F).unsqueeze(0);
+    if (teacher.defined() || taught.defined()) {
+      auto& outputs = in.teachers.emplace_back();
+      outputs.maps = before;
+      if (teacher.defined())
+        outputs.logits = with_padding(teacher, own, 5.0F).unsqueeze(0);
+      if (taught.defined())
+        outputs.features = with_padding(taught, own, 2.0F).unsqueeze(0);
+    }
     if (targets.defined())
       in.targets = with_padding(targets, own, 0.0F).unsqueeze(0);
     return objective(in);
@@ -54,6 +59,15 @@ private:
         {rows.narrow(0, 0, own), at::full(sizes, value, rows.options()), rows.narrow(0, own, rows.size(0) - own)});
   }
 };
+
+/// Values of rows by a formula, and the gradient of their sum.
+struct row_results {
+  at::Tensor values{}, gradient{};
+};
+inline row_results results_of(const at::Tensor& input, const std::function<at::Tensor(const at::Tensor&)>& formula) {
+  const auto leaf = leaf_of(input), values = formula(leaf);
+  return {.values = values.detach(), .gradient = gradients_of(values.sum(), {leaf}).front()};
+}
 
 /// formula() of tests/support/formula.hpp times `scale`, equal to made() in tools/export/official/learners.py.
 inline at::Tensor formula_tensor(const std::string& name, const std::vector<std::int64_t>& shape, double scale = 1.0) {

@@ -88,6 +88,20 @@ class Verify(unittest.TestCase):
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
         self.assertIn("the first difference is in round 2: the server's model", done.stdout)
 
+    def test_a_run_of_an_earlier_digest_epoch_is_named(self):
+        old = self.folder("old")
+        shutil.copytree(self.folder("a"), old)
+        summary = self.summary("a")
+        self.assertEqual(summary.pop("digest_epoch"), 2)
+        summary["run_digest"] = "f" * 32
+        with open(os.path.join(old, "summary.json"), "w", encoding="utf-8") as file:
+            json.dump(summary, file)
+        done = mneme("verify", old)
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertIn("the run was recorded with digest epoch 1", done.stdout)
+        done = mneme("diff", self.folder("a"), old)
+        self.assertIn("digest_epoch: 2 | 1", done.stdout)
+
     def test_two_runs_differ_where_their_settings_do(self):
         done = mneme("diff", self.folder("a"), self.folder("a"))
         self.assertEqual(done.returncode, 0, done.stderr)

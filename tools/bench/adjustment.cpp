@@ -66,7 +66,6 @@ std::vector<job> jobs_of(const stage& which) {
   for (std::uint64_t client = 0; client < clients; ++client) {
     const std::vector<embedding_rows> parts{rows_of_client(client)};
     train_job made{.net = net(), .start = start, .samples = rows_to_train(parts, features), .objective = objective};
-    made.teacher = teacher;
     made.options = {.epochs = which.epochs,
                     .batch_rows = batch,
                     .learning_rate = 0.02,
@@ -74,9 +73,8 @@ std::vector<job> jobs_of(const stage& which) {
                     .clip_norm = 5.0,
                     .trained = trainable_part::layers,
                     .layers = {which.part},
-                    .classes = {0, classes},
-                    .taught = {0, old_classes},
-                    .taught_features = true};
+                    .classes = {0, classes}};
+    made.add_teacher(teacher, {.classes = {0, old_classes}, .features = true, .only_labels = {0, old_classes}});
     made.stream = {.seed = 1, .client = {static_cast<std::uint32_t>(client)}};
     jobs.push_back({.id = {{client}, 0, 0}, .request = std::move(made)});
   }

@@ -58,12 +58,18 @@ int compare_with(const std::string& promised, const fs::path& folder, const run_
   if (!quiet || !is_same)
     fmt::print("{}: {}\n  expected {}\n  computed {}\n", is_same ? "same" : "DIFFERENT", printable(folder.string()),
                promised, repeated.run_digest);
-  if (const auto stored = is_same ? expected<stored_run>{} : read_stored_run(folder);
-      !is_same && stored && stored->run_digest == repeated.run_digest)
+  if (is_same)
+    return exit_done;
+  const auto stored = read_stored_run(folder);
+  if (stored && stored->run_digest == repeated.run_digest)
     fmt::print("the run repeats here as its folder has it: --digest is that of another run\n");
-  else if (!is_same)
+  else if (stored && stored->digest_epoch != digest_epoch)
+    fmt::print("the run was recorded with digest epoch {} by mneme {}, and this version computes digests of epoch {}; "
+               "verify the run with the version that recorded it\n",
+               stored->digest_epoch, stored->version, digest_epoch);
+  else
     print_difference(folder, repeated.folder);
-  return is_same ? exit_done : exit_failed;
+  return exit_failed;
 }
 
 } // namespace

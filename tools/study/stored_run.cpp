@@ -116,6 +116,10 @@ expected<stored_run> with_summary(stored_run run, const fs::path& file) {
     for (const auto& [name, value] : machine->items())
       run.machine[name] = value.is_string() ? value.get<std::string>() : value.dump();
   add_figures(run.figures, summary, "");
+  run.figures.erase("digest_epoch");
+  const auto epoch = summary.find("digest_epoch");
+  run.digest_epoch = epoch != summary.end() && epoch->is_number_integer() ? epoch->get<std::int64_t>() : 1;
+  run.machine["digest_epoch"] = std::to_string(run.digest_epoch);
   if (auto wrong = disagreements(run); !wrong.empty())
     return tl::unexpected(std::move(wrong));
   return run;

@@ -14,8 +14,9 @@ struct stored_run {
   std::filesystem::path folder{};
   std::string status{}; ///< "done", "failed", "interrupted"; "unfinished" while there is no summary.
   std::string version{}, scenario{}, scenario_digest{}, run_digest{}, strategy{}, dataset{}, device{};
-  std::string error{};       ///< Why it failed; "" otherwise.
-  std::string data_digest{}; ///< The content of its data set; "" where its folder does not say.
+  std::int64_t digest_epoch = 1; ///< See runtime/results/run_directory.hpp.
+  std::string error{};           ///< Why it failed; "" otherwise.
+  std::string data_digest{};     ///< The content of its data set; "" where its folder does not say.
   std::int64_t seed = 0;
   /// The resolved scenario: "rounds.cohort" and its value as TOML; strings without quotes.
   std::map<std::string, std::string> keys{};

@@ -1,23 +1,29 @@
 #include "strategies/baselines/pilora/pilora_parts.hpp"
 #include "runtime/base/tensor_map.hpp"
-#include "strategies/baselines/row_losses.hpp"
+#include "strategies/shared/row_losses.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/zeros.h>
-#include <ATen/ops/zeros_like.h>
 #include <cmath>
 #include <fmt/format.h>
 namespace mneme {
 namespace {
 
-class pilora_loss final : public stepwise_loss {
+class pilora_loss final : public differentiable_loss {
 public:
   pilora_loss(const low_rank_vit& net, const pilora_weights& with)
-      : stepwise_loss(
-            fmt::format("pilora {} {} {} of {}", with.prototype, with.sparsity, with.orthogonality, net.identity()),
-            {"cross_entropy", "prototype"}),
+      : differentiable_loss({.identity = fmt::format("pilora {} {} {} of {}", with.prototype, with.sparsity,
+                                                     with.orthogonality, net.identity()),
+                             .terms = {"cross_entropy", "prototype"},
+                             .reads_label_smoothing = true},
+                            [with](const loss_rows& in) -> std::vector<at::Tensor> {
+                              const auto own =
+                                  in.labels.unsqueeze(1); // the distance to the own centre is minus its logit
+                              return {cross_entropy_rows(in.logits, in.labels, in.label_smoothing),
+                                      in.logits.gather(1, own).squeeze(1) * -with.prototype};
+                            }),
         with_(with) {
     for (const auto& own : net.parts())
       for (const auto place : {own.query_down, own.value_down})
@@ -28,17 +34,6 @@ public:
                   at::Tensor& gradients) const override;
   [[nodiscard]] std::vector<loss_term> penalties(const at::Tensor& weights, const at::Tensor& start,
                                                  std::int64_t offset, const tensor_map* side) const override;
-  [[nodiscard]] bool reads_label_smoothing() const override { return true; }
-
-protected:
-  void add_model(const model_step& in, const model_losses& out) const override {
-    out.add(0, in, cross_entropy_rows(in.logits, in.labels, in.label_smoothing), 1.0);
-    const auto own = in.labels.unsqueeze(1); // the distance to the own centre is minus its logit
-    out.add(
-        1, in,
-        {.values = -in.logits.gather(1, own).squeeze(1), .gradient = at::zeros_like(in.logits).scatter_(1, own, -1.0)},
-        with_.prototype);
-  }
 
 private:
   /// Calls visit(parameter, A [r, d], its place in `flat`) for each A within the segment.

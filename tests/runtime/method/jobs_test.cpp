@@ -46,7 +46,7 @@ TEST_CASE("a fuse key changes with everything that changes arithmetic", "[jobs]"
   differs([](train_job& job) { job.options.trained = trainable_part::body; });
   differs([](train_job& job) { job.options.layers = {"fc1"}; });
   differs([](train_job& job) { job.options.layers = {"fc2"}; });
-  differs([](train_job& job) { job.options.taught_features = true; });
+  differs([](train_job& job) { job.options.teachers = {{.features = true}}; });
   differs([](train_job& job) { job.options.maps = {"fc1"}; });
   differs([](train_job& job) { job.options.evaluation = true; });
   differs([](train_job& job) { job.options.result = training_result::gradient; });

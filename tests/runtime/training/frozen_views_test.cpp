@@ -1,5 +1,4 @@
 // What frozen nets show of rows is made once: with the bits of making it in every step.
-#include "runtime/method/partly_taught_loss.hpp"
 #include "runtime/models/image_layers.hpp"
 #include "runtime/training/executor.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
@@ -58,16 +57,15 @@ public:
 };
 
 /// Cross-entropy, and rows of the first two classes are drawn to what the teacher shows of them.
-class compares_first_classes final : public partly_taught_loss {
+class compares_first_classes final : public loss {
 public:
   std::string identity() const override { return "compares first classes"; }
-  class_range taught_labels() const override { return {0, 2}; }
   loss_output operator()(const loss_input& in) const override {
     auto out = (*cross_entropy_objective())(in);
     const auto weight = (in.row_weight * (in.labels >= 0).logical_and(in.labels < 2)).unsqueeze(2); // [K, B, 1]
-    out.d_logits = out.d_logits + (in.logits - in.teacher) * weight;
-    if (in.teacher_features.defined())
-      out.d_features = (in.features - in.teacher_features) * weight;
+    out.d_logits = out.d_logits + (in.logits - in.teachers[0].logits) * weight;
+    if (in.teachers[0].features.defined())
+      out.d_features = (in.features - in.teachers[0].features) * weight;
     return out;
   }
 };
@@ -92,9 +90,7 @@ std::vector<job> clients(const model_ref& net, const shape3& shape, const std::v
                     .classes = {0, classes}};
     if (taught) {
       made.objective = std::make_shared<compares_first_classes>();
-      made.teacher = moved(20 + k % 2);
-      made.options.taught = {0, classes};
-      made.options.taught_features = true;
+      made.add_teacher(moved(20 + k % 2), {.classes = {0, classes}, .features = true, .only_labels = {0, 2}});
     }
     made.stream = {.seed = 1, .client = {k}};
     jobs.push_back({.id = {{k}, 0, 0}, .request = std::move(made)});

@@ -1,37 +1,30 @@
 // A training job's second teacher: its features of the same rows, however many clients share a batch.
-#include "runtime/method/twice_taught_loss.hpp"
 #include "tests/support/training_clients.hpp"
 using namespace mneme;
 using namespace mneme::test;
 
 namespace {
 
-/// Pulls features to the mean of what both teachers show.
-class pull_to_both final : public twice_taught_loss {
+/// Pulls features to the mean of both teachers' features.
+class pull_to_both final : public loss {
 public:
   [[nodiscard]] std::string identity() const override { return "pull to both"; }
-  [[nodiscard]] loss_output operator()(const loss_input& in, const at::Tensor& second_features) const override {
+  [[nodiscard]] loss_output operator()(const loss_input& in) const override {
     auto out = (*cross_entropy_objective())(in);
-    const auto away = in.features - (in.teacher_features + 3.0 * second_features) / 4.0; // [K, B, D]
+    const auto away = in.features - (in.teachers[0].features + 3.0 * in.teachers[1].features) / 4.0; // [K, B, D]
     out.d_features = away * in.row_weight.unsqueeze(2);
     return out;
   }
 };
 
-tensors_ref shown(const at::Tensor& weights) {
-  auto side = std::make_shared<tensor_map>();
-  side->put(second_teacher_weights, weights);
-  return side;
-}
-
 std::vector<job> taught_clients(const model_ref& net) {
-  auto jobs = clients_of(net, {.epochs = 2, .batch_rows = 3, .taught_features = true});
+  auto jobs = clients_of(net, {.epochs = 2, .batch_rows = 3});
   const auto teacher = weights_only(initial_weights(*net, 50));
   for (std::uint64_t k = 0; k < jobs.size(); ++k) {
     auto& training = std::get<train_job>(jobs[k].request);
     training.objective = std::make_shared<pull_to_both>();
-    training.teacher = teacher;
-    training.side = shown(initial_weights(*net, 60 + k));
+    training.add_teacher(teacher, {.features = true});
+    training.add_teacher(weights_only(initial_weights(*net, 60 + k)), {.features = true});
   }
   return jobs;
 }
@@ -63,7 +56,7 @@ TEST_CASE("the second teacher's features are its own, and not the first one's", 
   const auto own = run_all(jobs);
   for (auto& single : jobs) {
     auto& training = std::get<train_job>(single.request);
-    training.side = shown(training.teacher->at(flat_weights));
+    training.teachers[1] = training.teachers[0];
   }
   CHECK_FALSE(same_bits(weights_of(own[0]), weights_of(run_all(jobs)[0])));
 }
@@ -72,9 +65,11 @@ TEST_CASE("a second teacher that is wanted and not there is refused, as are weig
   auto jobs = taught_clients(net_of("mlp", small, 4));
   jobs.resize(1);
   auto& training = std::get<train_job>(jobs[0].request);
-  training.side = shown(at::zeros({3}));
-  CHECK(std::get<std::string>(run_all(jobs)[0]).find("a second teacher's weights are Float[3]") != std::string::npos);
-  training.side = nullptr;
-  CHECK(std::get<std::string>(run_all(jobs)[0]).find("the features of a second teacher, and there is none") !=
+  training.teachers[1] = weights_only(at::zeros({3}));
+  CHECK(std::get<std::string>(run_all(jobs)[0]).find("weights of a teacher are Float[3]") != std::string::npos);
+  training.teachers[1] = nullptr;
+  CHECK(std::get<std::string>(run_all(jobs)[0]).find("there are no weights of a teacher") != std::string::npos);
+  training.teachers.pop_back();
+  CHECK(std::get<std::string>(run_all(jobs)[0]).find("the job has weights of 1 teachers, and its options describe 2") !=
         std::string::npos);
 }

@@ -20,7 +20,7 @@ public:
   loss_output operator()(const loss_input& in) const override {
     auto out = (*cross_entropy_objective())(in);
     for (std::size_t m = 0; m < in.maps.size(); ++m) {
-      const auto apart = in.maps[m] - in.teacher_maps[m];
+      const auto apart = in.maps[m] - in.teachers[0].maps[m];
       out.d_maps.push_back(apart * (2.0 * weight_) * in.row_weight.unsqueeze(2).unsqueeze(3).unsqueeze(4));
     }
     return out;
@@ -37,7 +37,7 @@ std::vector<job> taught_clients_of(const model_ref& net, const training_options&
   for (std::uint64_t k = 0; k < jobs.size(); ++k) {
     auto& training = std::get<train_job>(jobs[k].request);
     training.objective = std::make_shared<const map_loss>(0.05);
-    training.teacher = weights_only(initial_weights(*net, 20 + k % 2));
+    training.add_teacher(weights_only(initial_weights(*net, 20 + k % 2)), {.features = true});
   }
   return jobs;
 }
@@ -56,7 +56,8 @@ at::Tensor plain_gradient(const train_job& job, double weight) {
   const training_mode mode;
   const function_mode as_trained{.training = job.options.evaluation ? nullptr : &mode};
   const auto flat = job.start->at(flat_weights).unsqueeze(0).to(at::kDouble).set_requires_grad(true);
-  const auto taught = net.differentiable(job.teacher->at(flat_weights).unsqueeze(0).to(at::kDouble), rows, {0, 6}, {});
+  const auto taught =
+      net.differentiable(job.teachers[0]->at(flat_weights).unsqueeze(0).to(at::kDouble), rows, {0, 6}, {});
   const auto seen = net.differentiable(flat, rows, {0, 6}, as_trained);
   std::vector<std::int64_t> labels;
   for (const auto row : *job.samples.rows)
@@ -79,7 +80,6 @@ TEST_CASE("losses of maps have autograd's gradients", "[maps]") {
     auto jobs = taught_clients_of(net,
                                   {.batch_rows = 0,
                                    .in_order = true,
-                                   .taught_features = true,
                                    .maps = maps,
                                    .result = training_result::gradient,
                                    .evaluation = evaluation},
@@ -105,7 +105,7 @@ TEST_CASE("clients whose losses read maps end with the same bits alone and fused
   at::set_num_threads(1);
   for (const auto& net : {net_of("resnet8", small, 6), net_of("cnn", small, 6)}) {
     const auto names = net->maps();
-    const auto jobs = taught_clients_of(net, {.epochs = 2, .batch_rows = 3, .taught_features = true, .maps = names});
+    const auto jobs = taught_clients_of(net, {.epochs = 2, .batch_rows = 3, .maps = names});
     const auto together = run_all(jobs);
     for (std::size_t k = 0; k < jobs.size(); ++k)
       CHECK(same_bits(weights_of(together[k]), weights_of(run_all({jobs[k]})[0])));

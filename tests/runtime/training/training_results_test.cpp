@@ -51,8 +51,9 @@ public:
   loss_output operator()(const loss_input& in) const override {
     features = in.features.clone();
     logits = in.logits.clone();
-    taught_features = in.teacher_features.defined() ? in.teacher_features.clone() : at::Tensor{};
-    taught = in.teacher.defined() ? in.teacher.clone() : at::Tensor{};
+    const auto shown = in.teachers.empty() ? activations{} : in.teachers[0];
+    taught_features = shown.features.defined() ? shown.features.clone() : at::Tensor{};
+    taught = shown.logits.defined() ? shown.logits.clone() : at::Tensor{};
     return (*cross_entropy_objective())(in);
   }
   mutable at::Tensor features, logits, taught_features, taught;
@@ -64,7 +65,7 @@ public:
   std::string identity() const override { return "matching"; }
   loss_output operator()(const loss_input& in) const override {
     auto out = (*cross_entropy_objective())(in);
-    const auto apart = in.features - in.teacher_features, weight = in.row_weight.unsqueeze(2);
+    const auto apart = in.features - in.teachers[0].features, weight = in.row_weight.unsqueeze(2);
     out.values = out.values + (apart.square() * weight).sum({1, 2}, false, at::kDouble);
     out.d_features = 2.0 * apart * weight;
     return out;
@@ -203,18 +204,18 @@ TEST_CASE("a loss sees its teacher's features and logits of the same rows", "[tr
     auto& job = training_of(jobs[0]);
     const auto noted = std::make_shared<noting_loss>();
     job.objective = noted;
-    job.teacher = weights_only(initial_weights(*net, 9));
+    job.add_teacher(weights_only(initial_weights(*net, 9)), {});
     const auto rows = reference_gather(*job.samples.source, *job.samples.rows, {}).unsqueeze(0);
-    const auto expected = net->forward(job.teacher->at(flat_weights).unsqueeze(0), rows, {0, 4}, nullptr);
+    const auto expected = net->forward(job.teachers[0]->at(flat_weights).unsqueeze(0), rows, {0, 4}, nullptr);
     (void)output_of(run_all(jobs)[0]);
     CHECK_FALSE(noted->taught.defined());
     CHECK_FALSE(noted->taught_features.defined());
-    job.options.taught_features = true;
+    job.options.teachers = {{.features = true}};
     (void)output_of(run_all(jobs)[0]);
     CHECK_FALSE(noted->taught.defined());
     CHECK(largest_difference(noted->taught_features.contiguous(), expected.features.contiguous()) < 1e-5);
     CHECK(largest_difference(noted->features.contiguous(), expected.features.contiguous()) > 1e-2);
-    job.options.taught = {0, 4};
+    job.options.teachers = {{.classes = {0, 4}, .features = true}};
     (void)output_of(run_all(jobs)[0]);
     CHECK(largest_difference(noted->taught.contiguous(), expected.logits.contiguous()) < 1e-5);
     CHECK(largest_difference(noted->taught_features.contiguous(), expected.features.contiguous()) < 1e-5);
@@ -225,10 +226,11 @@ TEST_CASE("matching a teacher's features fuses to the same bits, with one teache
           "[training results]") {
   at::set_num_threads(1);
   for (const auto& net : {mlp_of({21}, 270, 6), net_of("cnn", small, 6), net_of("resnet8", small, 6)}) {
-    auto jobs = clients_of(net, {.epochs = 2, .batch_rows = 3, .taught_features = true}, ragged);
+    auto jobs = clients_of(net, {.epochs = 2, .batch_rows = 3}, ragged);
     const auto shared = weights_only(initial_weights(*net, 9));
     for (std::size_t k = 0; k < jobs.size(); ++k) {
-      training_of(jobs[k]).teacher = k % 2 == 0 ? shared : weights_only(initial_weights(*net, 10 + k));
+      training_of(jobs[k]).add_teacher(k % 2 == 0 ? shared : weights_only(initial_weights(*net, 10 + k)),
+                                       {.features = true});
       training_of(jobs[k]).objective = std::make_shared<const matching_loss>();
     }
     const auto together = run_all(jobs);

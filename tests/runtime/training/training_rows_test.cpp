@@ -372,6 +372,7 @@ TEST_CASE("what training jobs cannot do is refused in words", "[training rows]")
   wrong.replay.samples = rows_from(drawn_data(20, {1, 3, 11}, 7), 0, 5);
   CHECK(refusal(wrong) == "rows to replay have the shape [1, 3, 11]; expected that of the job's own, [1, 1, 33]");
   wrong = job;
-  wrong.options.taught = {0, 4};
-  CHECK(refusal(wrong) == "the loss is to be shown what a teacher says, and there is no teacher");
+  wrong.options.teachers = {{.classes = {0, 4}}};
+  CHECK(refusal(wrong) == "the job has weights of 0 teachers, and its options describe 1; expected one description of "
+                          "each");
 }

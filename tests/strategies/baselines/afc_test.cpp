@@ -26,12 +26,12 @@ TEST_CASE("a channel's squares are compared by direction, and weighed", "[afc]")
   const auto a = at::tensor({1.0F, 0.0F, 2.0F, 1.0F}).view({1, 2, 1, 2});
   const auto b = at::tensor({0.0F, 1.0F, 4.0F, 2.0F}).view({1, 2, 1, 2});
   const auto weight = at::tensor({0.571429F, 1.428571F});
-  CHECK_THAT(channel_rows(a, b, weight).values.item<double>(), WithinAbs(0.404061, 1e-6));
-  CHECK_THAT(channel_rows(a, b, at::ones({2})).values.item<double>(), WithinAbs(0.707107, 1e-6));
+  CHECK_THAT(channel_rows(a, b, weight).item<double>(), WithinAbs(0.404061, 1e-6));
+  CHECK_THAT(channel_rows(a, b, at::ones({2})).item<double>(), WithinAbs(0.707107, 1e-6));
   const auto pixels = [](const std::vector<float>& values) { return at::tensor(values).view({1, 1, 2, 2}); };
-  CHECK_THAT(channel_rows(pixels({1, 2, 0, 1}), pixels({2, 1, 0, 1}), at::ones({1})).values.item<double>(),
+  CHECK_THAT(channel_rows(pixels({1, 2, 0, 1}), pixels({2, 1, 0, 1}), at::ones({1})).item<double>(),
              WithinAbs(1.0, 1e-6));
-  const auto none = channel_rows(a * 0.0, b * 0.0, weight);
+  const auto none = results_of(a * 0.0, [&](const at::Tensor& map) { return channel_rows(map, b * 0.0, weight); });
   CHECK(none.values.item<double>() == 0.0);
   CHECK(at::isfinite(none.gradient).all().item<bool>());
 }
@@ -43,8 +43,9 @@ TEST_CASE("the distillation of maps is the authors'", "[afc]") {
   for (std::size_t i = 0; i < shapes.size(); ++i) {
     const auto number = std::to_string(i);
     const auto weight = 1.0 + formula_tensor("afc.importance" + number, {shapes[i][1]}, 0.9);
-    const auto rows = channel_rows(formula_tensor("podnet.map" + number, shapes[i]),
-                                   formula_tensor("podnet.old_map" + number, shapes[i]), weight);
+    const auto rows = results_of(formula_tensor("podnet.map" + number, shapes[i]), [&](const at::Tensor& map) {
+      return channel_rows(map, formula_tensor("podnet.old_map" + number, shapes[i]), weight);
+    });
     value += rows.values.mean().item<double>() / 3.0;
     CHECK(largest_difference_of(rows.gradient / 18.0, listed_tensor(theirs["gradients"][i], shapes[i])) < 1e-6);
   }
@@ -66,7 +67,7 @@ TEST_CASE("importance is the mean square of each row's gradient by a map, divide
   for (const auto number : rows) { // row by row
     auto image = (client.rows->images[number].to(at::kFloat) / 255.0F - 0.5F).view({1, 1, 1, 1, 5});
     const auto results = net->differentiable(leaf_of(weights.unsqueeze(0)), image, {0, 4}, {});
-    const auto loss = nca_rows(results.logits[0], at::tensor({client.rows->label(number)}, at::kLong)).values.sum();
+    const auto loss = nca_rows(results.logits[0], at::tensor({client.rows->label(number)}, at::kLong)).sum();
     std::vector<at::Tensor> values;
     for (const auto& map : results.maps)
       values.push_back(map.values);

@@ -144,12 +144,16 @@ TEST_CASE("the distillation loss has no gradient where student and teacher agree
   client_run run(*method, {.in = std::make_shared<const broadcast>(in), .samples = view_of(rows, {2, 3, 6, 7})});
   auto step = run.start();
   const auto job = std::get<train_job>(std::get<plan>(step).at(0));
-  REQUIRE((job.options.taught == class_range{0, 2}));
+  REQUIRE((job.options.teachers.at(0).classes == class_range{0, 2}));
   const auto logits = at::randn({1, 4, 4}), weight = at::full({1, 4}, 0.25);
   const auto labels = at::full({1, 4}, 3, at::kLong);
   const auto teacher = logits.narrow(2, 0, 2).contiguous();
-  const auto out = (*job.objective)(
-      {.logits = logits, .features = logits, .labels = labels, .row_weight = weight, .sides = {}, .teacher = teacher});
+  const auto out = (*job.objective)({.logits = logits,
+                                     .features = logits,
+                                     .labels = labels,
+                                     .row_weight = weight,
+                                     .sides = {},
+                                     .teachers = {{.logits = teacher}}});
   CHECK(out.d_logits.narrow(2, 0, 2).abs().max().item<double>() < 1e-7);
   const auto p = at::softmax(teacher / 2.0, 2);
   const auto entropy = -(p * p.log()).sum(2).mean().item<double>();
@@ -167,8 +171,7 @@ TEST_CASE("a client whose task has no classes before it asks no teacher, and tra
     client_run run(*method, {.in = sent, .samples = view_of(striped_rows(8, features, classes), {0, 1, 4, 5})});
     auto step = run.start();
     const auto job = std::get<train_job>(std::get<plan>(step).at(0));
-    CHECK(job.teacher == nullptr);
-    CHECK(job.options.taught.size() == 0);
+    CHECK(job.teachers.empty());
     CHECK(job.objective->identity() == cross_entropy_objective()->identity());
   }
 }

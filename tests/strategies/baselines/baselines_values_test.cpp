@@ -147,12 +147,16 @@ TEST_CASE("LwF's loss and its gradient are those of autograd in float64, padded 
   const auto jobs = trainings(
       *method, {.place = {.task = {1}, .opened = {0, 6}, .current = {4, 6}}, .weights = weights, .extra = weights});
   REQUIRE(jobs.size() == 1);
-  REQUIRE((jobs[0].options.taught == class_range{0, 4}));
+  REQUIRE((jobs[0].options.teachers.at(0).classes == class_range{0, 4}));
   const auto logits = 3.0 * drawn({2, 4, 6}, 1), teacher = 3.0 * drawn({2, 4, 4}, 2);
   auto labels = at::tensor({4, 5, 5, -1, 5, 4, 4, 4}, at::kLong).view({2, 4});
   const auto weight = at::tensor({1.0F / 3, 1.0F / 3, 1.0F / 3, 0.0F, 0.25F, 0.25F, 0.25F, 0.25F}).view({2, 4});
-  const auto found = (*jobs[0].objective)(
-      {.logits = logits, .features = logits, .labels = labels, .row_weight = weight, .sides = {}, .teacher = teacher});
+  const auto found = (*jobs[0].objective)({.logits = logits,
+                                           .features = logits,
+                                           .labels = labels,
+                                           .row_weight = weight,
+                                           .sides = {},
+                                           .teachers = {{.logits = teacher}}});
   for (std::int64_t k = 0; k < 2; ++k) {
     const auto z = leaf_of(logits[k].to(at::kDouble)), t = teacher[k].to(at::kDouble);
     auto value = at::zeros({}, at::kDouble);
@@ -176,7 +180,7 @@ TEST_CASE("LwF's client sees teacher and old classes as the sheet has them: weig
       *method, {.place = {.task = {1}, .opened = {0, 6}, .current = {4, 6}}, .weights = weights, .extra = other});
   REQUIRE(jobs.size() == 1);
   CHECK(jobs[0].objective->identity() == "lwf 4 3 2");
-  CHECK(at::equal(jobs[0].teacher->at(flat_weights), other->at(flat_weights)));
+  CHECK(at::equal(jobs[0].teachers.at(0)->at(flat_weights), other->at(flat_weights)));
   CHECK((jobs[0].options.classes == class_range{0, 6}));
 }
 

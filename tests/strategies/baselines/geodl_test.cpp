@@ -14,7 +14,11 @@ at::Tensor column(double x, double y) { return at::tensor({x, y}, at::kDouble).v
 at::Tensor row(double x, double y) { return at::tensor({x, y}, at::kDouble).view({1, 2}); }
 double value_of(double angle, geodesic_form form) {
   const auto flow = geodesic_flow(column(1, 0), column(std::cos(angle), std::sin(angle)));
-  return geodesic_rows(row(std::cos(angle), std::sin(angle)), row(1, 0), flow, form).values.item<double>();
+  return geodesic_rows(row(std::cos(angle), std::sin(angle)), row(1, 0), flow, form).item<double>();
+}
+row_results geodesic_results(const at::Tensor& features, const at::Tensor& taught, const at::Tensor& flow,
+                             geodesic_form form) {
+  return results_of(features, [&](const at::Tensor& x) { return geodesic_rows(x, taught, flow, form); });
 }
 /// The first six columns of an orthonormal basis, as PyTorch's qr makes it.
 at::Tensor orthonormal(const std::string& name) {
@@ -44,10 +48,10 @@ TEST_CASE("gradients of the geodesic losses stand on the features", "[geodl]") {
   const double angle = std::numbers::pi / 3;
   const auto flow = geodesic_flow(column(1, 0), column(std::cos(angle), std::sin(angle)));
   const auto x = row(2 * std::cos(angle), 2 * std::sin(angle));
-  const auto cosine = geodesic_rows(x, row(1, 0), flow, geodesic_form::cosine).gradient;
+  const auto cosine = geodesic_results(x, row(1, 0), flow, geodesic_form::cosine).gradient;
   CHECK(largest_difference_of(cosine, row(-0.059326, 0.034252)) < 1e-6);
   CHECK_THAT((cosine * x).sum().item<double>(), WithinAbs(0.0, 1e-12));
-  CHECK(largest_difference_of(geodesic_rows(x, row(1, 0), flow, geodesic_form::difference).gradient,
+  CHECK(largest_difference_of(geodesic_results(x, row(1, 0), flow, geodesic_form::difference).gradient,
                               row(-0.064877, 0.037457)) < 1e-6);
 }
 
@@ -66,12 +70,12 @@ TEST_CASE("the flow and both losses are the authors', who compute them in float3
   CHECK(largest_difference_of(flow, listed_tensor(theirs["flow"], {20, 20})) < 1e-4);
   const auto now = formula_tensor("geodl.now", {8, 20}).to(at::kDouble);
   const auto before = formula_tensor("geodl.before", {8, 20}).to(at::kDouble);
-  const auto cosine = geodesic_rows(now, before, flow, geodesic_form::cosine);
+  const auto cosine = geodesic_results(now, before, flow, geodesic_form::cosine);
   CHECK_THAT(cosine.values.mean().item<double>(), WithinAbs(theirs["cosine"]["value"].get<double>(), 1e-4));
   CHECK(largest_difference_of(cosine.gradient / 8.0, listed_tensor(theirs["cosine"]["gradient"], {8, 20})) < 1e-4);
   const auto unit = [](const at::Tensor& x) { return x / x.norm(2, {1}, true); };
   const auto of_step = geodesic_flow(spanned_directions(unit(before)), spanned_directions(unit(now)));
-  const auto difference = geodesic_rows(now, before, of_step, geodesic_form::difference);
+  const auto difference = geodesic_results(now, before, of_step, geodesic_form::difference);
   CHECK_THAT(difference.values.mean().item<double>(), WithinAbs(theirs["difference"]["value"].get<double>(), 1e-4));
   CHECK(largest_difference_of(difference.gradient / 8.0, listed_tensor(theirs["difference"]["gradient"], {8, 20})) <
         1e-4);

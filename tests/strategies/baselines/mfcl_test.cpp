@@ -99,7 +99,7 @@ TEST_CASE("MFCL's loss on own and generated rows", "[mfcl]") {
   const auto w = floats({0.5, 0.5, 1}).unsqueeze(0);
   const std::vector<std::shared_ptr<const tensor_map>> sides{identity_head()};
   loss_input in{.logits = z, .features = f, .labels = y, .row_weight = w, .sides = sides};
-  in.teacher = taught;
+  in.teachers = {{.logits = taught}};
   in.replayed = 1;
   const auto output = (*mfcl_objective(2, {}))(in);
   CHECK(output.terms[0].value[0].item<double>() == Approx(std::log(4.0 / 3.0)).epsilon(1e-6)); // both own rows
@@ -109,19 +109,18 @@ TEST_CASE("MFCL's loss on own and generated rows", "[mfcl]") {
   auto two = in;
   const auto z2 = z.narrow(1, 0, 2), f2 = f.narrow(1, 0, 2), y2 = y.narrow(1, 0, 2), w2 = w.narrow(1, 0, 2);
   loss_input pair{.logits = z2, .features = f2, .labels = y2, .row_weight = w2, .sides = sides};
-  pair.teacher = taught.narrow(1, 0, 2);
+  pair.teachers = {{.logits = taught.narrow(1, 0, 2)}};
   CHECK((*mfcl_objective(2, {}))(pair).terms[2].value[0].item<double>() == Approx(0.125).epsilon(1e-6));
 
   // What passes the features is the first term alone; the head learns from both.
-  CHECK(output.stops_at_features);
   const auto quarter = 0.25F / 2.0F;
   const auto passing =
       at::stack({floats({0, 0, quarter, -quarter}), floats({0, 0, -quarter, quarter}), floats({0, 0, 0, 0})});
-  CHECK(largest_difference(output.d_passing[0].contiguous(), passing) < 1e-6);
+  CHECK(largest_difference(output.d_logits[0].contiguous(), passing) < 1e-6);
   const float sixth = 1.0F / 18.0F, half = -1.0F / 6.0F; // softmax (1/6, 1/6, 1/6, 1/2) of three rows
-  const auto head = passing + at::stack({floats({sixth, sixth, sixth, half}), floats({sixth, sixth, half, sixth}),
-                                         floats({sixth, half, sixth, sixth})});
-  CHECK(largest_difference(output.d_logits[0].contiguous(), head.contiguous()) < 1e-6);
+  const auto head = at::stack(
+      {floats({sixth, sixth, sixth, half}), floats({sixth, sixth, half, sixth}), floats({sixth, half, sixth, sixth})});
+  CHECK(largest_difference(output.d_head_logits[0].contiguous(), head.contiguous()) < 1e-6);
   const auto of_features = at::stack({floats({1, 0}), floats({0, 2}), floats({0, 0})}) * (0.1F / 3.0F);
   CHECK(largest_difference(output.d_features[0].contiguous(), of_features.contiguous()) < 1e-6);
 }
@@ -216,8 +215,7 @@ train_job later_job(std::int64_t replayed, const mfcl_weights& weights) {
                 .objective = mfcl_objective(old_classes, weights),
                 .options = {.batch_rows = 4, .learning_rate = 0.1, .in_order = true, .classes = {0, classes}}};
   const auto teacher = initial_weights(*net, 2);
-  job.teacher = weights_only(teacher);
-  job.options.taught = {0, old_classes};
+  job.add_teacher(weights_only(teacher), {.classes = {0, old_classes}});
   if (replayed > 0)
     job.replay.samples = rows_from(drawn_data(replayed, image, old_classes), 0, replayed);
   job.options.replay_rows = replayed;
@@ -257,8 +255,7 @@ TEST_CASE("without its two terms and without generated rows MFCL's step is cross
   const auto step = trained_by(later_job(0, {.head = 0.0, .features = 0.0}));
   auto plain = later_job(0, {});
   plain.objective = cross_entropy_objective();
-  plain.teacher = nullptr;
-  plain.options.taught = {};
+  plain.remove_teachers();
   plain.options.classes = {old_classes, classes};
   CHECK(largest_difference(step, trained_by(plain)) < 1e-6);
   CHECK(largest_difference(step, trained_by(later_job(0, {}))) > 1e-4);
@@ -331,7 +328,7 @@ TEST_CASE("MFCL's clients draw as many images as their steps take, at a rate tha
   CHECK(how.replay_augment == augmentation_kind::none);
   CHECK(how.augment == augmentation_kind::crop_flip);
   CHECK(how.statistics_moves == 2);
-  CHECK(how.taught == class_range{0, 4});
+  CHECK(how.teachers.at(0).classes == class_range{0, 4});
   CHECK(asked.training.side->at(old_head_weight).sizes() == at::IntArrayRef{4, 5});
   CHECK(how.learning_rate == Approx(0.1));
   CHECK(asked_in(50).training.options.learning_rate == Approx(0.031623).epsilon(1e-4));

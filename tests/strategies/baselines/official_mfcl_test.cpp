@@ -101,8 +101,7 @@ TEST_CASE("MFCL's clients step as in the authors' program", "[official][mfcl]") 
     job.options.statistics_moves = 2;
     job.replay.samples = rows_from(images_named("replayed", both["labels"], replayed), 0, replayed * count);
     job.options.replay_rows = replayed;
-    job.teacher = weights_only(teacher);
-    job.options.taught = {0, first_classes};
+    job.add_teacher(weights_only(teacher), {.classes = {0, first_classes}});
     job.side = old_head(*net, teacher, first_classes);
     const std::vector<mneme::job> batch{{.request = job}};
     const auto outcome = make_executor("cpu")->run(batch)[0];

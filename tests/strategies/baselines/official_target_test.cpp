@@ -124,8 +124,7 @@ TEST_CASE("TARGET's clients step as in the authors' program", "[official][target
     job.replay.samples = rows_from(images_named("replayed", both["labels"], replayed), 0, replayed * count);
     job.options.replay_rows = replayed;
     job.options.replay_by = replay_pass::separate;
-    job.teacher = weights_only(official_weights(*net, "teacher.", both["running"]));
-    job.options.taught = {0, first_classes};
+    job.add_teacher(weights_only(official_weights(*net, "teacher.", both["running"])), {.classes = {0, first_classes}});
     const std::vector<mneme::job> batch{{.request = job}};
     const auto outcome = make_executor("cpu")->run(batch)[0];
     const auto last = static_cast<std::size_t>(count - 1);

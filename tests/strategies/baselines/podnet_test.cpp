@@ -22,48 +22,56 @@ model_ref proxy_net(std::int64_t classes) {
   return kind->build({1, 1, 5}, classes).value();
 }
 
+at::Tensor gradient_of_pooled(const at::Tensor& map, const at::Tensor& taught) {
+  return results_of(map, [&](const at::Tensor& at) { return pooled_map_rows(at, taught); }).gradient;
+}
+
 } // namespace
 
 TEST_CASE("NCA is cross-entropy where the right class is the largest, and more elsewhere", "[podnet]") {
   const auto z = row({0.2F, 0.5F, -0.1F});
-  CHECK_THAT(nca_rows(z, label(1)).values.item<double>(), WithinAbs(0.828390, 1e-6));
-  const auto wrong = nca_rows(z, label(0));
+  CHECK_THAT(nca_rows(z, label(1)).item<double>(), WithinAbs(0.828390, 1e-6));
+  const auto wrong = results_of(z, [](const at::Tensor& at) { return nca_rows(at, label(0)); });
   CHECK_THAT(wrong.values.item<double>(), WithinAbs(1.235627, 1e-6));
   CHECK(largest_difference_of(wrong.gradient, row({-1, 0.784679F, 0.215321F})) < 1e-6);
-  CHECK_THAT(nca_rows(z, label(2)).values.item<double>(), WithinAbs(1.608256, 1e-6));
+  CHECK_THAT(nca_rows(z, label(2)).item<double>(), WithinAbs(1.608256, 1e-6));
 }
 
 TEST_CASE("pooled maps are compared by direction", "[podnet]") {
   const auto a = pixels({1, 2, 0, 1}), b = pixels({2, 1, 0, 1});
-  CHECK_THAT(spatially_pooled_rows(a, b).values.item<double>(), WithinAbs(0.603555, 1e-6));
-  CHECK(spatially_pooled_rows(a, a).values.item<double>() == 0.0);
-  CHECK(spatially_pooled_rows(a, a).gradient.abs().max().item<double>() == 0.0);
-  CHECK_THAT(spatially_pooled_rows(pixels({1, 0, 0, 0}), pixels({0, 0, 0, 1})).values.item<double>(),
+  CHECK_THAT(pooled_map_rows(a, b).item<double>(), WithinAbs(0.603555, 1e-6));
+  CHECK(pooled_map_rows(a, a).item<double>() == 0.0);
+  CHECK(gradient_of_pooled(a, a).abs().max().item<double>() == 0.0);
+  CHECK_THAT(pooled_map_rows(pixels({1, 0, 0, 0}), pixels({0, 0, 0, 1})).item<double>(),
              WithinAbs(std::sqrt(2.0), 1e-6));
-  CHECK(at::allclose(spatially_pooled_rows(a * -3.0, b).values, spatially_pooled_rows(a, b).values));
-  CHECK(at::isfinite(spatially_pooled_rows(a * 0.0, b).gradient).all().item<bool>());
+  CHECK(at::allclose(pooled_map_rows(a * -3.0, b), pooled_map_rows(a, b)));
+  CHECK(at::isfinite(gradient_of_pooled(a * 0.0, b)).all().item<bool>());
 }
 
 TEST_CASE("features are compared by their angle", "[podnet]") {
-  CHECK_THAT(turned_rows(row({2, 0}), row({3, 0})).values.item<double>(), WithinAbs(0.0, 1e-7));
-  CHECK_THAT(turned_rows(row({2, 0}), row({0, 3})).values.item<double>(), WithinAbs(1.0, 1e-7));
-  CHECK_THAT(turned_rows(row({2, 0}), row({-3, 0})).values.item<double>(), WithinAbs(2.0, 1e-7));
+  CHECK_THAT(cosine_rows(row({2, 0}), row({3, 0})).item<double>(), WithinAbs(1.0, 1e-7));
+  CHECK_THAT(cosine_rows(row({2, 0}), row({0, 3})).item<double>(), WithinAbs(0.0, 1e-7));
+  CHECK_THAT(cosine_rows(row({2, 0}), row({-3, 0})).item<double>(), WithinAbs(-1.0, 1e-7));
 }
 
 TEST_CASE("PODNet's terms are the authors'", "[podnet]") {
   const auto record = golden_record("podnet/inclearn"), terms = record["terms"];
   const auto labels = labels_of(record["labels"]);
-  const auto nca = nca_rows(formula_tensor("podnet.similarities", {6, 5}, 1.5), labels); // scale 1.5
+  const auto nca = results_of(formula_tensor("podnet.similarities", {6, 5}, 1.5), // scale 1.5
+                              [&](const at::Tensor& z) { return nca_rows(z, labels); });
   CHECK_THAT(nca.values.mean().item<double>(), WithinAbs(terms["nca"]["value"].get<double>(), 1e-6));
   CHECK(largest_difference_of(nca.gradient * 1.5 / 6.0, listed_tensor(terms["nca"]["gradient"], {6, 5})) < 1e-6);
-  const auto flat =
-      turned_rows(formula_tensor("podnet.features", {6, 8}), formula_tensor("podnet.old_features", {6, 8}));
+  const auto flat = results_of(formula_tensor("podnet.features", {6, 8}), [](const at::Tensor& x) {
+    return 1.0 - cosine_rows(x, formula_tensor("podnet.old_features", {6, 8}));
+  });
   CHECK_THAT(flat.values.mean().item<double>(), WithinAbs(terms["flat"]["value"].get<double>(), 1e-6));
   CHECK(largest_difference_of(flat.gradient / 6.0, listed_tensor(terms["flat"]["gradient"], {6, 8})) < 1e-6);
   double spatial = 0.0;
   for (std::size_t i = 0; i < map_shapes.size(); ++i) {
-    const auto rows = spatially_pooled_rows(formula_tensor("podnet.map" + std::to_string(i), map_shapes[i]),
-                                            formula_tensor("podnet.old_map" + std::to_string(i), map_shapes[i]));
+    const auto rows =
+        results_of(formula_tensor("podnet.map" + std::to_string(i), map_shapes[i]), [&](const at::Tensor& map) {
+          return pooled_map_rows(map, formula_tensor("podnet.old_map" + std::to_string(i), map_shapes[i]));
+        });
     spatial += rows.values.mean().item<double>() / 3.0;
     CHECK(largest_difference_of(rows.gradient / 18.0, listed_tensor(terms["spatial"]["gradients"][i], map_shapes[i])) <
           1e-6);

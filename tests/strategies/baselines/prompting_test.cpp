@@ -1,6 +1,5 @@
 // Methods of prompts: what a round trains, how a task's components are drawn, what Fed-CPrompt's contrast comes to
 // beside its authors' code, and what is refused.
-#include "runtime/method/twice_taught_loss.hpp"
 #include "strategies/baselines/prompting.hpp"
 #include "tests/support/method_federation.hpp"
 #include "tests/support/rehearsing_client.hpp"
@@ -64,14 +63,16 @@ loss_output contrast_of(const rehearsing_client& client, std::uint32_t task, con
   const auto jobs = jobs_of_kind<train_job>(
       jobs_of_round(*client.method, *client.device, client.work(sent, client.rows_of(task, task, 4))));
   const auto& objective = *jobs.at(0).objective;
-  REQUIRE((objective.twice_taught() != nullptr) == (task > 0));
+  REQUIRE(jobs.at(0).teachers.size() == (task > 0 ? 2 : 1));
   const auto rows = logits.size(0);
   const auto z = logits.unsqueeze(0), x = tokens[0].unsqueeze(0), y = labels.unsqueeze(0);
   const auto w = at::full({1, rows}, 1.0 / static_cast<double>(rows), at::kFloat);
   const std::vector<std::shared_ptr<const tensor_map>> sides{nullptr};
   loss_input in{.logits = z, .features = x, .labels = y, .row_weight = w, .sides = sides};
-  in.teacher_features = tokens[1].unsqueeze(0);
-  return task > 0 ? (*objective.twice_taught())(in, tokens[2].unsqueeze(0)) : objective(in);
+  in.teachers = {{.features = tokens[1].unsqueeze(0)}};
+  if (task > 0)
+    in.teachers.push_back({.features = tokens[2].unsqueeze(0)});
+  return objective(in);
 }
 double contrast_term(const loss_output& loss) { return loss.terms.at(1).value.item<double>(); }
 
@@ -201,9 +202,9 @@ TEST_CASE("task 1 of Fed-CPrompt asks the broadcast model and no second one", "[
     const auto jobs = jobs_of_kind<train_job>(
         jobs_of_round(*client.method, *client.device, client.work(sent, client.rows_of(task, task, 4))));
     REQUIRE(jobs.size() == 1);
-    CHECK(jobs[0].teacher == jobs[0].start);
-    CHECK(jobs[0].options.taught_features);
-    CHECK((jobs[0].side != nullptr) == (task > 0));
+    REQUIRE(jobs[0].teachers.size() == task + 1);
+    CHECK(jobs[0].teachers[0] == jobs[0].start);
+    CHECK(jobs[0].options.teachers[0].features);
   }
 }
 

@@ -46,9 +46,9 @@ TEST_CASE("clients train on current rows and all exemplars, under the model befo
   const rehearsing_client client("icarl", {2, 2}, {{"memory", "8"}});
   const auto job = client.training(1);
   CHECK(job.samples.size() == 8 + 8); // four of each of two classes, and 8 / 2 exemplars of two others
-  CHECK(job.options.taught == class_range{0, 2});
+  CHECK(job.options.teachers.at(0).classes == class_range{0, 2});
   CHECK(job.options.classes == class_range{0, 4});
-  CHECK(client.training(0).teacher == nullptr);
+  CHECK(client.training(0).teachers.empty());
 }
 
 TEST_CASE("the memory of the federation is each client's part of it", "[rehearsal]") {

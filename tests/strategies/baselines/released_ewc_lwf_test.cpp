@@ -74,8 +74,7 @@ TEST_CASE("a round of the released LwF: cross-entropy of the task and distillati
     round.job.options.weight_decay = 5e-4;
     if (name == "later") {
       round.job.options.classes = {0, classes};
-      round.job.options.taught = {0, old};
-      round.job.teacher = weights_only(small_nets::weights(*round.net, "old.net."));
+      round.job.add_teacher(weights_only(small_nets::weights(*round.net, "old.net.")), {.classes = {0, old}});
       round.job.objective = distillation_objective(old, {.weight = 3.0, .temperature = 2.0});
     }
     small_nets::compare(both, name + " task, sent ", *round.net, round.done().weights->at(flat_weights),

@@ -69,7 +69,7 @@ TEST_CASE("exemplars join every step, a quarter of a batch, and the rate falls w
   CHECK(third.replay.samples.size() == 12);
   CHECK(third.options.replay_rows == 1); // batches of four
   CHECK_THAT(third.options.learning_rate, WithinAbs(0.1 / 3.0, 1e-15));
-  CHECK(third.options.taught == class_range{0, 4});
+  CHECK(third.options.teachers.at(0).classes == class_range{0, 4});
 }
 
 TEST_CASE("a client without rows of its own replays by batches of one row and more, whatever a batch is", "[ss-il]") {

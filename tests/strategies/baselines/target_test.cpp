@@ -60,7 +60,7 @@ TEST_CASE("TARGET distils old classes on images and learns new ones on own rows"
   const auto w = floats({1, 0, 1}).unsqueeze(0);
   const std::vector<std::shared_ptr<const tensor_map>> sides{nullptr};
   loss_input in{.logits = z, .features = z, .labels = y, .row_weight = w, .sides = sides};
-  in.teacher = taught;
+  in.teachers = {{.logits = taught}};
   in.replayed = 1;
   const auto output = (*target_objective(2, 25.0, 2.0))(in);
   CHECK(output.terms[0].value[0].item<double>() == Approx(std::log(4.0 / 3.0)).epsilon(1e-6));
@@ -190,7 +190,7 @@ TEST_CASE("TARGET's clients pass all own rows, or as many as the images have bat
   CHECK(whole.options.replay_rows == 4);
   CHECK(whole.options.replay_by == replay_pass::separate);
   CHECK(whole.options.replay_augment == augmentation_kind::crop_flip);
-  CHECK(whole.options.taught == class_range{0, 2});
+  CHECK(whole.options.teachers.at(0).classes == class_range{0, 2});
   CHECK(whole.options.classes == class_range{0, 4});
 
   // Six images are two batches: three epochs of two steps.

@@ -37,8 +37,7 @@ TEST_CASE("two teachers' loss and its gradient are those of autograd in float64,
                                        .labels = labels,
                                        .row_weight = weight,
                                        .sides = {},
-                                       .teacher = server,
-                                       .targets = own});
+                                       .teachers = {{.logits = server}, {.logits = own.narrow(2, 0, 2)}}});
   for (std::int64_t k = 0; k < 2; ++k) {
     const auto z = leaf_of(logits[k].to(at::kDouble));
     auto value = at::zeros({}, at::kDouble);
@@ -62,7 +61,7 @@ TEST_CASE("a client without a model of its own leaves its weight to the server's
   const key_list keys{{"label_weight", "0.5"}, {"own_weight", "0.2"}, {"temperature", "4"}};
   CHECK(second_task(keys).objective->identity() == "two teachers 0.5 0.2 0.3 4 2");
   CHECK(second_task(keys, false).objective->identity() == "two teachers 0.5 0 0.5 4 2");
-  CHECK((second_task(keys).options.taught == class_range{0, 2}));
+  CHECK((second_task(keys).options.teachers.at(0).classes == class_range{0, 2}));
 }
 
 TEST_CASE("the own teacher of a task is the model before it in all its rounds") {
@@ -71,11 +70,7 @@ TEST_CASE("the own teacher of a task is the model before it in all its rounds") 
   (void)client.round(0);
   client.open(1);
   const auto asked = [&] {
-    for (const auto& job : jobs_of_kind<extract_job>(client.jobs(1, client.sent(1))))
-      if (job.net == client.learnt())
-        return job.weights->at(flat_weights);
-    FAIL("no teacher is asked");
-    return at::Tensor{};
+    return jobs_of_kind<train_job>(client.jobs(1, client.sent(1))).at(0).teachers.at(1)->at(flat_weights);
   };
   const auto first = asked();
   CHECK(at::equal(first, client.memory->at("own_model")));

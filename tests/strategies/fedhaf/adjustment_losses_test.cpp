@@ -32,10 +32,8 @@ struct step {
     const auto w = at::full({1, std::ssize(labels)}, 1.0F / static_cast<float>(labels.size()));
     const std::vector<std::shared_ptr<const tensor_map>> sides{nullptr};
     loss_input in{.logits = z, .features = f, .labels = y, .row_weight = w, .sides = sides};
-    if (has_teacher) {
-      in.teacher = taught.unsqueeze(0);
-      in.teacher_features = taught_features.unsqueeze(0);
-    }
+    if (has_teacher)
+      in.teachers = {{.features = taught_features.unsqueeze(0), .logits = taught.unsqueeze(0)}};
     return (*adjustment_objective(terms))(in);
   }
   [[nodiscard]] whole_numbers rows_where(auto of_label) const {
@@ -157,19 +155,17 @@ TEST_CASE("what passes the features is the gradient by logits of the terms that 
                            .balanced = vectors,
                            .tasks = tasks};
       const auto joint = at.loss_of(sum);
-      CHECK_FALSE(joint.stops_at_features);
+      CHECK_FALSE(joint.d_head_logits.defined());
       auto staged = sum, passing = sum;
       staged.labels_pass = labels;
       staged.distillation_passes = false;
       passing.distillation = 0.0;
       passing.cross_entropy = labels ? 1.5 : 0.0;
       const auto cut = at.loss_of(staged);
-      CHECK(cut.stops_at_features);
-      CHECK(at::equal(cut.d_logits, joint.d_logits));
+      REQUIRE(cut.d_head_logits.defined());
+      CHECK(largest_difference(cut.d_logits[0] + cut.d_head_logits[0], joint.d_logits[0].contiguous()) < 1e-7);
       CHECK(at::equal(cut.d_features, joint.d_features));
-      CHECK(cut.d_passing.defined() == (labels || vectors == balanced_vectors::logits));
-      if (cut.d_passing.defined())
-        CHECK(largest_difference(cut.d_passing[0].contiguous(), at.loss_of(passing).d_logits[0].contiguous()) < 1e-7);
+      CHECK(largest_difference(cut.d_logits[0].contiguous(), at.loss_of(passing).d_logits[0].contiguous()) < 1e-7);
     }
 }
 
@@ -266,8 +262,7 @@ TEST_CASE("a model's loss keeps its bits in any company") {
     const auto weights = at::full({models, 10}, 0.1F);
     const std::vector<std::shared_ptr<const tensor_map>> sides(static_cast<std::size_t>(models));
     loss_input in{.logits = z, .features = f, .labels = labels, .row_weight = weights, .sides = sides};
-    in.teacher = stacked(at.taught, models);
-    in.teacher_features = stacked(at.taught_features, models);
+    in.teachers = {{.features = stacked(at.taught_features, models), .logits = stacked(at.taught, models)}};
     return (*objective)(in);
   };
   const auto alone = loss_of(1), last = loss_of(3);

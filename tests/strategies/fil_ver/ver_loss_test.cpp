@@ -101,25 +101,6 @@ TEST_CASE("a model's KL divergence does not depend on the models beside it") {
   CHECK(beside.values[0].item<double>() == alone.values[0].item<double>());
 }
 
-TEST_CASE("a device's operators add the KL divergence and the gradient of the loop for a CPU") {
-  step padded;
-  padded.features = at::cat({padded.features, padded.features.flip(1)}, 1);
-  padded.logits = at::cat({padded.logits, padded.logits}, 1);
-  padded.labels = at::tensor({1, 0, 1, -1}, at::kLong).view({1, 4});
-  padded.row_weight = at::tensor({0.5F, 0.3F, 0.2F, 0.0F}).view({1, 4});
-  const loss_input in{.logits = padded.logits,
-                      .features = padded.features,
-                      .labels = padded.labels,
-                      .row_weight = padded.row_weight,
-                      .sides = {}};
-  const auto looped = padded.at_beta(0.1);
-  auto composed = (*cross_entropy_objective())(in);
-  composite_add_kl(in, 0.1, low, high, composed);
-  CHECK_THAT(composed.values.item<double>(), WithinRel(looped.values.item<double>(), 1e-6));
-  CHECK(at::allclose(composed.d_features, looped.d_features, 1e-5, 1e-8));
-  CHECK(at::equal(composed.d_logits, looped.d_logits));
-}
-
 TEST_CASE("losses of different weights or bounds are told apart") {
   CHECK(ver_loss(1e-5, low, high)->identity() == ver_loss(1e-5, low, high)->identity());
   CHECK(ver_loss(1e-5, low, high)->identity() != ver_loss(1.0000001e-5, low, high)->identity());

@@ -57,7 +57,7 @@ TEST_CASE("a client's loss and its gradient are those of the formula, with one h
   const auto z = logits.unsqueeze(0), y = at::tensor(labels, at::kLong).unsqueeze(0), w = weights.unsqueeze(0);
   const std::vector<std::shared_ptr<const tensor_map>> sides{nullptr};
   loss_input in{.logits = z, .features = z, .labels = y, .row_weight = w, .sides = sides};
-  in.teacher = taught.unsqueeze(0);
+  in.teachers = {{.logits = taught.unsqueeze(0)}};
   in.replayed = 3;
 
   const auto x = leaf_of(logits.to(at::kDouble)), t = taught.to(at::kDouble), anchors = terms.anchors.to(at::kDouble);

@@ -152,8 +152,8 @@ TEST_CASE("LANDER's clients step as in the authors' program, in both tasks", "[o
         job.replay.samples = rows_from(images_named("replayed", official["labels"], replayed), 0, replayed * count);
         job.options.replay_rows = replayed;
         job.options.replay_by = replay_pass::separate;
-        job.teacher = weights_only(official_weights(*net, "teacher.", official["running"]));
-        job.options.taught = {0, classes + embedding};
+        job.add_teacher(weights_only(official_weights(*net, "teacher.", official["running"])),
+                        {.classes = {0, classes + embedding}});
       }
       const std::vector<mneme::job> batch{{.request = job}};
       const auto outcome = make_executor("cpu")->run(batch)[0];

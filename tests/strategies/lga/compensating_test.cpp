@@ -184,7 +184,7 @@ TEST_CASE("who has just found out learns from the latest task's best model, othe
   (void)client.take_part(0, 0);
   const auto taught_by = [&](std::uint32_t task, std::uint32_t round) {
     const auto job = jobs_of_kind<train_job>(client.jobs_in(task, round)).at(0);
-    return std::pair{job.teacher->at(flat_weights)[0].item<float>(), job.options.taught.high};
+    return std::pair{job.teachers.at(0)->at(flat_weights)[0].item<float>(), job.options.teachers.at(0).classes.high};
   };
   CHECK(taught_by(0, 1) == std::pair{0.25F, std::int64_t{1}});
   CHECK(taught_by(1, 10) == std::pair{0.5F, std::int64_t{2}}); // it notices

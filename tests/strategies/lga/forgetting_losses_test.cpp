@@ -33,7 +33,7 @@ struct step {
     const std::vector<std::shared_ptr<const tensor_map>> sides{has_memory ? as_side(known) : nullptr};
     loss_input in{.logits = z, .features = z, .labels = y, .row_weight = r, .sides = sides};
     if (has_teacher)
-      in.teacher = taught.unsqueeze(0);
+      in.teachers = {{.logits = taught.unsqueeze(0)}};
     return (*forgetting_objective(terms))(in);
   }
 };

@@ -116,7 +116,7 @@ TEST_CASE("weights of rows, losses and slopes are those of the released programs
       const auto z = logits.unsqueeze(0), y = truth.unsqueeze(0);
       loss_input in{.logits = z, .features = z, .labels = y, .row_weight = weight, .sides = sides};
       if (form == std::string("later"))
-        in.teacher = taught.unsqueeze(0);
+        in.teachers = {{.logits = taught.unsqueeze(0)}};
       const auto step = (*forgetting_objective(program.terms))(in);
       both.term(where + "loss", expected.at("loss"), step.values[0].item<double>(), 1e-6, 0.0);
       both.values(where + "slope", expected.at("slope"), step.d_logits[0]);
@@ -148,14 +148,10 @@ TEST_CASE("a net after steps of a client's training is that of the released prog
                     .start = weights_only(scores_by_name(*net, "client", width, classes)),
                     .samples = rows_from(rows, 0, static_cast<std::int64_t>(9 * steps)),
                     .objective = forgetting_objective(program.terms),
-                    .side = known_of(program),
-                    .teacher = weights_only(scores_by_name(*net, "old", width, old_classes))};
-      job.options = {.batch_rows = 9,
-                     .learning_rate = 0.1,
-                     .weight_decay = 1e-5,
-                     .in_order = true,
-                     .classes = {0, classes},
-                     .taught = {0, old_classes}};
+                    .side = known_of(program)};
+      job.options = {
+          .batch_rows = 9, .learning_rate = 0.1, .weight_decay = 1e-5, .in_order = true, .classes = {0, classes}};
+      job.add_teacher(weights_only(scores_by_name(*net, "old", width, old_classes)), {.classes = {0, old_classes}});
       const auto done = make_executor("cpu")->run(std::vector<mneme::job>{{.id = {}, .request = job}});
       const auto& flat = weights_of(done[0]);
       const auto& expected = both["net"][steps - 1];

@@ -1,6 +1,6 @@
 // OSI-FL without actors: what clients send, the one-shot rule, what the server makes, learns and retains.
-#include "strategies/osi_fl/held_back_loss.hpp"
 #include "strategies/osi_fl/latent_nets.hpp"
+#include "strategies/osi_fl/weight_change_penalty.hpp"
 #include "tests/support/learning.hpp"
 #include "tests/support/nets.hpp"
 #include "tests/support/shown_steps.hpp"
@@ -377,7 +377,7 @@ TEST_CASE("OSCAR-R as released leaves the first task free and counts changes by 
       const bool sum = penalty == std::string("sum");
       const auto expected = sum         ? proximal_objective(0.01)
                             : task == 0 ? cross_entropy_objective()
-                                        : held_back_by_tensor(*federated.net, 0.01);
+                                        : weight_change_penalty(*federated.net, 0.01);
       CHECK(jobs.at(0).objective->identity() == expected->identity());
     }
   }

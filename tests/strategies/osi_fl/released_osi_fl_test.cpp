@@ -1,6 +1,6 @@
 // What the server of OSI-FL's released program computes, task by task: made by tools/official/osi_fl.py.
-#include "strategies/osi_fl/held_back_loss.hpp"
 #include "strategies/osi_fl/retained_rows.hpp"
+#include "strategies/osi_fl/weight_change_penalty.hpp"
 #include "tests/support/method_driver.hpp"
 #include "tests/support/small_nets.hpp"
 #include <catch2/catch_approx.hpp>
@@ -91,7 +91,7 @@ TEST_CASE("OSCAR-R as released: changes count by the size of their tensor, and t
     CAPTURE(task);
     auto job = training(net, flat, rows_from(source, static_cast<std::int64_t>(task) * rows, rows), both["settings"]);
     if (task > 0)
-      job.objective = held_back_by_tensor(*net, both["settings"].at("weight"));
+      job.objective = weight_change_penalty(*net, both["settings"].at("weight"));
     flat = trained(std::move(job));
     small_nets::compare(both, fmt::format("task {} ", task + 1), *net, flat, both["nets"][task], 1e-5);
   }

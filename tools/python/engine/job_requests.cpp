@@ -171,9 +171,9 @@ void result_option(option_reader& options, training_options& into) {
 void side_options(option_reader& options, const job_world& world, train_job& job) {
   job.side = tensors_option(options, "side");
   if (const auto teacher = options.find("teacher"); teacher.is_valid()) {
-    job.teacher = weights_only(flat_tensor_of(teacher, world.setup->net->size(), options.label("teacher")));
-    job.options.taught = world.place.opened;
-    options.classes("taught", job.options.taught, world.setup->classes);
+    teacher_view view{.classes = world.place.opened};
+    options.classes("taught", view.classes, world.setup->classes);
+    job.add_teacher(weights_only(flat_tensor_of(teacher, world.setup->net->size(), options.label("teacher"))), view);
   }
   if (const auto replay = options.find("replay"); replay.is_valid()) {
     job.replay.samples = options.rows("replay", world);
@@ -185,13 +185,16 @@ void side_options(option_reader& options, const job_world& world, train_job& job
 
 /// Throws unless a teacher is given exactly if the loss uses one.
 void expect_teacher(const train_job& job, bool reads_teacher) {
-  const auto taught = job.options.taught, classes = job.options.classes;
-  if (reads_teacher != static_cast<bool>(job.teacher))
-    throw std::invalid_argument(job.teacher ? "ctx.train(): teacher is given, and the loss compares nothing with it; "
+  const bool has_teacher = !job.teachers.empty();
+  if (reads_teacher != has_teacher)
+    throw std::invalid_argument(has_teacher ? "ctx.train(): teacher is given, and the loss compares nothing with it; "
                                               "expected loss=mneme.cross_entropy() + mneme.distillation()"
                                             : "ctx.train(): the loss compares the net with a teacher, and there is "
                                               "none; expected teacher=weights");
-  if (job.teacher && (taught.low != classes.low || taught.high > classes.high || taught.size() == 0))
+  if (!has_teacher)
+    return;
+  const auto taught = job.options.teachers.front().classes, classes = job.options.classes;
+  if (taught.low != classes.low || taught.high > classes.high || taught.size() == 0)
     throw std::invalid_argument(
         fmt::format("ctx.train(): taught = range({}, {}); expected the first ones of the loss's "
                     "classes, range({}, {})",
@@ -273,7 +276,9 @@ bool same_rows(const sample_view& a, const sample_view& b) {
 bool same_job(const train_job& a, const train_job& b) {
   return a.net == b.net && equal_bits(a.start.get(), b.start.get()) && same_rows(a.samples, b.samples) &&
          same_rows(a.replay.samples, b.replay.samples) && a.objective->identity() == b.objective->identity() &&
-         equal_bits(a.side.get(), b.side.get()) && equal_bits(a.teacher.get(), b.teacher.get()) &&
+         equal_bits(a.side.get(), b.side.get()) &&
+         std::equal(a.teachers.begin(), a.teachers.end(), b.teachers.begin(), b.teachers.end(),
+                    [](const auto& x, const auto& y) { return equal_bits(x.get(), y.get()); }) &&
          a.options == b.options && a.stream == b.stream;
 }
 bool same_job(const extract_job& a, const extract_job& b) {

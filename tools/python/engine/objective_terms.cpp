@@ -1,5 +1,6 @@
 #include "tools/python/engine/objective_terms.hpp"
 #include "runtime/base/tensor_map.hpp"
+#include "strategies/shared/row_losses.hpp"
 #include <ATen/ATen.h>
 #include <algorithm>
 #include <cmath>
@@ -19,12 +20,20 @@ void add_correction(double factor, const at::Tensor& weights, std::int64_t offse
   gradients.add_(correction.to(weights.device()).narrow(0, offset, weights.numel()), factor);
 }
 
+loss_ref pure_distillation(const distillation_options& with) {
+  return differentiable_objective({.identity = "distillation", .terms = {"distillation"}}, [with](const loss_rows& in) {
+    return std::vector{old_class_distillation(in.logits, in.teachers[0].logits, {.temperature = with.temperature}) *
+                       with.weight};
+  });
+}
+
 /// Sum of several terms, or one term with a factor.
 class summed_loss final : public loss {
 public:
   explicit summed_loss(objective_terms terms)
       : terms_(std::move(terms)), identity_(terms_.text()),
-        pull_(terms_.proximal ? proximal_objective(*terms_.proximal) : nullptr) {}
+        pull_(terms_.proximal ? proximal_objective(*terms_.proximal) : nullptr),
+        distillation_(terms_.distillation ? pure_distillation(*terms_.distillation) : nullptr) {}
   std::string identity() const override { return identity_; }
   bool reads_targets() const override { return terms_.cross_entropy && terms_.written.empty(); }
   bool reads_label_smoothing() const override { return terms_.cross_entropy.has_value(); }
@@ -39,12 +48,8 @@ public:
     loss_output sum;
     if (terms_.cross_entropy)
       add(sum, (*cross_entropy_objective())(in), "cross_entropy", *terms_.cross_entropy);
-    if (terms_.distillation) {
-      loss_output taught{.values = at::zeros({in.logits.size(0)}, in.logits.options().dtype(at::kDouble)),
-                         .d_logits = at::zeros(in.logits.sizes(), in.logits.options())};
-      distil(in, *terms_.distillation, taught);
-      add(sum, std::move(taught), "distillation", 1.0);
-    }
+    if (distillation_)
+      add(sum, (*distillation_)(in), "distillation", 1.0);
     for (const auto& term : terms_.written)
       add(sum, (*term.loss)(in), term.loss->main_term(), term.factor);
     return sum;
@@ -82,7 +87,8 @@ private:
 
   objective_terms terms_;
   std::string identity_;
-  loss_ref pull_; // null: no proximal term
+  loss_ref pull_;         // nullptr: no proximal term
+  loss_ref distillation_; // nullptr: none
 };
 
 void expect_same(bool is_same, const std::string& term, const std::string& first, const std::string& second) {
