@@ -158,9 +158,10 @@ public:
                                    *processors));
     const auto count = rows_of_call(input);
     if (!missing_.empty())
-      wrong_.push_back(fmt::format("the package does not say {}; tools/export/modules.py makes packages that do, and "
-                                   "docs/modules.md lists what they say",
-                                   fmt::join(missing_, ", ")));
+      wrong_.push_back(
+          fmt::format("the package does not say {}; tools/research/export/modules.py makes packages that do, and "
+                      "docs/modules.md lists what they say",
+                      fmt::join(missing_, ", ")));
     return count;
   }
 

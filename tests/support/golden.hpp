@@ -1,4 +1,4 @@
-/// golden: reads the records of tools/export, and compares results with them.
+/// golden: reads the records of tools/research/export, and compares results with them.
 #pragma once
 #include "tests/support/formula.hpp"
 #include "tests/support/tensors.hpp"
@@ -14,7 +14,7 @@ inline nlohmann::json golden_record(const std::string& name) {
   return nlohmann::json::parse(file);
 }
 
-/// Equal to made_values() in tools/export/torchvision_reference.py.
+/// Equal to made_values() in tools/research/export/torchvision_reference.py.
 inline at::Tensor made_values(const std::string& name, const std::vector<std::int64_t>& shape) {
   const auto count = c10::multiply_integers(shape);
   const auto drawn = formula(name, count);

@@ -1,5 +1,5 @@
-/// official_images: nets, generators and images for comparison with the image-generating scripts of tools/official
-/// (lander.py, target.py): residual nets for 16 x 16 pixels and a generator.
+/// official_images: nets, generators and images for comparison with the image-generating scripts of
+/// tools/research/official (lander.py, target.py): residual nets for 16 x 16 pixels and a generator.
 #pragma once
 #include "runtime/data/dataset.hpp"
 #include "strategies/shared/image_generator.hpp"

@@ -6,15 +6,15 @@
 #include <fmt/format.h>
 namespace mneme::test {
 
-/// A golden file of tools/official and its comparison. With MNEME_STEPS=FILE, both values are appended to the file, one
-/// line per number, for tools/official/compare.py.
+/// A golden file of tools/research/official and its comparison. With MNEME_STEPS=FILE, both values are appended to the
+/// file, one line per number, for tools/research/official/compare.py.
 class official_steps {
 public:
   explicit official_steps(const std::string& name) : name_(name), record_(golden_record(name)) {
     INFO(name << " does not say where its numbers come from; expected repository, commit and made_by");
     REQUIRE(record_.contains("repository"));
     REQUIRE(record_.value("commit", "").size() == 40);
-    REQUIRE(record_.value("made_by", "").starts_with("tools/official/"));
+    REQUIRE(record_.value("made_by", "").starts_with("tools/research/official/"));
   }
   ~official_steps() {
     if (const char* const path = std::getenv("MNEME_STEPS")) {

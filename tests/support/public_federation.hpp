@@ -1,4 +1,4 @@
-/// public_federation: the federation for which tools/export/official has recorded public programs.
+/// public_federation: the federation for which tools/research/export/official has recorded public programs.
 #pragma once
 #include "tests/support/golden.hpp"
 #include "tests/support/method_driver.hpp"

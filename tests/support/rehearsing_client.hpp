@@ -69,7 +69,7 @@ inline row_results results_of(const at::Tensor& input, const std::function<at::T
   return {.values = values.detach(), .gradient = gradients_of(values.sum(), {leaf}).front()};
 }
 
-/// formula() of tests/support/formula.hpp times `scale`, equal to made() in tools/export/official/learners.py.
+/// formula() of tests/support/formula.hpp times `scale`, equal to made() in tools/research/export/official/learners.py.
 inline at::Tensor formula_tensor(const std::string& name, const std::vector<std::int64_t>& shape, double scale = 1.0) {
   const auto values = formula(name, c10::multiply_integers(shape));
   return at::tensor(values).view(shape) * scale;

@@ -1,4 +1,4 @@
-/// small_convit: a small net with task tokens, and the weights of tools/export/official/dytox.py.
+/// small_convit: a small net with task tokens, and the weights of tools/research/export/official/dytox.py.
 #pragma once
 #include "runtime/models/convit.hpp"
 #include "tests/support/golden.hpp"

@@ -1,4 +1,4 @@
-/// small_nets: small nets and rows computed from names, as in tools/official/small_nets.py.
+/// small_nets: small nets and rows computed from names, as in tools/research/official/small_nets.py.
 #pragma once
 #include "tests/support/learning.hpp"
 #include "tests/support/official_steps.hpp"

@@ -1,5 +1,5 @@
 /// small_prompted_vit: a small vision transformer with prompts, and the weights of
-/// tools/export/official/coda_prompt.py.
+/// tools/research/export/official/coda_prompt.py.
 #pragma once
 #include "runtime/models/prompted_vit.hpp"
 #include "tests/support/golden.hpp"

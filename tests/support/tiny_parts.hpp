@@ -1,4 +1,4 @@
-/// tiny_parts: the net parts written by `tools/export/picture_parts.py tiny`, as method inputs.
+/// tiny_parts: the net parts written by `tools/research/export/picture_parts.py tiny`, as method inputs.
 #pragma once
 #include "runtime/base/new_tensor.hpp"
 #include "runtime/modules/load_module.hpp"

@@ -1,4 +1,4 @@
-"""tools/studies/lander_fresh_student.py finds the server's results in a checkpoint."""
+"""tools/research/studies/lander_fresh_student.py finds the server's results in a checkpoint."""
 import collections
 import os
 import pathlib
@@ -10,7 +10,7 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from program import ROOT, mneme, run_tests  # noqa: E402
 
-sys.path.insert(0, os.path.join(ROOT, "tools", "studies"))
+sys.path.insert(0, os.path.join(ROOT, "tools", "research", "studies"))
 sys.dont_write_bytecode = True
 import lander_fresh_student as study  # noqa: E402
 

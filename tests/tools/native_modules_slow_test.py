@@ -1,4 +1,4 @@
-"""A package compiled by PyTorch itself with tools/export/modules.py: its results, and equal digests.
+"""A package compiled by PyTorch itself with tools/research/export/modules.py: its results, and equal digests.
 
 Needs a Python with the packages of tools/wheels/export.txt: $MNEME_EXPORT_PYTHON, or the one that runs this.
 """
@@ -27,7 +27,8 @@ class PackagesOfPyTorch(PackageCase):
         cls.made = tempfile.TemporaryDirectory()
         cls.addClassCleanup(cls.made.cleanup)
         cls.path = os.path.join(cls.made.name, "tiny.pt2")
-        subprocess.run([python, os.path.join(ROOT, "tools", "export", "modules.py"), "tiny", cls.path], check=True)
+        export = os.path.join(ROOT, "tools", "research", "export", "modules.py")
+        subprocess.run([python, export, "tiny", cls.path], check=True)
 
     def test_its_features_are_those_of_the_same_net_as_torchscript(self):
         tiny = os.path.join(ROOT, "scenarios", "smoke", "tiny.pt")

@@ -1,4 +1,4 @@
-"""tools/official accepts only an unmodified checkout at its commit; golden files name their source."""
+"""tools/research/official accepts only an unmodified checkout at its commit; golden files name their source."""
 import glob
 import json
 import os
@@ -10,7 +10,7 @@ import unittest
 
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-sys.path.insert(0, os.path.join(ROOT, "tools", "official"))
+sys.path.insert(0, os.path.join(ROOT, "tools", "research", "official"))
 from checkout import Refused, check_commit  # noqa: E402
 from program import PROGRAM  # noqa: E402
 
@@ -69,14 +69,15 @@ class Golden(unittest.TestCase):
         for path in glob.glob(os.path.join(ROOT, "tests", "golden", "**", "*.json"), recursive=True):
             with open(path, encoding="utf-8") as file:
                 record = json.load(file)
-            if not isinstance(record, dict) or not str(record.get("made_by", "")).startswith("tools/official/"):
+            made_by = str(record.get("made_by", "")) if isinstance(record, dict) else ""
+            if not made_by.startswith("tools/research/official/"):
                 continue
             adapters.add(record["made_by"])
             with open(os.path.join(ROOT, record["made_by"]), encoding="utf-8") as file:
                 script = file.read()
             self.assertIn(f'COMMIT = "{record["commit"]}"', script, path)
             self.assertIn(f'REPOSITORY = "{record["repository"]}"', script, path)
-        self.assertIn("tools/official/lander.py", adapters)
+        self.assertIn("tools/research/official/lander.py", adapters)
 
     def test_every_method_that_the_page_lists_has_steps_and_both_sides_are_printed(self):
         with open(os.path.join(ROOT, "docs", "fidelity.md"), encoding="utf-8") as file:
@@ -86,8 +87,8 @@ class Golden(unittest.TestCase):
                                text=True).stdout
         for method in re.findall(r"`([a-z-]+)`", listed):
             self.assertIn(f"[{method}]", tests)
-        done = subprocess.run([sys.executable, os.path.join(ROOT, "tools", "official", "compare.py"), "stsa", "--tests",
-                               program], capture_output=True, text=True)
+        compare = os.path.join(ROOT, "tools", "research", "official", "compare.py")
+        done = subprocess.run([sys.executable, compare, "stsa", "--tests", program], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stdout, r"(?m)^estimated, task 2 read-out +\S+ +\S+ +\d\.\d\de[-+]\d\d$")
         self.assertIn("equal within the tests' bounds", done.stdout)

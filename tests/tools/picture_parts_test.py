@@ -117,7 +117,7 @@ class Parts(unittest.TestCase):
             os.rename(os.path.join(self.parts, KEYS[key]), os.path.join(self.folder, "kept"))
             self.refused(key, KEYS[key])
             os.rename(os.path.join(self.folder, "kept"), os.path.join(self.parts, KEYS[key]))
-            self.refused("", f"no {key}; expected a file that tools/export/picture_parts.py has written",
+            self.refused("", f"no {key}; expected a file that tools/research/export/picture_parts.py has written",
                          files={key: ""})
 
     def test_vocabularies_that_do_not_fit(self):

@@ -7,7 +7,7 @@ import xml.dom.minidom
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from program import ROOT, run_tests  # noqa: E402
 
-sys.path[:0] = [os.path.join(ROOT, "tools"), os.path.join(ROOT, "tools", "studies")]
+sys.path[:0] = [os.path.join(ROOT, "tools"), os.path.join(ROOT, "tools", "research", "studies")]
 sys.dont_write_bytecode = True
 import beta_picture  # noqa: E402
 import plot  # noqa: E402

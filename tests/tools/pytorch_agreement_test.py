@@ -1,8 +1,8 @@
 """mneme's averaging agrees with plain PyTorch: same initial weights and rows, equal weights after five rounds or fifty
 asynchronous server steps.
 
-References are from tools/export/fedavg_reference.py and async_reference.py in float64. Tolerance: 1e-5 per weight, a
-hundred times PyTorch's float32 error; the variants differ from each other by a thousand times as much.
+References are from tools/research/export/fedavg_reference.py and async_reference.py in float64. Tolerance: 1e-5 per
+weight, a hundred times PyTorch's float32 error; the variants differ from each other by a thousand times as much.
 """
 import json
 import math

@@ -1,5 +1,5 @@
-"""tools/realtime without a network: comparison of measured and predicted times, profiles from measurements, and running
-its scenarios with the times of their profiles."""
+"""tools/research/realtime without a network: comparison of measured and predicted times, profiles from measurements,
+and running its scenarios with the times of their profiles."""
 import argparse
 import importlib.machinery
 import importlib.util
@@ -15,7 +15,7 @@ from unittest import mock
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from program import PROGRAM, ROOT, run_tests  # noqa: E402
 
-FOLDER = os.path.join(ROOT, "tools", "realtime")
+FOLDER = os.path.join(ROOT, "tools", "research", "realtime")
 sys.path.insert(0, FOLDER)
 import compare  # noqa: E402
 import federations  # noqa: E402

@@ -1,4 +1,4 @@
-"""tools/repeats: its table for given models."""
+"""tools/research/repeats: its table for given models."""
 import contextlib
 import importlib.machinery
 import importlib.util
@@ -10,7 +10,7 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from program import ROOT, run_tests  # noqa: E402
 
-FOLDER = os.path.join(ROOT, "tools", "repeats")
+FOLDER = os.path.join(ROOT, "tools", "research", "repeats")
 
 
 def loaded():

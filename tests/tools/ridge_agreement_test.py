@@ -1,5 +1,5 @@
 """mneme's STSA and STSA-E agree with the same algebra on pooled rows, for any partition: on generated digits with plain
-Python (ridge_algebra.py), and on Fashion-MNIST with plain PyTorch (tools/export/ridge_reference.py).
+Python (ridge_algebra.py), and on Fashion-MNIST with plain PyTorch (tools/research/export/ridge_reference.py).
 
 Both references compute in float64 from the same float32 weights. Features have a float32 error of 1e-7; a read-out may
 differ by 1e-4 of its norm, and an accuracy by one test row.

@@ -1,7 +1,7 @@
 """STSA and STSA-E on generated digits in pure Python with float64, as reference for ridge_agreement_test.
 
-STSA is centralized ridge regression; STSA-E follows the published form of its estimate. tools/export/ridge_reference.py
-does the same algebra in PyTorch on Fashion-MNIST; the two share no code.
+STSA is centralized ridge regression; STSA-E follows the published form of its estimate.
+tools/research/export/ridge_reference.py does the same algebra in PyTorch on Fashion-MNIST; the two share no code.
 """
 import csv
 import hashlib

@@ -216,8 +216,8 @@ class SweepTest(unittest.TestCase):
                                   ("fil_ver_labels", "emnist47", 9), ("stsa", "cifar100", 4)):
             if not data_found(data):
                 continue
-            planned = mneme("sweep", os.path.join(ROOT, "tools", "studies", study + ".toml"), "--dry-run", "--out",
-                            self.path("none"))
+            plan = os.path.join(ROOT, "tools", "research", "studies", study + ".toml")
+            planned = mneme("sweep", plan, "--dry-run", "--out", self.path("none"))
             self.assertEqual((planned.returncode, planned.stderr), (0, ""))
             self.assertEqual(planned.stdout.count("\n"), runs)
 

@@ -12,7 +12,7 @@ namespace mneme {
 /// A module behind which there is no head, on rows of its own: [n, ..] -> [n, D], under the weights of its file.
 [[nodiscard]] at::Tensor results_of(const loaded_module& module, const at::Tensor& rows);
 
-/// Modules as tools/export/picture_parts.py writes them, and their vocabularies.
+/// Modules as tools/research/export/picture_parts.py writes them, and their vocabularies.
 struct captioner_parts {
   loaded_module caption_encoder{}; ///< [n, 3, S, S] -> [n, X]
   loaded_module caption_decoder{}; ///< number of words, words [L], encoder's numbers [X] in a row -> logits [n, V]

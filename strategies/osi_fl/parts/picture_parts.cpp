@@ -131,8 +131,9 @@ diagnostics picture_parts::check_keys(bool generates) const {
   for (const auto& key : files_) {
     const bool read = generates || !key.of_diffusion;
     if (read && key.file.empty())
-      wrong.push_back({std::string("strategy.") + key.name,
-                       fmt::format("no {}; expected a file that tools/export/picture_parts.py has written", key.name)});
+      wrong.push_back(
+          {std::string("strategy.") + key.name,
+           fmt::format("no {}; expected a file that tools/research/export/picture_parts.py has written", key.name)});
     else if (!read && !key.file.empty())
       wrong.push_back({std::string("strategy.") + key.name,
                        "no effect with condition = \"embed512\", whose generator is trained in the run; expected no "

@@ -10,7 +10,7 @@ struct condition_shape {
   [[nodiscard]] std::int64_t numbers() const noexcept { return tokens * width; }
 };
 
-/// Files as tools/export/picture_parts.py writes them.
+/// Files as tools/research/export/picture_parts.py writes them.
 class picture_parts {
 public:
   /// caption_encoder, caption_decoder, caption_words, text_encoder, text_tokens, text_merges, denoiser,

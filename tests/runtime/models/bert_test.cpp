@@ -1,4 +1,5 @@
-// A transformer for rows of tokens, against the library transformers (tools/export/bert_reference.py), and its padding.
+// A transformer for rows of tokens, against the library transformers (tools/research/export/bert_reference.py), and its
+// padding.
 #include "runtime/models/attention_layer.hpp"
 #include "runtime/models/network.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins

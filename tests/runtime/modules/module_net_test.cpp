@@ -231,7 +231,7 @@ TEST_CASE("a module that PyTorch has written gives what PyTorch makes of it") {
   auto rows = formula("rows", 4 * 300);
   const auto x = at::from_blob(rows.data(), {1, 4, 3, 10, 10});
   const auto found = as_model(net).forward(start_of(*net).unsqueeze(0), x, {}, nullptr).features[0];
-  std::ifstream golden(root / "tests/golden/modules/tiny.txt"); // tools/export/modules.py check
+  std::ifstream golden(root / "tests/golden/modules/tiny.txt"); // tools/research/export/modules.py check
   auto expected = at::empty({4, 64}, at::kDouble);
   for (std::int64_t i = 0; i < expected.numel(); ++i)
     REQUIRE(golden >> expected.mutable_data_ptr<double>()[i]);

@@ -1,4 +1,4 @@
-// EfficientNet-Lite0 against PyTorch's: tools/export/efficientnet_reference.py.
+// EfficientNet-Lite0 against PyTorch's: tools/research/export/efficientnet_reference.py.
 #include "runtime/formats/safetensors_file.hpp"
 #include "runtime/method/training.hpp"
 #include "runtime/storage/parameters.hpp"

@@ -1,4 +1,4 @@
-// Our models against PyTorch's and torchvision's on made-up weights: tools/export/torchvision_reference.py,
+// Our models against PyTorch's and torchvision's on made-up weights: tools/research/export/torchvision_reference.py,
 // layers_reference.py and vit_reference.py.
 #include "runtime/method/training.hpp"
 #include "runtime/storage/parameters.hpp"

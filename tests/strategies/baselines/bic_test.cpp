@@ -15,7 +15,7 @@ tensors_ref taught_with(const rehearsing_client& client, const std::vector<doubl
   return extra;
 }
 
-/// The step that scripts of tools/export/official run.
+/// The step that scripts of tools/research/export/official run.
 struct official_step {
   at::Tensor rows = formula_tensor("bic.rows", {7, 5});
   rehearsed_step step{};

@@ -1,4 +1,4 @@
-// TARGET beside its authors' program, step by step: what tools/official/target.py has written.
+// TARGET beside its authors' program, step by step: what tools/research/official/target.py has written.
 #include "runtime/models/function.hpp"
 #include "strategies/baselines/target_images.hpp"
 #include "strategies/baselines/target_loss.hpp"

@@ -1,5 +1,5 @@
-// Methods against the numbers of public programs, which tools/export/official has run: their repositories and commits
-// stand in the records of tests/golden. Weights after each of three rounds agree to 1e-6.
+// Methods against the numbers of public programs, which tools/research/export/official has run: their repositories and
+// commits stand in the records of tests/golden. Weights after each of three rounds agree to 1e-6.
 #include "tests/support/public_federation.hpp"
 using namespace mneme;
 using namespace mneme::test;

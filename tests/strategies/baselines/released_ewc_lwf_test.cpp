@@ -1,4 +1,5 @@
-// What the released EWC and LwF of STSA's repository compute of a client's round: made by tools/official/stsa.py.
+// What the released EWC and LwF of STSA's repository compute of a client's round: made by
+// tools/research/official/stsa.py.
 #include "strategies/baselines/old_knowledge.hpp"
 #include "tests/support/method_driver.hpp"
 #include "tests/support/small_nets.hpp"

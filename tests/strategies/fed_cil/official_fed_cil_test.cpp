@@ -1,4 +1,4 @@
-// FedCIL beside its authors' program, step by step: what tools/official/fed_cil.py has written.
+// FedCIL beside its authors' program, step by step: what tools/research/official/fed_cil.py has written.
 #include "strategies/fed_cil/feature_gan.hpp"
 #include "tests/support/official_steps.hpp"
 #include "tests/support/program_check.hpp"

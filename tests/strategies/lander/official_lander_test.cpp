@@ -1,4 +1,4 @@
-// LANDER beside its authors' program, step by step: what tools/official/lander.py has written.
+// LANDER beside its authors' program, step by step: what tools/research/official/lander.py has written.
 #include "runtime/models/function.hpp"
 #include "strategies/lander/anchored_loss.hpp"
 #include "strategies/lander/image_dreams.hpp"

@@ -1,4 +1,4 @@
-// What the released programs of GLFC and LGA compute, step by step: made by tools/official/glfc.py and lga.py.
+// What the released programs of GLFC and LGA compute, step by step: made by tools/research/official/glfc.py and lga.py.
 #include "runtime/method/gradients.hpp"
 #include "strategies/lga/compensating.hpp"
 #include "tests/support/learning.hpp"

@@ -1,4 +1,4 @@
-// OSCAR beside its authors' program, epoch by epoch: what tools/official/oscar.py has written.
+// OSCAR beside its authors' program, epoch by epoch: what tools/research/official/oscar.py has written.
 #include "tests/support/learning.hpp"
 #include "tests/support/method_driver.hpp"
 #include "tests/support/official_steps.hpp"

@@ -457,7 +457,8 @@ TEST_CASE("what the generator cannot do is refused, each in words") {
   setup.staying_share = 0.0;
   found = found_with({{"condition", "sd77x768"}}); // which needs no public rows, but all parts
   CHECK(found.size() == 8);
-  CHECK_THAT(found["strategy.denoiser"], ContainsSubstring("expected a file that tools/export/picture_parts.py"));
+  CHECK_THAT(found["strategy.denoiser"],
+             ContainsSubstring("expected a file that tools/research/export/picture_parts.py"));
   found = found_with({{"condition", "sd77x768"}, {"match_moments", "true"}});
   CHECK_THAT(found["strategy.match_moments"], ContainsSubstring("no effect where a captioner describes rows"));
 }

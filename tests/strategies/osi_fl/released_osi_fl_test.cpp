@@ -1,4 +1,4 @@
-// What the server of OSI-FL's released program computes, task by task: made by tools/official/osi_fl.py.
+// What the server of OSI-FL's released program computes, task by task: made by tools/research/official/osi_fl.py.
 #include "strategies/osi_fl/retained_rows.hpp"
 #include "strategies/osi_fl/weight_change_penalty.hpp"
 #include "tests/support/method_driver.hpp"

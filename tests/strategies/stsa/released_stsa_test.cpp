@@ -1,4 +1,5 @@
-// The statistics of STSA's released program, exact and estimated, over two tasks: made by tools/official/stsa.py.
+// The statistics of STSA's released program, exact and estimated, over two tasks: made by
+// tools/research/official/stsa.py.
 #include "runtime/base/triangle.hpp"
 #include "runtime/training/ridge.hpp"
 #include "strategies/stsa/gram_estimate.hpp"

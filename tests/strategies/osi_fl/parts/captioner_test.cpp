@@ -1,4 +1,4 @@
-// The tiny captioner and text encoder against transformers (tools/export/picture_parts_reference.py).
+// The tiny captioner and text encoder against transformers (tools/research/export/picture_parts_reference.py).
 #include "runtime/training/executor.hpp"
 #include "tests/support/learning.hpp"
 #include "tests/support/tiny_parts.hpp"

@@ -1,4 +1,5 @@
-// The tiny denoiser and decoder, and a whole generation, against diffusers (tools/export/picture_parts_reference.py).
+// The tiny denoiser and decoder, and a whole generation, against diffusers
+// (tools/research/export/picture_parts_reference.py).
 #include "runtime/training/executor.hpp"
 #include "tests/support/tiny_parts.hpp"
 using namespace mneme;

@@ -1,5 +1,5 @@
 // Vocabularies, and texts as numbers and back, against the library transformers
-// (tools/export/picture_parts_reference.py).
+// (tools/research/export/picture_parts_reference.py).
 #include "strategies/osi_fl/parts/unicode_points.hpp"
 #include "tests/support/tiny_parts.hpp"
 #include <catch2/matchers/catch_matchers_string.hpp>

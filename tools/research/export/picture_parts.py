@@ -1,0 +1,317 @@
+#!/usr/bin/env python3
+"""The parts of a server that generates from captions, as modules that keys of osi-fl name (docs/picture_parts.md).
+
+    python3 tools/research/export/picture_parts.py tiny scenarios/smoke/parts
+    python3 tools/research/export/picture_parts.py captioner nlpconnect/vit-gpt2-image-captioning FOLDER
+    python3 tools/research/export/picture_parts.py text openai/clip-vit-base-patch32 FOLDER
+    python3 tools/research/export/picture_parts.py diffusion CompVis/stable-diffusion-v1-4 FOLDER
+
+tiny: parts with random weights from seed 1 and toy vocabularies, for tests. The others read what the library
+transformers or diffusers has on disk or fetches. The packages are pinned in tools/wheels/parts.txt. Nothing of mneme is
+used here.
+
+Each module takes one tensor of rows [B, C, H, W] float32 and returns [B, D]; it says its rows itself ("rows": most of a
+call, channels, height, width). Token numbers travel as floats, which hold them exactly.
+"""
+import argparse
+import io
+import json
+import os
+import shutil
+import sys
+import zipfile
+from typing import List
+
+import torch
+from torch import nn
+
+sys.dont_write_bytecode = True
+
+
+# Axes: B rows, L positions of a caption, T tokens of what is attended to, D its width, V words of a vocabulary.
+
+class CaptionEncoder(nn.Module):
+    """Pictures [B, 3, side, side], normalised as the captioner wants them, -> [B, T D]"""
+
+    def __init__(self, captioner):
+        super().__init__()
+        self.encoder = captioner.encoder
+        self.projection = getattr(captioner, "enc_to_dec_proj", nn.Identity())
+
+    def forward(self, x):
+        return torch.flatten(self.projection(self.encoder(pixel_values=x).last_hidden_state), 1)
+
+
+class CaptionDecoder(nn.Module):
+    """How many words there are, the words [L], what the encoder has made of the picture [T D], in one row, -> logits of
+    the next word [B, V]"""
+
+    def __init__(self, captioner, length, width):
+        super().__init__()
+        self.decoder, self.length, self.width = captioner.decoder, length, width
+        self.words = captioner.decoder.config.vocab_size
+
+    def forward(self, x):
+        x = torch.flatten(x, 1)
+        last = x[:, 0].round().clamp(1, self.length).long() - 1
+        ids = x[:, 1:1 + self.length].round().clamp(0, self.words - 1).long()
+        seen = x[:, 1 + self.length:].reshape(x.shape[0], -1, self.width).contiguous()
+        hidden = self.decoder.transformer(input_ids=ids, encoder_hidden_states=seen, use_cache=False).last_hidden_state
+        place = last.reshape(-1, 1, 1).expand(-1, 1, hidden.shape[2])
+        return self.decoder.lm_head(hidden.gather(1, place).squeeze(1))
+
+
+class TextTower(nn.Module):
+    """Tokens [T], filled up behind the last one with its number, -> the projected state at the end [B, D]"""
+
+    def __init__(self, tower, end):
+        super().__init__()
+        self.text, self.projection, self.end = tower.text_model, tower.text_projection, end
+        self.words = tower.config.vocab_size
+
+    def forward(self, x):
+        ids = torch.flatten(x, 1).round().clamp(0, self.words - 1).long()
+        hidden = self.text(input_ids=ids).last_hidden_state
+        place = (ids == self.end).int().argmax(1).reshape(-1, 1, 1).expand(-1, 1, hidden.shape[2])
+        return self.projection(hidden.gather(1, place).squeeze(1))
+
+
+class TextStates(nn.Module):
+    """Tokens [T] -> states of all of them [B, T D]"""
+
+    def __init__(self, text):
+        super().__init__()
+        self.text, self.words = text, text.config.vocab_size
+
+    def forward(self, x):
+        ids = torch.flatten(x, 1).round().clamp(0, self.words - 1).long()
+        return torch.flatten(self.text(input_ids=ids).last_hidden_state, 1)
+
+
+class Denoiser(nn.Module):
+    """Latents [c h w], a time, the states of a text [T D], in one row, -> their noise [B, c h w]"""
+
+    def __init__(self, unet, side):
+        super().__init__()
+        self.unet, self.side = unet, side
+        self.channels, self.width = unet.config.in_channels, unet.config.cross_attention_dim
+
+    def forward(self, x):
+        x = torch.flatten(x, 1)
+        numbers = self.channels * self.side * self.side
+        latents = x[:, :numbers].reshape(-1, self.channels, self.side, self.side)
+        told = x[:, numbers + 1:].reshape(x.shape[0], -1, self.width)
+        return torch.flatten(self.unet(latents, x[:, numbers], encoder_hidden_states=told).sample, 1)
+
+
+class Decoder(nn.Module):
+    """Latents [B, c, h, w], as the denoiser knows them, -> pictures around -1 .. 1, [B, 3 H W]"""
+
+    def __init__(self, vae):
+        super().__init__()
+        self.vae, self.scale = vae, vae.config.scaling_factor
+
+    def forward(self, x):
+        return torch.flatten(self.vae.decoder(self.vae.post_quant_conv(x / self.scale)), 1)
+
+
+class Rows(nn.Module):
+    """A traced net that says which rows it takes."""
+
+    def __init__(self, net, rows):
+        super().__init__()
+        self.net = net
+        self.rows = torch.jit.Attribute(rows, List[int])
+
+    def forward(self, x):
+        return self.net(x)
+
+
+def save(net, rows, path):
+    """Traced on two rows and compared with the net on three."""
+    net = net.eval().float().requires_grad_(False)
+    made = torch.randn(3, *rows[1:], generator=torch.Generator().manual_seed(2))
+    with torch.no_grad():
+        traced = torch.jit.trace(net, made[:2], check_trace=False)
+        found, wanted = traced(made), net(made)
+    if (found - wanted).abs().max() > 1e-5 * (1 + wanted.abs().max()):
+        sys.exit(f"{path}: the traced module differs from the net by {(found - wanted).abs().max():g}")
+    whole = io.BytesIO()
+    torch.jit.save(torch.jit.script(Rows(traced, rows)), whole)
+    with zipfile.ZipFile(whole) as read, zipfile.ZipFile(path, "w") as kept:
+        for entry in read.infolist(): # notes for debuggers are half of a small file
+            if not entry.filename.endswith(".debug_pkl"):
+                packing = zipfile.ZIP_DEFLATED if entry.filename.endswith((".py", ".pkl")) else zipfile.ZIP_STORED
+                kept.writestr(zipfile.ZipInfo(entry.filename), read.read(entry), packing)
+
+
+def export_captioner(captioner, folder, length, at_once):
+    side = captioner.config.encoder.image_size
+    width = captioner.config.decoder.n_embd
+    encoder = CaptionEncoder(captioner).eval()
+    with torch.no_grad():
+        seen = encoder(torch.zeros(1, 3, side, side)).shape[1]
+    save(encoder, [at_once, 3, side, side], os.path.join(folder, "caption_encoder.pt"))
+    save(CaptionDecoder(captioner, length, width), [at_once, 1, 1, 1 + length + seen],
+         os.path.join(folder, "caption_decoder.pt"))
+
+
+def export_text(tower, folder, end, at_once):
+    """The tower with its projection, for condition = "embed512"."""
+    save(TextTower(tower, end), [at_once, 1, 1, tower.config.max_position_embeddings],
+         os.path.join(folder, "text_encoder.pt"))
+
+
+def export_diffusion(text, unet, vae, folder, at_once):
+    save(TextStates(text), [at_once, 1, 1, text.config.max_position_embeddings], os.path.join(folder, "text_states.pt"))
+    side = unet.config.sample_size
+    told = text.config.max_position_embeddings * unet.config.cross_attention_dim
+    save(Denoiser(unet, side), [at_once, 1, 1, unet.config.in_channels * side * side + 1 + told],
+         os.path.join(folder, "denoiser.pt"))
+    save(Decoder(vae), [at_once, unet.config.in_channels, side, side], os.path.join(folder, "decoder.pt"))
+
+
+# -- tiny parts -------------------------------------------------------------------------------------------------------
+
+CAPTION_LENGTH = 16
+WORDS = ("a an the and on in of with red blue black white small large cat dog bird horse house guitar person elephant "
+         "giraffe man woman standing sitting lying field grass street table tree").split()
+MERGES = ["a n", "a n</w>", "t h", "th e</w>", "c a", "ca t</w>", "d o", "do g</w>", "o n</w>", "r e", "re d</w>",
+          "s t", "st an", "d i", "di n", "din g</w>", "stan ding</w>", "h o", "ho r", "hor s", "hors e</w>", "i n",
+          "in g</w>"]
+
+
+def byte_letters():
+    """The letter that stands for each byte in the vocabularies of GPT-2 and CLIP."""
+    plain = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
+    letters, others = {}, 0
+    for byte in range(256):
+        letters[byte] = chr(byte) if byte in plain else chr(256 + others)
+        others += byte not in plain
+    return letters
+
+
+def write_vocabularies(folder):
+    letters = byte_letters()
+    as_letters = lambda text: "".join(letters[byte] for byte in text.encode())
+    # Captions: words with a space before them, ends of words, bytes that are no whole letter, an end.
+    captions = [as_letters(" " + word) for word in WORDS] + [as_letters(end) for end in ("s", ",", "é", "-")]
+    captions += [letters[0xC3], letters[0xFF], letters[0x0A], "<|endoftext|>"]
+    with open(os.path.join(folder, "caption_words.json"), "w") as file:
+        json.dump({word: number for number, word in enumerate(captions)}, file)
+    tokens = [*letters.values(), *(letter + "</w>" for letter in letters.values())]
+    tokens += ["".join(pair.split()) for pair in MERGES] + ["<|startoftext|>", "<|endoftext|>"]
+    tokens = list(dict.fromkeys(tokens))
+    with open(os.path.join(folder, "text_tokens.json"), "w") as file:
+        json.dump({token: number for number, token in enumerate(tokens)}, file)
+    with open(os.path.join(folder, "text_merges.txt"), "w", newline="\n") as file:
+        file.write("#version: 0.2\n" + "".join(pair + "\n" for pair in MERGES))
+    return len(captions), len(tokens)
+
+
+def spread(net, gain):
+    """Weights large enough that results follow from what goes in."""
+    for parameter in net.parameters():
+        if parameter.dim() > 1:
+            fan_in = parameter[0].numel()
+            nn.init.normal_(parameter, std=gain / fan_in ** 0.5)
+        else:
+            parameter.data += 0.1 * torch.randn_like(parameter)
+
+
+def tiny_parts(captions, tokens):
+    """captioner, text tower, denoiser and autoencoder, all random; the same ones in every call."""
+    from diffusers import AutoencoderKL, UNet2DConditionModel
+    from transformers import (CLIPTextConfig, CLIPTextModelWithProjection, GPT2Config, ViTConfig,
+                              VisionEncoderDecoderConfig, VisionEncoderDecoderModel)
+    torch.manual_seed(1)
+    width, end = 16, captions - 1
+    vit = ViTConfig(image_size=16, patch_size=8, hidden_size=12, num_hidden_layers=2, num_attention_heads=2,
+                    intermediate_size=24)
+    gpt = GPT2Config(vocab_size=captions, n_positions=CAPTION_LENGTH, n_embd=width, n_layer=2, n_head=2,
+                     add_cross_attention=True, is_decoder=True, bos_token_id=end, eos_token_id=end)
+    captioner = VisionEncoderDecoderModel(
+        config=VisionEncoderDecoderConfig.from_encoder_decoder_configs(vit, gpt, decoder_start_token_id=end,
+                                                                       pad_token_id=end, eos_token_id=end))
+    captioner.set_attn_implementation("eager")
+    text = CLIPTextModelWithProjection(CLIPTextConfig(
+        vocab_size=tokens, hidden_size=width, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2,
+        max_position_embeddings=12, projection_dim=24, bos_token_id=tokens - 2, eos_token_id=tokens - 1,
+        attn_implementation="eager"))
+    unet = UNet2DConditionModel(
+        sample_size=4, in_channels=4, out_channels=4, block_out_channels=(8, 8), layers_per_block=1, norm_num_groups=2,
+        cross_attention_dim=width, attention_head_dim=2, down_block_types=("CrossAttnDownBlock2D", "DownBlock2D"),
+        up_block_types=("UpBlock2D", "CrossAttnUpBlock2D"))
+    vae = AutoencoderKL(
+        in_channels=3, out_channels=3, latent_channels=4, block_out_channels=(4, 4), layers_per_block=1,
+        norm_num_groups=2, down_block_types=("DownEncoderBlock2D",) * 2, up_block_types=("UpDecoderBlock2D",) * 2)
+    for net, gain in ((captioner, 1.5), (text, 1.5), (unet, 0.7), (vae, 0.7)):
+        spread(net, gain)
+        net.eval()
+    return captioner, text, unet, vae
+
+
+def tiny(folder):
+    captioner, text, unet, vae = tiny_parts(*write_vocabularies(folder))
+    export_captioner(captioner, folder, CAPTION_LENGTH, 16)
+    export_text(text, folder, text.config.eos_token_id, 16)
+    export_diffusion(text.text_model, unet, vae, folder, 16)
+
+
+# -- parts with weights -----------------------------------------------------------------------------------------------
+
+def copy_vocabulary(tokenizer, folder, names):
+    """Vocabulary and merges as the library keeps them on disk."""
+    kept = os.path.join(folder, "kept")
+    tokenizer.save_pretrained(kept)
+    whole = json.load(open(os.path.join(kept, "tokenizer.json")))["model"]
+    shutil.rmtree(kept)
+    with open(os.path.join(folder, names[0]), "w") as file:
+        json.dump(whole["vocab"], file)
+    if len(names) > 1:
+        with open(os.path.join(folder, names[1]), "w", newline="\n") as file:
+            file.write("#version: 0.2\n")
+            file.writelines((pair if isinstance(pair, str) else " ".join(pair)) + "\n" for pair in whole["merges"])
+
+
+def captioner(name, folder, at_once):
+    from transformers import AutoTokenizer, VisionEncoderDecoderModel
+    net = VisionEncoderDecoderModel.from_pretrained(name, attn_implementation="eager")
+    copy_vocabulary(AutoTokenizer.from_pretrained(name), folder, ("caption_words.json",))
+    export_captioner(net, folder, CAPTION_LENGTH, at_once)
+
+
+def text(name, folder, at_once):
+    from transformers import CLIPTextModelWithProjection, CLIPTokenizer
+    tokenizer = CLIPTokenizer.from_pretrained(name)
+    copy_vocabulary(tokenizer, folder, ("text_tokens.json", "text_merges.txt"))
+    export_text(CLIPTextModelWithProjection.from_pretrained(name, attn_implementation="eager"), folder,
+                tokenizer.eos_token_id, at_once)
+
+
+def diffusion(name, folder, at_once):
+    from diffusers import AutoencoderKL, UNet2DConditionModel
+    from transformers import CLIPTextModel, CLIPTokenizer
+    copy_vocabulary(CLIPTokenizer.from_pretrained(name, subfolder="tokenizer"), folder,
+                    ("text_tokens.json", "text_merges.txt"))
+    export_diffusion(CLIPTextModel.from_pretrained(name, subfolder="text_encoder", attn_implementation="eager"),
+                     UNet2DConditionModel.from_pretrained(name, subfolder="unet"),
+                     AutoencoderKL.from_pretrained(name, subfolder="vae"), folder, at_once)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("kind", choices=("tiny", "captioner", "text", "diffusion"))
+    parser.add_argument("names", nargs="+", metavar="MODEL FOLDER", help="tiny has no model")
+    parser.add_argument("--rows", type=int, default=4, help="most rows of a call; what a device's memory holds")
+    given = parser.parse_args()
+    if len(given.names) != (1 if given.kind == "tiny" else 2):
+        parser.error("tiny FOLDER, or KIND MODEL FOLDER")
+    os.makedirs(given.names[-1], exist_ok=True)
+    if given.kind == "tiny":
+        return tiny(given.names[0])
+    return {"captioner": captioner, "text": text, "diffusion": diffusion}[given.kind](*given.names, given.rows)
+
+
+if __name__ == "__main__":
+    main()

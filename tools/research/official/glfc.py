@@ -1,0 +1,42 @@
+#!/usr/bin/env python3
+"""What GLFC's own classes compute (Dong et al. 2022, CVPR), step by step, on a CPU.
+
+    tools/research/official/glfc.py CHECKOUT [tests/golden]
+
+CHECKOUT is a clone of github.com/conditionWang/FCIL at the commit below; it has no licence, so nothing of it is kept.
+Written is glfc/steps.json, what lga.py writes of LGA, but for the noise on features that GLFC does not have.
+"""
+import sys
+
+import torch
+
+import lga
+import shim
+
+
+class Glfc(lga.Lga):
+    NAME = "glfc"
+    REPOSITORY = "https://github.com/conditionWang/FCIL"
+    COMMIT = "11e161a9d57ecd14126201b7bd9a424137749ee5"
+    SOURCES = "/src"
+
+    def import_code(self):
+        import GLFC
+        import myNetwork
+        import ProxyServer
+        self.code, self.proxy, self.nets, self.client_class = GLFC, ProxyServer, myNetwork, GLFC.GLFC_model
+
+    def make_client(self):
+        return self.client_class(lga.CLASSES, self.extractor(), 4, lga.TASK_SIZE, 20, 1, 0.1, None, "cpu",
+                                 self.encoder())
+
+    def make_server(self):
+        return self.proxy.proxyServer("cpu", lga.RATE, lga.CLASSES, self.extractor(), self.encoder(), None)
+
+    def encoder_shape(self):
+        return ()
+
+
+if __name__ == "__main__":
+    torch.set_default_dtype(torch.float64)
+    sys.exit(shim.main(Glfc(), lga.steps, __doc__))
