@@ -14,7 +14,8 @@ from mneme._calls import call_text, flatten_text, gelu_text, mean_pool_text, poo
 from mneme._data import FOLDER, write_whole
 from mneme._encoders import encoder_of, first_token_alone, layer_norm_text
 from mneme._errors import MnemeWarning, ScenarioError
-from mneme._scripted import first_line, scripted
+from mneme._exported import exported, first_line
+from mneme._scripted import scripted
 from mneme._tokens import Tracer, Untraceable, attention_of, embedding_of, is_own_attention, is_self_attention
 from mneme._types import Path
 
@@ -186,15 +187,15 @@ class HasModel(Protocol):
 
 
 class Net:
-    """Keys of [model] for a torch net. `layers` are its layer texts; None: it is a TorchScript file, which runs
-    unfused."""
+    """[model] of a net of torch. `layers` are its texts; None: it is a module in a file, which runs unfused."""
 
     def __init__(self, layers: Sequence[str] | None, tensors: Mapping[str, torch.Tensor] | None = None,
                  module: bytes = b"", folder: Path = FOLDER, names: Mapping[str, str] | None = None,
-                 frozen: Sequence[str] = ()) -> None:
+                 frozen: Sequence[str] = (), ending: str = ".pt2") -> None:
         self.layers, self.tensors, self.module, self.folder = layers, tensors, module, folder
-        self.names = names or {}  # renamed parameters: {name in the module: name in mneme}
-        self.frozen = list(frozen)  # model.frozen; a TorchScript file stores requires_grad itself
+        self.ending = ending  # of the module's file: ".pt2", or ".pt" of TorchScript
+        self.names = names or {}  # of parameters that mneme calls otherwise: {in the module: in mneme}
+        self.frozen = list(frozen)  # model.frozen; a module's file holds requires_grad itself
 
     def _file(self, content, ending):
         os.makedirs(self.folder, exist_ok=True)
@@ -211,7 +212,7 @@ class Net:
     def model(self) -> dict[str, Any]:
         """The keys of [model] as a dict: {"model": net.model(), ...}; writes the weights file."""
         if self.layers is None:
-            return {"module": self._file(self.module, ".pt"), "module_output": "scores"}
+            return {"module": self._file(self.module, self.ending), "module_output": "scores"}
         keys = {"name": "layers", "layers": self.layers}
         if self.frozen:
             keys["frozen"] = self.frozen
@@ -224,11 +225,12 @@ def net(module: torch.nn.Module, *, weights: bool = True, strict: bool = False, 
         folder: Path = FOLDER) -> Net:
     """Converts a torch.nn.Module, traced by torch.fx, to a net of mneme: {"model": mneme.net(module).model()}.
 
-    Its last layer must be a Linear, the head, with one row per class. `weights`: start from the module's weights. A
-    module that is not a chain of mneme's layers becomes a TorchScript file, which runs client by client; this gives a
-    warning, or a ScenarioError if `strict`. It returns class scores and always runs in evaluation mode. `example`: rows
-    with which torch.jit.trace records such a module. Parameters with requires_grad = False are not trained; a
-    normalization in evaluation mode in a net in training mode keeps its running statistics.
+    Its last layer has to be a Linear: the head, with a row for each class. `weights`: the run begins with the module's.
+    A module that is no chain of mneme's layers becomes a file, which runs client by client: a warning says so, or, if
+    `strict`, a ScenarioError does. It returns a score for each class. `example`: a batch of rows as forward() takes
+    them, with which torch.export writes the file (.pt2); batch norms and dropout train as in PyTorch. Without it the
+    file is TorchScript, which is deprecated and stays in evaluation mode. Parameters with requires_grad = False keep
+    their values; a normalization in evaluation mode within a net in training mode keeps its running statistics.
     """
     if not isinstance(module, torch.nn.Module):
         raise TypeError(f"mneme.net({type(module).__name__}): expected a torch.nn.Module")
@@ -240,14 +242,18 @@ def net(module: torch.nn.Module, *, weights: bool = True, strict: bool = False, 
     except Untraceable as why:
         if strict:
             raise ScenarioError([("net", str(why))]) from None
-        content, in_evaluation = scripted(module, example)
         if not weights:
-            text = ("weights = False: the module becomes a TorchScript file, which begins with the weights that it "
-                    "holds; expected weights = True, or new values in the module")
+            text = ("weights = False: the module becomes a file, which begins with the weights that it holds; expected "
+                    "weights = True, or new values in the module")
             raise ScenarioError([("net", text)]) from None
-        warnings.warn(f"{why}; the module runs as a TorchScript file, client by client and unfused: several times "
-                      f"slower for small nets{in_evaluation}", MnemeWarning, stacklevel=2)
-        return Net(None, module=content, folder=folder)
+        if example is None:
+            (content, notes), kind, ending = scripted(module), "TorchScript (deprecated)", ".pt"
+            notes += ". Give example=rows, a batch of rows: torch.export writes the file then, and it can train"
+        else:
+            content, notes, kind, ending = exported(module, example), "", "an exported program", ".pt2"
+        warnings.warn(f"{why}; the module runs as {kind}, client by client and unfused: several times slower for small "
+                      f"nets{notes}", MnemeWarning, stacklevel=2)
+        return Net(None, module=content, folder=folder, ending=ending)
     texts[-1] = f"{named_layer(texts[-1])}: linear classes"
     tensors = {chain.names.get(key, key): value.detach().float().contiguous()
                for key, value in module.state_dict().items() if is_read(chain.names.get(key, key), texts)}

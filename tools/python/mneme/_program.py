@@ -7,13 +7,16 @@ CODE = "--python-code"
 
 
 def main():
-    """Replaces this process by the program. `mneme export` is implemented in Python. With --python-code FILE, which may
-    be repeated, the program runs in this process with the methods of these files, for every command (`run`, `help`,
-    `list`, `node` and others)."""
+    """Becomes the program. `mneme export` and `mneme export-net` are Python's. With --python-code FILE, once or more
+    often, the program runs in this process and knows the methods of these files: every command does, `run`, `help`,
+    `list` and `node` among them."""
     words = sys.argv[1:]
     if words[:1] == ["export"]:
         from mneme.loggers import export
         sys.exit(export(words[1:]))
+    if words[:1] == ["export-net"]:
+        from mneme._exported import export_net
+        sys.exit(export_net(words[1:]))
     files, others = parted(words)
     if not files:
         os.execv(PROGRAM, ["mneme", *words])

@@ -8,6 +8,7 @@ import torch.fx
 from torch import Tensor, nn
 
 from mneme._errors import ScenarioError
+from mneme._exported import first_line
 
 
 class EncoderLayer(nn.Module):
@@ -112,10 +113,6 @@ class Tracer(torch.fx.Tracer):
             m, module_qualified_name)
 
 
-def first_line(error):
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
-
-
 def in_evaluation(module, with_state):
     """A copy on the CPU in evaluation mode."""
     return with_plain_parts(copy.deepcopy(module).cpu().eval(), with_state)
@@ -129,19 +126,10 @@ def by_fx(module):
     return torch.jit.script(torch.fx.GraphModule(module, Tracer().trace(module)))
 
 
-def by_trace(example):
-    def traced(module):
-        with torch.no_grad():
-            return torch.jit.trace(module, torch.as_tensor(example))
-    return traced
-
-
-def ways(module, example):
-    """(name, function of a copy of the module, with_state) of each conversion to TorchScript, in the order to try."""
-    ways_to_it = {"torch.jit.script": by_script}
-    ways_to_it.update({"torch.fx": by_fx} if example is None else {"torch.jit.trace": by_trace(example)})
+def ways(module):
+    """(name, function of a copy of the module, with_state) of each way to a TorchScript module, in order."""
     states = (False, True) if any(type(part) in RECURRENT for part in module.modules()) else (False,)
-    for name, way in ways_to_it.items():
+    for name, way in (("torch.jit.script", by_script), ("torch.fx", by_fx)):
         for with_state in states:
             yield name, way, with_state
 
@@ -172,11 +160,11 @@ def untrained_text(graph):
     return f"; it is in evaluation mode, in training too: {', '.join(parts)}" if parts else ""
 
 
-def scripted(module, example=None):
-    """(content of a TorchScript file, operators that evaluation mode changes). If torch.jit.script fails, tries the
-    graph of torch.fx, or with example rows torch.jit.trace."""
+def scripted(module):
+    """(content of a TorchScript file, what evaluation mode changes in it). A module that torch.jit.script cannot read
+    is tried as torch.fx traces it."""
     reasons = {}
-    for name, way, with_state in ways(module, example):
+    for name, way, with_state in ways(module):
         buffer = io.BytesIO()
         try:
             with warnings.catch_warnings():
@@ -187,6 +175,5 @@ def scripted(module, example=None):
             return buffer.getvalue(), untrained_text(made.inlined_graph)
         except Exception as error:  # noqa: BLE001  torch has no class for it
             reasons.setdefault(name, f"{name} cannot read the module: {first_line(error)}")
-    advice = "rewrite what is named" + ("" if example is not None else
-                                        ", or give example=rows, with which torch.jit.trace records one call")
+    advice = "give example=rows, a batch of rows with which torch.export reads the module, or rewrite what is named"
     raise ScenarioError([("net", "; ".join([*reasons.values(), advice]))])

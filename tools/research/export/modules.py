@@ -1,18 +1,17 @@
 #!/usr/bin/env python3
-"""Modules that a scenario may name in [model] module: TorchScript files, and packages of AOTInductor.
+"""Modules that a scenario may name in [model] module: exported programs (.pt2) and TorchScript files (.pt).
 
+    python3 tools/research/export/modules.py tiny scenarios/smoke/tiny.pt2
     python3 tools/research/export/modules.py tiny scenarios/smoke/tiny.pt
-    python3 tools/research/export/modules.py resnet18 resnet18.pt [--weights resnet18.safetensors]
-    python3 tools/research/export/modules.py resnet18 resnet18.pt2 --shape 3,32,32 [--rows 16] [--march x86-64-v3]
-    python3 tools/research/export/modules.py check FILE --shape 3,32,32
+    python3 tools/research/export/modules.py resnet18 resnet18.pt2 --shape 3,32,32 [--weights resnet18.safetensors] [--eval]
+    python3 tools/research/export/modules.py check FILE.pt --shape 3,32,32
 
 tiny: a convolution, batch normalisation and pooling for images of 3x10x10, weights by formula(). resnet18:
 torchvision's up to its pooling, 512 features; without --weights as torchvision draws it from seed 1. check: what
 forward() of a TorchScript file gives for rows by formula(), a line each. The packages are pinned in
-tools/wheels/export.txt. Nothing of mneme is used here.
+tools/wheels/export.txt. Nothing of mneme's engine is used here.
 
-A FILE that ends with .pt2 is compiled (g++ does it): for one thread, for calls of --rows rows of --shape, and for
-processors of --march, x86-64-v3 (AVX2) or x86-64-v4 (AVX-512). The package says so in its notes, which mneme compares.
+A FILE that ends with .pt2 is one of torch.export.save, in training mode unless --eval is given.
 """
 import argparse
 import io
@@ -23,8 +22,10 @@ import zipfile
 import torch
 from torch import nn
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, "..", "..", "python", "mneme")]
 sys.dont_write_bytecode = True
+from _slim import slim  # noqa: E402
 from torchvision_reference import formula, made_values  # noqa: E402
 
 
@@ -86,28 +87,14 @@ def save(net, path):
                 kept.writestr(zipfile.ZipInfo(entry.filename), made.read(entry), packing)
 
 
-VECTORS = {"x86-64-v3": 256, "x86-64-v4": 512}  # bits
-
-
-def save_package(net, path, shape, rows, march):
-    """Compiled ahead of time, with its weights in its code, and the notes that mneme asks for."""
-    import torch._inductor
-    from torch._inductor import cpp_builder
-    flags_of = cpp_builder._get_optimization_cflags  # which knows this machine's processor only
-
-    def flags(*arguments, **options):
-        compiler, linker = flags_of(*arguments, **options)
-        return [f"march={march}" if flag == "march=native" else flag for flag in compiler], linker
-
-    cpp_builder._get_optimization_cflags = flags
-    torch.set_num_threads(1)
-    with torch.no_grad():
-        exported = torch.export.export(net.eval().float(), (torch.zeros(rows, *shape),))
-    notes = {"mneme.torch": torch.__version__, "mneme.threads": "1", "mneme.dtype": "float32", "mneme.march": march,
-             "mneme.rows": ",".join(map(str, (rows, *shape)))}
-    torch._inductor.aoti_compile_and_package(exported, package_path=path, inductor_configs={
-        "cpp.threads": 1, "cpp.simdlen": VECTORS[march], "cpp.vec_isa_ok": True, "aot_inductor.link_libtorch": False,
-        "aot_inductor.metadata": notes})
+def save_program(net, path, shape, training):
+    """As mneme.net() writes it: training IR, any number of rows, without notes."""
+    program = torch.export.export(net.float().train(training), (torch.zeros(2, *shape),),
+                                  dynamic_shapes=({0: torch.export.Dim("B")},))
+    whole = io.BytesIO()
+    torch.export.save(program, whole)
+    with open(path, "wb") as file:
+        file.write(slim(whole.getvalue()))
 
 
 def check(path, shape):
@@ -122,16 +109,15 @@ def main():
     parser.add_argument("kind", choices=("tiny", "resnet18", "check"))
     parser.add_argument("file")
     parser.add_argument("--weights", help="resnet18: safetensors with torchvision's names")
-    parser.add_argument("--shape", default="3,10,10", help="channels, height and width of a row: check, packages")
-    parser.add_argument("--rows", type=int, default=16, help="packages: rows of a call")
-    parser.add_argument("--march", choices=VECTORS, default="x86-64-v3", help="packages: processors")
+    parser.add_argument("--shape", default="3,10,10", help="channels, height and width of a row: check, .pt2")
+    parser.add_argument("--eval", action="store_true", help=".pt2: batch norms and dropout stay in evaluation mode")
     given = parser.parse_args()
     shape = [int(word) for word in given.shape.split(",")]
     if given.kind == "check":
         return check(given.file, shape)
     net = tiny() if given.kind == "tiny" else resnet18(given.weights)
     if given.file.endswith(".pt2"):
-        return save_package(net, given.file, shape, given.rows, given.march)
+        return save_program(net, given.file, shape, not given.eval)
     return save(net, given.file)
 
 

@@ -1,0 +1,100 @@
+"""Modules of torch as exported programs: torch.export.save, without what a run does not read."""
+import copy
+import importlib.util
+import io
+import os
+import sys
+import warnings
+from contextlib import contextmanager
+
+import torch
+
+from mneme._errors import ScenarioError
+from mneme._slim import slim
+
+BATCH_MAX = 1 << 20
+
+
+def first_line(error):
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+
+
+def exported(module, example):
+    """The content of a .pt2 file of the module, in its own mode: .train() exports batch norms and dropout that train.
+
+    example: a batch of rows as forward() takes them. Its number of rows is free in the file.
+    """
+    rows = torch.as_tensor(example)
+    if rows.dim() == 0 or rows.shape[0] < 2:
+        rows = torch.stack([rows, rows]) if rows.dim() == 0 else rows.repeat(2, *[1] * (rows.dim() - 1))
+    try:
+        with quiet():
+            program = torch.export.export(copy.deepcopy(module).cpu(), (rows.cpu(),),
+                                          dynamic_shapes=({0: torch.export.Dim("B", min=1, max=BATCH_MAX)},))
+            whole = io.BytesIO()
+            torch.export.save(program, whole)
+    except Exception as error:  # noqa: BLE001  torch has no class for it
+        raise ScenarioError([("net", f"torch.export cannot read the module: {first_line(error)}; {advice(error)}")]
+                            ) from None
+    return slim(whole.getvalue())
+
+
+def advice(error):
+    """The usual change for the reason that PyTorch gives."""
+    text = str(error)
+    if "data-dependent" in text or "Dynamic control flow" in text or "GuardOnDataDependent" in text:
+        return "expected branches on sizes and options only: torch.where() takes the place of an if on values"
+    if "Constraints violated" in text or "specialized" in text:
+        return "expected a forward() for any number of rows: x.flatten(1) and x.shape[0] in place of numbers"
+    return "rewrite what is named"
+
+
+@contextmanager
+def quiet():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+# -- from a shell -----------------------------------------------------------------------------------------------------
+
+USAGE = "usage: python -m mneme export-net FILE.py:FUNCTION --rows 3x32x32 [--tokens] [--eval] [--out net.pt2]"
+
+
+def made_by(source):
+    """The module that FUNCTION of FILE.py returns."""
+    path, _, name = source.rpartition(":")
+    if not path or not os.path.exists(path):
+        raise ScenarioError([("net", f"{source}: expected FILE.py:FUNCTION, a file that exists; {USAGE}")])
+    spec = importlib.util.spec_from_file_location(os.path.splitext(os.path.basename(path))[0], path)
+    code = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+    spec.loader.exec_module(code)
+    make = getattr(code, name, None)
+    module = make() if callable(make) else make
+    if not isinstance(module, torch.nn.Module):
+        raise ScenarioError([("net", f"{source} gives {type(module).__name__}; expected a torch.nn.Module or a "
+                                     "function without arguments that returns one")])
+    return module
+
+
+def export_net(words):
+    """mneme export-net: returns an exit code."""
+    import argparse
+    parser = argparse.ArgumentParser(prog="python -m mneme export-net", description=made_by.__doc__)
+    parser.add_argument("source", metavar="FILE.py:FUNCTION")
+    parser.add_argument("--rows", required=True, help="the shape of a row: 3x32x32, or 30 of a table or of tokens")
+    parser.add_argument("--tokens", action="store_true", help="rows are tokens (int64), not numbers")
+    parser.add_argument("--eval", action="store_true", help="batch norms and dropout stay in evaluation mode")
+    parser.add_argument("--out", default="net.pt2")
+    given = parser.parse_args(words)
+    try:
+        shape = [int(size) for size in given.rows.split("x")]
+        rows = torch.zeros(2, *shape, dtype=torch.int64 if given.tokens else torch.float32)
+        content = exported(made_by(given.source).train(not given.eval), rows)
+    except (ScenarioError, ValueError, RuntimeError) as error:
+        print(f"mneme: {error}", file=sys.stderr)
+        return 2
+    with open(given.out, "wb") as file:
+        file.write(content)
+    return 0
