@@ -1,11 +1,10 @@
-"""Modules of random TorchScript code, honest and hostile: each is taken or refused with a reason, soon, and none
-touches a file or crashes the process that tries it."""
-import io
+"""Modules, honest and hostile: random TorchScript code, and exported programs whose JSON or calls were changed. Each is
+taken or refused with a reason, soon, and none touches a file or crashes the process that tries it."""
 import os
 import random
-import zipfile
 
 from changed_calls import drawn_call
+from program_draws import drawn_program, packed, read_entries
 from reader_cases import IMAGES, MODULE, _scenario
 from started_programs import StartedPrograms
 
@@ -122,24 +121,26 @@ class ModuleSearch:
         self.canary = os.path.join(folder, "canary")
         self.programs = StartedPrograms(program, folder, LIMIT_S, ADDRESSES_BYTES)
         self.counts = {"modules": 0, "taken": 0, "refused": 0, "found": 0}
-        with zipfile.ZipFile(MODULE) as archive:
-            self.entries = {name: archive.read(name) for name in archive.namelist()}
-        outcome = self._validated([0], [None])
-        if outcome.code != 0:
-            raise SystemExit(f"the honest module is refused: {outcome.errors}")
+        self.script, self.program = read_entries(MODULE), read_entries(MODULE + "2")
+        for honest in (self.script, self.program):
+            outcome = self._validated([0], [packed(honest)])
+            if outcome.code != 0:
+                raise SystemExit(f"the honest module is refused: {outcome.errors}")
 
-    def _validated(self, seeds, codes):
+    def drawn_file(self, seed):
+        """An exported program of an odd seed, TorchScript of an even one."""
+        draw = random.Random(seed)
+        if seed % 2 == 1:
+            return drawn_program(self.program, draw)
+        return packed({**self.script, "archive/code/__torch__.py": drawn_code(draw, self.canary)})
+
+    def _validated(self, seeds, files):
         scenarios = []
-        for seed, code in zip(seeds, codes):
-            packed = io.BytesIO()
-            with zipfile.ZipFile(packed, "w") as archive:
-                for name, content in self.entries.items():
-                    is_code = code is not None and name == "archive/code/__torch__.py"
-                    archive.writestr(zipfile.ZipInfo(name), code if is_code else content)
+        for seed, content in zip(seeds, files):
             place = os.path.join(self.work, str(seed))
             os.makedirs(place, exist_ok=True)
             with open(os.path.join(place, "net.pt"), "wb") as file:
-                file.write(packed.getvalue())
+                file.write(content)
             scenarios.append(os.path.join(place, "s.toml"))
             with open(scenarios[-1], "w", encoding="utf-8") as file:
                 file.write(_scenario(IMAGES, 'module = "net.pt"'))
@@ -151,8 +152,8 @@ class ModuleSearch:
     def try_seed(self, seed, count=1):
         """One module for each of so many seeds; None, or what was found."""
         seeds = list(range(seed, seed + count))
-        codes = [drawn_code(random.Random(number), self.canary) for number in seeds]
-        ended = self._validated(seeds, codes)
+        files = [self.drawn_file(number) for number in seeds]
+        ended = self._validated(seeds, files)
         self.counts["modules"] += count
         taken = sum(line.endswith(": ok") for line in ended.errors.splitlines())
         self.counts["taken"] += taken
@@ -161,10 +162,10 @@ class ModuleSearch:
         if not fault:
             return None
         self.counts["found"] += 1
-        kept = os.path.join(self.folder, f"found-{seed}.py")
-        with open(kept, "w", encoding="utf-8") as file:
-            file.write("\n".join(codes))
-        return f"seeds {seed} to {seeds[-1]}: {fault}\n  the code is in {kept}"
+        for number, content in zip(seeds, files):
+            with open(os.path.join(self.folder, f"found-{number}.zip"), "wb") as file:
+                file.write(content)
+        return f"seeds {seed} to {seeds[-1]}: {fault}\n  the files are {self.folder}/found-*.zip"
 
     def _fault_of(self, ended, seeds):
         if ended.code not in (0, 2):

@@ -1,6 +1,6 @@
 #include "runtime/modules/code_check.hpp"
+#include "runtime/modules/exported_graph.hpp"
 #include "runtime/modules/load_module.hpp"
-#include "runtime/modules/native_package.hpp"
 #include "runtime/modules/pickle_check.hpp"
 #include "tools/fuzz/decoders/decoder.hpp"
 namespace mneme::fuzz {
@@ -21,8 +21,8 @@ void read_archive(bytes in) {
     (void)code_refusals({{.name = entry.name, .text = content}});
     (void)pickle_refusal(content, pickle_root::module, {});
   }
-  if (holds_native_code(*entries))
-    (void)read_package(in, *entries, rows_of_run);
+  if (is_exported_program(*entries))
+    (void)exported_graph::read(in, *entries, at::Device(at::kCPU));
 }
 
 void read_pickle(bytes in) { (void)pickle_refusal(text_of(in), pickle_root::module, {{"0", 64}}); }
