@@ -81,11 +81,6 @@ expected<at::Tensor> starting_weights(const scenario& settings, const model& net
     if (!weights)
       for (auto& diagnostic : weights.error())
         diagnostic.where = settings.where(key) + ": " + diagnostic.where;
-    else if (const auto replaced = module ? module->replaced_constant(*weights) : ""; !replaced.empty())
-      return failed(settings.where(key) + ": " + file.string(),
-                    "'" + replaced +
-                        "' has other values than model.module, whose weights are compiled in; expected "
-                        "weights of the head only, or a TorchScript module");
     return weights;
   };
   if (!settings.model.weights.empty() && settings.model.weights != weights_as_drawn) {
@@ -151,10 +146,6 @@ std::vector<class_range> classes_of_tasks(const task_stream& tasks) {
 }
 
 expected<model_ref> read_module(const scenario& settings, const task_stream& tasks, const std::string& device) {
-  if (settings.model.native_code && settings.worker.arithmetic == arithmetic_kind::portable)
-    return failed(settings.where("model.native_code"),
-                  "model.native_code = true: compiled modules bring kernels of their own; expected false with "
-                  "worker.arithmetic = \"portable\"");
   const auto net = load_module(settings.model.module, {.input = tasks.train->shape(),
                                                        .form = form_of_rows(tasks.train->shape(), tasks.tokens),
                                                        .tokens = tasks.tokens,
@@ -162,6 +153,7 @@ expected<model_ref> read_module(const scenario& settings, const task_stream& tas
                                                        .scores = settings.model.module_scores,
                                                        .head = settings.strategy.method->needs().head,
                                                        .trained = settings.model.trainable == trainable_part::all,
+                                                       .training = settings.model.module_training,
                                                        .native_code = settings.model.native_code,
                                                        .device = device});
   if (!net)
@@ -185,13 +177,13 @@ diagnostics wrong_without_pixels(const scenario& settings, const std::string& ki
   return wrong;
 }
 
-/// What of a module stays as it is although it is trained.
-diagnostics untrained_parts(const scenario& settings, const model& net) {
-  const auto* const module = dynamic_cast<const module_net*>(&net);
-  if (!module || settings.model.trainable != trainable_part::all)
-    return {};
-  const auto text = untrained_text(module->untrained());
-  return text.empty() ? diagnostics{} : diagnostics{{settings.where("model.module"), text}};
+/// What the user should know about model.module: layers that do not train, a deprecated format.
+diagnostics module_warnings(const scenario& settings, const model& net) {
+  diagnostics warnings;
+  if (const auto* const module = dynamic_cast<const module_net*>(&net))
+    for (const auto& text : module->warnings())
+      warnings.push_back({settings.where("model.module"), text});
+  return warnings;
 }
 
 /// Where the user gave the first key that the reason for a net that cannot be built names; none of them: model.name.
@@ -445,7 +437,7 @@ expected<std::shared_ptr<run_context>> load_run_context(const scenario& settings
     append(*request.warnings, context_warnings(settings, *shared_tasks, parts ? parts->get() : nullptr));
   const auto net = model_of_run(settings, *shared_tasks, *device);
   if (net && request.warnings)
-    append(*request.warnings, untrained_parts(settings, **net));
+    append(*request.warnings, module_warnings(settings, **net));
   auto setup =
       net ? setup_of(settings, *shared_tasks, *net, *device) : expected<method_setup>(tl::unexpected(net.error()));
   gather(problems, setup);

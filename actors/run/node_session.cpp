@@ -94,8 +94,9 @@ expected<std::shared_ptr<run_context>> node_session::load(const node_files& file
       return failed(key, "names a file of another machine; expected its content");
   read->value.name = offer.name;
   if (!read->value.model.module.empty() && read->value.model.native_code && !native_code)
-    return failed("model.native_code", "expected false: this node takes no compiled code from others; start it with "
-                                       "--native-code if you trust whoever may run scenarios on it");
+    return failed("model.native_code",
+                  "expected false: this node loads modules of others only after a trial without "
+                  "rights; start it with --native-code if you trust whoever may run scenarios on it");
   if (!read->value.model.backbone.empty()) // a scenario, which names files itself
     return failed("model.backbone", "expected the weights that it leads to");
   return load_run_context(read->value, {});

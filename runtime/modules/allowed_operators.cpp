@@ -47,7 +47,8 @@ constexpr std::string_view tensor_operators =
     "scatter_ scatter_add scatter_add_ take take_along_dim masked_select masked_scatter diagonal diag diag_embed "
     "unfold "
     "broadcast_tensors broadcast_to atleast_1d atleast_2d atleast_3d meshgrid contiguous clone detach detach_ alias "
-    "copy_ fill_ zero_ to type_as float double half int long bool cpu resolve_conj resolve_neg "
+    "copy_ fill_ zero_ to _to_copy lift_fresh_copy type_as float double half int long bool cpu resolve_conj "
+    "resolve_neg "
     // new tensors, and what is known of one
     "zeros empty ones full zeros_like ones_like full_like new_zeros new_ones new_full arange linspace logspace eye "
     "tensor "

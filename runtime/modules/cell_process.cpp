@@ -1,10 +1,11 @@
 #include "runtime/base/failure_of.hpp"
 #include "runtime/base/one_thread.hpp"
+#include "runtime/modules/archive_check.hpp"
 #include "runtime/modules/cell_rights.hpp"
 #include "runtime/modules/cell_start.hpp"
 #include "runtime/modules/module_cell.hpp"
+#include "runtime/modules/module_file.hpp"
 #include "runtime/modules/module_trial.hpp"
-#include "runtime/modules/script_graph.hpp"
 #include <ATen/ATen.h>
 #include <cerrno>
 #include <charconv>
@@ -28,7 +29,7 @@ std::optional<cell_question> question_of(std::span<const char* const> words) {
   for (const auto* const word : words.subspan(1))
     if (const auto number = number_of(word))
       numbers.push_back(*number);
-  if (numbers.size() != 10 || numbers.size() + 1 != words.size() || numbers[3] < 0 ||
+  if (numbers.size() != 11 || numbers.size() + 1 != words.size() || numbers[3] < 0 ||
       numbers[3] > static_cast<std::int64_t>(row_form::tokens))
     return std::nullopt;
   return cell_question{.input = {numbers[0], numbers[1], numbers[2]},
@@ -36,9 +37,10 @@ std::optional<cell_question> question_of(std::span<const char* const> words) {
                        .tokens = numbers[4],
                        .own_rows = numbers[5] != 0,
                        .trained = numbers[6] != 0,
-                       .checked = numbers[7] != 0,
-                       .seconds = numbers[8],
-                       .memory_bytes = numbers[9]};
+                       .training = numbers[7] != 0,
+                       .checked = numbers[8] != 0,
+                       .seconds = numbers[9],
+                       .memory_bytes = numbers[10]};
 }
 
 std::vector<std::uint8_t> everything_from(int file) {
@@ -65,14 +67,18 @@ void warm_up() {
 tl::expected<trial_result, std::vector<std::string>> tried_file(std::span<const std::uint8_t> file,
                                                                 const cell_question& question) {
   const at::Device cpu(at::kCPU);
-  const auto graph = script_graph::read(file, cpu, question.checked);
+  const auto entries = zip_entries(file, code_bytes_max);
+  if (!entries)
+    return tl::unexpected(std::vector{entries.error().text});
+  const auto graph = read_module_graph(file, *entries, cpu, question.checked);
   if (!graph)
     return tl::unexpected(graph.error());
-  const auto rows = rows_of_trial(*graph, {.input = question.input, .form = question.form, .tokens = question.tokens},
+  const auto rows = rows_of_trial(**graph, {.input = question.input, .form = question.form, .tokens = question.tokens},
                                   question.own_rows);
   if (!rows)
     return tl::unexpected(std::vector{rows.error()});
-  return tried_module(*graph, rows->rows, cpu, question.trained, rows->most);
+  return tried_module(**graph, rows->rows, cpu,
+                      {.trained = question.trained, .training = question.training, .rows_max = rows->most});
 }
 
 int say(char verdict, const std::vector<std::string>& reasons) {

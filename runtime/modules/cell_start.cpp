@@ -40,7 +40,8 @@ std::vector<std::string> words_for(const std::filesystem::path& program, const c
   for (const auto number :
        {question.input[0], question.input[1], question.input[2], static_cast<std::int64_t>(question.form),
         question.tokens, static_cast<std::int64_t>(question.own_rows), static_cast<std::int64_t>(question.trained),
-        static_cast<std::int64_t>(question.checked), question.seconds, question.memory_bytes})
+        static_cast<std::int64_t>(question.training), static_cast<std::int64_t>(question.checked), question.seconds,
+        question.memory_bytes})
     words.push_back(std::to_string(number));
   return words;
 }

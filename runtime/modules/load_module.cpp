@@ -4,11 +4,11 @@
 #include "runtime/base/one_thread.hpp"
 #include "runtime/base/printable.hpp"
 #include "runtime/modules/archive_check.hpp"
+#include "runtime/modules/exported_archive.hpp"
 #include "runtime/modules/module_cell.hpp"
+#include "runtime/modules/module_file.hpp"
 #include "runtime/modules/module_memory.hpp"
 #include "runtime/modules/module_trial.hpp"
-#include "runtime/modules/native_graph.hpp"
-#include "runtime/modules/script_graph.hpp"
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -29,26 +29,6 @@ expected<std::vector<std::uint8_t>> content_of(const std::filesystem::path& path
   return bytes;
 }
 
-constexpr const char* pickled_kind =
-    "the file is one of torch.save, a state_dict or a pickled net; expected a TorchScript file: "
-    "torch.jit.save(torch.jit.script(net.eval()), file). Weights alone are model.weights, as safetensors";
-
-/// What a file is that is no TorchScript archive, and how one is made; "": it is one.
-std::string other_kind(const std::vector<zip_entry>& entries) {
-  const auto holds = [&](std::string_view part) {
-    return std::any_of(entries.begin(), entries.end(),
-                       [&](const zip_entry& entry) { return entry.name.find(part) != std::string::npos; });
-  };
-  if (holds("/code/"))
-    return "";
-  if (holds("models/") && holds(".json"))
-    return "the file is a program of torch.export; expected a TorchScript file: "
-           "torch.jit.save(torch.jit.script(net.eval()), file)";
-  if (holds("data.pkl"))
-    return pickled_kind;
-  return "the archive holds no code; expected a TorchScript file: torch.jit.save(torch.jit.script(net.eval()), file)";
-}
-
 /// As a terminal may show it: names and code of a damaged file may hold any bytes.
 std::string plain_text(std::string text) {
   for (auto& letter : text)
@@ -62,10 +42,13 @@ expected<std::vector<zip_entry>> entries_of(const std::string& name, std::span<c
   constexpr std::array<std::uint8_t, 2> zip_start{'P', 'K'};
   constexpr std::uint8_t pickle_start = 0x80;
   if (!bytes.empty() && bytes[0] == pickle_start)
-    return failed(name, pickled_kind);
+    return failed(name,
+                  fmt::format("the file is one of torch.save, a state_dict or a pickled net; expected an exported "
+                              "program: {}. Weights alone are model.weights, as safetensors",
+                              exported::export_line));
   if (bytes.size() < zip_start.size() || !std::equal(zip_start.begin(), zip_start.end(), bytes.begin()))
-    return failed(name, "the file is no zip archive; expected a TorchScript file: "
-                        "torch.jit.save(torch.jit.script(net.eval()), file)");
+    return failed(name,
+                  fmt::format("the file is no zip archive; expected an exported program: {}", exported::export_line));
   const auto entries = zip_entries(bytes, code_bytes_max);
   if (!entries)
     return failed(fmt::format("{}: byte {}", name, entries.error().byte), plain_text(entries.error().text));
@@ -96,6 +79,7 @@ tl::expected<std::optional<trial_result>, std::vector<std::string>> tried_in_cel
                                  .tokens = demands.tokens,
                                  .own_rows = demands.own_rows,
                                  .trained = demands.trained,
+                                 .training = demands.training,
                                  .checked = demands.layers.checks,
                                  .seconds = demands.layers.cell_seconds,
                                  .memory_bytes = demands.layers.cell_memory_bytes});
@@ -107,60 +91,36 @@ tl::expected<std::optional<trial_result>, std::vector<std::string>> tried_in_cel
     return std::nullopt;
   return tl::unexpected(
       std::vector{fmt::format("a module is tried in a process without rights first, and this machine gives none ({}). "
-                              "If you trust who made it, say model.native_code = true: it is then only checked",
+                              "If you trust who made it, set model.native_code = true: the checks of the file remain",
                               fmt::join(answer.reasons, "; "))});
 }
 
-read_graph read_script(std::span<const std::uint8_t> bytes, const std::vector<zip_entry>& entries,
-                       const module_demands& demands) {
-  if (auto kind = other_kind(entries); !kind.empty())
-    return tl::unexpected(std::vector{std::move(kind)});
-  if (auto wrong = demands.layers.checks ? archive_refusals(bytes, entries) : std::vector<std::string>{};
-      !wrong.empty())
-    return tl::unexpected(std::move(wrong));
+/// Why a file may not even be read in the cell.
+std::vector<std::string> file_errors(std::span<const std::uint8_t> bytes, const std::vector<zip_entry>& entries,
+                                     const module_demands& demands) {
+  const auto format = format_of_module(entries);
+  if (!format)
+    return {format.error()};
+  return *format == module_format::script && demands.layers.checks ? archive_refusals(bytes, entries)
+                                                                   : std::vector<std::string>{};
+}
+
+read_graph read_checked(std::span<const std::uint8_t> bytes, const std::vector<zip_entry>& entries,
+                        const module_demands& demands) {
+  if (auto errors = file_errors(bytes, entries, demands); !errors.empty())
+    return tl::unexpected(std::move(errors));
   auto tried = tried_in_cell(bytes, demands);
   if (!tried)
     return tl::unexpected(std::move(tried.error()));
   if (demands.device != "cpu") // whose bits are others
     tried->reset();
-  auto graph = script_graph::read(bytes, at::Device(demands.device), demands.layers.checks);
+  auto graph = read_module_graph(bytes, entries, at::Device(demands.device), demands.layers.checks);
   if (!graph)
     return tl::unexpected(std::move(graph.error()));
-  return graph_and_trial{std::make_shared<const script_graph>(std::move(*graph)), *tried};
+  return graph_and_trial{std::move(*graph), *tried};
 }
 
-/// What the run must be for compiled code, besides what the package says.
-std::vector<std::string> native_refusals(const module_demands& demands) {
-  std::vector<std::string> wrong;
-  if (!demands.native_code)
-    wrong.emplace_back("the file is an AOTInductor package: compiled code, which cannot be checked before it runs and "
-                       "may do whatever this process may. If you trust who made it, say model.native_code = true; else "
-                       "expected a TorchScript file: torch.jit.save(torch.jit.script(net.eval()), file)");
-  if (demands.trained)
-    wrong.emplace_back("no gradient passes through compiled code, so it cannot be trained; model.trainable = \"head\" "
-                       "leaves it as it is");
-  if (demands.device != "cpu")
-    wrong.push_back(fmt::format("compiled code computes on the CPU only, and the run on {}; expected worker.device = "
-                                "\"cpu\" or a TorchScript file",
-                                demands.device));
-  return wrong;
-}
-
-read_graph read_native(std::span<const std::uint8_t> bytes, const std::vector<zip_entry>& entries,
-                       const module_demands& demands) {
-  auto wrong = native_refusals(demands);
-  const auto package = read_package(bytes, entries, demands.input);
-  if (!package)
-    wrong.insert(wrong.end(), package.error().begin(), package.error().end());
-  if (!wrong.empty())
-    return tl::unexpected(std::move(wrong));
-  auto graph = native_graph::load(*package);
-  if (!graph)
-    return tl::unexpected(std::move(graph.error()));
-  return graph_and_trial{std::make_shared<const native_graph>(std::move(*graph)), std::nullopt};
-}
-
-/// What the trial of a TorchScript module may take: as much in this process as in a cell.
+/// What the trial of a module may take: as much in this process as in a cell.
 std::int64_t trial_bytes_max(std::size_t file_bytes, const module_layers& layers) {
   return layers.cell_memory_bytes > 0 ? layers.cell_memory_bytes
                                       : (std::int64_t{4} << 30) + 8 * static_cast<std::int64_t>(file_bytes);
@@ -189,21 +149,17 @@ expected<std::shared_ptr<const module_net>> load_module(const std::filesystem::p
   if (!entries)
     return tl::unexpected(entries.error());
   const at::Device device(demands.device);
-  const bool is_native = holds_native_code(*entries);
-  const module_memory memory(is_native ? module_memory::unlimited : trial_bytes_max(bytes->size(), demands.layers));
-  auto read = is_native ? read_native(*bytes, *entries, demands) : read_script(*bytes, *entries, demands);
+  const module_memory memory(trial_bytes_max(bytes->size(), demands.layers));
+  auto read = read_checked(*bytes, *entries, demands);
   if (!read)
     return load_failure(name, read.error(), memory);
-  module_rows asked{.input = demands.input};
-  if (!read->graph->compiled_in()) {
-    asked.form = demands.form;
-    asked.tokens = demands.tokens;
-  }
-  const auto rows = rows_of_trial(*read->graph, asked, demands.own_rows);
+  const auto rows = rows_of_trial(
+      *read->graph, {.input = demands.input, .form = demands.form, .tokens = demands.tokens}, demands.own_rows);
   if (!rows)
     return failed(name, rows.error());
+  const trial_demands asked{.trained = demands.trained, .training = demands.training, .rows_max = rows->most};
   const auto tried = read->tried ? tl::expected<trial_result, std::vector<std::string>>(*read->tried)
-                                 : tried_module(*read->graph, rows->rows, device, demands.trained, rows->most);
+                                 : tried_module(*read->graph, rows->rows, device, asked);
   if (!tried)
     return load_failure(name, tried.error(), memory);
   const auto classes = demands.head == head_kind::none ? 0 : demands.classes;
@@ -211,6 +167,7 @@ expected<std::shared_ptr<const module_net>> load_module(const std::filesystem::p
     return failed(name, fmt::format("forward returns {} numbers for a row, but the run has {} classes; with "
                                     "model.module_output = \"features\" a head of the run's own stands behind them",
                                     tried->width, classes));
+  const bool in_training = demands.trained && demands.training && read->graph->has_training_mode();
   return std::make_shared<const module_net>(
       std::move(read->graph), module_shape{.file = name,
                                            .digest = hex_text(digest_of(std::as_bytes(std::span(*bytes)))),
@@ -221,6 +178,7 @@ expected<std::shared_ptr<const module_net>> load_module(const std::filesystem::p
                                            .scores = demands.scores,
                                            .head = demands.head,
                                            .trained = demands.trained,
+                                           .training = in_training,
                                            .rows_at_once = tried->rows_at_once,
                                            .row_bytes = tried->row_bytes});
 } catch (const std::bad_alloc&) {

@@ -5,9 +5,9 @@
 #include <filesystem>
 namespace mneme {
 
-/// What stands between a TorchScript file and this process. Only tests leave a layer out, to show what the other holds.
+/// What stands between a module's file and this process. Only tests leave a layer out, to show what the other holds.
 struct module_layers {
-  bool checks = true;                 ///< Code, pickles and graph are looked at before any of it runs.
+  bool checks = true;                 ///< TorchScript: code, pickles and graph are checked before any of it runs.
   bool cell = true;                   ///< A process without rights loads and tries the file first.
   std::int64_t cell_seconds = 0;      ///< Processor time of the cell; 0: as many as suit the file's size.
   std::int64_t cell_memory_bytes = 0; ///< As above.
@@ -16,23 +16,24 @@ struct module_layers {
 /// What the run asks of a module.
 struct module_demands {
   std::array<std::int64_t, 3> input{}; ///< C, H, W of a row; not read where the module says its own.
-  row_form form = row_form::images;    ///< How rows are given to TorchScript; compiled code takes images.
+  row_form form = row_form::images;    ///< How rows are given to forward().
   std::int64_t tokens = 0;             ///< row_form::tokens: they lie below this.
   bool own_rows = false;               ///< The module has a member `rows`, [B, C, H, W]: at most B rows in a call.
   std::int64_t classes = 0;            ///< Those of the run; 0: features are wanted, and no head behind them.
   bool scores = false;                 ///< forward() returns scores of the classes, not features.
   head_kind head = head_kind::linear;
   bool trained = false;     ///< Its parameters are to be trained.
-  bool native_code = false; ///< Compiled code may be loaded, which cannot be checked before; and TorchScript without a
-                            ///< cell, where the machine gives none.
+  bool training = false;    ///< Batch norms and dropout are in training mode while it is trained, where the file has
+                            ///< them so.
+  bool native_code = false; ///< It may be loaded without a cell, where the machine gives none.
   std::string device = "cpu";
   module_layers layers{};
 };
 
-/// Reads a TorchScript file, which torch.jit.save has written, or a package of AOTInductor where compiled code may be
-/// loaded, and tries the module on rows of the run's shape: it has to return [rows, D] float32 numbers, all finite, the
-/// same ones twice, and those of a row must not depend on the rows beside it. Every difference is a diagnostic with the
-/// file's name, and its byte where the archive itself is damaged.
+/// Reads a file of torch.export.save or torch.jit.save, and runs the module on synthetic rows of the run's shape: it
+/// has to return [rows, D] float32 numbers, all finite, the same ones twice, and those of a row must not depend on the
+/// other rows of the call. Every difference is a diagnostic with the file's name, and its byte if the archive is
+/// damaged.
 [[nodiscard]] expected<std::shared_ptr<const module_net>> load_module(const std::filesystem::path& file,
                                                                       const module_demands& demands);
 

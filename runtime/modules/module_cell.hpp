@@ -10,13 +10,14 @@
 #include <vector>
 namespace mneme {
 
-/// What a cell shall find out about a TorchScript file.
+/// What a cell shall find out about the file of a module.
 struct cell_question {
   std::array<std::int64_t, 3> input{}; ///< C, H, W of a row; not read where the module says its own.
   row_form form = row_form::images;    ///< As in module_rows.
   std::int64_t tokens = 0;             ///< As in module_rows.
   bool own_rows = false;               ///< The module has a member `rows`.
   bool trained = false;                ///< A gradient has to reach a parameter.
+  bool training = false;               ///< As in module_demands.
   bool checked = true;                 ///< False only where a test shows what the cell alone holds.
   std::int64_t seconds = 0;            ///< Processor time; 0: as many as suit the file's size.
   std::int64_t memory_bytes = 0;       ///< 0: as many as suit the file's size.
@@ -45,8 +46,8 @@ enum class cell_begin : std::uint8_t {
 void set_cell_program(const std::filesystem::path& program, cell_begin begin = cell_begin::anew);
 constexpr const char* cell_word = "cell";
 
-/// Starts a cell, gives it the file, and waits for its end. @pre archive_refusals() has none, unless a test says
-/// otherwise
+/// Starts a cell, gives it the file, and waits for its end. @pre archive_refusals() has none for TorchScript,
+/// unless a test says otherwise
 [[nodiscard]] cell_answer ask_cell(std::span<const std::uint8_t> file, cell_question question);
 
 /// The other half, behind its start: gives up all rights, tries the file, answers on stdout. Returns an exit code.

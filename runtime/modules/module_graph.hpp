@@ -1,5 +1,6 @@
 /// module_graph: what forward() of a module computes, as a function of rows and of its tensors.
 #pragma once
+#include "runtime/base/rng.hpp"
 #include "runtime/modules/untrained_layers.hpp"
 #include <ATen/core/Tensor.h>
 #include <cstdint>
@@ -7,6 +8,25 @@
 #include <string>
 #include <vector>
 namespace mneme {
+
+/// The values that reached a batch normalization in a pass, by channel.
+struct module_statistics {
+  std::size_t mean = 0, variance = 0;        ///< The running statistics, among the graph's tensors.
+  at::Tensor batch_mean{}, batch_variance{}; ///< [C]; the variance is biased.
+  std::int64_t values = 0;                   ///< Of a channel.
+  bool moves = false;                        ///< The layer was in training mode.
+};
+
+/// How a pass runs. The default is evaluation mode.
+struct module_mode {
+  bool training = false; ///< Layers are in training mode that the file has so.
+  rng_key stream{};      ///< Masks of dropout follow from it.
+  /// [tensors] true: a buffer that does not move, so that its layer is in evaluation mode. Null: all move.
+  const std::vector<bool>* still = nullptr;
+  std::int64_t statistics_moves = 1; ///< As in training_mode.
+  /// Where batch normalizations note their statistics; they move no running ones then. Null: not wanted.
+  std::vector<module_statistics>* statistics = nullptr;
+};
 
 /// Const, shared by all threads: a call leaves nothing behind that another one sees.
 class module_graph {
@@ -17,26 +37,35 @@ public:
     at::Tensor value{};
     bool parameter = false; ///< Else a buffer.
     bool trains = true;     ///< A parameter's requires_grad in the file.
+    bool moves = false;     ///< A buffer that a call in training mode writes to: running statistics.
   };
 
   module_graph() = default;
   virtual ~module_graph() = default;
 
   [[nodiscard]] virtual const std::vector<held_tensor>& tensors() const noexcept = 0;
-  /// forward(rows), with `values` in place of the tensors that it holds, in their order; nothing where they are
-  /// compiled_in(). Throws std::exception.
-  [[nodiscard]] virtual at::Tensor run(const at::Tensor& rows, std::span<const at::Tensor> values) const = 0;
+  /// forward(rows), with `values` in place of the tensors that it holds, in their order. In training mode, buffers that
+  /// move are written. Throws std::exception.
+  [[nodiscard]] virtual at::Tensor run(const at::Tensor& rows, std::span<const at::Tensor> values,
+                                       const module_mode& mode) const = 0;
+  [[nodiscard]] at::Tensor run(const at::Tensor& rows, std::span<const at::Tensor> values) const {
+    return run(rows, values, {});
+  }
 
-  /// Its tensors are part of its code: others cannot stand in for them, and nothing can be derived.
-  [[nodiscard]] virtual bool compiled_in() const noexcept { return false; }
-  /// Rows of every call; 0: any number.
-  [[nodiscard]] virtual std::int64_t rows_of_call() const noexcept { return 0; }
+  /// True if a pass in training mode differs from evaluation.
+  [[nodiscard]] virtual bool has_training_mode() const { return false; }
+  /// Masks that a pass in training mode draws.
+  [[nodiscard]] virtual std::int64_t draws() const { return 0; }
+  /// A call that no run can repeat in training mode, since LibTorch's own generator draws for it; "": there is none.
+  [[nodiscard]] virtual std::string undrawable() const { return {}; }
   /// B, C, H, W: the most rows of a call and their shape, where the module says so itself; else empty.
   [[nodiscard]] virtual std::vector<std::int64_t> own_rows() const { return {}; }
-  /// Layers that do not train with the parameters; none where nothing can be trained.
+  /// Rows of the call that was exported, where their number was fixed; else 0.
+  [[nodiscard]] virtual std::int64_t fixed_rows() const { return 0; }
+  /// A sentence for the user about a format that a later version does not load; "": none.
+  [[nodiscard]] virtual std::string deprecation() const { return {}; }
+  /// Layers that do not train with the parameters although the file has them.
   [[nodiscard]] virtual untrained_layers untrained() const { return {}; }
-  /// Names of compiled tensors whose values are no longer those of the file.
-  [[nodiscard]] virtual std::vector<std::string> overwritten() const { return {}; }
 
 protected: // copied as what they are
   module_graph(const module_graph&) = default;

@@ -9,6 +9,8 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <optional>
+#include <set>
 namespace mneme {
 
 // Axes: K models, B rows of a step, P weights, D features, C classes.
@@ -33,6 +35,9 @@ at::Tensor slope_of(const at::Tensor& gradients, std::int64_t k) {
   return gradients.defined() ? gradients.select(0, k) : at::Tensor{};
 }
 
+/// The part of a name up to its last dot.
+std::string layer_of(const std::string& name) { return name.substr(0, name.rfind('.') + 1); }
+
 std::string free_head_name(const std::vector<parameter>& taken) {
   for (const std::string name : {"head", "run_head"})
     if (std::none_of(taken.begin(), taken.end(), [&](const auto& entry) { return entry.name.starts_with(name + "."); }))
@@ -55,11 +60,18 @@ module_net::module_net(std::shared_ptr<const module_graph> graph, module_shape s
     if (in_layout(held))
       add_parameter({.name = held.name,
                      .shape = held.value.sizes().vec(),
-                     .frozen = !held.parameter || !trains(held),
+                     .buffer = moves(held),
+                     .frozen = !moves(held) && (!held.parameter || !trains(held)),
                      .held = held.parameter && !trains(held)});
   head_first_ = layout_.size();
   if (!shape_.scores && shape_.classes > 0)
     add_head();
+  note_mixing();
+}
+
+void module_net::note_mixing() {
+  mixes_rows_ =
+      std::any_of(layout_.begin(), layout_.end(), [](const parameter& entry) { return entry.buffer && !entry.held; });
 }
 
 bool module_net::trains(const module_graph::held_tensor& held) const { return held.trains || !shape_.trained; }
@@ -69,11 +81,9 @@ bool module_net::in_layout(const module_graph::held_tensor& held) const {
   return held.parameter || held.value.scalar_type() == at::kFloat;
 }
 
-/// Tensors that forward() is given with the rows.
-std::span<const module_graph::held_tensor> module_net::arguments() const {
-  if (graph_->compiled_in())
-    return {};
-  return graph_->tensors();
+/// In training mode float32 buffers move that a call of the file writes.
+bool module_net::moves(const module_graph::held_tensor& held) const {
+  return shape_.training && held.moves && held.value.scalar_type() == at::kFloat;
 }
 
 void module_net::add_parameter(parameter entry) {
@@ -110,6 +120,7 @@ std::int64_t module_net::working_set(std::int64_t rows) const {
 std::shared_ptr<const model> module_net::with_frozen(const std::vector<bool>& chosen) const {
   auto copy = std::make_shared<module_net>(*this);
   hold_parameters(copy->layout_, chosen);
+  copy->note_mixing();
   return copy;
 }
 
@@ -120,14 +131,78 @@ void module_net::put_own_values(at::Tensor& flat) const {
       put_as_in_files(flat, layout_[i++], held.value.to(flat.device()));
 }
 
-std::string module_net::replaced_constant(const at::Tensor& flat) const {
-  if (!graph_->compiled_in())
-    return "";
-  std::size_t i = 0;
+std::vector<std::string> module_net::warnings() const {
+  std::vector<std::string> texts;
+  if (shape_.trained)
+    if (auto text = untrained_text(graph_->untrained()); !text.empty())
+      texts.push_back(std::move(text));
+  if (auto text = graph_->deprecation(); !text.empty())
+    texts.push_back(std::move(text));
+  return texts;
+}
+
+// -- training mode ----------------------------------------------------------------------------------------------------
+
+/// Calls `use` with each tensor that the module reads, its place among them and its place in the layout; none: nullopt.
+template <class Use>
+void module_net::for_each_tensor(const Use& use) const {
+  std::size_t in_layout_so_far = 0, place = 0;
   for (const auto& held : graph_->tensors())
-    if (in_layout(held) && !at::equal(as_in_files(flat, layout_[i++]), held.value))
-      return held.name;
-  return "";
+    use(held, place++, in_layout(held) ? std::optional(in_layout_so_far++) : std::nullopt);
+}
+
+/// The mode of one model's pass.
+struct module_net::pass_mode {
+  module_mode mode{};
+  std::vector<bool> still{}; ///< module_mode::still
+};
+
+bool module_net::trains_module(const parameter_choice& trained) const {
+  bool trains_any = trained.whole() || trained.moves_statistics();
+  for (std::size_t i = 0; i < head_first_ && !trains_any; ++i)
+    trains_any = trained.changes(*this, i);
+  return trains_any;
+}
+
+/// Buffers that do not move: held ones, and those of layers of which nothing is trained.
+std::vector<bool> module_net::still_tensors(const parameter_choice& trained) const {
+  std::set<std::string> trained_layers;
+  for (std::size_t i = 0; i < head_first_; ++i)
+    if (trained.changes(*this, i))
+      trained_layers.insert(layer_of(layout_[i].name));
+  std::vector<bool> still(graph_->tensors().size());
+  for_each_tensor([&](const auto& held, std::size_t place, std::optional<std::size_t> entry) {
+    const bool moves_with_layer =
+        trained.whole() || trained.moves_statistics() || trained_layers.contains(layer_of(held.name));
+    still[place] = held.moves && (!entry || layout_[*entry].held || !moves_with_layer);
+  });
+  return still;
+}
+
+module_net::pass_mode module_net::mode_of(const training_mode* training, std::int64_t k) const {
+  const parameter_choice everything;
+  const auto& trained = training && training->trained ? *training->trained : everything;
+  pass_mode made;
+  if (!shape_.training || !training || !trains_module(trained))
+    return made;
+  made.still = still_tensors(trained);
+  made.mode.training = true;
+  made.mode.statistics_moves = training->statistics_moves;
+  if (draws() && !training->streams.empty())
+    made.mode.stream = training->streams[static_cast<std::size_t>(k)];
+  return made;
+}
+
+/// Writes the buffers that a pass has moved into the weights of its model, [P].
+void module_net::put_moved(const at::Tensor& weights, std::span<const at::Tensor> values, const pass_mode& made) const {
+  if (!made.mode.training)
+    return;
+  const at::NoGradGuard written;
+  auto flat = weights;
+  for_each_tensor([&](const auto&, std::size_t place, std::optional<std::size_t> entry) {
+    if (entry && layout_[*entry].buffer && !made.still[place])
+      put_as_in_files(flat, layout_[*entry], values[place].detach());
+  });
 }
 
 // -- forward ----------------------------------------------------------------------------------------------------------
@@ -136,13 +211,13 @@ std::string module_net::replaced_constant(const at::Tensor& flat) const {
 std::vector<at::Tensor> module_net::module_values(const at::Tensor& weights, bool learn) const {
   std::vector<at::Tensor> values;
   std::size_t i = 0;
-  for (const auto& held : arguments()) {
+  for (const auto& held : graph_->tensors()) {
     if (!in_layout(held)) {
       values.push_back(held.value.clone()); // a copy: threads share it, and the graph may write
       continue;
     }
     const auto& entry = layout_[i++];
-    values.push_back(own_copy(as_in_files(weights, entry), learn && !entry.frozen));
+    values.push_back(own_copy(as_in_files(weights, entry), learn && !entry.frozen && !entry.buffer));
   }
   return values;
 }
@@ -156,11 +231,8 @@ std::vector<at::Tensor> module_net::head_values(const at::Tensor& weights, class
 
 /// Bytes that operators may hold at a time while one model passes over so many rows. A net whose memory follows from
 /// the form of its rows stays far below: its operators' results are counted three times. The trial may take 4 GiB for
-/// 16 rows, so that a larger row_bytes says nothing of what is held at a time. Compiled code has no limit: it is
-/// trusted, and its operators are not counted.
+/// 16 rows, so that a larger row_bytes says nothing of what is held at a time.
 std::int64_t module_net::pass_bytes_max(std::int64_t rows) const {
-  if (graph_->compiled_in())
-    return module_memory::unlimited;
   constexpr std::int64_t fixed_bytes = std::int64_t{1} << 30, row_bytes_max = std::int64_t{1} << 28, times = 3;
   const auto result_bytes = std::min(shape_.row_bytes, row_bytes_max);
   return fixed_bytes + times * (working_set(rows) - rows * (shape_.row_bytes - result_bytes));
@@ -196,22 +268,23 @@ void module_net::check_result(const at::Tensor& result, const at::Tensor& rows, 
                     fmt::join(expected, ", "), rows.device().str()));
 }
 
-/// [B, C, H, W] -> [B, D], in calls of as many rows as the module is shown. Of a step the last call has fewer.
-/// Elsewhere it is filled up with zeros: every call has one shape, and a row's bits do not depend on how many come with
-/// it. Compiled code knows no other shape.
-at::Tensor module_net::features_of(const at::Tensor& rows, std::span<const at::Tensor> values, bool of_step) const {
+/// [B, C, H, W] -> [B, D], in calls of as many rows as the module is shown, in training mode in one call. Of a step the
+/// last call has fewer. Elsewhere it is filled up with zeros: every call has one shape, and a row's bits do not depend
+/// on how many come with it.
+at::Tensor module_net::features_of(const at::Tensor& rows, std::span<const at::Tensor> values, bool of_step,
+                                   const module_mode& mode) const {
   std::vector<at::Tensor> parts;
-  const auto count = rows.size(0), at_once = shape_.rows_at_once;
+  const auto count = rows.size(0), at_once = mode.training ? std::max<std::int64_t>(count, 1) : shape_.rows_at_once;
   const auto result_bytes = 2 * count * shape_.width * static_cast<std::int64_t>(sizeof(float));
   const module_memory memory(pass_bytes_max(of_step ? count : at_once) + result_bytes);
   for (std::int64_t first = 0; first < count; first += at_once) {
     const auto taken = std::min(at_once, count - first);
     auto shown = in_form(rows.narrow(0, first, taken).clone(), shape_.form); // a copy: the graph may write to it
-    if ((!of_step || graph_->rows_of_call() > 0) && taken < at_once)
+    if (!of_step && taken < at_once)
       shown = padded_to(shown, at_once);
     const auto place = fmt::format("rows {} to {} of {}", first, first + taken - 1, count);
     at::Tensor result;
-    attempt("forward failed on " + place, memory, [&] { result = graph_->run(shown, values); });
+    attempt("forward failed on " + place, memory, [&] { result = graph_->run(shown, values, mode); });
     check_result(result, shown, place);
     parts.push_back(result.narrow(0, 0, taken));
   }
@@ -246,10 +319,14 @@ activations module_net::forward(const at::Tensor& weights, const at::Tensor& inp
   for (std::int64_t k = 0; k < models; ++k) {
     const auto own = weights.select(0, weights.size(0) == 1 ? 0 : k); // [P]
     model_pass one_pass{.values = module_values(own, module_learns), .head = head_values(own, classes, learn)};
+    const auto made = mode_of(training, k);
+    auto mode = made.mode;
+    mode.still = mode.training ? &made.still : nullptr;
     {
       const at::AutoGradMode followed(module_learns);
-      one_pass.features = features_of(images.select(0, k), one_pass.values, learn);
+      one_pass.features = features_of(images.select(0, k), one_pass.values, learn, mode);
     }
+    put_moved(own, one_pass.values, made);
     const at::AutoGradMode followed(learn);
     if (classes.size() > 0)
       one_pass.logits = logits_of(one_pass.features, one_pass.head, classes);
@@ -264,24 +341,75 @@ activations module_net::forward(const at::Tensor& weights, const at::Tensor& inp
 
 // -- as a function ----------------------------------------------------------------------------------------------------
 
+/// By channel, with the running ones of the weights [P].
+batch_statistics module_net::statistics_of(const module_statistics& found, const at::Tensor& weights) const {
+  batch_statistics made{
+      .mean = found.batch_mean, .variance = found.batch_variance, .values = found.values, .moves = found.moves};
+  for_each_tensor([&](const auto& held, std::size_t place, std::optional<std::size_t> entry) {
+    if (!entry || (place != found.mean && place != found.variance))
+      return;
+    const auto& at_place = layout_[*entry];
+    (place == found.mean ? made.mean_offset : made.variance_offset) = at_place.offset;
+    (place == found.mean ? made.running_mean : made.running_variance) = as_in_files(weights, at_place);
+    if (place == found.mean)
+      made.name = held.name.substr(0, held.name.rfind('.'));
+  });
+  return made;
+}
+
+namespace {
+
+/// Stacks what the models of a group have found, layer by layer: [K, C].
+void add_statistics(std::vector<batch_statistics>& to, const std::vector<std::vector<batch_statistics>>& by_model) {
+  for (std::size_t layer = 0; layer < by_model[0].size(); ++layer) {
+    auto stacked = by_model[0][layer];
+    const auto stack = [&](at::Tensor batch_statistics::*member) {
+      std::vector<at::Tensor> parts;
+      for (const auto& found : by_model)
+        parts.push_back(found[layer].*member);
+      stacked.*member = at::stack(parts);
+    };
+    stack(&batch_statistics::mean);
+    stack(&batch_statistics::variance);
+    stack(&batch_statistics::running_mean);
+    stack(&batch_statistics::running_variance);
+    to.push_back(std::move(stacked));
+  }
+}
+
+} // namespace
+
 function_results module_net::differentiable(const at::Tensor& weights, const at::Tensor& inputs, class_range classes,
-                                            const function_mode& /*mode*/) const {
+                                            const function_mode& wanted) const {
   const auto [channels, height, width] = shape_.input;
   const auto images = inputs.view({inputs.size(0), inputs.size(1), channels, height, width});
-  std::vector<at::Tensor> features, logits; // [K]
+  std::vector<at::Tensor> features, logits;              // [K]
+  std::vector<std::vector<batch_statistics>> statistics; // [K]
   for (std::int64_t k = 0; k < inputs.size(0); ++k) {
     const auto own = weights.select(0, weights.size(0) == 1 ? 0 : k); // [P]
     std::vector<at::Tensor> values, head;
-    std::size_t i = 0;
-    for (const auto& held : arguments())
-      values.push_back(in_layout(held) ? as_in_files(own, layout_[i++]).clone() : held.value);
-    for (i = head_first_; i < layout_.size() && classes.size() > 0; ++i)
+    for_each_tensor([&](const auto& held, std::size_t, std::optional<std::size_t> entry) {
+      values.push_back(entry ? as_in_files(own, layout_[*entry]).clone() : held.value.clone());
+    });
+    for (auto i = head_first_; i < layout_.size() && classes.size() > 0; ++i)
       head.push_back(rows_of(layout_[i], own, classes).clone());
-    features.push_back(features_of(images.select(0, k), values, true));
+    const auto made = mode_of(wanted.training, k);
+    std::vector<module_statistics> found;
+    auto mode = made.mode;
+    mode.still = made.mode.training ? &made.still : nullptr;
+    mode.statistics = wanted.statistics || mode.training ? &found : nullptr;
+    features.push_back(features_of(images.select(0, k), values, true, mode));
     if (classes.size() > 0)
       logits.push_back(logits_of(features.back(), head, classes));
+    auto& of_model = statistics.emplace_back();
+    for (const auto& each : found)
+      of_model.push_back(statistics_of(each, own));
   }
-  return {.features = at::stack(features), .logits = logits.empty() ? at::Tensor{} : at::stack(logits)};
+  function_results results{.features = at::stack(features),
+                           .logits = logits.empty() ? at::Tensor{} : at::stack(logits)};
+  if (wanted.statistics)
+    add_statistics(results.statistics, statistics);
+  return results;
 }
 
 // -- backward ---------------------------------------------------------------------------------------------------------
@@ -298,7 +426,7 @@ void module_net::put_on(tape& keep, model_pass pass) const {
 /// Takes the first model off the tape. @param models those that are on it
 module_net::model_pass module_net::taken_from(tape& keep, std::size_t models) const {
   auto& values = keep.values;
-  const auto own = static_cast<std::ptrdiff_t>(values.size() / models), held = std::ssize(arguments());
+  const auto own = static_cast<std::ptrdiff_t>(values.size() / models), held = std::ssize(graph_->tensors());
   const auto first = values.begin();
   model_pass learnt{.values = {first, first + held}, .head = {first + held, first + own - 2}};
   learnt.features = first[own - 2];
@@ -322,15 +450,10 @@ void module_net::back_model(const model_pass& passed, class_range classes, const
                             const at::Tensor& d_features, const parameter_choice& trained, at::Tensor into,
                             const gradient_sink& out) const {
   std::vector<graph_parameter> parameters;
-  std::size_t i = 0, held = 0;
-  for (const auto& tensor : arguments()) {
-    const auto& value = passed.values[held++];
-    if (!in_layout(tensor))
-      continue;
-    const auto place = i++;
-    if (!layout_[place].frozen && trained.changes(*this, place))
-      parameters.push_back({.value = value, .place = as_in_files(into, layout_[place])});
-  }
+  for_each_tensor([&](const auto&, std::size_t place, std::optional<std::size_t> entry) {
+    if (entry && !layout_[*entry].frozen && !layout_[*entry].buffer && trained.changes(*this, *entry))
+      parameters.push_back({.value = passed.values[place], .place = as_in_files(into, layout_[*entry])});
+  });
   for (std::size_t j = 0; j < passed.head.size(); ++j)
     if (trained.changes(*this, head_first_ + j))
       parameters.push_back({.value = passed.head[j], .place = rows_of(layout_[head_first_ + j], into, classes)});

@@ -20,17 +20,19 @@ struct module_shape {
   bool scores = false;
   head_kind head = head_kind::linear;
   bool trained = false;          ///< Its parameters train, but for those with requires_grad = False in the file.
+  bool training = false;         ///< Passes of training are in training mode. @pre trained
   std::int64_t rows_at_once = 1; ///< Rows that forward() sees in one call; the result of a row does not depend on them.
   std::int64_t row_bytes = 0;    ///< Bytes that its operators make of one row.
 };
 
-/// Its weights are the parameters of the module under their own names, its float32 buffers, which never change, and the
-/// head. Parameters that the file has with requires_grad = False are held. The module stays in evaluation mode while it
-/// is trained: running statistics keep the file's values, and nothing is dropped. Gradients are LibTorch's autograd's.
-/// Models of a fused group are computed one by one. Tensors that are compiled in never change; they are among the
-/// weights because who receives the net receives them.
-/// Passes throw std::runtime_error with the file's name if forward() fails, returns another shape than in its trial, or
-/// takes more memory than pass_bytes_max().
+/// Its weights are the parameters of the module under their own names, its float32 buffers and the head. Parameters
+/// that the file has with requires_grad = False are held. Without module_shape::training the module stays in evaluation
+/// mode while it is trained: running statistics keep the file's values, and nothing is dropped. With it, a pass of
+/// training is one call with all rows of the step; running statistics move, and masks of dropout follow from the
+/// model's stream. A batch norm is in training mode if a parameter of its layer trains or
+/// parameter_choice::moves_statistics(), dropout if any parameter of the module trains. Gradients are LibTorch's
+/// autograd's. Models of a fused group are computed one by one. Passes throw std::runtime_error with the file's name if
+/// forward() fails, returns another shape than in its trial, or takes more memory than pass_bytes_max().
 class module_net final : public model {
 public:
   module_net(std::shared_ptr<const module_graph> graph, module_shape shape);
@@ -40,6 +42,8 @@ public:
   [[nodiscard]] std::int64_t classes() const noexcept override { return shape_.classes; }
   [[nodiscard]] std::string identity() const override;
   [[nodiscard]] std::int64_t working_set(std::int64_t rows) const override;
+  [[nodiscard]] bool mixes_rows() const noexcept override { return mixes_rows_; }
+  [[nodiscard]] bool draws() const noexcept override { return shape_.training && graph_->draws() > 0; }
   [[nodiscard]] activations forward(const at::Tensor& weights, const at::Tensor& inputs, class_range classes,
                                     tape* keep, const training_mode* training) const override;
   void backward(const at::Tensor& weights, tape& kept, class_range classes, const at::Tensor& d_logits,
@@ -53,29 +57,36 @@ public:
   /// C, H, W of a row.
   [[nodiscard]] std::array<std::int64_t, 3> input() const noexcept { return shape_.input; }
 
-  /// Layers that do not train with its parameters.
-  [[nodiscard]] untrained_layers untrained() const { return graph_->untrained(); }
-
   /// Puts the values that the file has into their places in `flat` [P]; the head's stay.
   void put_own_values(at::Tensor& flat) const;
-  /// The first tensor that is compiled in and has another value in `flat` [P]; "": there is none.
-  [[nodiscard]] std::string replaced_constant(const at::Tensor& flat) const;
+  /// What the user should know about the file before a run: layers that do not train, a deprecated format. Sentences.
+  [[nodiscard]] std::vector<std::string> warnings() const;
 
 private:
   struct model_pass;
   void add_parameter(parameter entry);
   void add_head();
+  void note_mixing();
+  template <class Use>
+  void for_each_tensor(const Use& use) const;
   [[nodiscard]] bool in_layout(const module_graph::held_tensor& held) const;
   [[nodiscard]] bool trains(const module_graph::held_tensor& held) const;
-  [[nodiscard]] std::span<const module_graph::held_tensor> arguments() const;
+  [[nodiscard]] bool moves(const module_graph::held_tensor& held) const;
+  [[nodiscard]] bool trains_module(const parameter_choice& trained) const;
+  [[nodiscard]] std::vector<bool> still_tensors(const parameter_choice& trained) const;
+  struct pass_mode;
+  [[nodiscard]] pass_mode mode_of(const training_mode* training, std::int64_t k) const;
   [[nodiscard]] std::vector<at::Tensor> module_values(const at::Tensor& weights, bool learn) const;
+  void put_moved(const at::Tensor& weights, std::span<const at::Tensor> values, const pass_mode& mode) const;
+  [[nodiscard]] batch_statistics statistics_of(const module_statistics& found, const at::Tensor& weights) const;
   [[nodiscard]] std::vector<at::Tensor> head_values(const at::Tensor& weights, class_range classes, bool learn) const;
   [[nodiscard]] std::int64_t pass_bytes_max(std::int64_t rows) const;
   [[nodiscard]] std::runtime_error failure(const std::string& step, const std::string& reason) const;
   template <class Act>
   void attempt(const std::string& step, const module_memory& memory, const Act& act) const;
   void check_result(const at::Tensor& result, const at::Tensor& rows, const std::string& place) const;
-  [[nodiscard]] at::Tensor features_of(const at::Tensor& rows, std::span<const at::Tensor> values, bool of_step) const;
+  [[nodiscard]] at::Tensor features_of(const at::Tensor& rows, std::span<const at::Tensor> values, bool of_step,
+                                       const module_mode& mode) const;
   [[nodiscard]] at::Tensor logits_of(const at::Tensor& features, const std::vector<at::Tensor>& head,
                                      class_range classes) const;
   void put_on(tape& keep, model_pass pass) const;
@@ -88,6 +99,7 @@ private:
   module_shape shape_;
   std::vector<parameter> layout_; // tensors of the graph that are in it, in their order, then the head
   std::size_t head_first_ = 0;    // of the layout
+  bool mixes_rows_ = false;       // a buffer moves that is not held
 };
 
 } // namespace mneme

@@ -1,6 +1,7 @@
 #include "runtime/modules/module_trial.hpp"
 #include "runtime/base/failure_of.hpp"
 #include "runtime/base/rng.hpp"
+#include "runtime/modules/exported_archive.hpp"
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/record_function.h>
@@ -73,28 +74,28 @@ thread_local std::int64_t byte_count::counted = 0;
 class trial {
 public:
   trial(const module_graph& graph, const module_rows& rows, const at::Device& device, std::int64_t most)
-      : graph_(graph), shown_rows_(rows), count_(is_fixed() ? graph.rows_of_call() : most),
-        rows_(synthetic_rows(count_, rows).to(device)) {
+      : graph_(graph), shown_rows_(rows), count_(most), rows_(synthetic_rows(count_, rows).to(device)) {
     for (const auto& held : graph.tensors()) {
       values_.push_back(held.value);
       versions_.push_back(held.value._version());
     }
   }
 
-  tl::expected<trial_result, differences> run(bool trained) {
+  tl::expected<trial_result, differences> run(const trial_demands& demands) {
     check_types();
+    const bool in_training = demands.trained && demands.training && graph_.has_training_mode();
+    if (in_training)
+      check_draws();
     if (wrong_.empty())
       choose_rows();
-    if (wrong_.empty() && trained)
-      check_gradients();
+    if (wrong_.empty() && demands.trained)
+      check_gradients(in_training);
     if (!wrong_.empty())
       return tl::unexpected(wrong_);
     return found_;
   }
 
 private:
-  [[nodiscard]] bool is_fixed() const { return graph_.rows_of_call() > 0; }
-
   void check_types() {
     for (const auto& held : graph_.tensors())
       if (held.parameter && held.value.scalar_type() != at::kFloat)
@@ -108,11 +109,11 @@ private:
     return graph_.run(rows.clone(), values_);
   }
 
-  /// Several rows at once if their places make no difference, else one by one; compiled code leaves no choice.
+  /// Several rows at once if their places make no difference, else one by one.
   void choose_rows() {
     const auto first = tried_call(rows_);
     if (!first)
-      return is_fixed() ? note_failure(count_) : choose_single_rows();
+      return choose_single_rows();
     if (!check_form(*first, count_))
       return;
     const auto again = called(rows_);
@@ -121,15 +122,11 @@ private:
     check_written();
     if (!places_differ(*first))
       return note(*first, count_);
-    if (is_fixed())
-      return wrong_.push_back(fmt::format("the bits of a row's result depend on its place among the {} rows of a call; "
-                                          "compile it for one row a call",
-                                          count_));
     choose_single_rows();
     if (wrong_.empty() && !agree(*first))
       wrong_.emplace_back(
-          "the result of a row depends on the rows beside it by more than rounding; a net that mixes the "
-          "rows of a step, by batch statistics for example, cannot be taken");
+          "the result of a row depends on the other rows of its call by more than rounding, in evaluation mode: batch "
+          "statistics, for example (track_running_stats = False); expected results that follow from the row alone");
   }
 
   std::optional<at::Tensor> tried_call(const at::Tensor& rows) {
@@ -154,6 +151,9 @@ private:
   void note_failure(std::int64_t rows) {
     wrong_.push_back(
         fmt::format("forward failed on rows {}: {}", rows_text(rows_.narrow(0, 0, rows), shown_rows_), failure_));
+    if (graph_.fixed_rows() > 0)
+      wrong_.back() += fmt::format("; it was exported for calls of {} rows: give dynamic_shapes, as in {}",
+                                   graph_.fixed_rows(), exported::export_line);
   }
 
   void not_repeatable() {
@@ -202,7 +202,7 @@ private:
   }
 
   void check_written() {
-    auto names = graph_.overwritten();
+    differences names;
     for (std::size_t i = 0; i < values_.size(); ++i)
       if (values_[i]._version() != versions_[i])
         names.push_back(graph_.tensors()[i].name);
@@ -210,7 +210,22 @@ private:
       wrong_.push_back(fmt::format("forward writes to '{}'; a result must not depend on earlier calls", name));
   }
 
-  void check_gradients() {
+  /// Masks are numbered by 8 bits of a key.
+  void check_draws() {
+    constexpr std::int64_t draws_max = 256;
+    constexpr const char* advice = "; with model.module_training = false it is trained in evaluation mode";
+    if (const auto call = graph_.undrawable(); !call.empty())
+      wrong_.push_back(
+          fmt::format("{} draws in training by LibTorch's own generator, so that no run could be repeated; "
+                      "expected dropout, and dropout of attention or between the layers of an LSTM or "
+                      "GRU{}",
+                      call, advice));
+    if (graph_.draws() > draws_max)
+      wrong_.push_back(
+          fmt::format("forward draws {} masks in training; expected at most {}{}", graph_.draws(), draws_max, advice));
+  }
+
+  void check_gradients(bool in_training) {
     std::vector<at::Tensor> values, leaves;
     for (const auto& held : graph_.tensors()) {
       values.push_back(held.value.clone());
@@ -220,8 +235,12 @@ private:
     if (leaves.empty())
       return;
     const auto why = torch_refusal([&] {
-      const auto rows = std::min<std::int64_t>(found_.rows_at_once, 3);
-      const auto sum = graph_.run(rows_.narrow(0, 0, rows).clone(), values).sum();
+      const auto rows = std::min<std::int64_t>(in_training ? count_ : found_.rows_at_once, 3);
+      const auto result = graph_.run(rows_.narrow(0, 0, rows).clone(), values, {.training = in_training});
+      if (result.dim() != 2 || result.size(0) != rows || result.size(1) != found_.width)
+        wrong_.push_back(fmt::format("forward returned shape [{}] in training mode; expected [{}, {}]",
+                                     fmt::join(result.sizes(), ", "), rows, found_.width));
+      const auto sum = result.sum();
       std::vector<at::Tensor> gradients;
       if (sum.requires_grad())
         gradients = torch::autograd::grad({sum}, leaves, {}, false, false, true);
@@ -264,9 +283,10 @@ tl::expected<trial_rows, std::string> rows_of_trial(const module_graph& graph, c
 }
 
 tl::expected<trial_result, std::vector<std::string>> tried_module(const module_graph& graph, const module_rows& rows,
-                                                                  const at::Device& device, bool trained,
-                                                                  std::int64_t most) {
-  return trial(graph, rows, device, most > 0 ? std::min(most, rows_max) : rows_max).run(trained);
+                                                                  const at::Device& device,
+                                                                  const trial_demands& demands) {
+  const auto most = demands.rows_max > 0 ? std::min(demands.rows_max, rows_max) : rows_max;
+  return trial(graph, rows, device, most).run(demands);
 }
 
 } // namespace mneme

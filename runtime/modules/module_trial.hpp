@@ -22,13 +22,18 @@ struct trial_result {
   std::int64_t row_bytes = 0;    ///< Bytes that the graph's operators make of one row.
 };
 
+struct trial_demands {
+  bool trained = false;      ///< A gradient has to reach a parameter.
+  bool training = false;     ///< As in module_demands.
+  std::int64_t rows_max = 0; ///< Rows of a call; 0: as many as are usual.
+};
+
 /// Calls the graph with rows of this form on `device`: several at once, or one by one where several cannot be
 /// told apart to the last bit. Fails in words where results have another form than [B, D] float32 and finite, differ
 /// from call to call, depend on the rows beside, or where tensors of the module are written to.
-/// @param trained whether a gradient has to reach a parameter @param most rows of a call; 0: as many as are usual
 [[nodiscard]] tl::expected<trial_result, std::vector<std::string>> tried_module(const module_graph& graph,
                                                                                 const module_rows& rows,
-                                                                                const at::Device& device, bool trained,
-                                                                                std::int64_t most = 0);
+                                                                                const at::Device& device,
+                                                                                const trial_demands& demands);
 
 } // namespace mneme

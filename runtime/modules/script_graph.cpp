@@ -1,6 +1,7 @@
 #include "runtime/modules/script_graph.hpp"
 #include "runtime/base/failure_of.hpp"
 #include "runtime/modules/checked_calls.hpp"
+#include "runtime/modules/exported_archive.hpp"
 #include "runtime/modules/graph_check.hpp"
 #include <algorithm>
 #include <caffe2/serialize/read_adapter_interface.h>
@@ -257,7 +258,14 @@ script_graph::with_tensors(const jit::Module& module, const std::shared_ptr<jit:
   return result;
 }
 
-at::Tensor script_graph::run(const at::Tensor& rows, std::span<const at::Tensor> values) const {
+std::string script_graph::deprecation() const {
+  return std::string("the module is TorchScript, which PyTorch has deprecated and which the next version of mneme does "
+                     "not load; export it instead: ") +
+         exported::export_line;
+}
+
+at::Tensor script_graph::run(const at::Tensor& rows, std::span<const at::Tensor> values,
+                             const module_mode& /*mode*/) const {
   jit::Stack stack{rows};
   for (const auto place : code_->places)
     stack.emplace_back(values[place]);

@@ -24,11 +24,15 @@ public:
 
   /// In the order of PyTorch's state_dict; one that has several names has the first.
   [[nodiscard]] const std::vector<held_tensor>& tensors() const noexcept override { return tensors_; }
+  using module_graph::run;
   /// Autograd follows the operators where the calling thread has it on. Throws where a contract refuses a call.
-  [[nodiscard]] at::Tensor run(const at::Tensor& rows, std::span<const at::Tensor> values) const override;
+  /// The module is in evaluation mode, whatever `mode` is.
+  [[nodiscard]] at::Tensor run(const at::Tensor& rows, std::span<const at::Tensor> values,
+                               const module_mode& mode) const override;
   /// The member `rows`, a list of four numbers.
   [[nodiscard]] std::vector<std::int64_t> own_rows() const override { return own_rows_; }
   [[nodiscard]] untrained_layers untrained() const override { return untrained_; }
+  [[nodiscard]] std::string deprecation() const override;
 
 private:
   struct compiled;

@@ -62,8 +62,8 @@ std::string untrained_text(const untrained_layers& layers) {
                 "frozen tensors are part of the code and are not trained"));
   if (text.empty())
     return text;
-  return "a module is in evaluation mode while it is trained: " + text +
-         " (docs/modules.md); expected a net of the zoo where that matters, or one exported without torch.jit.freeze";
+  return "a TorchScript module is in evaluation mode while it is trained: " + text +
+         " (docs/modules.md); expected an exported program (.pt2) where that matters, and no torch.jit.freeze";
 }
 
 } // namespace mneme

@@ -29,11 +29,11 @@ section_keys model_keys(scenario& of_run) {
             "The net; `mneme list models` describes them, their own keys follow here.");
   keys.read_if(is_built, "only scenarios without model.module");
   keys.path("module", to.module,
-            "TorchScript file or, with native_code, AOTInductor package that is the net, in place of a net of this "
+            "File of torch.export.save (.pt2) or, deprecated, TorchScript that is the net, in place of a net of this "
             "program; empty: none. See docs/modules.md.");
   keys.flag("native_code", to.native_code,
-            "Modules may be AOTInductor packages: compiled code, which may do whatever this process may; and "
-            "TorchScript is taken where the machine gives no process without rights to try it in.");
+            "Modules are loaded on a machine that gives no process without rights to try them in: their files are "
+            "checked all the same.");
   keys.read_if(!is_built || (method && !method->needs().module_files.empty()), "only scenarios with modules");
   keys.choice("module_output", to.module_scores, {{"features", false}, {"scores", true}},
               "module: what it returns for a row: features, behind which a head of the run's own stands, or the scores "
@@ -56,6 +56,11 @@ section_keys model_keys(scenario& of_run) {
       "frozen", to.frozen,
       "Parameters that keep their values, in [model]'s own names: \"conv1.weight\"; a layer, \"layer1\", with "
       "all that lies in it, running statistics too; or names with *, \"*.bias\". They are sent to a client once.");
+  keys.added_later();
+  keys.flag("module_training", to.module_training,
+            "module: while it is trained, batch norms and dropout are in training mode where the file has them so. "
+            "false: the module is in evaluation mode throughout.");
+  keys.read_if(!is_built, "only scenarios with model.module");
   keys.added_later();
   const auto own = keys.all().size();
   if (to.kind)

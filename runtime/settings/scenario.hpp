@@ -136,9 +136,10 @@ struct devices_section {
 enum class trainable_part { all, head, body, layers }; ///< [model] accepts all and head; training jobs accept all four.
 struct model_section {
   std::string name = "mlp";
-  std::filesystem::path module{}; ///< TorchScript file or AOTInductor package to use as the net; empty: use `name`.
+  std::filesystem::path module{}; ///< Exported program or TorchScript file to use as the net; empty: use `name`.
   bool module_scores = false;     ///< True: the module returns class scores; false: features.
-  bool native_code = false;       ///< True: modules may be AOTInductor packages.
+  bool module_training = true;    ///< True: training keeps the modes of layers in the file; false: evaluation mode.
+  bool native_code = false;       ///< True: modules are loaded without a trial if the system has no sandbox.
   std::filesystem::path weights{}, seed_weights{};
   std::filesystem::path backbone{}; ///< Scenario whose final net initializes this run's net; empty: none.
   trainable_part trainable = trainable_part::all;

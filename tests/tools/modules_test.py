@@ -22,6 +22,7 @@ from resuming import Torture  # noqa: E402
 
 SCENARIO = os.path.join(ROOT, "scenarios", "smoke", "module.toml")
 MODULE = os.path.join(ROOT, "scenarios", "smoke", "tiny.pt")
+PROGRAM_FILE = MODULE + "2"
 MEMORY_BYTES = 8_000_000_000
 
 
@@ -120,7 +121,9 @@ class Modules(unittest.TestCase):
         self.assertIn("in evaluation mode while it is trained: 1 batch normalisation keeps", done.stderr)
         self.assertIn("FLOP to train", done.stdout)
         still = mneme("validate", SCENARIO, "--set", "model.trainable=head")
-        self.assertEqual((still.returncode, still.stderr), (0, ""))
+        self.assertEqual(still.returncode, 0)
+        self.assertNotIn("evaluation mode", still.stderr)
+        self.assertEqual(still.stderr.count("the module is TorchScript, which PyTorch has deprecated"), 1)
 
     def test_damage_is_named_with_its_byte(self):
         content = whole()
@@ -139,8 +142,8 @@ class Modules(unittest.TestCase):
         without_code = {name: value for name, value in entries().items() if "/code/" not in name}
         self.refused(archive_of(without_code), "the file is one of torch.save, a state_dict or a pickled net")
         self.refused(archive_of({"x/data/aotinductor/model/x.wrapper.so": b"\x7fELF"}), "is an AOTInductor package")
-        self.refused(archive_of({"x/models/model.json": b"{}"}), "is a program of torch.export")
-        self.refused(archive_of({"x/y": b""}), "the archive holds no code")
+        self.refused(archive_of({"x/models/model.json": b"{}"}), "expected archive_version 0, byteorder little")
+        self.refused(archive_of({"x/y": b""}), "the file is an archive without a program")
 
     def test_another_version_and_other_code_are_refused(self):
         self.refused(changed("/version", lambda _: b"99\n"), "version")
@@ -165,7 +168,7 @@ class Modules(unittest.TestCase):
         code, said = self.validated(whole(), before=forbid_cells)
         self.assertEqual(code, 2, said)
         self.assertIn("a process without rights first, and this machine gives none (seccomp: ", said)
-        self.assertIn("say model.native_code = true", said)
+        self.assertIn("set model.native_code = true", said)
         code, said = self.validated(whole(), "native_code = true", before=forbid_cells)
         self.assertEqual(code, 0, said)
         hostile = changed("code/__torch__.py", lambda text: text.replace(b"torch.relu", b"torch.from_file"))
@@ -231,12 +234,12 @@ class Modules(unittest.TestCase):
             return json.load(file)["run_digest"]
 
     def test_a_digest_depends_on_no_thread_width_or_shard(self):
-        for part in ("all", "head"):
-            trained = ("--set", f"model.trainable={part}")
+        for trained in (("--set", "model.trainable=all"), ("--set", "model.trainable=head"),
+                        ("--set", f"model.module={PROGRAM_FILE}")):
             first = self.digest("--threads", "1", *trained)
             for threads, width, shards in ((3, 1, 1), (2, 7, 3), (4, 16, 5)):
                 self.assertEqual(first, self.digest("--threads", str(threads), "--set", f"worker.models_max={width}",
-                                                    "--set", f"worker.shards={shards}", *trained), (part, threads))
+                                                    "--set", f"worker.shards={shards}", *trained), (trained, threads))
 
     def test_another_module_gives_another_scenario_digest(self):
         other = os.path.join(self.folder, "other.pt")
@@ -244,8 +247,15 @@ class Modules(unittest.TestCase):
             file.write(changed("/data/0", lambda value: value[4:] + value[:4]))
         self.assertNotEqual(self.digest(), self.digest("--set", f"model.module={other}"))
 
+    def test_an_exported_program_in_evaluation_mode_has_the_digest_of_torchscript(self):
+        self.assertEqual(self.digest(), self.digest("--set", f"model.module={PROGRAM_FILE}", "--set",
+                                                    "model.module_training=false"))
+
     def test_runs_that_are_killed_go_on_to_the_same_digest(self):
-        Torture(self, self.folder, "smoke/module.toml", ["rounds.per_task=60"]).kill(3, 3)
+        for name in ("module", "exported"):
+            folder = os.path.join(self.folder, name)
+            os.mkdir(folder)
+            Torture(self, folder, f"smoke/{name}.toml", ["rounds.per_task=60"]).kill(3, 3)
 
 
 if __name__ == "__main__":

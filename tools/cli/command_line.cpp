@@ -152,7 +152,7 @@ private:
     to.add_option("--metrics-port", serve.metrics_port, "Figures for Prometheus, on 127.0.0.1; 0: any free port.")
         ->type_name("PORT");
     to.add_flag("--native-code", serve.native_code,
-                "Load compiled modules (model.native_code) that runs send: they may do whatever this process may.");
+                "Load modules that runs send although this machine gives no process without rights to try them in.");
     to.add_option("--status", serve.status, "Ask a node what it is doing: a JSON object.")->type_name("HOST:PORT");
     to.add_option("--make-keys", serve.keys, "Write certificates of an authority and of a node into a new folder.")
         ->type_name("DIR");

@@ -16,7 +16,6 @@ install(RUNTIME_DEPENDENCY_SET mneme_needs DESTINATION ${library_folder}
         POST_EXCLUDE_REGEXES ${runtime} ${system} DIRECTORIES ${searched})
 install(RUNTIME_DEPENDENCY_SET mneme_needs DESTINATION ${library_folder} COMPONENT libraries EXCLUDE_FROM_ALL
         POST_EXCLUDE_REGEXES ${runtime} DIRECTORIES ${searched})
-install(FILES ${TORCH_HOME}/lib/libtorch.so DESTINATION ${library_folder}) # which compiled modules name
 
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/scenarios DESTINATION share/mneme)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION share/mneme)

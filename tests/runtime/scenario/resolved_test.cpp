@@ -86,6 +86,7 @@ const std::vector<std::pair<std::string, std::string>> other_values{
     {"model.trainable", "head"},
     {"model.frozen", "[\"fc1.weight\"]"},
     {"model.module_output", "scores"},
+    {"model.module_training", "false"},
     {"model.native_code", "true"},
     {"model.hidden", "[200]"},
     {"model.probed", "true"},

@@ -1,0 +1,173 @@
+#include "runtime/modules/contracts/operator_work.hpp"
+#include <algorithm>
+#include <map>
+namespace mneme {
+namespace {
+
+double numbers_of(const at::Tensor& tensor) { return tensor.defined() ? static_cast<double>(tensor.numel()) : 0.0; }
+
+double product_of(const std::vector<std::int64_t>& sizes) {
+  double product = 1.0;
+  for (const auto size : sizes)
+    product *= static_cast<double>(std::max<std::int64_t>(size, 1));
+  return product;
+}
+
+/// The item of a list with one number for each axis, or with one for all.
+double item_of(const std::vector<std::int64_t>& list, std::int64_t axis, std::int64_t otherwise) {
+  if (list.empty())
+    return static_cast<double>(otherwise);
+  return static_cast<double>(list[std::min(static_cast<std::size_t>(axis), list.size() - 1)]);
+}
+
+/// Every place of the result, or of the rows if it is transposed, takes one number of each weight.
+double convolution_work(const operator_call& call) {
+  const auto rows = call.tensor("input"), weight = call.tensor("weight");
+  if (!rows.defined() || !weight.defined() || weight.dim() < 3 || rows.dim() < weight.dim() - 1)
+    return 0.0; // LibTorch refuses it
+  const bool is_transposed = call.name().starts_with("aten::conv_transpose") || call.flag("transposed");
+  const auto strides = call.integers("stride"), paddings = call.integers("padding");
+  double places = rows.dim() == weight.dim() ? static_cast<double>(rows.size(0)) : 1.0;
+  for (std::int64_t axis = 0; axis < weight.dim() - 2; ++axis) {
+    const auto size = static_cast<double>(rows.size(rows.dim() - weight.dim() + 2 + axis));
+    const auto padding = item_of(paddings, axis, weight.size(2 + axis)); // a text: "same"
+    const auto stride = std::max(item_of(strides, axis, 1), 1.0);
+    places *= is_transposed ? size : (size + 2.0 * padding) / stride + 1.0;
+  }
+  return places * numbers_of(weight);
+}
+
+double linear_work(const operator_call& call) {
+  const auto weight = call.tensor("weight");
+  return numbers_of(call.tensor("input")) *
+         (weight.defined() && weight.dim() == 2 ? static_cast<double>(weight.size(0)) : 1.0);
+}
+
+double product_work(const at::Tensor& a, const at::Tensor& b) {
+  if (!a.defined() || !b.defined())
+    return 0.0;
+  const auto columns = b.dim() > 1 ? static_cast<double>(b.size(-1)) : 1.0;
+  const auto rows = a.dim() > 1 ? static_cast<double>(a.size(-2)) : 1.0;
+  const auto of_a = numbers_of(a) * columns, of_b = numbers_of(b) * rows;
+  const bool may_broadcast = a.dim() > 3 && b.dim() > 3; // [x, 1, m, k] times [1, y, k, n]
+  return may_broadcast ? std::max(of_a, of_b) * static_cast<double>(std::max(a.size(1), b.size(1)))
+                       : std::max(of_a, of_b);
+}
+
+/// The first two tensors of mm, bmm and matmul; of addmm and the like the second and third.
+double matrix_work(const operator_call& call) {
+  for (const auto* const first : {"mat1", "batch1"})
+    if (const auto a = call.tensor(first); a.defined())
+      return product_work(a, call.tensor(first[0] == 'm' ? "mat2" : "batch2"));
+  for (const auto* const second : {"mat2", "other", "vec", "tensor", "vec2"})
+    if (const auto b = call.tensor(second); b.defined())
+      return product_work(call.tensor("self"), b);
+  return 0.0;
+}
+
+/// No product of two tensors has more than all pairs of their numbers.
+double pairs_work(const operator_call& call) {
+  double work = 1.0;
+  for (const auto& value : call.arguments) {
+    if (value.isTensor())
+      work *= std::max(numbers_of(value.toTensor()), 1.0);
+    if (value.isTensorList())
+      for (const auto& tensor : value.toTensorVector())
+        work *= std::max(numbers_of(tensor), 1.0);
+  }
+  return work;
+}
+
+/// The product of the sizes of all letters: einsum("bik,bkj->bij") takes b i j k.
+double einsum_work(const operator_call& call) {
+  const auto* const equation = call.find("equation");
+  const auto tensors = call.tensors("tensors");
+  if (!equation || !equation->isString() || equation->toStringRef().find('.') != std::string::npos)
+    return pairs_work(call);
+  std::map<char, std::int64_t> sizes;
+  std::size_t tensor = 0;
+  std::int64_t axis = 0;
+  for (const char letter : equation->toStringRef()) {
+    if (letter == '-')
+      break;
+    if (letter == ',') {
+      ++tensor;
+      axis = 0;
+    } else if (letter != ' ' && tensor < tensors.size() && axis < tensors[tensor].dim()) {
+      auto& size = sizes[letter];
+      size = std::max(size, tensors[tensor].size(axis++));
+    }
+  }
+  double work = 1.0;
+  for (const auto& [letter, size] : sizes)
+    work *= static_cast<double>(size);
+  return work;
+}
+
+double attention_work(const operator_call& call) {
+  const auto keys = call.tensor("key");
+  return 2.0 * numbers_of(call.tensor("query")) *
+         (keys.defined() && keys.dim() > 1 ? static_cast<double>(keys.size(-2)) : 1.0);
+}
+
+double recurrent_work(const operator_call& call) {
+  const auto packed = call.tensor("data"), rows = packed.defined() ? packed : call.tensor("input");
+  double weights = 0.0;
+  for (const auto& weight : call.tensors("params"))
+    weights += numbers_of(weight);
+  const auto width = rows.defined() && rows.dim() > 0 ? static_cast<double>(rows.size(-1)) : 1.0;
+  return weights * numbers_of(rows) / std::max(width, 1.0);
+}
+
+double pooling_work(const operator_call& call) {
+  const auto rows = call.tensor("self");
+  const auto window = product_of(call.integers("kernel_size"));
+  const auto strides = call.integers("stride");
+  const auto shrunk = strides.empty() ? window : product_of(strides);
+  const auto results = rows.defined() && rows.dim() > 1
+                           ? product_of(call.integers("output_size")) * static_cast<double>(rows.size(0) * rows.size(1))
+                           : 0.0;
+  return 4.0 * numbers_of(rows) * std::max(window / shrunk, 1.0) + results;
+}
+
+using work_function = double (*)(const operator_call&);
+
+std::map<std::string, work_function, std::less<>> every_function() {
+  std::map<std::string, work_function, std::less<>> table;
+  const auto add = [&](std::initializer_list<const char*> names, work_function function) {
+    for (const auto* const name : names)
+      table.emplace(std::string("aten::") + name, function);
+  };
+  add({"conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "convolution",
+       "_convolution"},
+      convolution_work);
+  add({"linear"}, linear_work);
+  add({"matmul", "mm", "bmm", "mv", "dot", "addmm", "addmm_", "addmv", "addbmm", "baddbmm", "inner"}, matrix_work);
+  add({"einsum"}, einsum_work);
+  add({"bilinear", "tensordot", "outer", "ger", "kron", "cdist", "cosine_similarity"}, pairs_work);
+  add({"scaled_dot_product_attention", "_native_multi_head_attention"}, attention_work);
+  add({"lstm", "gru", "rnn_tanh", "rnn_relu", "lstm_cell", "gru_cell"}, recurrent_work);
+  add({"max_pool1d", "max_pool2d", "max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "lp_pool1d", "lp_pool2d",
+       "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
+       "adaptive_max_pool2d", "adaptive_max_pool3d", "im2col", "col2im"},
+      pooling_work);
+  return table;
+}
+
+} // namespace
+
+double work_of_call(const operator_call& call) {
+  static const auto table = every_function();
+  double given = 0.0;
+  for (const auto& value : call.arguments) {
+    if (value.isTensor())
+      given += numbers_of(value.toTensor());
+    if (value.isTensorList())
+      for (const auto& tensor : value.toTensorVector())
+        given += numbers_of(tensor);
+  }
+  const auto place = table.find(call.name());
+  return place == table.end() ? given : std::max(given, place->second(call));
+}
+
+} // namespace mneme
