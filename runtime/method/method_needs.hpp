@@ -14,7 +14,7 @@ enum class rows_shown : std::uint8_t {
   offline,     ///< Likewise, with the rows of all tasks from the first task on.
 };
 
-/// A module that a method loads from a TorchScript file or an AOTInductor package.
+/// A module that a method loads from an exported program or a TorchScript file.
 struct module_request {
   std::filesystem::path file{};
   std::array<std::int64_t, 3> input{}; ///< Channels, height and width of its input rows; zeros: those of the data.

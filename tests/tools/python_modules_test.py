@@ -243,7 +243,7 @@ class Fallback(unittest.TestCase):
                                  (Average(), "forward failed on rows of shape")):
                 with self.subTest(text), self.assertRaisesRegex(mneme.ScenarioError, text):
                     mneme.run(scenario(mneme.net(module).model()), data=data, out="never")
-            with self.assertRaisesRegex(mneme.ScenarioError, "weights = False: the module becomes a TorchScript file"):
+            with self.assertRaisesRegex(mneme.ScenarioError, "weights = False: the module becomes a file"):
                 mneme.net(Average(), weights=False)
 
     def test_what_cannot_be_scripted_is_refused_with_the_reason_or_recorded_from_an_example(self):

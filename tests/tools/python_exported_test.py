@@ -1,0 +1,224 @@
+"""Nets of torch as exported programs: scores, gradients and ten steps as in PyTorch, batch norms included; dropout by
+the seed of the run; files from a shell."""
+import itertools
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+import warnings
+import zipfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import python_package  # noqa: E402
+
+python_package.enter()
+
+import mneme  # noqa: E402
+import torch  # noqa: E402
+from mneme._exported import exported  # noqa: E402
+from python_modules_test import (FEATURES, LENGTH, TOKENS, Average, Depthwise, Recurrent, Residual,  # noqa: E402
+                                 Stateful, Text, images, scenario, split, table, table_net, tokens)
+from python_nets_test import (RATE, STEPS, TOLERANCE, Calls, Encoder, HandWritten, LeNet, Looks,  # noqa: E402
+                              Tutorial, Tutorial16, after_steps, distance, gradients, tied, torchvision_net)
+from torch import nn  # noqa: E402
+
+CLASSES, ROWS = 4, 12
+
+
+def drawn_images(side, channels=3):
+    def data():
+        rows = torch.randint(0, 256, (ROWS, channels, side, side), dtype=torch.uint8)
+        return rows, torch.arange(ROWS) % CLASSES, lambda part: part.float() / 255 * 2 - 1
+    return data
+
+
+def first(data):
+    def rows():
+        all_rows, labels, normalized = data()
+        return all_rows[:ROWS], labels[:ROWS], normalized
+    return rows
+
+
+def norms():
+    return nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 8, 3, groups=2),
+                         nn.InstanceNorm2d(8, affine=True), nn.SiLU(), nn.AdaptiveAvgPool2d(2), nn.Flatten(),
+                         nn.BatchNorm1d(32), nn.Linear(32, CLASSES))
+
+
+def numbers():
+    labels = torch.arange(ROWS) % CLASSES
+    return torch.randn(ROWS, 8), labels, lambda part: part
+
+
+NETS = {
+    "LeNet": (lambda: LeNet(CLASSES), drawn_images(28, 1)), "tutorial": (Tutorial, drawn_images(32)),
+    "tutorial of 16": (Tutorial16, drawn_images(16)), "ViT by hand": (lambda: HandWritten(16, 4, 16, CLASSES),
+                                                                     drawn_images(16)),
+    "encoder, norm first": (lambda: Encoder(True), drawn_images(16)),
+    "encoder, norm last": (lambda: Encoder(False), drawn_images(16)), "norms": (norms, drawn_images(12)),
+    "average pool": (Average, first(images)), "depthwise": (lambda: Depthwise(norm=False), first(images)),
+    "table": (table_net, first(table)), "GRU": (lambda: Recurrent(nn.GRU), first(tokens)),
+    "LSTM": (lambda: Recurrent(nn.LSTM), first(tokens)), "LSTM with states": (lambda: Recurrent(Stateful), first(tokens)),
+    "text, norm first": (lambda: Text(True), first(tokens)), "text, norm last": (lambda: Text(False), first(tokens)),
+    "residual of tokens": (Residual, first(tokens)), "tied": (tied, numbers),
+    "one layer twice": (lambda: Calls(lambda self, x: self.a(x)), numbers),
+    "softmax": (lambda: Calls(lambda self, x: torch.softmax(x, 1)), numbers),
+    "tanh GELU": (lambda: Calls(lambda self, x: nn.functional.gelu(x, approximate="tanh")), numbers)}
+
+
+class Exported(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(scratch.name)
+        torch.manual_seed(0)
+
+    def model(self, module, example):
+        """Keys of [model] of the module as an exported program."""
+        path = os.path.abspath(f"{len(os.listdir('.'))}.pt2")
+        with open(path, "wb") as file:
+            file.write(exported(module, example))
+        return {"module": path, "module_output": "scores"}
+
+    def agree(self, module, data):
+        """Scores, the gradient in training mode, and the state after ten steps."""
+        rows, labels, normalized = data()
+        x = normalized(rows)
+        before = {name: tensor.clone() for name, tensor in module.state_dict().items()}
+        settings = scenario(self.model(module.train(), x[:2]), clients={"count": 1}, rounds={"per_task": 1},
+                            training={"learning_rate": RATE, "momentum": 0.0}, strategy={"name": "py-looks"})
+        mneme.run(settings, methods=[Looks], data=mneme.Data(rows, labels, rows, labels))
+        seen = Looks.seen
+        with torch.no_grad():
+            self.assertLess(distance(seen["logits"], module.eval()(x)), TOLERANCE, "scores")
+        theirs = gradients(module, x, labels)
+        module.load_state_dict(before)
+        for name, gradient in seen["gradient"].items():
+            if name not in seen["buffers"]:
+                self.assertLess(distance(gradient, theirs[name]), TOLERANCE, f"gradient of {name}")
+        state = after_steps(module, before, x, labels)
+        for name, value in seen["weights"].items():
+            self.assertLess(distance(value, state[name]), TOLERANCE, f"{name} after {STEPS} steps")
+        return seen
+
+    def test_nets_compute_and_train_as_in_torch(self):
+        for name, (make, data) in NETS.items():
+            with self.subTest(name):
+                torch.manual_seed(1)
+                seen = self.agree(make(), data)
+                self.assertEqual(any("running" in buffer for buffer in seen["buffers"]), name == "norms")
+
+    def test_nets_of_torchvision(self):
+        try:
+            nets = [(torchvision_net("VisionTransformer", image_size=16, patch_size=4, num_layers=2, num_heads=2,
+                                     hidden_dim=16, mlp_dim=32, num_classes=CLASSES), 16),
+                    (torchvision_net("shufflenet_v2_x0_5", num_classes=CLASSES), 32)]
+        except ImportError as missing:
+            self.skipTest(f"{missing.name} is not installed")
+        nn.init.normal_(nets[0][0].heads.head.weight, std=0.1)  # zeros otherwise
+        for module, side in nets:
+            with self.subTest(type(module).__name__):
+                rows, labels, normalized = drawn_images(side)()
+                with torch.no_grad():
+                    scores = module.eval()(normalized(rows))
+                settings = scenario(self.model(module.train(), normalized(rows[:2])), training={"epochs": 0})
+                run = mneme.run(settings, data=mneme.Data(rows, labels, rows, labels))
+                self.assertAlmostEqual(run.records[-1]["loss"],
+                                       float(nn.functional.cross_entropy(scores, labels)), places=5)
+
+    def trained(self, model, data, out, threads=1, **sections):
+        return mneme.run(scenario(model, **sections), data=split(*data[:2]), out=out, threads=threads)
+
+    def test_batch_norm_and_dropout_train_and_one_digest_holds(self):
+        data = images()
+        module = Depthwise(norm=True)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            net = mneme.net(module, example=data[2](data[0][:2]))
+        self.assertRegex(str(caught[-1].message), "runs as an exported program, client by client and unfused")
+        runs = [self.trained(net.model(), data, f"run{threads}", threads, worker={"models_max": width})
+                for threads, width in ((1, 1), (2, 3), (3, 8))]
+        self.assertEqual(len({run.digest for run in runs}), 1)
+        after = net.state_dict(runs[0])
+        self.assertFalse(torch.equal(after["block.1.running_mean"], module.block[1].running_mean))
+        module.load_state_dict(after, strict=False)
+        with torch.no_grad():
+            scores = module.eval()(data[2](data[0][180:]))
+        right = (scores.argmax(1) == data[1][180:]).float().mean() * 100
+        self.assertAlmostEqual(runs[0].summary["final_accuracy"], float(right), places=4)
+        still = self.trained({**net.model(), "module_training": False}, data, "still")
+        self.assertTrue(torch.equal(still.model()["block.1.running_mean"], torch.zeros(24)))
+        self.assertNotEqual(still.digest, runs[0].digest)
+        again = self.trained(net.model(), data, "seed", seed=2)
+        self.assertNotEqual(again.digest, runs[0].digest)
+
+    def test_dropout_of_attention_and_recurrent_nets_follows_the_seed(self):
+        layer = nn.TransformerEncoderLayer(16, 2, 32, dropout=0.2, batch_first=True)
+        encoder = nn.Sequential(nn.Embedding(TOKENS, 16), nn.TransformerEncoder(layer, 2, enable_nested_tensor=False),
+                                nn.Flatten(), nn.Linear(16 * LENGTH, CLASSES))
+        lstm = Recurrent(lambda inputs, width, batch_first: nn.LSTM(inputs, width, 3, dropout=0.3, batch_first=True))
+        data = tokens()
+        for number, module in enumerate((encoder, lstm)):
+            model = self.model(module.train(), data[0][:2])
+            digests = [self.trained(model, data, f"{number}-{threads}", threads).digest
+                       for threads in (1, 2)]
+            self.assertEqual(*digests)
+            still = self.trained({**model, "module_training": False}, data, f"{number}-still")
+            self.assertNotEqual(still.digest, digests[0])
+
+    def test_what_cannot_be_exported_is_refused_with_the_usual_change(self):
+        example = torch.zeros(2, FEATURES)
+
+        class Branches(nn.Linear):
+            def forward(self, x):
+                return super().forward(x) if x.sum() > 0 else -super().forward(x)
+
+        class Fixed(nn.Linear):
+            def forward(self, x):
+                return super().forward(x.view(2, -1))
+        for module, text in ((Branches(FEATURES, CLASSES), r"torch.where\(\)"),
+                             (Fixed(FEATURES, CLASSES), r"x.flatten\(1\)")):
+            with self.subTest(text), self.assertRaisesRegex(mneme.ScenarioError, text):
+                exported(module, example)
+
+    def test_several_results_are_refused(self):
+        class Two(nn.Linear):
+            def forward(self, x):
+                y = super().forward(x)
+                return y, y.relu()
+        rows, labels, _ = table()
+        with self.assertRaisesRegex(mneme.ScenarioError, r"forward returns 2 tensors .*expected one"):
+            mneme.run(scenario(self.model(Two(FEATURES, CLASSES), rows[:2])), data=split(rows, labels), out="never")
+
+    def test_files_name_nothing_of_this_machine(self):
+        content = exported(table_net(), torch.zeros(2, FEATURES))
+        with open("net.pt2", "wb") as file:
+            file.write(content)
+        with zipfile.ZipFile("net.pt2") as archive:
+            for name in archive.namelist():
+                self.assertNotIn(b".py", archive.read(name), name)
+                self.assertNotIn("sample_inputs", name)
+
+    def test_a_shell_exports_nets(self):
+        with open("nets.py", "w", encoding="utf-8") as file:
+            file.write("from torch import nn\ndef make():\n"
+                       f"    return nn.Sequential(nn.Linear({FEATURES}, 8), nn.Mish(), nn.Linear(8, {CLASSES}))\n")
+        call = [sys.executable, "-m", "mneme", "export-net"]
+        done = subprocess.run([*call, "nets.py:make", "--rows", str(FEATURES), "--out", "net.pt2"], capture_output=True,
+                              text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows, labels, _ = table()
+        run = mneme.run(scenario({"module": os.path.abspath("net.pt2"), "module_output": "scores"}),
+                        data=split(rows, labels))
+        self.assertGreater(run.summary["final_accuracy"], 50.0)
+        for words, text in ((["nothing.py:make", "--rows", "3"], "expected FILE.py:FUNCTION"),
+                            (["nets.py:other", "--rows", "3"], "gives NoneType; expected a torch.nn.Module")):
+            done = subprocess.run([*call, *words], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(text, done.stderr)
+
+
+if __name__ == "__main__":
+    python_package.run_tests()
