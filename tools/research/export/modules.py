@@ -3,7 +3,7 @@
 
     python3 tools/research/export/modules.py tiny scenarios/smoke/tiny.pt2
     python3 tools/research/export/modules.py tiny scenarios/smoke/tiny.pt
-    python3 tools/research/export/modules.py resnet18 resnet18.pt2 --shape 3,32,32 [--weights resnet18.safetensors] [--eval]
+    python3 tools/research/export/modules.py resnet18 resnet18.pt2 --shape 3,32,32 [--weights FILE] [--eval]
     python3 tools/research/export/modules.py check FILE.pt --shape 3,32,32
 
 tiny: a convolution, batch normalisation and pooling for images of 3x10x10, weights by formula(). resnet18:
