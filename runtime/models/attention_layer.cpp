@@ -5,9 +5,7 @@
 #include <ATen/ops/bmm.h>
 #include <ATen/ops/eq.h>
 #include <ATen/ops/from_blob.h>
-#include <ATen/ops/matmul.h>
 #include <ATen/ops/softmax.h>
-#include <ATen/ops/sum.h>
 #include <algorithm>
 #include <cmath>
 namespace mneme {
@@ -106,8 +104,6 @@ at::Tensor attention_layer::attend(const layer_pass& pass, const operands& with,
 
 void attention_layer::forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out,
                               at::Tensor& /*kept*/) const {
-  if (!in.is_cpu())
-    return composite_forward(pass, in, out);
   const auto hidden = hidden_in(pass.inputs);
   for (std::int64_t k = 0; k < pass.models; ++k)
     for (std::int64_t first = 0; first < pass.rows; first += block_rows()) {
@@ -123,8 +119,6 @@ void attention_layer::forward(const layer_pass& pass, const at::Tensor& in, at::
 void attention_layer::backward(const layer_pass& pass, const backward_data& data, const gradient_sink& /*sink*/) const {
   if (!data.d_in)
     return;
-  if (!data.in.is_cpu())
-    return composite_backward(pass, data);
   const auto hidden = hidden_in(pass.inputs);
   for (std::int64_t k = 0; k < pass.models; ++k)
     for (std::int64_t first = 0; first < pass.rows; first += block_rows()) {
@@ -158,28 +152,6 @@ void attention_layer::back_block(const layer_pass& pass, const operands& from, c
   at::_softmax_backward_data_out(d_weights, d_weights, weights, 2, at::kFloat).mul_(scale());
   deliver(d_weights, with.keys, d_from.queries);
   deliver(d_weights.transpose(1, 2), with.queries, d_from.keys);
-}
-
-// -- with LibTorch's operators, all models at once --------------------------------------------------------------------
-
-void attention_layer::composite_forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out) const {
-  const auto [queries, keys, values] = operands_of(in); // [K B, H, .., d]
-  const auto weights = shares_of(at::matmul(queries, keys.transpose(2, 3)), scale(), hidden_in(pass.inputs));
-  by_head(out).copy_(at::matmul(weights, values));
-}
-
-void attention_layer::composite_backward(const layer_pass& pass, const backward_data& data) const {
-  const auto [queries, keys, values] = operands_of(data.in);
-  const auto d_from = operands_of(*data.d_in);
-  const auto weights = shares_of(at::matmul(queries, keys.transpose(2, 3)), scale(), hidden_in(pass.inputs));
-  const auto d = by_head(data.d_out);
-  const auto d_weights = at::matmul(d, values.transpose(2, 3));
-  const auto d_scores = weights * (d_weights - (d_weights * weights).sum(3, true)) * scale();
-  if (shape_.queries < shape_.tokens)
-    data.d_in->zero_();
-  d_from.queries.copy_(at::matmul(d_scores, keys));
-  d_from.keys.copy_(at::matmul(d_scores.transpose(2, 3), queries));
-  d_from.values.copy_(at::matmul(weights.transpose(2, 3), d));
 }
 
 // -- as a function ----------------------------------------------------------------------------------------------------

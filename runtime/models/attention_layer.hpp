@@ -7,7 +7,7 @@ namespace mneme {
 /// lie side by side in the input: softmax(Q K^T / sqrt(d)) V. The softmax is computed anew in the backward pass, which
 /// costs a fiftieth of a block's time and saves heads * tokens^2 floats a row. Where the net's inputs are tokens, no
 /// token looks at padding; in a row of nothing else, no token looks at anything, and all results are zeros.
-class attention_layer final : public layer {
+class attention_layer final : public kernel_layer {
 public:
   struct shape {
     std::int64_t tokens = 1;
@@ -20,11 +20,10 @@ public:
   [[nodiscard]] std::int64_t width(class_range) const override { return shape_.queries * shape_.channels; }
   [[nodiscard]] bool depends_on_row_count() const override { return true; }
   /// in [K, B, tokens * 3 * channels]
+  [[nodiscard]] bool is_function(bool on_cpu) const override { return !on_cpu; }
   void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
   void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const override;
   [[nodiscard]] at::Tensor function(const function_pass& pass, const at::Tensor& in) const override;
-  void composite_forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out) const;
-  void composite_backward(const layer_pass& pass, const backward_data& data) const;
 
 private:
   struct operands;

@@ -3,26 +3,21 @@
 #include "runtime/models/layer.hpp"
 namespace mneme {
 
-/// What the convolution layers do where kernels::convolve does not reach: on a GPU, and as a function of LibTorch's
-/// autograd.
+/// What convolution_layer does where kernels::convolve does not reach: on a GPU (device_twins.cpp), and as a function
+/// of LibTorch's autograd.
 struct composite_convolution {
   image_shape in{}, out{};
   std::int64_t kernel = 1, stride = 1, padding = 0;
-  std::int64_t further_px = 0;                      ///< PyTorch's output_padding of a transposed convolution.
-  bool transposed = false;                          ///< PyTorch's ConvTranspose2d.
   std::int64_t weight_offset = 0, bias_offset = -1; ///< -1: no bias
   activation after = activation::none;
 
   void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out) const;
-  void backward(const layer_pass& pass, const layer::backward_data& data, const gradient_sink& sink) const;
+  void backward(const layer_pass& pass, const kernel_layer::backward_data& data, const gradient_sink& sink) const;
   [[nodiscard]] at::Tensor function(const function_pass& pass, const at::Tensor& in) const;
 
 private:
   [[nodiscard]] bool biased() const { return bias_offset >= 0; }
-  /// A model's filters in memory: a convolution's are [kernel, kernel, in, out channels], a transposed one's
-  /// [kernel, kernel, out, in channels].
-  [[nodiscard]] std::vector<std::int64_t> filter_sizes() const;
-  /// Model k's filters as LibTorch takes them: the last two axes first, in the other order.
+  /// Model k's filters, in memory [kernel, kernel, in, out channels], as LibTorch takes them.
   [[nodiscard]] at::Tensor filters_of(const layer_pass& pass, std::int64_t k) const;
   [[nodiscard]] at::Tensor applied(const at::Tensor& images, const at::Tensor& filters, const at::Tensor& bias) const;
 };

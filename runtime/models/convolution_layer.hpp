@@ -5,7 +5,7 @@
 namespace mneme {
 
 /// Filters lie [kernel, kernel, channels, filters] in memory: rows of the matrix that patches are multiplied by.
-class convolution_layer final : public layer {
+class convolution_layer final : public kernel_layer {
 public:
   struct shape {
     image_shape in{};

@@ -1,12 +1,9 @@
 #include "runtime/models/depthwise_layer.hpp"
 #include "runtime/base/ceil_div.hpp"
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/clamp.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/convolution.h>
-#include <ATen/ops/convolution_backward.h>
 #include <ATen/ops/stack.h>
-#include <ATen/ops/zeros.h>
 #include <algorithm>
 namespace mneme {
 namespace {
@@ -38,95 +35,6 @@ image_shape depthwise_layer::out_shape() const {
   return {windows(shape_.in.height), windows(shape_.in.width), shape_.in.channels};
 }
 
-template <class Use>
-void depthwise_layer::for_each_tap(const Use& use) const {
-  const auto out = out_shape();
-  const auto above = padding_of(shape_.in.height, shape_.kernel, shape_.stride)[0];
-  const auto left = padding_of(shape_.in.width, shape_.kernel, shape_.stride)[0];
-  for (std::int64_t y = 0; y < out.height; ++y)
-    for (std::int64_t x = 0; x < out.width; ++x)
-      for (std::int64_t tap = 0; tap < shape_.kernel * shape_.kernel; ++tap) {
-        const auto row = y * shape_.stride - above + tap / shape_.kernel;
-        const auto column = x * shape_.stride - left + tap % shape_.kernel;
-        if (0 <= row && row < shape_.in.height && 0 <= column && column < shape_.in.width)
-          use(y * out.width + x, row * shape_.in.width + column, tap);
-      }
-}
-
-void depthwise_layer::forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out,
-                              at::Tensor& /*kept*/) const {
-  const auto channels = shape_.in.channels, filters = shape_.kernel * shape_.kernel * channels;
-  if (!in.is_cpu()) {
-    for (std::int64_t k = 0; k < pass.models; ++k)
-      images_of(out, k, out_shape())
-          .copy_(applied(images_of(in, k, shape_.in),
-                         filters_of(pass.weights_row(k).narrow(0, shape_.weight_offset, filters), shape_.kernel)));
-    return;
-  }
-  for (std::int64_t k = 0; k < pass.models; ++k) {
-    const float* const w = pass.weights_of(k) + shape_.weight_offset;
-    for (std::int64_t b = 0; b < pass.rows; ++b) {
-      const float* const image = in.const_data_ptr<float>() + (k * pass.rows + b) * shape_.in.floats();
-      float* const result = out.mutable_data_ptr<float>() + (k * pass.rows + b) * width({});
-      std::fill_n(result, width({}), 0.0F);
-      for_each_tap([&](std::int64_t to, std::int64_t from, std::int64_t tap) {
-        const float* const x = image + from * channels;
-        const float* const own = w + tap * channels;
-        float* const y = result + to * channels;
-        for (std::int64_t c = 0; c < channels; ++c)
-          y[c] += own[c] * x[c];
-      });
-    }
-  }
-}
-
-void depthwise_layer::backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const {
-  const auto channels = shape_.in.channels, filters = shape_.kernel * shape_.kernel * channels;
-  for (std::int64_t k = 0; k < pass.models; ++k) {
-    const auto own = pass.weights_row(k).narrow(0, shape_.weight_offset, filters);
-    if (!data.in.is_cpu()) {
-      const auto [above, below] = padding_of(shape_.in.height, shape_.kernel, shape_.stride);
-      const auto [left, right] = padding_of(shape_.in.width, shape_.kernel, shape_.stride);
-      const auto padded = at::constant_pad_nd(images_of(data.in, k, shape_.in), {left, right, above, below}, 0);
-      const auto [d_in, d_filters, d_bias] =
-          at::convolution_backward(images_of(data.d_out, k, out_shape()), padded, filters_of(own, shape_.kernel),
-                                   at::OptionalIntArrayRef(), {shape_.stride, shape_.stride}, {0, 0}, {1, 1}, false,
-                                   {0, 0}, channels, {data.d_in != nullptr, !data.fixed, false});
-      if (data.d_in)
-        images_of(*data.d_in, k, shape_.in)
-            .copy_(d_in.narrow(2, above, shape_.in.height).narrow(3, left, shape_.in.width));
-      if (!data.fixed)
-        write_gradient(sink, k, shape_.weight_offset, d_filters.permute({2, 3, 0, 1}).contiguous());
-      continue;
-    }
-    const float* const w = own.const_data_ptr<float>();
-    auto slope = at::zeros({filters});
-    float* const d_w = slope.mutable_data_ptr<float>();
-    for (std::int64_t b = 0; b < pass.rows; ++b) {
-      const float* const image = data.in.const_data_ptr<float>() + (k * pass.rows + b) * shape_.in.floats();
-      const float* const d_result = data.d_out.const_data_ptr<float>() + (k * pass.rows + b) * width({});
-      float* const d_image =
-          data.d_in ? data.d_in->mutable_data_ptr<float>() + (k * pass.rows + b) * shape_.in.floats() : nullptr;
-      if (d_image)
-        std::fill_n(d_image, shape_.in.floats(), 0.0F);
-      for_each_tap([&](std::int64_t to, std::int64_t from, std::int64_t tap) {
-        const float *const x = image + from * channels, *const d = d_result + to * channels;
-        float* const sum = d_w + tap * channels;
-        if (!data.fixed)
-          for (std::int64_t c = 0; c < channels; ++c)
-            sum[c] += d[c] * x[c];
-        if (!d_image)
-          return;
-        float* const dx = d_image + from * channels;
-        for (std::int64_t c = 0; c < channels; ++c)
-          dx[c] += d[c] * w[tap * channels + c];
-      });
-    }
-    if (!data.fixed)
-      write_gradient(sink, k, shape_.weight_offset, slope);
-  }
-}
-
 /// By LibTorch. @param images [B, channels, height, width] @param filters [channels, 1, kernel, kernel]
 at::Tensor depthwise_layer::applied(const at::Tensor& images, const at::Tensor& filters) const {
   const auto [above, below] = padding_of(shape_.in.height, shape_.kernel, shape_.stride);
@@ -148,15 +56,6 @@ at::Tensor depthwise_layer::function(const function_pass& pass, const at::Tensor
 }
 
 // -- ReLU6 ------------------------------------------------------------------------------------------------------------
-
-void relu6_layer::forward(const layer_pass&, const at::Tensor& in, at::Tensor& out, at::Tensor& /*kept*/) const {
-  at::clamp_out(out, in, 0.0, ceiling);
-}
-
-void relu6_layer::backward(const layer_pass&, const backward_data& data, const gradient_sink& /*sink*/) const {
-  if (data.d_in)
-    data.d_in->copy_(data.d_out.masked_fill((data.in <= 0.0).logical_or(data.in >= ceiling), 0.0));
-}
 
 at::Tensor relu6_layer::function(const function_pass&, const at::Tensor& in) const { return in.clamp(0.0, ceiling); }
 

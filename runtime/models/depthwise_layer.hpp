@@ -1,10 +1,11 @@
 /// depthwise_layer: a convolution of every channel by itself (Howard et al. 2017, MobileNet).
 #pragma once
-#include "runtime/models/layer.hpp"
+#include "runtime/models/function_layer.hpp"
 namespace mneme {
 
+/// A result is a sum over kernel^2 values of one channel, which LibTorch adds in the same order for any number of rows.
 /// Pixels outside of the image are zeros, as many before as behind it, or one less before: TensorFlow's "same".
-class depthwise_layer final : public layer {
+class depthwise_layer final : public function_layer {
 public:
   struct shape {
     image_shape in{};
@@ -14,30 +15,23 @@ public:
   explicit depthwise_layer(const shape& chosen) : shape_(chosen) {}
   [[nodiscard]] image_shape out_shape() const;
   [[nodiscard]] std::int64_t width(class_range) const override { return out_shape().floats(); }
-  void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
-  void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const override;
-  [[nodiscard]] at::Tensor function(const function_pass& pass, const at::Tensor& in) const override;
 
   /// Zeros before the first row or column, and behind the last, of an image with `extent` of them.
   [[nodiscard]] static std::array<std::int64_t, 2> padding_of(std::int64_t extent, std::int64_t kernel,
                                                               std::int64_t stride);
+  [[nodiscard]] at::Tensor function(const function_pass& pass, const at::Tensor& in) const override;
 
 private:
-  /// Calls use(pixel of the result, pixel of the image, tap) for all that are within the image.
-  template <class Use>
-  void for_each_tap(const Use& use) const;
   [[nodiscard]] at::Tensor applied(const at::Tensor& images, const at::Tensor& filters) const;
 
   shape shape_;
 };
 
 /// min(max(x, 0), 6).
-class relu6_layer final : public layer {
+class relu6_layer final : public function_layer {
 public:
   explicit relu6_layer(std::int64_t width) : width_(width) {}
   [[nodiscard]] std::int64_t width(class_range) const override { return width_; }
-  void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
-  void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const override;
   [[nodiscard]] at::Tensor function(const function_pass& pass, const at::Tensor& in) const override;
 
 private:

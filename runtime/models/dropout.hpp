@@ -6,12 +6,13 @@ namespace mneme {
 /// Dropout (Srivastava et al. 2014) as PyTorch does it: a value is dropped with chance `rate`, the others are divided
 /// by 1 - rate. Masks are keyed by the model's stream of the step and the layer's number, value by value, so they
 /// depend neither on the other models of a group nor on padded rows.
-class dropout_layer final : public layer {
+class dropout_layer final : public kernel_layer {
 public:
   /// @param number tells the dropout layers of a net apart @param rate in [0, 1)
   dropout_layer(std::int64_t width, std::uint64_t number, double rate);
   [[nodiscard]] std::int64_t width(class_range) const override { return width_; }
   [[nodiscard]] std::int64_t kept_bytes_per_row() const override { return width_; }
+  [[nodiscard]] bool joins_functions() const override { return true; }
   [[nodiscard]] bool idle(const layer_pass& pass) const override { return !pass.training; }
   void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
   void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const override;

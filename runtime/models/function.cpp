@@ -70,9 +70,18 @@ at::Tensor function_pass::weights_at(std::int64_t offset, at::IntArrayRef sizes)
   return values.unflatten(1, sizes);
 }
 
+training_mode of_models(const training_mode& all, std::int64_t first, std::int64_t count) {
+  auto some = all;
+  if (!all.streams.empty())
+    some.streams = all.streams.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
+  return some;
+}
+
 at::Tensor stacked_product(const at::Tensor& a, const at::Tensor& b) {
   RECORD_FUNCTION(stacked_product_name, std::vector<c10::IValue>({a, b}));
   const auto models = std::max(a.size(0), b.size(0)), m = a.size(1), n = b.size(1);
+  if (!a.is_cpu())
+    return at::bmm(a.expand({models, m, -1}), b.expand({models, n, -1}).transpose(1, 2));
   const auto k = rounded_up(a.size(2), line_values), columns = rounded_up(n, line_values);
   const auto left = in_lines(a, m, k).expand({models, m, k});
   const auto right = in_lines(b, columns, k).expand({models, columns, k});
@@ -80,6 +89,8 @@ at::Tensor stacked_product(const at::Tensor& a, const at::Tensor& b) {
 }
 
 at::Tensor by_element(const at::Tensor& values, at::Tensor (*apply)(const at::Tensor&)) {
+  if (!values.is_cpu())
+    return apply(values);
   const auto flat = values.reshape({-1});
   const auto whole = rounded_up(flat.numel(), block_values);
   if (whole == flat.numel() && values.is_contiguous())

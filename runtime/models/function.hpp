@@ -57,6 +57,9 @@ struct function_pass {
   [[nodiscard]] at::Tensor weights_at(std::int64_t offset, at::IntArrayRef sizes) const;
 };
 
+/// The mode of models first .. first + count - 1.
+[[nodiscard]] training_mode of_models(const training_mode& all, std::int64_t first, std::int64_t count);
+
 // Operators whose bits, on a CPU, depend neither on K nor on where operands lie. Vectors and what is left behind the
 // last one are rounded differently, and bits of MKL's products may depend on a matrix's place within a cache line (see
 // aligned_product.hpp): so values are brought to whole lines first.

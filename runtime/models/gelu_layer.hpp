@@ -4,15 +4,14 @@
 namespace mneme {
 
 /// x Phi(x) (Hendrycks and Gimpel 2016), exact, not by tanh.
-class gelu_layer final : public layer {
+class gelu_layer final : public kernel_layer {
 public:
   explicit gelu_layer(std::int64_t width) : width_(width) {}
   [[nodiscard]] std::int64_t width(class_range) const override { return width_; }
+  [[nodiscard]] bool is_function(bool on_cpu) const override { return !on_cpu; }
   void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
   void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const override;
   [[nodiscard]] at::Tensor function(const function_pass& pass, const at::Tensor& in) const override;
-  void composite_forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out) const;
-  void composite_backward(const layer_pass& pass, const backward_data& data) const;
 
 private:
   std::int64_t width_;

@@ -4,30 +4,38 @@
 #include <torch/csrc/autograd/autograd.h>
 namespace mneme {
 
-void graph_gradients(const std::vector<graph_parameter>& parameters, const std::vector<graph_result>& results,
-                     const gradient_sink& out) {
-  std::vector<at::Tensor> leaves, ends, slopes;
-  for (const auto& parameter : parameters)
-    leaves.push_back(parameter.value);
+std::vector<at::Tensor> gradients_by(const std::vector<at::Tensor>& leaves, const std::vector<graph_result>& results,
+                                     bool keeps) {
+  std::vector<at::Tensor> ends, slopes;
   for (const auto& result : results)
     if (result.slope.defined() && result.value.requires_grad()) {
       ends.push_back(result.value);
       slopes.push_back(result.slope);
     }
-  std::vector<at::Tensor> gradients(leaves.size());
-  if (!ends.empty() && !leaves.empty()) {
-    const autograd_on tracking;
-    gradients = torch::autograd::grad(ends, leaves, slopes, false, false, true);
-  }
+  if (ends.empty() || leaves.empty())
+    return std::vector<at::Tensor>(leaves.size());
+  const autograd_on tracking;
+  return torch::autograd::grad(ends, leaves, slopes, keeps, false, true);
+}
+
+void deliver(const at::Tensor& gradient, const at::Tensor& place, const gradient_sink& out) {
   const at::NoGradGuard written;
-  for (std::size_t j = 0; j < leaves.size(); ++j) {
-    const auto& place = parameters[j].place;
-    const bool is_reached = gradients[j].defined();
-    if (out.add && is_reached)
-      place.add_(gradients[j], out.scale);
-    else if (!out.add)
-      is_reached ? place.copy_(gradients[j]).mul_(out.scale) : place.zero_();
-  }
+  if (out.add && gradient.defined())
+    place.add_(gradient, out.scale);
+  else if (!out.add && !gradient.defined())
+    place.zero_();
+  else if (!out.add)
+    out.scale == 1.0F ? place.copy_(gradient) : place.copy_(gradient).mul_(out.scale);
+}
+
+void graph_gradients(const std::vector<graph_parameter>& parameters, const std::vector<graph_result>& results,
+                     const gradient_sink& out) {
+  std::vector<at::Tensor> leaves;
+  for (const auto& parameter : parameters)
+    leaves.push_back(parameter.value);
+  const auto gradients = gradients_by(leaves, results);
+  for (std::size_t j = 0; j < leaves.size(); ++j)
+    deliver(gradients[j], parameters[j].place, out);
 }
 
 } // namespace mneme

@@ -30,22 +30,35 @@ struct image_shape {
   [[nodiscard]] std::int64_t pixels() const { return height * width; }
 };
 
-/// Const, shared by threads. CPU tensors go through our own kernels, model by model, where these are faster than ATen
-/// (runtime/kernels/README.md); tensors on other devices through ATen, by the composite_ functions, which also define
-/// what the kernels compute.
+/// Const, shared by threads. A layer is a function of LibTorch's operators; a kernel_layer has passes of its own
+/// besides.
 class layer {
 public:
   virtual ~layer() = default;
+  /// True if a network computes the layer by function() and takes its gradients by autograd.
+  [[nodiscard]] virtual bool is_function(bool on_cpu) const = 0;
+  /// True of a kernel layer that is computed as a function if its neighbours on both sides are.
+  [[nodiscard]] virtual bool joins_functions() const { return false; }
   /// Floats of one row that leave the layer, given the classes of the pass.
   [[nodiscard]] virtual std::int64_t width(class_range classes) const = 0;
   /// Bytes besides its output that one row needs until the backward pass.
   [[nodiscard]] virtual std::int64_t kept_bytes_per_row() const { return 0; }
-  /// True if the layer returns its input unchanged in this pass: forward and backward are then not called.
-  [[nodiscard]] virtual bool idle(const layer_pass&) const { return false; }
-
   /// True if, on a CPU and in evaluation mode, products of LibTorch compute the layer: bits of a row may depend on how
   /// many rows there are.
   [[nodiscard]] virtual bool depends_on_row_count() const { return false; }
+
+  /// in [K, B, width before] -> [K, B, width], by operators that autograd follows to any order.
+  [[nodiscard]] virtual at::Tensor function(const function_pass& pass, const at::Tensor& in) const = 0;
+};
+
+/// A layer whose passes are written by hand, since a row of scenarios/bench needs them (runtime/kernels/README.md): on
+/// a CPU by our own kernels, model by model. On devices convolutions and batch normalisation are LibTorch's operators
+/// with gradients by hand; the other layers with parameters are functions there.
+class kernel_layer : public layer {
+public:
+  [[nodiscard]] bool is_function(bool /*on_cpu*/) const override { return false; }
+  /// True if the layer returns its input unchanged in this pass: forward and backward are then not called.
+  [[nodiscard]] virtual bool idle(const layer_pass&) const { return false; }
 
   /// in [K, B, width before] -> out [K, B, width]. `kept` is the layer's own until backward.
   virtual void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const = 0;
@@ -62,9 +75,6 @@ public:
   /// True if backward() can add to d_in.
   [[nodiscard]] virtual bool adds() const { return false; }
   virtual void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const = 0;
-
-  /// in [K, B, width before] -> [K, B, width], by operators that autograd follows to any order.
-  [[nodiscard]] virtual at::Tensor function(const function_pass& pass, const at::Tensor& in) const = 0;
 };
 
 /// Writes what one parameter of model k, at `offset` within [P], gets from a composite backward pass.

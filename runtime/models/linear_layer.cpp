@@ -1,9 +1,6 @@
 #include "runtime/models/linear_layer.hpp"
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/baddbmm.h>
-#include <ATen/ops/bmm.h>
 #include <ATen/ops/relu.h>
-#include <ATen/ops/sum.h>
 namespace mneme {
 namespace {
 
@@ -12,8 +9,6 @@ float* row_of(const at::Tensor& whole, std::int64_t k) { return whole.mutable_da
 } // namespace
 
 void linear_layer::forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& /*kept*/) const {
-  if (!in.is_cpu())
-    return composite_forward(pass, in, out);
   const auto part = shape_.rows_for(pass.classes.low, pass.classes.high);
   const float* const x = in.const_data_ptr<float>();
   float* const y = out.mutable_data_ptr<float>();
@@ -22,8 +17,6 @@ void linear_layer::forward(const layer_pass& pass, const at::Tensor& in, at::Ten
 }
 
 void linear_layer::backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const {
-  if (!data.in.is_cpu())
-    return composite_backward(pass, data, sink);
   const auto part = shape_.rows_for(pass.classes.low, pass.classes.high);
   for (std::int64_t k = 0; k < pass.models; ++k) {
     float* const gradient = data.fixed ? nullptr : row_of(sink.into, k);
@@ -37,35 +30,6 @@ void linear_layer::backward(const layer_pass& pass, const backward_data& data, c
                           .into = gradient,
                           .scale = sink.scale});
   }
-}
-
-void linear_layer::composite_forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out) const {
-  const auto part = shape_.rows_for(pass.classes.low, pass.classes.high);
-  const auto weight = parameter_view(pass, part.weight_offset, part.out, part.in); // [K, out, in]
-  const auto rows = in.view({pass.models, pass.rows, part.in});
-  if (part.biased())
-    at::baddbmm_out(out, parameter_view(pass, part.bias_offset, 1, part.out), rows, weight.transpose(1, 2));
-  else
-    at::bmm_out(out, rows, weight.transpose(1, 2));
-  if (part.after == activation::relu)
-    at::relu_(out);
-}
-
-void linear_layer::composite_backward(const layer_pass& pass, const backward_data& data,
-                                      const gradient_sink& sink) const {
-  const auto part = shape_.rows_for(pass.classes.low, pass.classes.high);
-  const auto in = data.in.view({pass.models, pass.rows, part.in});
-  if (part.after == activation::relu)
-    data.d_out.masked_fill_(data.out <= 0, 0);
-  if (data.d_in) {
-    const auto weight = parameter_view(pass, part.weight_offset, part.out, part.in);
-    at::bmm_out(*data.d_in, data.d_out, weight);
-  }
-  if (data.fixed)
-    return;
-  write_gradients(sink, part.weight_offset, at::bmm(data.d_out.transpose(1, 2), in));
-  if (part.biased())
-    write_gradients(sink, part.bias_offset, data.d_out.sum(1));
 }
 
 // -- as a function ----------------------------------------------------------------------------------------------------

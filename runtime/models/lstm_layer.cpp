@@ -3,8 +3,6 @@
 #include "runtime/kernels/products.hpp"
 #include "runtime/kernels/sigmoid.hpp"
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/baddbmm.h>
-#include <ATen/ops/bmm.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/sigmoid.h>
 #include <ATen/ops/stack.h>
@@ -39,8 +37,6 @@ struct lstm_layer::model_pass {
 void lstm_layer::forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const {
   const auto tokens = shape_.tokens, hidden = shape_.hidden;
   reshape_buffer(kept, {pass.models, pass.rows, tokens, 6 * hidden}, in);
-  if (!in.is_cpu())
-    return composite_forward(pass, in, out, kept);
   for (std::int64_t k = 0; k < pass.models; ++k) {
     const model_pass model{.weights = pass.weights_of(k),
                            .x = in.const_data_ptr<float>() + k * pass.rows * tokens * shape_.in,
@@ -97,8 +93,6 @@ void lstm_layer::step_forward(const model_pass& model, std::int64_t t) const {
 }
 
 void lstm_layer::backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const {
-  if (!data.in.is_cpu())
-    return composite_backward(pass, data, sink);
   const auto tokens = shape_.tokens, hidden = shape_.hidden;
   for (std::int64_t k = 0; k < pass.models; ++k) {
     const auto at = k * pass.rows * tokens;
@@ -194,67 +188,6 @@ void lstm_layer::back_products(const model_pass& model, float* gradient, const g
                        .before = sink.add ? gradient + offset : nullptr,
                        .out = gradient + offset,
                        .scale = sink.scale});
-}
-
-// -- with LibTorch's operators, all models at once --------------------------------------------------------------------
-
-void lstm_layer::composite_forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out,
-                                   at::Tensor& kept) const {
-  const auto hidden = shape_.hidden, gates = 4 * hidden;
-  const auto of_inputs = parameter_view(pass, shape_.input_weight_offset, gates, shape_.in).transpose(1, 2);
-  const auto of_memory = parameter_view(pass, shape_.hidden_weight_offset, gates, hidden).transpose(1, 2);
-  const auto bias = parameter_view(pass, shape_.input_bias_offset, 1, gates) +
-                    parameter_view(pass, shape_.hidden_bias_offset, 1, gates); // [K, 1, G]
-  const auto x = in.view({pass.models, pass.rows, shape_.tokens, shape_.in});
-  auto states = out.view({pass.models, pass.rows, shape_.tokens, hidden});
-  kept = kept.view({pass.models, pass.rows, shape_.tokens, 6 * hidden});
-  auto h = at::zeros({pass.models, pass.rows, hidden}, in.options()), c = h;
-  for (std::int64_t t = 0; t < shape_.tokens; ++t) {
-    const auto a = at::baddbmm(at::baddbmm(bias, x.select(2, t), of_inputs), h, of_memory); // [K, B, G]
-    const auto i = at::sigmoid(a.narrow(2, 0, hidden)), f = at::sigmoid(a.narrow(2, hidden, hidden));
-    const auto g = at::tanh(a.narrow(2, 2 * hidden, hidden)), o = at::sigmoid(a.narrow(2, 3 * hidden, hidden));
-    c = f * c + i * g;
-    const auto squashed = at::tanh(c);
-    h = o * squashed;
-    kept.select(2, t).copy_(at::cat({i, f, g, o, c, squashed}, 2));
-    states.select(2, t).copy_(h);
-  }
-}
-
-void lstm_layer::composite_backward(const layer_pass& pass, const backward_data& data,
-                                    const gradient_sink& sink) const {
-  const auto hidden = shape_.hidden, gates = 4 * hidden, tokens = shape_.tokens;
-  const auto by_token = [&](const at::Tensor& values) { return values.view({pass.models, pass.rows, tokens, -1}); };
-  const auto h = by_token(data.out), d_out = by_token(data.d_out), kept = by_token(data.kept);
-  const auto of_memory = parameter_view(pass, shape_.hidden_weight_offset, gates, hidden);
-  auto d_h = at::zeros({pass.models, pass.rows, hidden}, data.in.options()), d_c = d_h;
-  auto before = at::zeros_like(h); // what the memory was before each token
-  before.narrow(2, 1, tokens - 1).copy_(h.narrow(2, 0, tokens - 1));
-  std::vector<at::Tensor> steps(static_cast<std::size_t>(tokens));
-  for (std::int64_t t = tokens; t-- > 0;) {
-    const auto part = [&](std::int64_t number) { return kept.select(2, t).narrow(2, number * hidden, hidden); };
-    const auto i = part(0), f = part(1), g = part(2), o = part(3), squashed = part(5);
-    const auto c = t > 0 ? kept.select(2, t - 1).narrow(2, 4 * hidden, hidden) : at::zeros_like(i);
-    const auto d = d_out.select(2, t) + d_h;
-    d_c = d_c + d * o * (1.0 - squashed * squashed);
-    const auto step = at::cat(
-        {d_c * g * i * (1.0 - i), d_c * c * f * (1.0 - f), d_c * i * (1.0 - g * g), d * squashed * o * (1.0 - o)}, 2);
-    d_h = at::bmm(step, of_memory);
-    d_c = d_c * f;
-    steps[static_cast<std::size_t>(t)] = step;
-  }
-  const auto d = at::stack(steps, 2).view({pass.models, -1, gates}); // [K, B T, G]
-  if (data.d_in)
-    data.d_in->view({pass.models, -1, shape_.in})
-        .copy_(at::bmm(d, parameter_view(pass, shape_.input_weight_offset, gates, shape_.in)));
-  if (data.fixed)
-    return;
-  write_gradients(sink, shape_.input_weight_offset,
-                  at::bmm(d.transpose(1, 2), data.in.view({pass.models, -1, shape_.in})));
-  write_gradients(sink, shape_.hidden_weight_offset,
-                  at::bmm(d.transpose(1, 2), before.view({pass.models, -1, hidden})));
-  write_gradients(sink, shape_.input_bias_offset, d.sum(1));
-  write_gradients(sink, shape_.hidden_bias_offset, d.sum(1));
 }
 
 // -- as a function ----------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ namespace mneme {
 /// PyTorch's LSTM, one layer in one direction (Hochreiter and Schmidhuber 1997, with the forget gate of Gers et al.
 /// 2000): with a = W x_t + b + U h_(t-1) + b', i, f, o = sigmoid of their quarters of a, g = tanh of its own,
 /// c_t = f c_(t-1) + i g and h_t = o tanh(c_t). Quarters lie in the order i, f, g, o.
-class lstm_layer final : public layer {
+class lstm_layer final : public kernel_layer {
 public:
   struct shape {
     std::int64_t tokens = 1;                                        ///< T
@@ -20,11 +20,10 @@ public:
   [[nodiscard]] std::int64_t width(class_range) const override { return shape_.tokens * shape_.hidden; }
   [[nodiscard]] std::int64_t kept_bytes_per_row() const override;
   /// in [K, B, T * I]
+  [[nodiscard]] bool is_function(bool on_cpu) const override { return !on_cpu; }
   void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
   void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const override;
   [[nodiscard]] at::Tensor function(const function_pass& pass, const at::Tensor& in) const override;
-  void composite_forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const;
-  void composite_backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const;
 
 private:
   struct model_pass;

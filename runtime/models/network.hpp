@@ -7,7 +7,8 @@ namespace mneme {
 /// What a network_builder has built.
 class network final : public row_wise_model {
 public:
-  explicit network(network_parts parts) : net_(std::move(parts)) {}
+  explicit network(network_parts parts)
+      : net_(std::move(parts)), runs_on_cpu_(function_runs(net_, true)), runs_on_device_(function_runs(net_, false)) {}
 
   [[nodiscard]] const std::vector<parameter>& layout() const noexcept override { return net_.layout; }
   [[nodiscard]] std::int64_t feature_width() const noexcept override { return net_.feature_width; }
@@ -51,6 +52,20 @@ private:
   [[nodiscard]] bool trains_parameters_of(const network_node& node, const parameter_choice& trained) const;
   [[nodiscard]] node_roles roles_in(const training_mode* training) const;
   void run_node(std::size_t i, const layer_pass& pass, tape& with) const;
+  [[nodiscard]] const std::vector<function_run>& runs(bool on_cpu) const {
+    return on_cpu ? runs_on_cpu_ : runs_on_device_;
+  }
+  struct run_graph;
+  [[nodiscard]] run_graph graph_of(const function_run& run, std::int64_t part, tape& with) const;
+  [[nodiscard]] std::vector<at::Tensor> run_part(const function_run& run, const function_pass& pass,
+                                                 const node_roles& roles, std::span<const at::Tensor> inputs,
+                                                 const tape& with) const;
+  void run_functions(const function_run& run, const layer_pass& pass, const node_roles& roles, tape& with) const;
+  void show(const function_run& run, std::int64_t k, std::span<const at::Tensor> shown, const layer_pass& pass,
+            tape& with) const;
+  void back_functions(const function_run& run, const layer_pass& pass, tape& with, const node_roles& roles,
+                      const parameter_choice* trained, const gradient_sink& sink) const;
+  [[nodiscard]] bool is_wanted_map(network_place value, const tape& with) const;
   [[nodiscard]] function_results one_by_one(const at::Tensor& weights, const at::Tensor& inputs, class_range classes,
                                             const function_mode& mode) const;
   [[nodiscard]] at::Tensor map_of(const network_map& marked, const at::Tensor& value) const;
@@ -59,12 +74,15 @@ private:
   [[nodiscard]] at::Tensor gradient_by_features(const at::Tensor& d_logits, const layer_pass& pass,
                                                 const layer_pass& still, tape& with, const node_roles& roles,
                                                 const gradient_sink& sink) const;
+  network_place back_from(network_place end, const layer_pass& pass, const layer_pass& still, tape& with,
+                          const node_roles& roles, const parameter_choice* trained, const gradient_sink& sink) const;
   void forget(tape& with, std::size_t done) const;
   void back_node(std::size_t i, const layer_pass& pass, tape& with, const node_roles& roles,
                  const gradient_sink& sink) const;
   void back_sum(std::size_t i, tape& with, const node_roles& roles) const;
 
   network_parts net_;
+  std::vector<function_run> runs_on_cpu_, runs_on_device_;
 };
 
 } // namespace mneme

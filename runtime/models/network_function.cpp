@@ -7,18 +7,16 @@
 #include <ATen/ops/split_with_sizes.h>
 #include <algorithm>
 namespace mneme {
-namespace {
 
 // Axes: K models, B rows, P weights.
 
-at::Tensor value_of(const network_node& entry, const function_pass& pass, const std::vector<at::Tensor>& values) {
-  if (entry.operation)
-    return entry.operation->function(pass, values[entry.from]);
-  const auto sum = values[entry.from] + values[*entry.other];
-  return entry.after == activation::relu ? at::relu(sum) : sum;
+at::Tensor function_of_node(const network_node& node, const function_pass& pass, const at::Tensor& in,
+                            const at::Tensor& other) {
+  if (node.operation)
+    return node.operation->function(pass, in);
+  const auto sum = in + other;
+  return node.after == activation::relu ? at::relu(sum) : sum;
 }
-
-} // namespace
 
 function_results network::differentiable(const at::Tensor& weights, const at::Tensor& inputs, class_range classes,
                                          const function_mode& mode) const {
@@ -52,9 +50,11 @@ function_results network::differentiable(const at::Tensor& weights, const at::Te
   std::vector<at::Tensor> values(net_.nodes.size() + 1);
   values[0] = rows;
   for (std::size_t i = 0; i < (classes.size() == 0 ? net_.features : net_.nodes.size()); ++i) {
-    values[i + 1] = value_of(net_.nodes[i], roles.empty() || roles[i].trained ? pass : still, values);
+    const auto& node = net_.nodes[i];
+    values[i + 1] = function_of_node(node, roles.empty() || roles[i].trained ? pass : still, values[node.from],
+                                     node.other ? values[*node.other] : at::Tensor{});
     if (results.statistics.size() > 0 && results.statistics.back().name.empty())
-      results.statistics.back().name = net_.nodes[i].name;
+      results.statistics.back().name = node.name;
     for (const auto& marked : net_.maps) // all lie before the head
       if (marked.value == i + 1) {
         results.maps.push_back({marked.name, map_of(marked, values[i + 1])});
@@ -78,9 +78,7 @@ function_results network::one_by_one(const at::Tensor& weights, const at::Tensor
     training_mode training;
     auto own = mode;
     if (mode.training) {
-      training = *mode.training;
-      if (!training.streams.empty())
-        training.streams = training.streams.subspan(k, 1);
+      training = of_models(*mode.training, static_cast<std::int64_t>(k), 1);
       own.training = &training;
     }
     parts.push_back(differentiable(own_weights[weights.size(0) == 1 ? 0 : k], own_inputs[k], classes, own));

@@ -25,6 +25,10 @@ struct network_map {
   network_place value = 0;
 };
 
+/// The function of a node. @param other the second term of a sum
+[[nodiscard]] at::Tensor function_of_node(const network_node& node, const function_pass& pass, const at::Tensor& in,
+                                          const at::Tensor& other);
+
 struct network_parts {
   std::string identity{};
   std::vector<image_shape> shapes{};      // of values
@@ -39,5 +43,27 @@ struct network_parts {
   bool has_held = false;            // some parameters are parameter::held
   std::int64_t feature_width = 0, classes = 0;
 };
+
+/// Neighbouring nodes that are computed as one function, none of them on both sides of the features.
+struct function_run {
+  std::size_t first = 0, last = 0;                     ///< Nodes first .. last - 1.
+  std::size_t first_parameter = 0, last_parameter = 0; ///< Of the layout.
+  std::vector<std::int64_t> offsets{};                 ///< Of these parameters within [P].
+  std::vector<network_place> reads{};                  ///< Values that are made before it.
+  std::vector<network_place> shows{};                  ///< Values that are read behind it.
+  std::vector<network_place> maps{};                   ///< Further values: shown where a pass asks for them.
+  std::size_t slot = 0;                                ///< Of its tensors in a tape, among those of all runs.
+  [[nodiscard]] std::size_t tensors() const {
+    return last_parameter - first_parameter + reads.size() + shows.size() + maps.size();
+  }
+};
+/// Runs that begin and end with a function layer; sums, and layers that are cheap either way, join between them.
+[[nodiscard]] std::vector<function_run> function_runs(const network_parts& net, bool on_cpu);
+
+/// A tensor of these sizes from the tape's spare memory: the smallest that is large enough. Where none is, a new one
+/// takes the place of the largest, so that memory does not pile up as steps grow.
+[[nodiscard]] at::Tensor acquire_buffer(tape& from, at::IntArrayRef sizes, const at::Tensor& like);
+/// Frees memory that has no other holder, for acquire_buffer().
+void release_buffer(tape& to, at::Tensor tensor);
 
 } // namespace mneme

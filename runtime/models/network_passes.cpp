@@ -10,34 +10,6 @@
 namespace mneme {
 namespace {
 
-/// A tensor of these sizes from the tape's spare memory: the smallest that is large enough. Where none is, a new one
-/// takes the place of the largest, so that memory does not pile up as steps grow.
-at::Tensor taken(tape& from, at::IntArrayRef sizes, const at::Tensor& like) {
-  const auto bytes = static_cast<std::size_t>(c10::multiply_integers(sizes)) * sizeof(float);
-  const auto bytes_of = [](const at::Tensor& tensor) { return tensor.storage().nbytes(); };
-  auto best = from.spare.end(), largest = from.spare.end();
-  for (auto tensor = from.spare.begin(); tensor != from.spare.end(); ++tensor) {
-    if (bytes_of(*tensor) >= bytes && (best == from.spare.end() || bytes_of(*tensor) < bytes_of(*best)))
-      best = tensor;
-    if (largest == from.spare.end() || bytes_of(*tensor) > bytes_of(*largest))
-      largest = tensor;
-  }
-  if (best == from.spare.end()) {
-    if (largest != from.spare.end())
-      from.spare.erase(largest);
-    return at::empty(sizes, like.options());
-  }
-  auto taken = std::move(*best);
-  from.spare.erase(best);
-  return taken.resize_(sizes);
-}
-
-/// Frees memory that has no other holder.
-void give_back(tape& to, at::Tensor tensor) {
-  if (tensor.defined() && tensor.use_count() == 1 && tensor.storage().use_count() == 1)
-    to.spare.push_back(std::move(tensor));
-}
-
 /// Makes sure that writing to the tensor changes no other gradient.
 void make_own(at::Tensor& tensor) {
   if (tensor.use_count() > 1)
@@ -57,6 +29,32 @@ void run_sum(const network_node& entry, const at::Tensor& first, at::Tensor& out
 }
 
 } // namespace
+
+at::Tensor acquire_buffer(tape& from, at::IntArrayRef sizes, const at::Tensor& like) {
+  const auto bytes = static_cast<std::size_t>(c10::multiply_integers(sizes)) * sizeof(float);
+  const auto bytes_of = [](const at::Tensor& tensor) { return tensor.storage().nbytes(); };
+  auto best = from.spare.end(), largest = from.spare.end();
+  for (auto tensor = from.spare.begin(); tensor != from.spare.end(); ++tensor) {
+    if (bytes_of(*tensor) >= bytes && (best == from.spare.end() || bytes_of(*tensor) < bytes_of(*best)))
+      best = tensor;
+    if (largest == from.spare.end() || bytes_of(*tensor) > bytes_of(*largest))
+      largest = tensor;
+  }
+  if (best == from.spare.end()) {
+    if (largest != from.spare.end())
+      from.spare.erase(largest);
+    return at::empty(sizes, like.options());
+  }
+  auto taken = std::move(*best);
+  from.spare.erase(best);
+  return taken.resize_(sizes);
+}
+
+void release_buffer(tape& to, at::Tensor tensor) {
+  const auto buffers_max = 2 * to.values.size(); // a value and its gradient
+  if (tensor.defined() && tensor.use_count() == 1 && tensor.storage().use_count() == 1 && to.spare.size() < buffers_max)
+    to.spare.push_back(std::move(tensor));
+}
 
 // -- forward ----------------------------------------------------------------------------------------------------------
 
@@ -82,43 +80,61 @@ activations network::forward_from(network_place first, const at::Tensor& weights
   const auto roles = roles_in(training);
   with.training = training != nullptr;
   with.values.resize(net_.nodes.size() + 1);
-  with.kept.resize(net_.nodes.size());
-  for (auto& tensor : with.values) // of a pass that no backward pass has followed
-    give_back(with, std::exchange(tensor, {}));
+  with.kept.resize(net_.nodes.size()); // without graphs of a pass that no backward pass has followed
+  for (auto& tensor : with.values)     // of a pass that no backward pass has followed
+    release_buffer(with, std::exchange(tensor, {}));
   with.values[0] = with.values[first] = flat_rows;
   const bool features_only = classes.size() == 0;
   activations outputs;
   if (net_.features == first)
     outputs.features = flat_rows;
-  for (std::size_t i = first; i < (features_only ? net_.features : net_.nodes.size()); ++i) {
-    run_node(i, roles.empty() || roles[i].trained ? pass : still, with);
-    if (i + 1 == net_.features)
-      outputs.features = with.values[i + 1];
-    if (i + 1 == net_.nodes.size() && !features_only)
-      outputs.logits = with.values[i + 1];
+  const auto end = features_only ? net_.features : net_.nodes.size();
+  auto run = runs(inputs.is_cpu()).begin();
+  for (auto i = first; i < end;) {
+    while (run != runs(inputs.is_cpu()).end() && run->first < i)
+      ++run;
+    const bool is_run = run != runs(inputs.is_cpu()).end() && run->first == i;
+    const auto before = i;
+    if (is_run) {
+      run_functions(*run, pass, roles, with);
+      i = run->last;
+    } else {
+      run_node(i, roles.empty() || roles[i].trained ? pass : still, with);
+      ++i;
+    }
+    if (i == net_.features)
+      outputs.features = with.values[i];
+    if (i == net_.nodes.size() && !features_only)
+      outputs.logits = with.values[i];
     for (std::size_t m = 0; m < with.maps.size(); ++m)
-      if (const auto& marked = map_named(with.maps[m]); marked.value == i + 1) {
+      if (const auto& marked = map_named(with.maps[m]); before < marked.value && marked.value <= i) {
         outputs.maps.resize(with.maps.size());
-        outputs.maps[m] = map_of(marked, with.values[i + 1]);
+        outputs.maps[m] = map_of(marked, with.values[marked.value]);
       }
-    if (!with.for_backward)
-      forget(with, i);
+    for (auto done = before; !with.for_backward && done < i; ++done)
+      forget(with, done);
   }
   return outputs;
+}
+
+bool network::is_wanted_map(network_place value, const tape& with) const {
+  return std::any_of(with.maps.begin(), with.maps.end(),
+                     [&](const std::string& name) { return map_named(name).value == value; });
 }
 
 void network::run_node(std::size_t i, const layer_pass& pass, tape& with) const {
   const auto& node = net_.nodes[i];
   const auto& in = with.values[node.from];
   auto& out = with.values[i + 1];
-  if (node.operation && node.operation->idle(pass)) {
+  const auto* const operation = static_cast<const kernel_layer*>(node.operation.get());
+  if (operation && operation->idle(pass)) {
     out = in;
     return;
   }
   const std::int64_t sizes[] = {pass.models, pass.rows, width_of(i + 1, pass.classes)};
-  out = taken(with, sizes, in);
-  if (node.operation)
-    node.operation->forward(pass, in, out, with.kept[i]);
+  out = acquire_buffer(with, sizes, in);
+  if (operation)
+    operation->forward(pass, in, out, with.kept[i]);
   else
     run_sum(node, in, out, with.values[*node.other]);
 }
@@ -127,7 +143,7 @@ void network::run_node(std::size_t i, const layer_pass& pass, tape& with) const 
 void network::forget(tape& with, std::size_t done) const {
   for (network_place value = 0; value <= done; ++value)
     if (net_.last_reader[value] == done)
-      give_back(with, std::exchange(with.values[value], {}));
+      release_buffer(with, std::exchange(with.values[value], {}));
   if (done + 1 == net_.nodes.size())
     with.values.back().reset();
 }
@@ -239,26 +255,45 @@ void network::backward(const at::Tensor& weights, tape& kept, class_range classe
   if (classes.size() > 0)
     kept.gradients.back() = !d_head.defined() ? d_logits : d_logits.defined() ? d_logits + d_head : d_head;
   add_map_gradients(kept);
-  for (std::size_t i = net_.nodes.size(); i-- > 0;) {
-    auto& d = kept.gradients[i + 1];
-    if (i + 1 == net_.features && d_head.defined())
+  for (auto end = net_.nodes.size(); end > 0;) {
+    auto& d = kept.gradients[end];
+    if (end == net_.features && d_head.defined())
       d = std::exchange(passing, {});
-    if (i + 1 == net_.features && d_features.defined()) {
+    if (end == net_.features && d_features.defined()) {
       if (d.defined())
         make_own(d), d.add_(d_features);
       else
         d = d_features;
     }
-    if (roles[i].learns && d.defined())
-      net_.nodes[i].operation ? back_node(i, roles[i].trained ? pass : still, kept, roles, out)
-                              : back_sum(i, kept, roles);
-    give_back(kept, std::exchange(kept.gradients[i + 1], {}));
-    give_back(kept, std::exchange(kept.values[i + 1], {})); // its readers are done
+    end = back_from(end, pass, still, kept, roles, &trained, out);
   }
   for (auto& tensor : kept.gradients)
     tensor.reset();
   for (auto& tensor : kept.values) // the first is the caller's, who fills it anew for the next step
-    give_back(kept, std::exchange(tensor, {}));
+    release_buffer(kept, std::exchange(tensor, {}));
+}
+
+/// Goes back through the node, or the run of functions, that makes value `end`. @param trained null: gradients of
+/// parameters are not wanted, and another backward pass follows @return the last value before
+network_place network::back_from(network_place end, const layer_pass& pass, const layer_pass& still, tape& with,
+                                 const node_roles& roles, const parameter_choice* trained,
+                                 const gradient_sink& sink) const {
+  auto first = end - 1;
+  const auto& all = runs(with.values[0].is_cpu());
+  const auto run = std::find_if(all.begin(), all.end(), [&](const function_run& each) { return each.last == end; });
+  if (run != all.end()) {
+    first = run->first;
+    back_functions(*run, pass, with, roles, trained, sink);
+  } else if (roles[first].learns && with.gradients[end].defined()) {
+    net_.nodes[first].operation ? back_node(first, roles[first].trained ? pass : still, with, roles, sink)
+                                : back_sum(first, with, roles);
+  }
+  for (auto value = end; value > first; --value) {
+    release_buffer(with, std::exchange(with.gradients[value], {}));
+    if (trained)
+      release_buffer(with, std::exchange(with.values[value], {})); // its readers are done
+  }
+  return first;
 }
 
 /// The gradient by the features that d_logits lead to; undefined: none. Parameters of the head get no gradient here.
@@ -270,12 +305,8 @@ at::Tensor network::gradient_by_features(const at::Tensor& d_logits, const layer
   for (auto& role : passed)
     role.fixed = true;
   with.gradients.back() = d_logits;
-  for (std::size_t i = net_.nodes.size(); i-- > net_.features;) {
-    if (passed[i].learns && with.gradients[i + 1].defined())
-      net_.nodes[i].operation ? back_node(i, roles[i].trained ? pass : still, with, passed, sink)
-                              : back_sum(i, with, passed);
-    give_back(with, std::exchange(with.gradients[i + 1], {}));
-  }
+  for (auto end = net_.nodes.size(); end > net_.features;)
+    end = back_from(end, pass, still, with, passed, nullptr, sink);
   return std::exchange(with.gradients[net_.features], {});
 }
 
@@ -295,35 +326,36 @@ void network::add_map_gradients(tape& with) const {
 void network::back_node(std::size_t i, const layer_pass& pass, tape& with, const node_roles& roles,
                         const gradient_sink& sink) const {
   const auto& node = net_.nodes[i];
+  const auto& operation = static_cast<const kernel_layer&>(*node.operation);
   auto &d_out = with.gradients[i + 1], &d_in = with.gradients[node.from];
   const bool passes_on = node.from > 0 && roles[node.from - 1].learns;
-  if (node.operation->idle(pass)) {
+  if (operation.idle(pass)) {
     if (d_in.defined())
       make_own(d_in), d_in.add_(d_out);
     else if (passes_on)
       d_in = d_out;
     return;
   }
-  if (node.operation->owns_gradient())
+  if (operation.owns_gradient())
     make_own(d_out);
   const auto& in = with.values[node.from];
   const bool add = passes_on && d_in.defined();
   at::Tensor fresh;
-  if (add && node.operation->adds())
+  if (add && operation.adds())
     make_own(d_in);
   else if (passes_on)
-    fresh = taken(with, in.sizes(), in);
-  node.operation->backward(pass,
-                           {.in = in,
-                            .out = with.values[i + 1],
-                            .kept = with.kept[i],
-                            .d_out = d_out,
-                            .d_in = !passes_on        ? nullptr
-                                    : fresh.defined() ? &fresh
-                                                      : &d_in,
-                            .add = add && !fresh.defined(),
-                            .fixed = roles[i].fixed},
-                           sink);
+    fresh = acquire_buffer(with, in.sizes(), in);
+  operation.backward(pass,
+                     {.in = in,
+                      .out = with.values[i + 1],
+                      .kept = with.kept[i],
+                      .d_out = d_out,
+                      .d_in = !passes_on        ? nullptr
+                              : fresh.defined() ? &fresh
+                                                : &d_in,
+                      .add = add && !fresh.defined(),
+                      .fixed = roles[i].fixed},
+                     sink);
   if (!fresh.defined())
     return;
   if (!add) {
@@ -332,7 +364,7 @@ void network::back_node(std::size_t i, const layer_pass& pass, tape& with, const
   }
   make_own(d_in);
   d_in.add_(fresh);
-  give_back(with, std::move(fresh));
+  release_buffer(with, std::move(fresh));
 }
 
 /// Both terms of a sum get its gradient: the same memory, until one of them is added to.

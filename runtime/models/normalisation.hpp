@@ -8,7 +8,7 @@ namespace mneme {
 /// of batch normalisation takes the running statistics. PyTorch's constants: momentum 0.1, unbiased running
 /// variance, and epsilon 1e-5 unless another one is given. A step with a single value per channel, which PyTorch
 /// refuses, leaves running statistics alone.
-class normalisation_layer final : public layer {
+class normalisation_layer final : public kernel_layer {
 public:
   struct shape {
     image_shape in{};
@@ -23,7 +23,9 @@ public:
   void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
   void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const override;
   [[nodiscard]] at::Tensor function(const function_pass& pass, const at::Tensor& in) const override;
-  // On devices, all models at once: LibTorch's batch norm, and operators for groups (normalisation_operators.cpp).
+  /// Group normalisation on devices.
+  [[nodiscard]] bool is_function(bool on_cpu) const override { return !on_cpu && !batch(); }
+  // Batch normalisation on devices, of all models at once (device_twins.cpp).
   void composite_forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const;
   void composite_backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const;
   /// Running statistics lie behind all parameters, so their place is known last.
@@ -42,12 +44,6 @@ private:
 
   [[nodiscard]] at::Tensor by_channel(const layer_pass& pass, const at::Tensor& images) const;
   [[nodiscard]] at::Tensor parameters(const layer_pass& pass, std::int64_t offset) const;
-  void batch_forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const;
-  void batch_backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const;
-  struct axes;
-  [[nodiscard]] axes group_axes(const layer_pass& pass, const at::Tensor& in) const;
-  void group_forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out) const;
-  void group_backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const;
 
   shape shape_;
 };

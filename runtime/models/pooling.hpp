@@ -5,7 +5,7 @@ namespace mneme {
 
 /// Maximum over square windows, by LibTorch: pixels of the padding never win, the first of equals does, or the last
 /// NaN. A last row or column that fills no window is left out.
-class max_pool_layer final : public layer {
+class max_pool_layer final : public kernel_layer {
 public:
   struct shape {
     image_shape in{};
@@ -28,7 +28,7 @@ private:
 };
 
 /// The mean over all pixels of an image, channel by channel.
-class mean_pool_layer final : public layer {
+class mean_pool_layer final : public kernel_layer {
 public:
   explicit mean_pool_layer(const image_shape& in) : in_(in) {}
   [[nodiscard]] std::int64_t width(class_range) const override { return in_.channels; }

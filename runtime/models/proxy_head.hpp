@@ -1,7 +1,7 @@
 /// proxy_head: logits = s m_c, where m_c is the softmax-weighted mean of a row's similarities to the proxies of class
 /// c.
 #pragma once
-#include "runtime/models/layer.hpp"
+#include "runtime/models/function_layer.hpp"
 namespace mneme {
 
 struct proxy_head_shape {
@@ -13,14 +13,14 @@ struct proxy_head_shape {
 /// The local similarity classifier of PODNet (Douillard et al. 2020, eq. 9), as released:
 ///     r_ck = -|x^ - w^_ck|^2 = 2 cos(x, w_ck) - 2,  a_ck = softmax_k(r_ck),  m_c = sum_k a_ck r_ck,
 /// with a learnt scale s, no bias, and unit vectors by PyTorch's bound on norms (unit_rows.hpp).
-class proxy_head final : public layer {
+class proxy_head final : public function_layer {
 public:
   explicit proxy_head(const proxy_head_shape& sizes) : shape_(sizes) {}
   [[nodiscard]] std::int64_t width(class_range classes) const override { return classes.size(); }
-  [[nodiscard]] std::int64_t kept_bytes_per_row() const override;
   [[nodiscard]] bool depends_on_row_count() const override { return true; }
-  void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
-  void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const override;
+  [[nodiscard]] std::int64_t kept_bytes_per_row() const override {
+    return (shape_.in + 1) * static_cast<std::int64_t>(sizeof(float));
+  }
   [[nodiscard]] at::Tensor function(const function_pass& pass, const at::Tensor& in) const override;
 
 private:

@@ -1,12 +1,12 @@
 /// sampling_layer: a sample of the normal whose mean and log deviation are its input, halves of a row.
 #pragma once
-#include "runtime/models/layer.hpp"
+#include "runtime/models/function_layer.hpp"
 namespace mneme {
 
 /// z = mu + exp(l) e with e ~ N(0, 1) drawn anew for every row and step (Kingma and Welling 2014, section 2.4); in
 /// evaluation z = mu. l is kept within bounds, beyond which it has no gradient. Draws are keyed by the model's stream
 /// of the step and the layer's number, row by row, so they depend neither on other models nor on padded rows.
-class sampling_layer final : public layer {
+class sampling_layer final : public function_layer {
 public:
   struct shape {
     std::int64_t width = 0;   ///< D: rows of 2 D come in, mu first.
@@ -18,13 +18,10 @@ public:
   [[nodiscard]] std::int64_t kept_bytes_per_row() const override {
     return shape_.width * static_cast<std::int64_t>(sizeof(float));
   }
-  void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
-  void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const override;
   [[nodiscard]] at::Tensor function(const function_pass& pass, const at::Tensor& in) const override;
 
 private:
   [[nodiscard]] at::Tensor noise_of(const training_mode& training, at::IntArrayRef sizes) const;
-  [[nodiscard]] at::Tensor log_deviation(const at::Tensor& in, std::int64_t k) const;
 
   shape shape_;
 };

@@ -5,7 +5,7 @@
 namespace mneme {
 
 /// Images as data sets hold them, [channels, height, width], to channels last.
-class channels_last_layer final : public layer {
+class channels_last_layer final : public kernel_layer {
 public:
   explicit channels_last_layer(const image_shape& in) : in_(in) {}
   [[nodiscard]] std::int64_t width(class_range) const override { return in_.floats(); }
@@ -19,7 +19,7 @@ private:
 };
 
 /// Images as nets hold them, channels last, to flat rows that count them channel by channel, as PyTorch's flatten does.
-class flat_rows_layer final : public layer {
+class flat_rows_layer final : public kernel_layer {
 public:
   /// @param lies_flat they lie so already, as the inputs of a net do
   flat_rows_layer(const image_shape& in, bool lies_flat) : in_(in), lies_flat_(lies_flat) {}
@@ -39,7 +39,7 @@ private:
 /// The shortcut of a residual block that halves the image, without parameters: every second pixel, and zeros as
 /// further channels (He et al. 2016, "Deep Residual Learning", section 3.3, option A), behind the given ones or on both
 /// sides of them, as many on each.
-class subsampling_layer final : public layer {
+class subsampling_layer final : public kernel_layer {
 public:
   /// @param first where the given channels begin; zeros before them
   subsampling_layer(const image_shape& in, std::int64_t stride, std::int64_t channels, std::int64_t first = 0)

@@ -3,18 +3,13 @@
 #include "runtime/kernels/normalisation.hpp"
 #include "runtime/models/aligned_product.hpp"
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/baddbmm.h>
-#include <ATen/ops/bmm.h>
 #include <ATen/ops/relu.h>
-#include <ATen/ops/sum.h>
 namespace mneme {
 
 // Axes: K models, B rows of a step, T tokens of a row, M = B T.
 
 void tokens_linear_layer::forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out,
                                   at::Tensor& /*kept*/) const {
-  if (!in.is_cpu())
-    return composite_forward(pass, in, out);
   for (std::int64_t k = 0; k < pass.models; ++k) {
     const auto own = pass.weights_row(k);
     const auto weight = own.narrow(0, shape_.weight_offset, shape_.out * shape_.in).view({shape_.out, shape_.in});
@@ -28,8 +23,6 @@ void tokens_linear_layer::forward(const layer_pass& pass, const at::Tensor& in, 
 }
 
 void tokens_linear_layer::backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const {
-  if (!data.in.is_cpu())
-    return composite_backward(pass, data, sink);
   if (shape_.after == activation::relu)
     kernels::relu_backward(data.d_out.mutable_data_ptr<float>(), data.out.const_data_ptr<float>(), data.d_out.numel());
   for (std::int64_t k = 0; k < pass.models; ++k) {
@@ -54,34 +47,6 @@ void tokens_linear_layer::back_parameters(const layer_pass& pass, std::int64_t k
   aligned_product(d_weight, d_weight, d.t(), x, sink.add ? 1.0 : 0.0, scale, *pass.memory);
   kernels::sum_columns(gradient.mutable_data_ptr<float>() + shape_.bias_offset, d.const_data_ptr<float>(), d.size(0),
                        shape_.out, scale, sink.add);
-}
-
-// -- with LibTorch's operators, all models at once --------------------------------------------------------------------
-
-void tokens_linear_layer::composite_forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out) const {
-  const auto weight = parameter_view(pass, shape_.weight_offset, shape_.out, shape_.in); // [K, out, in]
-  const auto bias = parameter_view(pass, shape_.bias_offset, 1, shape_.out);             // [K, 1, out]
-  auto y = out.view({pass.models, -1, shape_.out});                                      // [K, M, out]
-  at::baddbmm_out(y, bias, in.view({pass.models, -1, shape_.in}), weight.transpose(1, 2), shape_.scale, shape_.scale);
-  if (shape_.after == activation::relu)
-    at::relu_(out);
-}
-
-void tokens_linear_layer::composite_backward(const layer_pass& pass, const backward_data& data,
-                                             const gradient_sink& sink) const {
-  if (shape_.after == activation::relu)
-    data.d_out.masked_fill_(data.out <= 0, 0);
-  const auto d = data.d_out.view({pass.models, -1, shape_.out}); // [K, M, out]
-  if (data.d_in) {
-    auto d_in = data.d_in->view({pass.models, -1, shape_.in});
-    at::baddbmm_out(d_in, d_in, d, parameter_view(pass, shape_.weight_offset, shape_.out, shape_.in),
-                    data.add ? 1.0 : 0.0, shape_.scale);
-  }
-  if (shape_.frozen || data.fixed)
-    return;
-  const auto x = data.in.view({pass.models, -1, shape_.in});
-  write_gradients(sink, shape_.weight_offset, at::bmm(d.transpose(1, 2), x).mul_(shape_.scale));
-  write_gradients(sink, shape_.bias_offset, d.sum(1).mul_(shape_.scale));
 }
 
 // -- as a function ----------------------------------------------------------------------------------------------------

@@ -1,9 +1,7 @@
 #include "runtime/models/tokens_norm_layer.hpp"
 #include "runtime/kernels/token_rows.hpp"
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/mean.h>
 #include <ATen/ops/rsqrt.h>
-#include <ATen/ops/sum.h>
 #include <ATen/ops/var_mean.h>
 #include <vector>
 namespace mneme {
@@ -15,8 +13,6 @@ std::int64_t tokens_norm_layer::kept_bytes_per_row() const {
 }
 
 void tokens_norm_layer::forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const {
-  if (!in.is_cpu())
-    return composite_forward(pass, in, out);
   const auto tokens = pass.rows * shape_.tokens, values = tokens * shape_.channels;
   reshape_buffer(kept, {pass.models, tokens, 2}, in); // mean and 1 / deviation
   for (std::int64_t k = 0; k < pass.models; ++k)
@@ -30,8 +26,6 @@ void tokens_norm_layer::forward(const layer_pass& pass, const at::Tensor& in, at
 }
 
 void tokens_norm_layer::backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const {
-  if (!data.in.is_cpu())
-    return composite_backward(pass, data, sink);
   const auto tokens = pass.rows * shape_.tokens, values = tokens * shape_.channels;
   std::vector<double> sums; // of the weight's gradient, then of the bias's
   const bool fixed = shape_.frozen || data.fixed;
@@ -55,42 +49,6 @@ void tokens_norm_layer::backward(const layer_pass& pass, const backward_data& da
       deliver(gradient[shape_.bias_offset + c], d_weight[shape_.channels + c]);
     }
   }
-}
-
-// -- with LibTorch's operators, all models at once --------------------------------------------------------------------
-
-struct tokens_norm_layer::parts {
-  at::Tensor h;            // [K, M, D] normalised
-  at::Tensor scale;        // [K, M, 1]
-  at::Tensor weight, bias; // [K, 1, D]
-};
-
-tokens_norm_layer::parts tokens_norm_layer::composite_parts(const layer_pass& pass, const at::Tensor& in) const {
-  const auto x = in.view({pass.models, -1, shape_.channels});
-  const auto [variance, mean] = at::var_mean(x, at::OptionalIntArrayRef({2}), 0, true);
-  const auto scale = at::rsqrt(variance + shape_.epsilon);
-  return {(x - mean) * scale, scale, parameter_view(pass, shape_.weight_offset, 1, shape_.channels),
-          parameter_view(pass, shape_.bias_offset, 1, shape_.channels)};
-}
-
-void tokens_norm_layer::composite_forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out) const {
-  const auto parts = composite_parts(pass, in);
-  out.view({pass.models, -1, shape_.channels}).copy_(parts.h * parts.weight + parts.bias);
-}
-
-void tokens_norm_layer::composite_backward(const layer_pass& pass, const backward_data& data,
-                                           const gradient_sink& sink) const {
-  const auto parts = composite_parts(pass, data.in);
-  const auto d = data.d_out.view({pass.models, -1, shape_.channels});
-  if (data.d_in) {
-    const auto g = d * parts.weight;
-    data.d_in->view({pass.models, -1, shape_.channels})
-        .copy_(parts.scale * (g - g.mean(2, true) - parts.h * (g * parts.h).mean(2, true)));
-  }
-  if (shape_.frozen || data.fixed)
-    return;
-  write_gradients(sink, shape_.weight_offset, (d * parts.h).sum(1));
-  write_gradients(sink, shape_.bias_offset, d.sum(1));
 }
 
 // -- as a function ----------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@
 namespace mneme {
 
 /// Mean and variance of a token's channels (Ba et al. 2016, "Layer Normalization"), then scale and shift by channel.
-class tokens_norm_layer final : public layer {
+class tokens_norm_layer final : public kernel_layer {
 public:
   struct shape {
     std::int64_t tokens = 1, channels = 0;
@@ -15,16 +15,12 @@ public:
   explicit tokens_norm_layer(const shape& sizes) : shape_(sizes) {}
   [[nodiscard]] std::int64_t width(class_range) const override { return shape_.tokens * shape_.channels; }
   [[nodiscard]] std::int64_t kept_bytes_per_row() const override;
+  [[nodiscard]] bool is_function(bool on_cpu) const override { return !on_cpu; }
   void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
   void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const override;
   [[nodiscard]] at::Tensor function(const function_pass& pass, const at::Tensor& in) const override;
-  void composite_forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out) const;
-  void composite_backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const;
 
 private:
-  struct parts;
-  [[nodiscard]] parts composite_parts(const layer_pass& pass, const at::Tensor& in) const;
-
   shape shape_;
 };
 

@@ -1,13 +1,12 @@
 /// transposed_convolution_layer: a convolution's way back as a way forward, which enlarges images.
 #pragma once
-#include "runtime/kernels/convolution.hpp"
-#include "runtime/models/composite_convolution.hpp"
+#include "runtime/models/function_layer.hpp"
 namespace mneme {
 
 /// PyTorch's ConvTranspose2d over channels-last images (Zeiler et al. 2010, "Deconvolutional Networks"): what a
 /// convolution of the same kernel, stride and padding hands back to its input. Filters lie [kernel, kernel, out
 /// channels, in channels] in memory.
-class transposed_convolution_layer final : public layer {
+class transposed_convolution_layer final : public function_layer {
 public:
   struct shape {
     image_shape in{};
@@ -19,23 +18,10 @@ public:
   explicit transposed_convolution_layer(const shape& sizes);
   [[nodiscard]] image_shape out_shape() const;
   [[nodiscard]] std::int64_t width(class_range) const override { return out_shape().floats(); }
-  void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
-  [[nodiscard]] bool owns_gradient() const override { return shape_.after == activation::relu; }
-  void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const override;
-  void composite_forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out) const {
-    composite().forward(pass, in, out);
-  }
-  void composite_backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const {
-    composite().backward(pass, data, sink);
-  }
+  [[nodiscard]] bool depends_on_row_count() const override { return true; }
   [[nodiscard]] at::Tensor function(const function_pass& pass, const at::Tensor& in) const override;
 
 private:
-  /// The convolution from the layer's output to its input.
-  [[nodiscard]] kernels::conv_shape way_back(std::int64_t rows) const;
-  [[nodiscard]] bool biased() const { return shape_.bias_offset >= 0; }
-  [[nodiscard]] composite_convolution composite() const;
-
   shape shape_;
 };
 

@@ -1,6 +1,6 @@
 /// upsampling_layer: images in another size, each pixel a mixture of the nearest ones.
 #pragma once
-#include "runtime/models/layer.hpp"
+#include "runtime/models/function_layer.hpp"
 #include <vector>
 namespace mneme {
 
@@ -9,16 +9,12 @@ namespace mneme {
 enum class upsampling : std::uint8_t { nearest, bilinear };
 
 /// Sizes may shrink too; nothing is smoothed then.
-class upsampling_layer final : public layer {
+class upsampling_layer final : public function_layer {
 public:
   upsampling_layer(const image_shape& in, std::int64_t height, std::int64_t width, upsampling kind);
   [[nodiscard]] const image_shape& out_shape() const noexcept { return out_; }
   [[nodiscard]] std::int64_t width(class_range) const override { return out_.floats(); }
-  void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
-  void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const override;
   [[nodiscard]] at::Tensor function(const function_pass& pass, const at::Tensor& in) const override;
-  void composite_forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out) const;
-  void composite_backward(const layer_pass& pass, const backward_data& data) const;
 
 private:
   /// Between which two lines or pixels one of the result lies, and how much it has of the second.
@@ -28,9 +24,6 @@ private:
   };
   static std::vector<mixture> mixtures(std::int64_t from, std::int64_t to, upsampling kind);
   static at::Tensor matrix_of(const std::vector<mixture>& mixtures, std::int64_t from, const at::Tensor& like);
-  /// `visit(x pixel, y pixel, weight)` for the four sources of every pixel of a result, in order.
-  template <class Visit>
-  void visit_sources(const Visit& visit) const;
 
   image_shape in_, out_;
   std::vector<mixture> lines_, pixels_;

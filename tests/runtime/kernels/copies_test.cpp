@@ -122,11 +122,6 @@ void elements(std::ostream& out) {
     each([&](numbers& x) { kernels::sigmoid(x.data(), b.data(), p); });
     each([&](numbers& x) { kernels::sigmoid_backward(x.data(), b.data(), c.data(), p); });
     each([&](numbers& x) { kernels::hyperbolic_tangent(x.data(), b.data(), p); });
-    each([&](numbers& x) { kernels::hyperbolic_tangent_backward(x.data(), b.data(), c.data(), p); });
-    each([&](numbers& x) { kernels::silu(x.data(), b.data(), p); });
-    each([&](numbers& x) { kernels::silu_backward(x.data(), b.data(), c.data(), p); });
-    each([&](numbers& x) { kernels::leaky_relu(x.data(), b.data(), p, 0.2F); });
-    each([&](numbers& x) { kernels::leaky_relu_backward(x.data(), b.data(), c.data(), p, 0.2F); });
     each([&](numbers& x) { kernels::gelu(x.data(), b.data(), p); });
     each([&](numbers& x) { kernels::gelu_backward(x.data(), b.data(), c.data(), p); });
     const stream_name stream = stream_name_of({.seed = 5, .purpose = first_method_purpose});

@@ -1,4 +1,3 @@
-#include "runtime/models/activation_layer.hpp"
 #include "runtime/models/attention_layer.hpp"
 #include "runtime/models/convolution_layer.hpp"
 #include "runtime/models/dropout.hpp"
@@ -6,16 +5,15 @@
 #include "runtime/models/linear_layer.hpp"
 #include "runtime/models/lstm_layer.hpp"
 #include "runtime/models/normalisation.hpp"
-#include "runtime/models/patch_embedding.hpp"
 #include "runtime/models/pooling.hpp"
 #include "runtime/models/shortcut_layers.hpp"
 #include "runtime/models/token_embedding.hpp"
 #include "runtime/models/tokens_linear_layer.hpp"
 #include "runtime/models/tokens_norm_layer.hpp"
-#include "runtime/models/transposed_convolution.hpp"
 #include "runtime/models/upsampling.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 
+#include "tests/support/layer_functions.hpp"
 #include "tests/support/nets.hpp"
 #include <ATen/Parallel.h>
 using namespace mneme;
@@ -27,7 +25,7 @@ namespace {
 
 constexpr std::int64_t nets = 2, rows = 3;
 
-/// A layer's results: of its kernels, or of the operators that define them.
+/// A layer's results: of its kernels, or of LibTorch's operators.
 struct results {
   at::Tensor weights, out, d_in, gradients;
 };
@@ -54,16 +52,16 @@ public:
         weights_(drawn({nets, size}, 1).abs_().add_(0.1).mul_(scale)), // running variances are positive
         classes_{2, 9} {}
 
-  void check() {
+  /// @param frozen the layer leaves gradients of its parameters alone
+  void check(bool frozen = false) {
+    frozen_ = frozen;
     for (const bool add : {false, true}) {
       INFO("adding " << add);
-      check_equal(by_kernels(add), by_composites(add));
+      check_equal(by_kernels(add), layer_.is_function(false) ? by_function(add) : by_composites(add));
     }
   }
 
 private:
-  using data = layer::backward_data;
-
   results by_kernels(bool add) {
     auto made = prepared(add);
     const layer_pass pass{made.weights, nets, rows, classes_, training_, &memory_};
@@ -78,26 +76,34 @@ private:
     return made;
   }
 
+  results by_function(bool add) {
+    auto made = prepared(add);
+    const auto theirs = run_function(layer_, weights_, in_, drawn(made.out.sizes(), 3), classes_, training_);
+    made.out = theirs.out;
+    made.d_in = add ? theirs.d_in + before() : theirs.d_in;
+    auto unread = theirs.d_weights.isnan();
+    if (layer_.width({0, 1}) != layer_.width({0, 2})) // a head: rows of other classes
+      unread = unread.logical_or(theirs.d_weights == 0);
+    if (!frozen_)
+      made.gradients =
+          at::where(unread, made.gradients, add ? made.gradients - 0.25 * theirs.d_weights : theirs.d_weights);
+    return made;
+  }
+
   results by_composites(bool add) {
     auto made = prepared(add);
-    const layer_pass pass{made.weights, nets, rows, classes_, training_, &memory_};
-    at::Tensor kept;
-    if constexpr (requires { layer_.composite_forward(pass, in_, made.out, kept); }) {
-      at::Tensor by_kernels;
-      layer_.forward({made.weights.clone(), nets, rows, classes_, training_, &memory_}, in_, made.out, by_kernels);
-      kept = at::zeros_like(by_kernels);
-      layer_.composite_forward(pass, in_, made.out, kept);
-    } else {
-      layer_.composite_forward(pass, in_, made.out);
+    if constexpr (requires { &Layer::composite_forward; }) {
+      const layer_pass pass{made.weights, nets, rows, classes_, training_, &memory_};
+      at::Tensor kept;
+      if constexpr (requires { layer_.composite_forward(pass, in_, made.out, kept); })
+        layer_.composite_forward(pass, in_, made.out, kept);
+      else
+        layer_.composite_forward(pass, in_, made.out);
+      auto d_out = drawn(made.out.sizes(), 3);
+      layer_.composite_backward(pass, {in_, made.out, kept, d_out, &made.d_in, false}, sink_of(made, add));
+      if (add)
+        made.d_in.add_(before());
     }
-    auto d_out = drawn(made.out.sizes(), 3);
-    const data of_pass{in_, made.out, kept, d_out, &made.d_in, false};
-    if constexpr (requires { layer_.composite_backward(pass, of_pass, sink_of(made, add)); })
-      layer_.composite_backward(pass, of_pass, sink_of(made, add));
-    else
-      layer_.composite_backward(pass, of_pass);
-    if (add)
-      made.d_in.add_(before());
     return made;
   }
 
@@ -113,6 +119,7 @@ private:
   kernels::scratch memory_;
   at::Tensor in_, weights_;
   class_range classes_;
+  bool frozen_ = false;
 };
 
 void check_convolution(const convolution_layer::shape& shape) {
@@ -212,7 +219,7 @@ TEST_CASE("linear layers of tokens by our loop over models equal LibTorch's oper
                                  .after = after,
                                  .frozen = frozen}),
             5 * 13, 130)
-          .check();
+          .check(frozen);
     }
 }
 
@@ -222,7 +229,7 @@ TEST_CASE("normalisation of tokens by our kernels equals LibTorch's operators", 
       twins(tokens_norm_layer(
                 {.tokens = 5, .channels = channels, .weight_offset = 1, .bias_offset = 60, .frozen = frozen}),
             5 * channels, 120)
-          .check();
+          .check(frozen);
 }
 
 TEST_CASE("attention block by block equals LibTorch's operators on all rows", "[models]") {
@@ -238,30 +245,9 @@ TEST_CASE("attention block by block equals LibTorch's operators on all rows", "[
 
 TEST_CASE("gelu by our kernel equals LibTorch's", "[models]") { twins(gelu_layer(77), 77, 1).check(); }
 
-TEST_CASE("transposed convolutions by our kernels equal LibTorch's", "[models]") {
-  at::set_num_threads(1);
-  for (const auto& [kernel, stride, padding, further] :
-       {std::array<std::int64_t, 4>{4, 2, 1, 0}, {3, 1, 1, 0}, {5, 2, 2, 1}, {2, 2, 0, 0}, {1, 1, 0, 0}, {3, 3, 0, 2}})
-    for (const auto& [channels, filters] : {std::pair<std::int64_t, std::int64_t>{3, 5}, {17, 16}, {32, 1}}) {
-      INFO("kernel " << kernel << ", stride " << stride << ", " << channels << " to " << filters << " channels");
-      const auto floats = kernel * kernel * channels * filters;
-      const bool biased = stride == 2;
-      const transposed_convolution_layer layer({.in = {5, 4, channels},
-                                                .filters = filters,
-                                                .kernel = kernel,
-                                                .stride = stride,
-                                                .padding = padding,
-                                                .further_px = further,
-                                                .weight_offset = 4,
-                                                .bias_offset = biased ? 5 + floats : -1,
-                                                .after = biased ? activation::relu : activation::none});
-      twins(layer, 20 * channels, floats + filters + 10).check();
-    }
-}
-
 TEST_CASE("an LSTM by our kernels equals LibTorch's operators", "[models]") {
   at::set_num_threads(1);
-  for (const auto& [tokens, in, hidden] : {std::array<std::int64_t, 3>{1, 3, 4}, {7, 5, 6}, {4, 17, 16}, {12, 8, 33}}) {
+  for (const auto& [tokens, in, hidden] : {std::array<std::int64_t, 3>{2, 3, 4}, {7, 5, 6}, {4, 17, 16}, {12, 8, 33}}) {
     INFO(tokens << " tokens of " << in << ", memory of " << hidden);
     const auto gates = 4 * hidden;
     const lstm_layer layer({.tokens = tokens,
@@ -275,59 +261,48 @@ TEST_CASE("an LSTM by our kernels equals LibTorch's operators", "[models]") {
   }
 }
 
-TEST_CASE("upsampling by our loops equals products, and LibTorch's interpolation", "[models]") {
+TEST_CASE("upsampling equals LibTorch's interpolation, and so do its gradients", "[models]") {
   for (const auto kind : {upsampling::nearest, upsampling::bilinear})
     for (const auto& [height, width] : {std::pair<std::int64_t, std::int64_t>{10, 14}, {5, 7}, {12, 9}, {3, 4}}) {
       INFO(height << " x " << width << ", bilinear " << (kind == upsampling::bilinear));
       const upsampling_layer layer({5, 7, 3}, height, width, kind);
-      twins(layer, 105, 1).check();
-      const auto in = drawn({nets, rows, 105}, 5);
-      const at::Tensor none = at::zeros({nets, 1});
-      auto out = at::empty({nets, rows, layer.width({})});
-      at::Tensor kept;
-      layer.forward({none, nets, rows, {}}, in, out, kept);
-      const auto images = in.view({-1, 5, 7, 3}).permute({0, 3, 1, 2});
-      const auto theirs = kind == upsampling::nearest ? at::upsample_nearest2d(images, {height, width})
-                                                      : at::upsample_bilinear2d(images, {height, width}, false);
-      CHECK(largest_difference(out, theirs.permute({0, 2, 3, 1}).contiguous()) < 2e-6);
+      const auto in = drawn({nets, rows, 105}, 5), d_out = drawn({nets, rows, layer.width({})}, 6);
+      const auto ours = run_function(layer, at::zeros({nets, 1}), in, d_out);
+      const autograd_on tracking;
+      const auto x = in.clone().requires_grad_(true);
+      const auto images = x.view({-1, 5, 7, 3}).permute({0, 3, 1, 2});
+      const auto theirs = (kind == upsampling::nearest ? at::upsample_nearest2d(images, {height, width})
+                                                       : at::upsample_bilinear2d(images, {height, width}, false))
+                              .permute({0, 2, 3, 1})
+                              .reshape(d_out.sizes());
+      CHECK(largest_difference(ours.out, theirs.detach().contiguous()) < 2e-6);
+      CHECK(largest_difference(ours.d_in, torch::autograd::grad({theirs}, {x}, {d_out})[0]) < 1e-5);
     }
 }
 
-TEST_CASE("activations by our kernels equal LibTorch's", "[models]") {
-  for (const auto kind : {activation::leaky, activation::sigmoid, activation::tanh, activation::silu})
-    twins(activation_layer(77, kind, 0.2), 77, 1).check();
-}
-
-TEST_CASE("normalisation by LibTorch's operators equals PyTorch's layers", "[models]") {
+TEST_CASE("batch normalisation on devices equals PyTorch's layer", "[models]") {
   const std::int64_t channels = 6, pixels = 15;
   const training_mode training;
   const auto in = drawn({nets, rows, pixels * channels}, 2);
-  for (const std::int64_t groups : {0, 2})
-    for (const auto* const mode : {&training, static_cast<const training_mode*>(nullptr)}) {
-      INFO(groups << " groups, training " << (mode != nullptr));
-      const normalisation_layer layer({.in = {3, 5, channels},
-                                       .groups = groups,
-                                       .weight_offset = 0,
-                                       .bias_offset = 6,
-                                       .mean_offset = 12,
-                                       .variance_offset = 18});
-      auto weights = drawn({nets, 24}, 1).abs_();
-      const auto start = weights.clone();
-      auto out = at::empty_like(in);
-      at::Tensor kept;
-      layer.composite_forward({weights, nets, rows, {}, mode}, in, out, kept);
-      for (std::int64_t k = 0; k < nets; ++k) {
-        const auto value_of = [&](std::int64_t place) { return start[k].narrow(0, 6 * place, 6).clone(); };
-        const auto x = in[k].view({rows, 3, 5, channels}).permute({0, 3, 1, 2});
-        auto mean = value_of(2), variance = value_of(3);
-        const auto y =
-            groups > 0 ? at::group_norm(x, groups, value_of(0), value_of(1))
-                       : at::batch_norm(x, value_of(0), value_of(1), mean, variance, mode != nullptr, 0.1, 1e-5, false);
-        CHECK(largest_difference(out[k], y.permute({0, 2, 3, 1}).contiguous()) < 1e-5);
-        CHECK(largest_difference(weights[k].narrow(0, 12, 6), mean) < 1e-6);
-        CHECK(largest_difference(weights[k].narrow(0, 18, 6), variance) < 1e-6);
-      }
+  for (const auto* const mode : {&training, static_cast<const training_mode*>(nullptr)}) {
+    INFO("training " << (mode != nullptr));
+    const normalisation_layer layer(
+        {.in = {3, 5, channels}, .weight_offset = 0, .bias_offset = 6, .mean_offset = 12, .variance_offset = 18});
+    auto weights = drawn({nets, 24}, 1).abs_();
+    const auto start = weights.clone();
+    auto out = at::empty_like(in);
+    at::Tensor kept;
+    layer.composite_forward({weights, nets, rows, {}, mode}, in, out, kept);
+    for (std::int64_t k = 0; k < nets; ++k) {
+      const auto value_of = [&](std::int64_t place) { return start[k].narrow(0, 6 * place, 6).clone(); };
+      const auto x = in[k].view({rows, 3, 5, channels}).permute({0, 3, 1, 2});
+      auto mean = value_of(2), variance = value_of(3);
+      const auto y = at::batch_norm(x, value_of(0), value_of(1), mean, variance, mode != nullptr, 0.1, 1e-5, false);
+      CHECK(largest_difference(out[k], y.permute({0, 2, 3, 1}).contiguous()) < 1e-5);
+      CHECK(largest_difference(weights[k].narrow(0, 12, 6), mean) < 1e-6);
+      CHECK(largest_difference(weights[k].narrow(0, 18, 6), variance) < 1e-6);
     }
+  }
 }
 
 TEST_CASE("a step with one value per channel leaves running statistics alone", "[models]") {

@@ -5,13 +5,16 @@
 #include "runtime/models/attention_layer.hpp"
 #include "runtime/models/convolution_layer.hpp"
 #include "runtime/models/cosine_head.hpp"
+#include "runtime/models/depthwise_layer.hpp"
 #include "runtime/models/dropout.hpp"
 #include "runtime/models/gelu_layer.hpp"
 #include "runtime/models/linear_layer.hpp"
 #include "runtime/models/lstm_layer.hpp"
+#include "runtime/models/network.hpp"
 #include "runtime/models/normalisation.hpp"
 #include "runtime/models/patch_embedding.hpp"
 #include "runtime/models/pooling.hpp"
+#include "runtime/models/proxy_head.hpp"
 #include "runtime/models/sampling_layer.hpp"
 #include "runtime/models/shortcut_layers.hpp"
 #include "runtime/models/token_embedding.hpp"
@@ -21,6 +24,7 @@
 #include "runtime/models/upsampling.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 
+#include "tests/support/layer_functions.hpp"
 #include "tests/support/learning.hpp"
 #include <ATen/Parallel.h>
 using namespace mneme;
@@ -58,16 +62,43 @@ struct results {
   at::Tensor weights, out, d_in, gradients; // [K, ..]
 };
 
+/// The first layer of a net: shows its input at a place in a line, and catches the gradient of what it shows.
+class front_layer final : public kernel_layer {
+public:
+  front_layer(std::int64_t width, std::int64_t place, at::Tensor& d_in) : width_(width), place_(place), d_in_(d_in) {}
+  [[nodiscard]] std::int64_t width(class_range) const override { return width_; }
+  void forward(const layer_pass&, const at::Tensor& in, at::Tensor& out, at::Tensor&) const override {
+    out = memory_at(in.sizes(), place_).copy_(in);
+  }
+  void backward(const layer_pass&, const backward_data& data, const gradient_sink&) const override {
+    d_in_.copy_(data.d_out);
+  }
+  [[nodiscard]] at::Tensor function(const function_pass&, const at::Tensor& in) const override { return in; }
+
+private:
+  std::int64_t width_, place_;
+  at::Tensor& d_in_;
+};
+
+/// Where a layer's parameters lie in the weights.
+struct span_of_weights {
+  std::int64_t offset = 0, size = 0;
+  bool head = false;
+};
+
 /// A layer of some shape, and models_max models' drawn operands for it.
 class subject {
 public:
-  subject(std::string name, std::unique_ptr<layer> made, std::int64_t width_in, std::int64_t size,
-          std::int64_t rows = 3, bool gradient_wanted = true)
-      : name_(std::move(name)), layer_(std::move(made)), rows_(rows), gradient_wanted_(gradient_wanted),
-        weights_(drawn({models_max, size}, 1).abs_().add_(0.1)), // running variances are positive
-        in_(drawn({models_max, rows, width_in}, 2)), d_out_(drawn({models_max, rows, layer_->width(classes)}, 3)) {
-    for (std::uint32_t k = 0; k < models_max; ++k)
-      streams_.push_back({.seed = 5, .client = {k}});
+  subject(std::string name, std::shared_ptr<kernel_layer> made, std::int64_t width_in, std::int64_t size,
+          std::int64_t rows = 3)
+      : subject(std::move(name), made, width_in, size, rows, true) {
+    kernels_ = std::move(made);
+  }
+  /// @param parameters ascending
+  subject(std::string name, std::shared_ptr<function_layer> made, std::int64_t width_in, std::int64_t size,
+          std::vector<span_of_weights> parameters, std::int64_t rows = 3, bool gradient_wanted = true)
+      : subject(std::move(name), std::move(made), width_in, size, rows, gradient_wanted) {
+    parameters_ = std::move(parameters);
   }
   [[nodiscard]] const std::string& name() const { return name_; }
   /// Its rows are tokens below `vocabulary`.
@@ -87,23 +118,100 @@ public:
     auto d_out = placed(d_out_, at.d_out);
     const training_mode training{std::span(streams_).subspan(static_cast<std::size_t>(first))};
     const training_mode own{training.streams.first(static_cast<std::size_t>(count))};
+    const gradient_sink sink{made.gradients, add ? -0.25F : 1.0F, add};
+    if (!kernels_) {
+      run_as_net(made, in, d_out, at.in, own, sink);
+      return made;
+    }
     const layer_pass pass{made.weights, count, rows_, classes, &own, &memory_};
     at::Tensor kept;
-    layer_->forward(pass, in, made.out, kept);
-    layer_->backward(pass,
-                     {.in = in,
-                      .out = made.out,
-                      .kept = kept,
-                      .d_out = d_out,
-                      .d_in = gradient_wanted_ ? &made.d_in : nullptr,
-                      .add = add && layer_->adds()},
-                     {made.gradients, add ? -0.25F : 1.0F, add});
+    kernels_->forward(pass, in, made.out, kept);
+    kernels_->backward(
+        pass,
+        {.in = in, .out = made.out, .kept = kept, .d_out = d_out, .d_in = &made.d_in, .add = add && kernels_->adds()},
+        sink);
     return made;
   }
 
+  /// Compares the first model's pass with autograd's gradients of the layer alone; true of kernels.
+  [[nodiscard]] bool has_gradients_of_function(const results& alone) const {
+    if (kernels_)
+      return true;
+    std::vector<std::int64_t> offsets; // of parameters, and of what lies between them
+    std::int64_t end = 0;
+    for (const auto& [offset, size, head] : parameters_) {
+      if (offset > end)
+        offsets.push_back(end);
+      offsets.push_back(offset);
+      end = offset + size;
+    }
+    if (end < weights_.size(1))
+      offsets.push_back(end);
+    const training_mode training{std::span(streams_).first(1)};
+    const auto theirs = run_function(*layer_, weights_.narrow(0, 0, 1), in_.narrow(0, 0, 1), d_out_.narrow(0, 0, 1),
+                                     classes, &training, nullptr, offsets);
+    auto untouched = theirs.d_weights.isnan();
+    if (layer_->width({0, 1}) != layer_->width({0, 2})) // a head: rows of other classes
+      untouched = untouched.logical_or(theirs.d_weights == 0);
+    const auto near = [](const at::Tensor& a, const at::Tensor& b) {
+      return largest_difference(a, b.contiguous()) < 1e-4;
+    };
+    return near(alone.out, theirs.out) && (!gradient_wanted_ || near(alone.d_in, theirs.d_in)) &&
+           near(alone.gradients.contiguous(), at::where(untouched, weights_.narrow(0, 0, 1), theirs.d_weights));
+  }
+
 private:
+  subject(std::string name, std::shared_ptr<layer> made, std::int64_t width_in, std::int64_t size, std::int64_t rows,
+          bool gradient_wanted)
+      : name_(std::move(name)), layer_(std::move(made)), rows_(rows), gradient_wanted_(gradient_wanted),
+        weights_(drawn({models_max, size}, 1).abs_().add_(0.1)), // running variances are positive
+        in_(drawn({models_max, rows, width_in}, 2)), d_out_(drawn({models_max, rows, layer_->width(classes)}, 3)) {
+    for (std::uint32_t k = 0; k < models_max; ++k)
+      streams_.push_back({.seed = 5, .client = {k}});
+  }
+
+  /// Functions are computed by nets; the layer stands behind one that wants its gradient, or is the first one.
+  void run_as_net(results& made, const at::Tensor& in, const at::Tensor& d_out, std::int64_t place,
+                  const training_mode& mode, const gradient_sink& sink) const {
+    network_parts parts{.identity = "one layer", .shapes = {{1, 1, in_.size(2)}}};
+    parts.layout.push_back({.name = "front", .shape = {0}, .offset = 0, .size = 0});
+    for (const auto& [offset, size, head] : parameters_)
+      parts.layout.push_back({.name = "part",
+                              .shape = {head ? 11 : size, head ? size / 11 : 1},
+                              .offset = offset,
+                              .size = size,
+                              .head = head});
+    parts.layout.push_back({.name = "rest", .shape = {0}, .offset = weights_.size(1), .size = 0});
+    if (gradient_wanted_) {
+      parts.nodes.push_back({.operation = std::make_shared<front_layer>(in_.size(2), place, made.d_in),
+                             .learns = true,
+                             .last_parameter = 1});
+      parts.shapes.push_back({1, 1, in_.size(2)});
+    }
+    const bool is_head = layer_->width({0, 1}) != layer_->width({0, 2});
+    parts.nodes.push_back({.operation = layer_,
+                           .from = parts.nodes.size(),
+                           .learns = true,
+                           .first_parameter = 1,
+                           .last_parameter = 1 + parameters_.size()});
+    parts.shapes.push_back({1, 1, layer_->width(classes)});
+    for (std::size_t i = 0; i <= parts.nodes.size(); ++i)
+      parts.last_reader.push_back(i < parts.nodes.size() ? i : i - 1);
+    parts.features = is_head ? parts.nodes.size() - 1 : parts.nodes.size();
+    parts.classes = is_head ? 11 : 0;
+    parts.feature_width = parts.shapes[parts.features].floats();
+    const network net(std::move(parts));
+    tape kept;
+    const auto shown = net.forward(made.weights, in, is_head ? classes : class_range{}, &kept, &mode);
+    made.out.copy_(is_head ? shown.logits : shown.features);
+    net.backward(made.weights, kept, is_head ? classes : class_range{}, is_head ? d_out : at::Tensor{},
+                 is_head ? at::Tensor{} : d_out, {}, sink);
+  }
+
   std::string name_;
-  std::unique_ptr<layer> layer_;
+  std::shared_ptr<layer> layer_;
+  std::shared_ptr<kernel_layer> kernels_{}; // null: a function
+  std::vector<span_of_weights> parameters_{};
   std::int64_t rows_;
   bool gradient_wanted_;
   at::Tensor weights_, in_, d_out_;
@@ -117,14 +225,21 @@ bool is_alike(const results& group, std::int64_t k, const results& alone) {
   return alike(&results::weights) && alike(&results::out) && alike(&results::d_in) && alike(&results::gradients);
 }
 
+const std::vector<span_of_weights> no_parameters;
+
 std::vector<subject> products() {
   std::vector<subject> made;
   for (const std::int64_t in : {1, 33, 64, 300})
     made.emplace_back("linear " + std::to_string(in),
-                      std::make_unique<linear_layer>(dense_layer{
+                      std::make_shared<linear_layer>(dense_layer{
                           .in = in, .out = 10, .weight_offset = 4, .bias_offset = 3010, .after = activation::relu}),
                       in, 3100);
-  made.emplace_back("cosine head", std::make_unique<cosine_head>(cosine_head::shape{21, 5, 3}), 21, 300);
+  for (const std::int64_t rows : {1, 3}) {
+    made.emplace_back("cosine head", std::make_shared<cosine_head>(cosine_head::shape{21, 5, 3}), 21, 300,
+                      std::vector<span_of_weights>{{3, 1}, {5, 231, true}}, rows);
+    made.emplace_back("proxy head", std::make_shared<proxy_head>(proxy_head_shape{21, 3, 5, 3}), 21, 800,
+                      std::vector<span_of_weights>{{3, 1}, {5, 693, true}}, rows);
+  }
   // One row of one token is what stands behind the class token; 9 x 48 x 24 is an adapter's.
   for (const auto& [tokens, in, out, rows] : {std::array<std::int64_t, 4>{1, 24, 40, 1},
                                               {1, 40, 24, 1},
@@ -137,7 +252,7 @@ std::vector<subject> products() {
     for (const double scale : {1.0, 0.1})
       made.emplace_back("linear of tokens " + std::to_string(rows) + " x " + std::to_string(tokens) + " x " +
                             std::to_string(in) + " to " + std::to_string(out),
-                        std::make_unique<tokens_linear_layer>(
+                        std::make_shared<tokens_linear_layer>(
                             tokens_linear_layer::shape{.tokens = tokens,
                                                        .in = in,
                                                        .out = out,
@@ -148,19 +263,19 @@ std::vector<subject> products() {
                         tokens * in, in * out + out + 10, rows);
   for (const auto& [queries, rows] : {std::pair<std::int64_t, std::int64_t>{10, 3}, {1, 1}})
     made.emplace_back("attention of " + std::to_string(queries),
-                      std::make_unique<attention_layer>(
+                      std::make_shared<attention_layer>(
                           attention_layer::shape{.tokens = 10, .queries = queries, .heads = 3, .channels = 24}),
                       10 * 72, 1, rows);
   for (const std::int64_t rows : {1, 2})
     made.emplace_back("patches of " + std::to_string(rows),
-                      std::make_unique<patch_embedding_layer>(patch_embedding_layer::shape{.in = {8, 4, 3},
+                      std::make_shared<patch_embedding_layer>(patch_embedding_layer::shape{.in = {8, 4, 3},
                                                                                            .patch = 4,
                                                                                            .channels = 20,
                                                                                            .class_offset = 1000,
                                                                                            .position_offset = 1030,
                                                                                            .weight_offset = 3,
                                                                                            .bias_offset = 970}),
-                      96, 1100, rows, false);
+                      96, 1100, std::vector<span_of_weights>{{3, 960}, {970, 20}, {1000, 20}, {1030, 60}}, rows, false);
   return made;
 }
 
@@ -169,7 +284,7 @@ std::vector<subject> convolutions() {
   for (const auto& [channels, filters, kernel, stride] :
        {std::array<std::int64_t, 4>{3, 5, 3, 1}, {17, 16, 5, 2}, {1, 6, 5, 1}, {32, 32, 3, 1}, {16, 33, 1, 2}})
     made.emplace_back("convolution " + std::to_string(channels) + " to " + std::to_string(filters),
-                      std::make_unique<convolution_layer>(convolution_layer::shape{.in = {9, 11, channels},
+                      std::make_shared<convolution_layer>(convolution_layer::shape{.in = {9, 11, channels},
                                                                                    .filters = filters,
                                                                                    .kernel = kernel,
                                                                                    .stride = stride,
@@ -182,7 +297,7 @@ std::vector<subject> convolutions() {
        {std::array<std::int64_t, 4>{3, 5, 3, 1}, {17, 16, 4, 2}, {32, 1, 4, 2}})
     made.emplace_back(
         "transposed convolution " + std::to_string(channels) + " to " + std::to_string(filters),
-        std::make_unique<transposed_convolution_layer>(transposed_convolution_layer::shape{.in = {5, 3, channels},
+        std::make_shared<transposed_convolution_layer>(transposed_convolution_layer::shape{.in = {5, 3, channels},
                                                                                            .filters = filters,
                                                                                            .kernel = kernel,
                                                                                            .stride = stride,
@@ -190,7 +305,14 @@ std::vector<subject> convolutions() {
                                                                                            .weight_offset = 37,
                                                                                            .bias_offset = 1,
                                                                                            .after = activation::relu}),
-        15 * channels, kernel * kernel * channels * filters + 50);
+        15 * channels, kernel * kernel * channels * filters + 50,
+        std::vector<span_of_weights>{{1, filters}, {37, kernel * kernel * channels * filters}});
+  for (const auto& [channels, kernel, stride] : {std::array<std::int64_t, 3>{5, 3, 1}, {16, 5, 2}})
+    made.emplace_back("depthwise " + std::to_string(channels),
+                      std::make_shared<depthwise_layer>(depthwise_layer::shape{
+                          .in = {9, 11, channels}, .kernel = kernel, .stride = stride, .weight_offset = 7}),
+                      99 * channels, kernel * kernel * channels + 20,
+                      std::vector<span_of_weights>{{7, kernel * kernel * channels}});
   return made;
 }
 
@@ -198,33 +320,36 @@ std::vector<subject> others() {
   std::vector<subject> made;
   const image_shape images{5, 3, 7};
   for (const std::int64_t groups : {0, 7}) {
-    auto layer = std::make_unique<normalisation_layer>(
+    auto layer = std::make_shared<normalisation_layer>(
         normalisation_layer::shape{.in = images, .groups = groups, .weight_offset = 1, .bias_offset = 9});
     layer->place_statistics(17, 25);
     made.emplace_back("normalisation in groups " + std::to_string(groups), std::move(layer), images.floats(), 40);
   }
-  made.emplace_back("maxima", std::make_unique<max_pool_layer>(max_pool_layer::shape{images, 3, 2, 1}), images.floats(),
+  made.emplace_back("maxima", std::make_shared<max_pool_layer>(max_pool_layer::shape{images, 3, 2, 1}), images.floats(),
                     1);
-  made.emplace_back("means", std::make_unique<mean_pool_layer>(images), images.floats(), 1);
-  made.emplace_back("dropout", std::make_unique<dropout_layer>(21, 0, 0.25), 21, 1);
-  made.emplace_back("samples", std::make_unique<sampling_layer>(sampling_layer::shape{.width = 21}), 42, 1);
-  made.emplace_back("channels last", std::make_unique<channels_last_layer>(images), images.floats(), 1);
+  made.emplace_back("means", std::make_shared<mean_pool_layer>(images), images.floats(), 1);
+  made.emplace_back("dropout", std::make_shared<dropout_layer>(21, 0, 0.25), 21, 1);
+  made.emplace_back("samples", std::make_shared<sampling_layer>(sampling_layer::shape{.width = 21}), 42, 1,
+                    no_parameters);
+  made.emplace_back("channels last", std::make_shared<channels_last_layer>(images), images.floats(), 1);
   for (const std::int64_t first : {0, 1})
-    made.emplace_back("subsampling", std::make_unique<subsampling_layer>(images, 2, 9, first), images.floats(), 1);
-  made.emplace_back("resizing", std::make_unique<resize_layer>(images, 8, 4), images.floats(), 1, 3, false);
+    made.emplace_back("subsampling", std::make_shared<subsampling_layer>(images, 2, 9, first), images.floats(), 1);
+  made.emplace_back("resizing", std::make_shared<resize_layer>(images, 8, 4), images.floats(), 1, no_parameters);
   for (const auto kind : {upsampling::nearest, upsampling::bilinear})
-    made.emplace_back("upsampling", std::make_unique<upsampling_layer>(images, 10, 7, kind), images.floats(), 1);
+    made.emplace_back("upsampling", std::make_shared<upsampling_layer>(images, 10, 7, kind), images.floats(), 1,
+                      no_parameters);
   made.emplace_back("normalised tokens",
-                    std::make_unique<tokens_norm_layer>(
+                    std::make_shared<tokens_norm_layer>(
                         tokens_norm_layer::shape{.tokens = 5, .channels = 21, .weight_offset = 1, .bias_offset = 30}),
                     105, 60);
-  made.emplace_back("gelu", std::make_unique<gelu_layer>(77), 77, 1);
+  made.emplace_back("gelu", std::make_shared<gelu_layer>(77), 77, 1);
   for (const auto kind : {activation::leaky, activation::sigmoid, activation::tanh, activation::silu})
     made.emplace_back("activation " + std::to_string(static_cast<int>(kind)),
-                      std::make_unique<activation_layer>(77, kind, 0.01), 77, 1);
-  made.emplace_back("a token", std::make_unique<chosen_token_layer>(21, 2), 105, 1);
+                      std::make_shared<activation_layer>(77, kind, 0.01), 77, 1, no_parameters);
+  made.emplace_back("relu6", std::make_shared<relu6_layer>(77), 77, 1, no_parameters);
+  made.emplace_back("a token", std::make_shared<chosen_token_layer>(21, 2), 105, 1);
   made.emplace_back("words",
-                    std::make_unique<token_embedding_layer>(token_embedding_layer::shape{.tokens = 5,
+                    std::make_shared<token_embedding_layer>(token_embedding_layer::shape{.tokens = 5,
                                                                                          .vocabulary = 11,
                                                                                          .channels = 21,
                                                                                          .positions = 6,
@@ -232,11 +357,11 @@ std::vector<subject> others() {
                                                                                          .weight_offset = 3,
                                                                                          .position_offset = 240,
                                                                                          .type_offset = 370}),
-                    5, 420, 3, false);
+                    5, 420, std::vector<span_of_weights>{{3, 231}, {240, 126}, {370, 42}}, 3, false);
   made.back().read_tokens(11);
   for (const std::int64_t hidden : {5, 16})
     made.emplace_back("memory of " + std::to_string(hidden),
-                      std::make_unique<lstm_layer>(lstm_layer::shape{.tokens = 5,
+                      std::make_shared<lstm_layer>(lstm_layer::shape{.tokens = 5,
                                                                      .in = 21,
                                                                      .hidden = hidden,
                                                                      .input_weight_offset = 3,
@@ -256,6 +381,7 @@ void check_all(std::vector<subject> subjects) {
       for (std::int64_t k = 0; k < models_max; ++k)
         alone.push_back(tried.pass(k, 1, {}, add));
 
+      CHECK((add || tried.has_gradients_of_function(alone[0])));
       for (std::int64_t count = 2; count <= models_max; ++count) {
         const auto group = tried.pass(0, count, {}, add);
         for (std::int64_t k = 0; k < count; ++k) {

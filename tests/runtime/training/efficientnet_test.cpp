@@ -78,27 +78,6 @@ TEST_CASE("with the weights of ImageNet, too", "[efficientnet]") {
   check_features(passed.features[0], golden_record("efficientnet/lite0").at("imagenet").at("features"));
 }
 
-TEST_CASE("slopes of depthwise convolutions are those of autograd", "[efficientnet]") {
-  const auto net = net_of("efficientnet-lite0", {3, 64, 64}, classes);
-  const auto flat = made_up(*net).unsqueeze(0), shown = images("made_up", 64);
-  tape kept; // in evaluation mode: of two rows with few pixels, statistics would cancel nearly all slopes
-  const auto passed = net->forward(flat, shown, {0, classes}, &kept);
-  const auto d_logits = at::tensor(formula("d_logits", 2 * classes)).view({1, 2, classes});
-  auto gradients = at::zeros_like(flat);
-  net->backward(flat, kept, {0, classes}, d_logits, {}, {}, {gradients});
-  const auto leaf = flat.detach().clone().set_requires_grad(true);
-  const auto as_function = net->differentiable(leaf, shown, {0, classes}, {});
-  (as_function.logits * d_logits).sum().backward();
-  for (const auto& entry : net->layout()) {
-    if (entry.buffer || entry.name.find("depthwise") == std::string::npos)
-      continue;
-    CAPTURE(entry.name);
-    const auto ours = gradients[0].narrow(0, entry.offset, entry.size);
-    const auto theirs = leaf.grad()[0].narrow(0, entry.offset, entry.size);
-    CHECK((ours - theirs).norm().item<double>() <= 1e-3 * theirs.norm().item<double>());
-  }
-}
-
 TEST_CASE("zeros around an image are as many before as behind it, or one less", "[efficientnet]") {
   using pair = std::array<std::int64_t, 2>;
   CHECK(depthwise_layer::padding_of(112, 3, 2) == pair{0, 1});

@@ -1,7 +1,6 @@
 #include "runtime/kernels/elementwise.hpp"
 #include "runtime/kernels/normalisation.hpp"
 #include "runtime/kernels/pooling.hpp"
-#include "runtime/models/patch_embedding.hpp"
 #include "tools/bench/kernels/contest.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
@@ -149,26 +148,6 @@ contest widened(std::int64_t count) {
           .theirs = [](const operands& in) { return in[0].to(at::kFloat); }};
 }
 
-contest resized(std::int64_t rows, const image_shape& from, std::int64_t side) {
-  return {.kernel = "resize_layer",
-          .shape = std::to_string(rows) + " x " + std::to_string(from.height) + "x" + std::to_string(from.width) +
-                   " to " + std::to_string(side) + "x" + std::to_string(side) + ", " + std::to_string(from.channels) +
-                   " channels",
-          .in = {drawn({1, rows, from.floats()}, 1)},
-          .out = at::empty({1, rows, from.channels * side * side}),
-          .ours =
-              [layer = std::make_shared<resize_layer>(from, side, side), rows](const operands& in, at::Tensor& out) {
-                at::Tensor kept;
-                layer->forward({in[0], in[0].size(0), rows}, in[0], out, kept);
-              },
-          .theirs =
-              [=](const operands& in) {
-                return at::upsample_bilinear2d(in[0].view({rows, from.channels, from.height, from.width}), {side, side},
-                                               false)
-                    .view({1, rows, -1});
-              }};
-}
-
 contest summed(std::int64_t rows, std::int64_t columns) {
   return {.kernel = "sum_columns",
           .shape = std::to_string(rows) + " x " + std::to_string(columns),
@@ -197,7 +176,6 @@ std::vector<contest> image_contests() {
     contests.push_back(pixels_of(count));
     contests.push_back(widened(count));
   }
-  contests.push_back(resized(16, {32, 32, 3}, 224));
   contests.push_back(summed(7840, 64)); // bias of the second convolution of cnn
   contests.push_back(summed(25088, 6)); // of the first convolution of lenet
   return contests;

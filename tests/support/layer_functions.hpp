@@ -1,0 +1,56 @@
+/// Layers as functions: results and gradients, taken by autograd, of a layer that stands alone.
+#pragma once
+#include "runtime/base/autograd_on.hpp"
+#include "runtime/models/layer.hpp"
+#include <ATen/ATen.h>
+#include <numeric>
+#include <torch/csrc/autograd/autograd.h>
+#include <vector>
+namespace mneme::test {
+
+// Axes: K models, B rows, P weights.
+
+struct function_of_layer {
+  at::Tensor out;       ///< [K, B, width]
+  at::Tensor d_in;      ///< [K, B, width before]
+  at::Tensor d_weights; ///< [K, P]; NaN where the layer does not read the weight.
+};
+
+/// @param inputs what the net reads; null: `in`
+/// @param parameters where they begin, ascending; none: a layer may have parameters of known sizes anywhere
+inline function_of_layer run_function(const layer& tried, const at::Tensor& weights, const at::Tensor& in,
+                                      const at::Tensor& d_out, class_range classes = {},
+                                      const training_mode* training = nullptr, const at::Tensor* inputs = nullptr,
+                                      std::vector<std::int64_t> offsets = {}) {
+  const autograd_on tracking;
+  if (offsets.empty()) {
+    offsets.resize(static_cast<std::size_t>(weights.size(1)));
+    std::iota(offsets.begin(), offsets.end(), 0);
+  }
+  std::vector<at::Tensor> leaves;
+  for (std::size_t i = 0; i < offsets.size(); ++i) {
+    const auto end = i + 1 < offsets.size() ? offsets[i + 1] : weights.size(1);
+    leaves.push_back(weights.narrow(1, offsets[i], end - offsets[i]).clone().requires_grad_(true));
+  }
+  const auto x = in.clone().requires_grad_(true);
+  const function_pass pass{.parameters = leaves,
+                           .offsets = offsets,
+                           .models = in.size(0),
+                           .rows = in.size(1),
+                           .classes = classes,
+                           .training = training,
+                           .inputs = inputs ? inputs : &in};
+  const auto out = tried.function(pass, x);
+  auto all = leaves;
+  all.push_back(x);
+  auto gradients = out.requires_grad() ? torch::autograd::grad({out}, all, {d_out}, false, false, true)
+                                       : std::vector<at::Tensor>(all.size());
+  for (std::size_t i = 0; i < leaves.size(); ++i)
+    if (!gradients[i].defined())
+      gradients[i] = at::full_like(leaves[i], std::numeric_limits<float>::quiet_NaN());
+  const auto d_in = gradients.back();
+  gradients.pop_back();
+  return {out.detach().contiguous(), d_in, at::cat(gradients, 1).detach()};
+}
+
+} // namespace mneme::test
