@@ -7,6 +7,7 @@
 #include "runtime/data/dataset.hpp"
 #include "runtime/method/program.hpp"
 #include "runtime/method/training.hpp"
+#include "runtime/method/training_observer.hpp"
 #include "runtime/models/model.hpp"
 #include <optional>
 #include <stdexcept>
@@ -40,7 +41,8 @@ struct train_job {
   training_options options{};
   /// `flat_weights` of frozen nets of the same kind; training_options::teachers says what the loss reads of each.
   std::vector<tensors_ref> teachers{};
-  rng_key stream{}; ///< Key for shuffling and augmentation.
+  observation_ref observation{}; ///< Null: the training is not observed.
+  rng_key stream{};              ///< Key for shuffling and augmentation.
 
   void add_teacher(tensors_ref weights, teacher_view view) {
     teachers.push_back(std::move(weights));
@@ -52,14 +54,12 @@ struct train_job {
   }
 };
 struct train_output {
-  tensors_ref weights{};   ///< `flat_weights` [P]; null if the job requests another result
-  at::Tensor gradients{};  ///< [P] float32: training_result::gradient, ::squared_gradients
-  at::Tensor row_norms{};  ///< [n] float64, in the order of `samples`: training_result::row_norms
-  double loss_mean = 0.0;  ///< Mean over the steps of the last epoch, with penalties; 0 if nothing was trained.
-  double first_loss = 0.0; ///< Sum of the losses of the first epoch's steps, without penalties; if requested.
-  /// Per class of the loss: sums of the features of all steps' rows as computed in training, and number of rows.
-  /// [classes, D] and [classes] float64; if requested, and undefined if nothing was trained.
-  at::Tensor feature_sums{}, feature_rows{};
+  tensors_ref weights{};  ///< `flat_weights` [P]; null if the job requests another result
+  at::Tensor gradients{}; ///< [P] float32: training_result::gradient, ::squared_gradients
+  at::Tensor row_norms{}; ///< [n] float64, in the order of `samples`: training_result::row_norms
+  double loss_mean = 0.0; ///< Mean over the steps of the last epoch, with penalties; 0 if nothing was trained.
+  tensors_ref
+      observed{}; ///< Records of train_job::observation, on the host; null without one or if nothing was trained.
   const char* loss_name = nullptr; ///< loss::main_term(); null if nothing was trained.
   /// Terms of the loss by name, if it has several; else null.
   std::shared_ptr<const std::map<std::string, double>> several_terms{};

@@ -69,11 +69,6 @@ struct training_options {
   std::vector<teacher_view> teachers{}; ///< One per entry of train_job::teachers.
   std::vector<std::string> maps{};      ///< Those of model::maps() that the net shows the loss.
   training_result result = training_result::weights;
-  bool first_loss = false;   ///< train_output::first_loss is wanted.
-  bool feature_sums = false; ///< train_output::feature_sums are wanted.
-  /// The result is the net after the epoch whose steps took most rows for their class, each before it moved the net:
-  /// the first of equal ones, and the start where no row was taken so. False: the net after the last epoch.
-  bool best_epoch = false;
   bool evaluation = false; ///< All of the net is in evaluation mode: nothing is dropped, running statistics stay.
   /// What is not trained is in training mode, too: it normalises by the step's rows, and its running statistics move.
   bool statistics_move = false;

@@ -118,8 +118,9 @@ outcomes fused_training::run(slice_watch* watch) {
         --active;
       step(epoch, s, active);
     }
-    if (options_.best_epoch && steps_max > 0)
-      best_epoch_.end_epoch(weights_);
+    for (std::size_t k = 0; k < clients_.size(); ++k)
+      if (clients_[k].observer)
+        clients_[k].observer->end_epoch(weights_.select(0, static_cast<std::int64_t>(k)));
   }
   copy_to_host();
   outcomes results(clients_.size());
@@ -157,6 +158,8 @@ void fused_training::take_weights() {
                                       ? teachers_[t].weights(k - 1)
                                       : teacher->at(flat_weights).to(images_.device()));
     }
+    if (client.job->observation)
+      client.observer = client.job->observation->begin(client.start);
     const auto model_row = static_cast<std::int64_t>(k);
     if (client.start.is_cpu())
       std::copy_n(client.start.const_data_ptr<float>(), size, weights_.mutable_data_ptr<float>() + model_row * row);
@@ -239,12 +242,7 @@ void fused_training::step_of(model_run run, const step_shape& shape, std::int64_
   const auto result = (*loss_)(in);
   if (epoch + 1 == options_.epochs)
     losses_.add(run, result);
-  if (epoch == 0 && options_.first_loss)
-    losses_.add_first(run, result.values);
-  if (options_.feature_sums)
-    note_features(run, outputs.features);
-  if (options_.best_epoch)
-    best_epoch_.count(run, outputs.logits, buffers_.labels);
+  observe(run, epoch, outputs, result.values);
   backward(group, shape, result);
   if (direct_)
     return;
@@ -256,6 +254,18 @@ void fused_training::step_of(model_run run, const step_shape& shape, std::int64_
   for (std::size_t k = first; k < first + count; ++k)
     taken.push_back(epoch * clients_[k].plan.steps() + s + 1);
   optimizer_->step(run, taken);
+}
+
+void fused_training::observe(model_run run, std::int64_t epoch, const activations& outputs, const at::Tensor& losses) {
+  for (std::int64_t k = 0; k < run.count; ++k) {
+    const auto& observer = clients_[static_cast<std::size_t>(run.first + k)].observer;
+    if (observer)
+      observer->observe({.epoch = epoch,
+                         .logits = outputs.logits.defined() ? outputs.logits[k] : at::Tensor{},
+                         .features = outputs.features[k],
+                         .labels = buffers_.labels[k],
+                         .loss = losses[k]});
+  }
 }
 
 /// Both sets at once, or own rows before replayed ones.

@@ -2,7 +2,6 @@
 #pragma once
 #include "runtime/method/jobs.hpp"
 #include "runtime/models/dense_chain.hpp"
-#include "runtime/training/best_epoch.hpp"
 #include "runtime/training/group_teacher.hpp"
 #include "runtime/training/loss_sums.hpp"
 #include "runtime/training/optimizers.hpp"
@@ -43,10 +42,11 @@ public:
 
 private:
   struct client : client_training_rows {
-    std::size_t place = 0;                 // in the batch
-    at::Tensor start{};                    // [P] on the device
-    std::unique_ptr<train_job> in_front{}; // the job, its rows as features: where the front is frozen
-    bool finite = true;                    // on a device: whether its weights are
+    std::size_t place = 0;                         // in the batch
+    at::Tensor start{};                            // [P] on the device
+    std::unique_ptr<train_job> in_front{};         // the job, its rows as features: where the front is frozen
+    std::unique_ptr<training_observer> observer{}; // null: the training is not observed
+    bool finite = true;                            // on a device: whether its weights are
   };
   /// Weights and gradients of a run of clients: views, made once.
   struct group_view {
@@ -73,7 +73,7 @@ private:
   [[nodiscard]] std::vector<activations> taught(model_run run, const step_shape& shape, std::int64_t s);
   [[nodiscard]] bool is_padded(model_run run, const step_shape& shape, std::int64_t epoch, std::int64_t s) const;
   void regularise(model_run run, std::int64_t epoch);
-  void note_features(model_run run, const at::Tensor& features);
+  void observe(model_run run, std::int64_t epoch, const activations& outputs, const at::Tensor& losses);
   void take_result_memory();
   void note_gradients(model_run run, std::int64_t s);
   void copy_to_host();
@@ -97,10 +97,8 @@ private:
   std::vector<std::shared_ptr<const tensor_map>> sides_; // [K], in the order of clients_
   std::vector<group_teacher> teachers_;                  // one per entry of training_options::teachers
   loss_sums losses_;                                     // of the epoch
-  best_epoch best_epoch_;                                // where it is wanted
   at::Tensor weights_, gradients_;                       // [K, P]
   at::Tensor result_;                                    // of gradients, where they are wanted
-  at::Tensor feature_sums_, feature_rows_;               // [K, classes, D], [K, classes] float64, where they are wanted
   std::map<std::pair<std::int64_t, std::int64_t>, group_view> views_;
   std::unique_ptr<optimizer> optimizer_;
   std::vector<rng_key> streams_, streams_of_replayed_; // of the step's passes, model by model

@@ -6,7 +6,7 @@ namespace mneme {
 bool fused_training::trains_one_by_one() const {
   return images_.device().is_cpu() && direct_ && net_.dense_layers() && loss_ == cross_entropy_objective() &&
          choice_.whole() && options_.teachers.empty() && options_.maps.empty() && options_.replay_rows == 0 &&
-         !options_.first_loss && !options_.feature_sums && !options_.best_epoch && !told_;
+         !clients_[0].job->observation && !told_;
 }
 
 outcomes fused_training::run_one_by_one(slice_watch* watch) {

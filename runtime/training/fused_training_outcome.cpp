@@ -17,6 +17,13 @@ at::Tensor row_of(const at::Tensor& matrix, std::int64_t k) {
   return row;
 }
 
+tensor_map on_host(const tensor_map& values) {
+  tensor_map copies;
+  for (const auto& [name, value] : values)
+    copies.put(name, value.cpu());
+  return copies;
+}
+
 /// The norm of a gradient [P] over all that is trained: a float64 of its device.
 at::Tensor norm_of(const at::Tensor& gradient, const std::vector<segment>& trained) {
   if (!gradient.is_cpu()) {
@@ -33,28 +40,9 @@ at::Tensor norm_of(const at::Tensor& gradient, const std::vector<segment>& train
 
 } // namespace
 
-/// Adds the step's features to the sums of their classes, model by model: products with one-hot rows, whose order of
-/// sums does not depend on a device's threads.
-void fused_training::note_features(model_run run, const at::Tensor& features) {
-  const auto classes = options_.classes.size(), width = features.size(2);
-  if (!feature_sums_.defined()) {
-    const auto options = features.options().dtype(at::kDouble);
-    feature_sums_ = at::zeros({std::ssize(clients_), classes, width}, options);
-    feature_rows_ = at::zeros({std::ssize(clients_), classes}, options);
-  }
-  const auto& labels = buffers_.labels; // [K, B], -1 where padded
-  for (std::int64_t k = 0; k < run.count; ++k) {
-    const auto of_class = labels[k].unsqueeze(0).eq(at::arange(classes, labels.options()).unsqueeze(1)).to(at::kDouble);
-    feature_sums_[run.first + k].add_(at::matmul(of_class, features[k].detach().to(at::kDouble)));
-    feature_rows_[run.first + k].add_(of_class.sum(1));
-  }
-}
-
 /// Zeros for what steps add to: [K, P], or [K, n] of row norms.
 void fused_training::take_result_memory() {
   const auto models = std::ssize(clients_);
-  if (options_.best_epoch)
-    best_epoch_.begin(weights_);
   if (options_.result == training_result::row_norms)
     result_ = at::zeros({models, clients_[0].plan.rows}, weights_.options().dtype(at::kDouble));
   else if (options_.result != training_result::weights)
@@ -99,11 +87,8 @@ job_outcome fused_training::outcome_of(const client& trained, std::int64_t k) co
   if (!idle) {
     const auto place = static_cast<std::size_t>(k);
     out.loss_mean = losses_.last_epoch(place) / static_cast<double>(trained.plan.steps());
-    out.first_loss = losses_.first_epoch(place);
-    if (feature_sums_.defined()) {
-      out.feature_sums = feature_sums_[k].cpu().clone();
-      out.feature_rows = feature_rows_[k].cpu().clone();
-    }
+    if (trained.observer)
+      out.observed = std::make_shared<const tensor_map>(on_host(trained.observer->result()));
     out.loss_name = loss_->main_term();
     out.several_terms = losses_.term_means(place, trained.plan.steps());
   }
@@ -113,7 +98,7 @@ job_outcome fused_training::outcome_of(const client& trained, std::int64_t k) co
       out.weights = trained.job->start->size() == 1 ? trained.job->start : weights_only(start);
       return work_output{std::move(out)};
     }
-    result = row_of(options_.best_epoch ? best_epoch_.weights() : weights_, k);
+    result = row_of(weights_, k);
     out.weights = weights_only(result);
   } else if (options_.result == training_result::row_norms) {
     result = idle ? at::zeros({trained.job->samples.size()}, at::kDouble)

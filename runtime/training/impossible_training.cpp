@@ -37,9 +37,6 @@ std::string wrong_replay(const train_job& job) {
 }
 
 std::string wrong_result(const train_job& job) {
-  if (job.options.best_epoch && (job.options.result != training_result::weights || job.options.classes.size() == 0))
-    return "the epoch with the most right answers is asked for; expected weights as the result, and a loss that covers "
-           "classes";
   if (job.options.result == training_result::weights)
     return {};
   if (job.options.epochs > 1)

@@ -4,7 +4,7 @@
 namespace mneme {
 
 loss_sums::loss_sums(const loss& objective, std::size_t clients, const c10::Device& device)
-    : objective_(objective), device_(device), last_epoch_(clients), first_epoch_(clients) {}
+    : objective_(objective), device_(device), last_epoch_(clients) {}
 
 void loss_sums::add(model_run run, const loss_output& step) {
   const auto add_term = [&](const char* name, const at::Tensor& values) {
@@ -46,17 +46,6 @@ void loss_sums::add(std::int64_t k, const loss_term& penalty) {
   last_epoch_[static_cast<std::size_t>(k)] += value;
 }
 
-void loss_sums::add_first(model_run run, const at::Tensor& values) {
-  if (!values.is_cpu()) {
-    if (!first_losses_.defined())
-      first_losses_ = at::zeros({std::ssize(first_epoch_)}, values.options());
-    first_losses_.narrow(0, run.first, run.count).add_(values);
-    return;
-  }
-  for (std::int64_t i = 0; i < run.count; ++i)
-    first_epoch_[static_cast<std::size_t>(run.first + i)] += values.const_data_ptr<double>()[i];
-}
-
 /// Zeros where the term is a new one.
 loss_sums::term_sums& loss_sums::sums_of(const char* name) {
   const auto known =
@@ -72,13 +61,8 @@ loss_sums::term_sums& loss_sums::sums_of(const char* name) {
 void loss_sums::copy_to_host() {
   for (auto& term : terms_)
     term.values = term.values.cpu();
-  const auto copy = [](const at::Tensor& from, std::vector<double>& to) {
-    const auto values = from.cpu();
-    std::copy_n(values.const_data_ptr<double>(), to.size(), to.begin());
-  };
-  copy(losses_, last_epoch_);
-  if (first_losses_.defined())
-    copy(first_losses_, first_epoch_);
+  const auto values = losses_.cpu();
+  std::copy_n(values.const_data_ptr<double>(), last_epoch_.size(), last_epoch_.begin());
 }
 
 std::shared_ptr<const std::map<std::string, double>> loss_sums::term_means(std::size_t k, std::int64_t steps) const {

@@ -26,8 +26,6 @@ public:
   void add(model_run run, const loss_output& step);
   /// Adds a penalty on client k's weights to its loss and to the term of that name.
   void add(std::int64_t k, const loss_term& penalty);
-  /// Adds to the losses of the first epoch, which have neither terms nor penalties. @param values [count] float64
-  void add_first(model_run run, const at::Tensor& values);
   /// True if losses were added that lie on a device.
   [[nodiscard]] bool are_on_device() const { return losses_.defined(); }
   /// @pre are_on_device()
@@ -36,7 +34,6 @@ public:
   // -- on a device: after copy_to_host()
   /// Client k's loss over the steps of the epoch.
   [[nodiscard]] double last_epoch(std::size_t k) const { return last_epoch_[k]; }
-  [[nodiscard]] double first_epoch(std::size_t k) const { return first_epoch_[k]; }
   /// The terms of client k's loss by name, means over its steps; null where the objective's main term is all there is,
   /// as in a net that is trained client by client.
   [[nodiscard]] std::shared_ptr<const std::map<std::string, double>> term_means(std::size_t k,
@@ -52,8 +49,8 @@ private:
 
   const loss& objective_;
   c10::Device device_;
-  std::vector<double> last_epoch_, first_epoch_; // [K]
-  at::Tensor losses_, first_losses_;             // [K] float64, on a device: the same until they are copied
+  std::vector<double> last_epoch_; // [K]
+  at::Tensor losses_;              // [K] float64, on a device: the same until they are copied
   std::vector<term_sums> terms_;
 };
 

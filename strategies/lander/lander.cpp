@@ -20,6 +20,7 @@
 // round that is chosen is often one that has hardly learnt: "last-round" takes the last average.
 #include "runtime/training/step_plan.hpp"
 #include "strategies/lander/anchored_loss.hpp"
+#include "strategies/lander/first_epoch_loss.hpp"
 #include "strategies/lander/image_dreams.hpp"
 #include "strategies/shared/averaging.hpp"
 #include "strategies/shared/image_generator.hpp"
@@ -236,8 +237,8 @@ task<client_result> lander::client_round(client_context& ctx, const broadcast& i
     const auto& training = setup().training;
     const step_plan epoch{.rows = ctx.samples().size(), .batch_rows = training.batch, .drop_last = training.drop_last};
     const auto steps = epoch.steps();
-    told->put(first_losses_name,
-              at::tensor({static_cast<float>(trained.first_loss), static_cast<float>(steps)}, at::kFloat));
+    const auto losses = trained.observed ? trained.observed->at(first_epoch_loss).item<float>() : 0.0F;
+    told->put(first_losses_name, at::tensor({losses, static_cast<float>(steps)}, at::kFloat));
     upload = told;
   }
   co_return client_result{.upload = upload, .memory = nullptr, .rows = trained.rows_seen};
@@ -249,7 +250,8 @@ train_job lander::job_of(client_context& ctx, const broadcast& in) const {
   if (training.schedule == schedule_kind::cosine && training.learning_rate > 0.0) // eta_min of PyTorch's schedule
     job.options.learning_rate = with_.rate_floor + (training.learning_rate - with_.rate_floor) *
                                                        (job.options.learning_rate / training.learning_rate);
-  job.options.first_loss = with_.ends_with == task_model::best_round;
+  if (with_.ends_with == task_model::best_round)
+    job.observation = first_epoch_observation();
   anchored_terms terms{.classes = setup().classes, .old = 0, .opened = in.place.opened.high};
   const bool later = in.extra && in.place.current.low > 0;
   terms.anchoring = later || with_.anchoring_first ? with_.anchoring : 0.0;

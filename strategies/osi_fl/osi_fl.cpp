@@ -29,6 +29,7 @@
 // (`keep_epoch`): preset "official-oscar". Left out: its step schedule takes the loss for the number of an epoch, so
 // that the rate is a tenth where an epoch's mean loss was 7 or more, a hundredth from 14 on; and its images are
 // normalised by CLIP's statistics in training and by ImageNet's in tests, which here are one.
+#include "strategies/osi_fl/best_epoch.hpp"
 #include "strategies/osi_fl/osi_options.hpp"
 #include "strategies/osi_fl/retained_rows.hpp"
 #include "strategies/osi_fl/weight_change_penalty.hpp"
@@ -320,7 +321,8 @@ train_job osi_server::training_job(const labelled_images& pool, const context& c
                 .options = options_for_round(setup_.training, setup_.trainable, covered(place), 0, 1),
                 .stream = {.seed = setup_.seed, .client = server_itself, .task = place.task}};
   job.options.statistics_move = with_.norm == osi_options::frozen_norm::batch;
-  job.options.best_epoch = with_.epoch == osi_options::kept_epoch::best;
+  if (with_.epoch == osi_options::kept_epoch::best)
+    job.observation = best_epoch_observation();
   return job;
 }
 
@@ -354,7 +356,8 @@ task<void> osi_server::close_round(server_context& ctx, const round_place& place
     learning.notes.weights = std::make_shared<const std::vector<float>>(weights_by_task(fresh.size(), sizes_kept()));
   auto training = ctx.train(std::move(learning));
   auto trained = co_await training;
-  weights_ = trained.weights->at(flat_weights);
+  weights_ = trained.observed ? trained.observed->at(best_epoch_weights).to(trained.weights->at(flat_weights).device())
+                              : trained.weights->at(flat_weights);
 
   if (with_.keeps_everything())
     kept_.push_back(fresh);
@@ -436,7 +439,7 @@ task<std::vector<std::int64_t>> osi_server::chosen(server_context& ctx, const ro
     job.options.augment = view();
     job.options.statistics_move = false;
     job.options.epochs = 1;
-    job.options.best_epoch = false;
+    job.observation = nullptr;
     job.options.result = training_result::row_norms;
     auto measuring = ctx.train(std::move(job));
     auto measured = co_await measuring;

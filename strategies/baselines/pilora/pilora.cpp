@@ -70,7 +70,7 @@ task<client_result> pilora::client_round(client_context& ctx, const broadcast& i
   job.side = in.extra;
   job.options.learnt = in.place.current;
   job.options.rates = {{low_rank_vit::layers, with_.low_rank_rate / setup().training.learning_rate}};
-  job.options.feature_sums = true;
+  job.observation = class_feature_observation(job.options.classes.size());
   auto learning = ctx.train(std::move(job));
   const auto trained = co_await learning;
   co_return client_result{.upload = upload_of(trained, in.place.current), .memory = nullptr, .rows = trained.rows_seen};
@@ -93,13 +93,14 @@ tensors_ref pilora::upload_of(const train_output& trained, class_range classes) 
   for (const auto& entry : run_->low_rank())
     upload->put(entry.name, as_in_files(flat, entry).clone());
   upload->put(task_centers, centers_of(*run_, flat, classes).clone());
-  if (!trained.feature_sums.defined())
+  if (!trained.observed)
     return upload;
-  const auto rows = trained.feature_rows.narrow(0, classes.low, classes.size());
+  const auto rows = trained.observed->at(observed_class_rows).narrow(0, classes.low, classes.size());
   const auto held = rows.nonzero().flatten(); // [n]
   if (held.numel() == 0)
     return upload;
-  const auto sums = trained.feature_sums.narrow(0, classes.low, classes.size()).index_select(0, held);
+  const auto sums =
+      trained.observed->at(observed_feature_sums).narrow(0, classes.low, classes.size()).index_select(0, held);
   upload->put(class_means, (sums / rows.index_select(0, held).unsqueeze(1)).to(at::kFloat));
   upload->put(classes_of_means, held);
   return upload;

@@ -2,6 +2,7 @@
 #include "runtime/base/tensor_map.hpp"
 #include "strategies/shared/row_losses.hpp"
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/softmax.h>
@@ -81,7 +82,36 @@ std::vector<loss_term> pilora_loss::penalties(const at::Tensor& weights, const a
   return terms;
 }
 
+class class_feature_observer final : public training_observer {
+public:
+  explicit class_feature_observer(std::int64_t classes) : classes_(classes) {}
+  /// A product with one-hot rows: its order of sums does not depend on a device's threads.
+  void observe(const observed_step& step) override {
+    const auto all = at::arange(classes_, step.labels.options()).unsqueeze(1);
+    const auto of_class = step.labels.unsqueeze(0).eq(all).to(at::kDouble); // [classes, B]
+    const auto sums = at::matmul(of_class, step.features.detach().to(at::kDouble)), rows = of_class.sum(1);
+    sums_ = sums_.defined() ? sums_ + sums : sums;
+    rows_ = rows_.defined() ? rows_ + rows : rows;
+  }
+  [[nodiscard]] tensor_map result() const override {
+    tensor_map records;
+    records.put(observed_feature_sums, sums_);
+    records.put(observed_class_rows, rows_);
+    return records;
+  }
+
+private:
+  std::int64_t classes_;
+  at::Tensor sums_{}, rows_{}; // [classes, D], [classes] float64
+};
+
 } // namespace
+
+observation_ref class_feature_observation(std::int64_t classes) {
+  return std::make_shared<const training_observation>(training_observation{
+      .identity = fmt::format("feature sums of {} classes", classes),
+      .begin = [classes](const at::Tensor&) { return std::make_unique<class_feature_observer>(classes); }});
+}
 
 loss_ref pilora_objective(const low_rank_vit& net, const pilora_weights& with) {
   return std::make_shared<pilora_loss>(net, with);

@@ -2,6 +2,7 @@
 /// public code).
 #pragma once
 #include "runtime/method/training.hpp"
+#include "runtime/method/training_observer.hpp"
 #include "runtime/models/low_rank_vit.hpp"
 namespace mneme {
 
@@ -17,6 +18,11 @@ struct pilora_weights {
 [[nodiscard]] loss_ref pilora_objective(const low_rank_vit& net, const pilora_weights& with);
 /// "earlier.lora.0.query.down" of a parameter of the net's.
 [[nodiscard]] std::string earlier_name(const parameter& down);
+
+/// Records, per class of the loss, the sum of the features of all rows of all steps, as computed in training, and the
+/// number of these rows: [classes, D] and [classes] float64.
+[[nodiscard]] observation_ref class_feature_observation(std::int64_t classes);
+inline constexpr const char *observed_feature_sums = "feature_sums", *observed_class_rows = "class_rows";
 
 /// What each client's centre of a class counts for, [K] float64 that sum to 1: with S_k the sum of distances from
 /// centre k to the clients' means of the class, r = 1 / S scaled to [0, 1], it is softmax(r / temperature). All the

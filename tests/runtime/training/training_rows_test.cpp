@@ -25,6 +25,24 @@ std::shared_ptr<const std::vector<float>> varied_weights(std::int64_t n) {
 
 at::Tensor drawn_targets(std::int64_t n, std::int64_t classes) { return at::softmax(drawn({n, classes}, 3), 1); }
 
+/// Records the loss of every step.
+class loss_recorder final : public training_observer {
+public:
+  void observe(const observed_step& step) override { losses_.push_back(step.loss.clone()); }
+  [[nodiscard]] tensor_map result() const override {
+    tensor_map records;
+    records.put("losses", at::stack(losses_));
+    return records;
+  }
+
+private:
+  std::vector<at::Tensor> losses_;
+};
+observation_ref recorded_losses() {
+  return std::make_shared<const training_observation>(training_observation{
+      .identity = "losses of steps", .begin = [](const at::Tensor&) { return std::make_unique<loss_recorder>(); }});
+}
+
 /// Seven rows of an MLP's own and five of another data set, in order.
 train_job usual(training_options options) {
   static const auto source = drawn_data(40, {1, 1, 33}, 10), other = drawn_data(20, {1, 1, 33}, 7);
@@ -234,8 +252,7 @@ TEST_CASE("a shuffle of the second set may end with a short batch", "[training r
   CHECK(largest_difference(short_last, plainly_trained(job)) > 1e-4); // which fills batches up
 }
 
-TEST_CASE("replayed rows may be shown otherwise than own ones, and the first epoch's losses are summed",
-          "[training rows]") {
+TEST_CASE("replayed rows may be shown otherwise than own ones, and an observer sees every step", "[training rows]") {
   at::set_num_threads(1);
   auto job = usual({.epochs = 2, .batch_rows = 3, .augment = augmentation_kind::crop_flip, .replay_rows = 2});
   const auto both = trained(job);
@@ -251,16 +268,15 @@ TEST_CASE("replayed rows may be shown otherwise than own ones, and the first epo
   const auto output_of = [](const train_job& request) {
     return std::get<train_output>(std::get<work_output>(outcome_of(request)));
   };
-  CHECK(output_of(job).first_loss == 0.0);
-  job.options.first_loss = true;
-  const auto noted = output_of(job).first_loss;
+  CHECK_FALSE(output_of(job).observed);
+  job.observation = recorded_losses();
+  CHECK(output_of(job).observed->at("losses").sizes() == at::IntArrayRef{3 * job.options.epochs});
   job.options.epochs = 1;
   const auto one = output_of(job);
-  CHECK(one.loss_mean == one.first_loss / 3.0);
-  CHECK(noted == one.first_loss);
+  CHECK(one.loss_mean == one.observed->at("losses").sum().item<double>() / 3.0);
   job.replay = {};
   job.options.replay_rows = 0;
-  CHECK(output_of(job).first_loss > 0.0); // a net that would be trained by itself
+  CHECK(output_of(job).observed->at("losses").numel() > 0); // a net that would be trained alone
 }
 
 TEST_CASE("weights of one and an empty second set change no bit", "[training rows]") {

@@ -2,6 +2,7 @@
 #include "runtime/models/function.hpp"
 #include "strategies/baselines/mfcl_generator.hpp"
 #include "strategies/baselines/mfcl_loss.hpp"
+#include "strategies/lander/first_epoch_loss.hpp"
 #include "tests/support/learning.hpp"
 #include "tests/support/method_driver.hpp"
 #include "tests/support/official_images.hpp"
@@ -97,7 +98,7 @@ TEST_CASE("MFCL's clients step as in the authors' program", "[official][mfcl]") 
                    .weight_decay = given["decay"],
                    .in_order = true,
                    .classes = {0, classes}};
-    job.options.first_loss = true;
+    job.observation = first_epoch_observation();
     job.options.statistics_moves = 2;
     job.replay.samples = rows_from(images_named("replayed", both["labels"], replayed), 0, replayed * count);
     job.options.replay_rows = replayed;
@@ -112,6 +113,8 @@ TEST_CASE("MFCL's clients step as in the authors' program", "[official][mfcl]") 
                    both["weights"][last][entry.name]);
     for (const auto* const term : {"cross_entropy", "head_cross_entropy", "feature_distillation"})
       sum += both["steps"][last][term].get<double>();
-    both.term(where + "sum of losses", sum, std::get<train_output>(std::get<work_output>(outcome)).first_loss, 1e-5);
+    both.term(where + "sum of losses", sum,
+              std::get<train_output>(std::get<work_output>(outcome)).observed->at(first_epoch_loss).item<double>(),
+              1e-5);
   }
 }

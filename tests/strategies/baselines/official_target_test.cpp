@@ -2,6 +2,7 @@
 #include "runtime/models/function.hpp"
 #include "strategies/baselines/target_images.hpp"
 #include "strategies/baselines/target_loss.hpp"
+#include "strategies/lander/first_epoch_loss.hpp"
 #include "tests/support/learning.hpp"
 #include "tests/support/method_driver.hpp"
 #include "tests/support/official_images.hpp"
@@ -120,7 +121,7 @@ TEST_CASE("TARGET's clients step as in the authors' program", "[official][target
                    .weight_decay = given["decay"],
                    .in_order = true,
                    .classes = {0, classes}};
-    job.options.first_loss = true;
+    job.observation = first_epoch_observation();
     job.replay.samples = rows_from(images_named("replayed", both["labels"], replayed), 0, replayed * count);
     job.options.replay_rows = replayed;
     job.options.replay_by = replay_pass::separate;
@@ -132,6 +133,8 @@ TEST_CASE("TARGET's clients step as in the authors' program", "[official][target
     compare_weights(both, where, *net, weights_of(outcome), both["weights"][last], classes);
     const auto& theirs = both["steps"][last];
     sum += theirs["cross_entropy"].get<double>() + 25.0 * theirs["distillation"].get<double>();
-    both.term(where + "sum of losses", sum, std::get<train_output>(std::get<work_output>(outcome)).first_loss, 1e-5);
+    both.term(where + "sum of losses", sum,
+              std::get<train_output>(std::get<work_output>(outcome)).observed->at(first_epoch_loss).item<double>(),
+              1e-5);
   }
 }

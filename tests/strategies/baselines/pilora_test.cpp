@@ -190,7 +190,7 @@ TEST_CASE("local epochs leave the authors' parts, centres and means of features"
                  .classes = {0, 8}};
   job.options.learnt = {2, 4};
   job.options.rates = {{low_rank_vit::layers, low_rank_rate / rate}};
-  job.options.feature_sums = true;
+  job.observation = class_feature_observation(8);
   const std::vector<mneme::job> batch{{.request = job}};
   const auto outcome = make_executor("cpu")->run(batch)[0];
   const auto& flat = weights_of(outcome);
@@ -200,12 +200,13 @@ TEST_CASE("local epochs leave the authors' parts, centres and means of features"
     CHECK(largest_difference_of(as_in_files(flat, entry), listed_tensor(values, entry.shape)) < 1e-5);
   }
   const auto& trained = std::get<train_output>(std::get<work_output>(outcome));
-  const auto means = trained.feature_sums / trained.feature_rows.unsqueeze(1);
+  const auto means =
+      trained.observed->at(observed_feature_sums) / trained.observed->at(observed_class_rows).unsqueeze(1);
   for (const auto& [name, values] : record["learnt"]["means"].items()) {
     INFO("class " << name);
     CHECK(largest_difference_of(means[std::stoll(name)], listed_tensor(values, {16})) < 1e-5);
   }
-  CHECK(trained.feature_rows.sum().item<double>() == 16.0); // eight rows, two epochs
+  CHECK(trained.observed->at(observed_class_rows).sum().item<double>() == 16.0); // eight rows, two epochs
 }
 
 TEST_CASE("centres are weighed as the authors weigh them", "[pilora][official]") {

@@ -1,6 +1,7 @@
 // LANDER beside its authors' program, step by step: what tools/research/official/lander.py has written.
 #include "runtime/models/function.hpp"
 #include "strategies/lander/anchored_loss.hpp"
+#include "strategies/lander/first_epoch_loss.hpp"
 #include "strategies/lander/image_dreams.hpp"
 #include "tests/support/learning.hpp"
 #include "tests/support/method_driver.hpp"
@@ -147,7 +148,7 @@ TEST_CASE("LANDER's clients step as in the authors' program, in both tasks", "[o
                      .weight_decay = given["decay"],
                      .in_order = true,
                      .classes = {0, classes + embedding}};
-      job.options.first_loss = true;
+      job.observation = first_epoch_observation();
       if (old > 0) {
         job.replay.samples = rows_from(images_named("replayed", official["labels"], replayed), 0, replayed * count);
         job.options.replay_rows = replayed;
@@ -170,7 +171,7 @@ TEST_CASE("LANDER's clients step as in the authors' program, in both tasks", "[o
         if (old > 0)
           sum += parts.old * (theirs["distillation"].get<double>() + theirs["map_distillation"].get<double>());
       }
-      both.term(where + "sum of losses", sum, output.first_loss, 1e-5);
+      both.term(where + "sum of losses", sum, output.observed->at(first_epoch_loss).item<double>(), 1e-5);
     }
   }
 }

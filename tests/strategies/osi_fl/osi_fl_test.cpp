@@ -1,4 +1,5 @@
 // OSI-FL without actors: what clients send, the one-shot rule, what the server makes, learns and retains.
+#include "strategies/osi_fl/best_epoch.hpp"
 #include "strategies/osi_fl/latent_nets.hpp"
 #include "strategies/osi_fl/weight_change_penalty.hpp"
 #include "tests/support/learning.hpp"
@@ -361,8 +362,8 @@ TEST_CASE("OSCAR's own program keeps the best epoch of a training, and rows are 
     const auto jobs = federated.closed(federation::place(0));
     CAPTURE(mode);
     REQUIRE(jobs.size() == (mode == std::string("oscar") ? 1U : 2U));
-    CHECK(jobs[0].options.best_epoch);
-    CHECK(jobs.back().options.best_epoch == (jobs.size() == 1));
+    CHECK(jobs[0].observation == best_epoch_observation());
+    CHECK((jobs.back().observation != nullptr) == (jobs.size() == 1));
   }
 }
 

@@ -1,0 +1,9 @@
+/// first_epoch_loss: records the losses of the first epoch, before which the model was the received one.
+#pragma once
+#include "runtime/method/training_observer.hpp"
+namespace mneme {
+
+inline constexpr const char* first_epoch_loss = "first_epoch_loss"; ///< [] float64: sum over the steps of the epoch
+[[nodiscard]] observation_ref first_epoch_observation();
+
+} // namespace mneme
