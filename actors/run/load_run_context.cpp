@@ -235,11 +235,10 @@ expected<model_ref> build_model(const scenario& settings, const task_stream& tas
   kind.use_head(needs.head);
   kind.use_proxies(needs.proxies);
   kind.use_signed_features(needs.signed_features);
-  kind.use_divergence(needs.divergence);
   kind.use_prompts(needs.prompts);
   kind.use_tasks(classes_of_tasks(tasks));
   kind.use_tokens(tasks.tokens);
-  auto net = kind.build(tasks.train->shape(), outputs_of(settings, tasks));
+  auto net = settings.strategy.method->build_net(kind, tasks.train->shape(), outputs_of(settings, tasks));
   if (!net)
     return failed(place_of_reason(settings, net.error()), net.error());
   if (auto wrong = too_large_net(settings, **net, available_memory()); !wrong.empty())

@@ -32,8 +32,6 @@ struct method_needs {
   bool signed_features = false;
   /// Extra rows of the head after those of the classes, for the method's losses.
   std::int64_t further_outputs = 0;
-  /// Nets with task tokens output the map "divergence": the classes of a task, and one score for all older classes.
-  bool divergence = false;
   /// Extra tokens that attention reads. The method must refuse nets without attention.
   prompt_shape prompts{};
   rows_shown rows = rows_shown::current;

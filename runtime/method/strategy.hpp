@@ -65,6 +65,12 @@ public:
   [[nodiscard]] virtual std::vector<preset> presets() const { return {}; }
   /// Depends on the keys only.
   [[nodiscard]] virtual method_needs needs() const { return {}; }
+  /// Builds the run's net from the model that the scenario names. A method with a net of its own overrides this.
+  /// @param shape C, H, W of the inputs @param outputs rows of the head. Fails with a message without a place.
+  [[nodiscard]] virtual tl::expected<model_ref, std::string>
+  build_net(const model_kind& kind, const std::array<std::int64_t, 3>& shape, std::int64_t outputs) const {
+    return kind.build(shape, outputs);
+  }
   /// Validates the net, the method's keys, its files and the combination of sections. Each error has a message with the
   /// likely fix; its `where` is a key ("strategy.ridge", "model.name") or a file. Called before prepare(). Empty if
   /// valid.

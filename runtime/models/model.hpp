@@ -171,8 +171,6 @@ public:
   void use_signed_features(bool are_signed) { head_.signed_features = are_signed; }
   /// The classes of each task of the run, for nets that have parts by task. Before build().
   void use_tasks(std::vector<class_range> classes) { tasks_ = std::move(classes); }
-  /// The method's choice: the net shows the map "divergence" (convit.hpp). Before build().
-  void use_divergence(bool is_shown) { divergence_ = is_shown; }
   /// The method's choice: a vision transformer is frozen, and its attention reads prompts (prompted_vit.hpp) or has
   /// low-rank parts (low_rank_vit.hpp). Others cannot, and are built without. Before build().
   void use_prompts(prompt_shape prompts) { prompts_ = std::move(prompts); }
@@ -190,7 +188,6 @@ protected:
   [[nodiscard]] const head_shape& head() const { return head_; }
   [[nodiscard]] std::int64_t tokens() const { return tokens_; }
   [[nodiscard]] const std::vector<class_range>& tasks() const { return tasks_; }
-  [[nodiscard]] bool divergence() const { return divergence_; }
   [[nodiscard]] const prompt_shape& prompts() const { return prompts_; }
   /// Binds the keys that all nets with a head have.
   void head_keys(key_table& table);
@@ -199,7 +196,6 @@ private:
   head_shape head_{};
   std::int64_t tokens_ = 0;
   std::vector<class_range> tasks_{};
-  bool divergence_ = false;
   prompt_shape prompts_{};
 };
 

@@ -1,6 +1,6 @@
 /// small_convit: a small net with task tokens, and the weights of tools/research/export/official/dytox.py.
 #pragma once
-#include "runtime/models/convit.hpp"
+#include "strategies/baselines/dytox/convit.hpp"
 #include "tests/support/golden.hpp"
 namespace mneme::test {
 

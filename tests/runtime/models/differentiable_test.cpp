@@ -29,7 +29,6 @@ std::vector<subject> subjects() {
   resized.insert(resized.end(), {{"image", "12"}});
   return {
       {"cnn", {3, 8, 7}},
-      {"convit", {3, 8, 8}, tokens},
       {"ebr", {1, 28, 28}},
       {"vee", {1, 28, 28}},
       {"identity", small},

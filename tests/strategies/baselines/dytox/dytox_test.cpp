@@ -71,6 +71,19 @@ TEST_CASE("DyTox's losses are the authors'", "[dytox]") {
   CHECK(slopes.narrow(1, 3, 1).abs().max().item<float>() == 0.0F);
 }
 
+TEST_CASE("the method builds its net with a divergence head, unless its weight is 0", "[dytox]") {
+  const auto maps_with = [](const std::string& method, const char* weight) {
+    const auto built = strategy_named(method);
+    if (weight)
+      give_keys(*built, {{"divergence", weight}});
+    const auto kind = kind_with("convit", {{"width", "8"}, {"heads", "2"}, {"depth", "1"}});
+    return built->build_net(*kind, {3, 8, 8}, 4).value()->maps();
+  };
+  CHECK(maps_with("dytox", "0.1") == std::vector<std::string>{"divergence"});
+  CHECK(maps_with("dytox", "0").empty());
+  CHECK(maps_with("fedavg", nullptr).empty());
+}
+
 TEST_CASE("distillation takes the place of labels as old classes become more", "[dytox]") {
   const auto client = token_client({2, 2, 2});
   const auto value = [&](std::uint32_t task) {

@@ -1,6 +1,5 @@
-#include "runtime/models/convit.hpp"
+#include "strategies/baselines/dytox/convit.hpp"
 #include "runtime/base/check.hpp"
-#include "runtime/options/keys.hpp"
 #include <ATen/ops/empty.h>
 #include <ATen/ops/stack.h>
 #include <algorithm>
@@ -202,62 +201,54 @@ class_range convit::tasks_of(class_range classes) const {
 
 // -- its kind ---------------------------------------------------------------------------------------------------------
 
-namespace {
+void convit_kind::keys(key_table& table) {
+  table.integer("patch", shape_.patch, {.low = 1, .high = 4096}, "Height and width of a patch.");
+  table.integer("width", shape_.width, {.low = 1, .high = 65'536}, "Channels of a token.");
+  table.integer("depth", shape_.depth, {.low = 1, .high = 100},
+                "Blocks of self-attention, before the one of class attention.");
+  table.integer("heads", shape_.heads, {.low = 1, .high = 1024}, "Heads of attention; they share the channels evenly.");
+  table.number("drop_path", shape_.drop_path, {.low = 0.0, .high = 0.99},
+               "Probability with which the last block's branches are left out in training; it grows from 0.");
+  table.flag("gated", shape_.gated, "Attention of patches is by place, too, as far as each head's gate lets it.");
+}
 
-class convit_kind final : public model_kind {
-public:
-  void keys(key_table& table) override {
-    table.integer("patch", shape_.patch, {.low = 1, .high = 4096}, "Height and width of a patch.");
-    table.integer("width", shape_.width, {.low = 1, .high = 65'536}, "Channels of a token.");
-    table.integer("depth", shape_.depth, {.low = 1, .high = 100},
-                  "Blocks of self-attention, before the one of class attention.");
-    table.integer("heads", shape_.heads, {.low = 1, .high = 1024},
-                  "Heads of attention; they share the channels evenly.");
-    table.number("drop_path", shape_.drop_path, {.low = 0.0, .high = 0.99},
-                 "Probability with which the last block's branches are left out in training; it grows from 0.");
-    table.flag("gated", shape_.gated, "Attention of patches is by place, too, as far as each head's gate lets it.");
-  }
+tl::expected<model_ref, std::string> convit_kind::build_with(std::array<std::int64_t, 3> shape, std::int64_t classes,
+                                                             bool divergence) const {
+  const auto patch = shape_.patch;
+  if (shape[1] % patch != 0 || shape[2] % patch != 0)
+    return tl::unexpected("convit cannot cut images of " + std::to_string(shape[1]) + " x " + std::to_string(shape[2]) +
+                          " pixels into patches of " + std::to_string(patch) + "; model.patch must divide both");
+  if (shape_.width % shape_.heads != 0)
+    return tl::unexpected("convit cannot share " + std::to_string(shape_.width) + " channels evenly among " +
+                          std::to_string(shape_.heads) + " heads; model.heads must divide model.width");
+  if (head().kind != head_kind::linear)
+    return tl::unexpected<std::string>(
+        "convit ends with a linear head for each task, and the method reads another one; expected "
+        "a net with one head");
+  auto whole = shape_;
+  whole.input = shape;
+  whole.tasks = ranges(classes);
+  whole.divergence = divergence;
+  return std::make_shared<convit>(std::move(whole));
+}
 
-  [[nodiscard]] tl::expected<model_ref, std::string> build(std::array<std::int64_t, 3> shape,
-                                                           std::int64_t classes) const override {
-    const auto patch = shape_.patch;
-    if (shape[1] % patch != 0 || shape[2] % patch != 0)
-      return tl::unexpected("convit cannot cut images of " + std::to_string(shape[1]) + " x " +
-                            std::to_string(shape[2]) + " pixels into patches of " + std::to_string(patch) +
-                            "; model.patch must divide both");
-    if (shape_.width % shape_.heads != 0)
-      return tl::unexpected("convit cannot share " + std::to_string(shape_.width) + " channels evenly among " +
-                            std::to_string(shape_.heads) + " heads; model.heads must divide model.width");
-    if (head().kind != head_kind::linear)
-      return tl::unexpected<std::string>(
-          "convit ends with a linear head for each task, and the method reads another one; expected "
-          "a net with one head");
-    auto whole = shape_;
-    whole.input = shape;
-    whole.tasks = ranges(classes);
-    whole.divergence = divergence();
-    return std::make_shared<convit>(std::move(whole));
-  }
-
-private:
-  /// The tasks' classes where they lie side by side, else all classes as those of one task. Outputs behind the classes
-  /// are the last task's.
-  [[nodiscard]] std::vector<class_range> ranges(std::int64_t classes) const {
-    auto side_by_side = tasks();
-    std::int64_t next = 0;
-    for (const auto& task : side_by_side) {
-      if (task.low != next || task.size() == 0)
-        return {{0, classes}};
-      next = task.high;
-    }
-    if (side_by_side.empty() || next > classes)
+/// The tasks' classes where they lie side by side, else all classes as those of one task. Outputs behind the classes
+/// are the last task's.
+std::vector<class_range> convit_kind::ranges(std::int64_t classes) const {
+  auto side_by_side = tasks();
+  std::int64_t next = 0;
+  for (const auto& task : side_by_side) {
+    if (task.low != next || task.size() == 0)
       return {{0, classes}};
-    side_by_side.back().high = classes;
-    return side_by_side;
+    next = task.high;
   }
+  if (side_by_side.empty() || next > classes)
+    return {{0, classes}};
+  side_by_side.back().high = classes;
+  return side_by_side;
+}
 
-  convit_shape shape_;
-};
+namespace {
 
 const model_registration convit_line{
     {.name = "convit",

@@ -78,4 +78,22 @@ private:
   std::size_t decoder_ = 0, tokens_ = 0, norms_ = 0, head_ = 0, divergence_ = 0;
 };
 
+/// model.name = "convit".
+class convit_kind final : public model_kind {
+public:
+  void keys(key_table& table) override;
+  [[nodiscard]] tl::expected<model_ref, std::string> build(std::array<std::int64_t, 3> shape,
+                                                           std::int64_t classes) const override {
+    return build_with(shape, classes, false);
+  }
+  /// @param divergence adds the divergence head and its map
+  [[nodiscard]] tl::expected<model_ref, std::string> build_with(std::array<std::int64_t, 3> shape, std::int64_t classes,
+                                                                bool divergence) const;
+
+private:
+  [[nodiscard]] std::vector<class_range> ranges(std::int64_t classes) const;
+
+  convit_shape shape_;
+};
+
 } // namespace mneme

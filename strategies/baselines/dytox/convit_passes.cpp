@@ -1,4 +1,4 @@
-#include "runtime/models/convit.hpp"
+#include "strategies/baselines/dytox/convit.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>

@@ -12,8 +12,8 @@
 // tokens of tasks that are over, without augmentation. The rate is one for all epochs of a round; a warm-up is a job of
 // its own, at its mean rate, in the first round of a task. Rows are not shown three times, and weight decay reaches
 // biases, too. LGA names a ResNet-18 for all methods, and DyTox's net is none: here it is the paper's own.
-#include "runtime/models/convit.hpp"
 #include "strategies/baselines/rehearsal.hpp"
+#include "strategies/baselines/dytox/convit.hpp"
 #include "strategies/shared/training_keys.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/one_hot.h>
@@ -68,9 +68,13 @@ public:
   method_needs needs() const override {
     auto needed = rehearsing_method::needs();
     needed.round_barrier = true;
-    needed.divergence = with_.divergence > 0.0;
     needed.defaults = "[model]\nname = \"convit\"\n" + needed.defaults;
     return needed;
+  }
+  tl::expected<model_ref, std::string> build_net(const model_kind& kind, const std::array<std::int64_t, 3>& shape,
+                                                 std::int64_t outputs) const override {
+    const auto* const tokens = dynamic_cast<const convit_kind*>(&kind);
+    return tokens ? tokens->build_with(shape, outputs, with_.divergence > 0.0) : kind.build(shape, outputs);
   }
   void keys(key_table& table) override {
     table.number("distillation", with_.distillation, {.low = 0.0, .high = 1.0},
