@@ -1,7 +1,6 @@
 #include "runtime/base/arithmetic.hpp"
 #include "runtime/base/printable.hpp"
 #include "runtime/modules/module_cell.hpp"
-#include "runtime/portable/portable_operators.hpp"
 #include "tools/cli/arithmetic.hpp"
 #include "tools/cli/command_line.hpp"
 #include <algorithm>
@@ -53,8 +52,7 @@ int main(int count, char** words) {
   std::signal(SIGXFSZ, SIG_IGN); // a limit of file sizes is an error of the write that meets it, as a full disk is
   std::signal(SIGPIPE, SIG_IGN); // and so is a reader that goes away: `mneme help | head -1` has an exit code
   const std::span<const char* const> arguments(words + 1, words + std::max(count, 1));
-  if (mneme::is_portable())
-    mneme::portable::use_portable_operators(); // modules are tried with what will run them
+  mneme::use_arithmetic(); // modules are tried with the arithmetic that runs them
   if (!arguments.empty() && std::string_view(arguments[0]) == mneme::cell_word) // no command of the user's
     std::_Exit(mneme::become_cell(arguments));
   const bool tells_peers = !arguments.empty() && std::string_view(arguments[0]) == "node"; // why a module is refused

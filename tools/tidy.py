@@ -155,7 +155,8 @@ def forbidden_include(tree, path, own, other):
 
 
 LAYERS_FILE = "tools/cmake/layers.cmake"
-LAYER_LINE = re.compile(r"^layer\((\S+?)((?:\s+\w+)*)\)", re.M)
+LAYER_LINE = re.compile(r"^(?:layer\(|optional_layer\(MNEME_[A-Z]+ )(\S+?)((?:\s+\w+)*)\)", re.M)
+OPTIONAL_LINE = re.compile(r"^optional_layer\(MNEME_[A-Z]+ (\S+)", re.M)
 
 
 def read_layers(tree):
@@ -182,8 +183,13 @@ def layer_arrows(tree):
         if here and top(name) in OWN_FOLDERS and there != here and there not in layers[here]:
             yield Finding(path, line, "layer", f"{here} may not know {there or top(name)} ({LAYERS_FILE})")
     text = tree.get(LAYERS_FILE, "")
+    optional = set(OPTIONAL_LINE.findall(text))
     for match in LAYER_LINE.finditer(text):
         for there in layers[match.group(1)]:
+            if there in optional and match.group(1) not in optional:
+                line = Lines(text)(match.start())
+                yield Finding(LAYERS_FILE, line, "layer",
+                              f"{match.group(1)} depends on {there}, which builds may leave out; register it at a door")
             if (match.group(1), there) not in used:
                 line = Lines(text)(match.start())
                 yield Finding(LAYERS_FILE, line, "layer", f"{match.group(1)} includes nothing of {there}")

@@ -5,7 +5,6 @@
 #include "runtime/base/failure_of.hpp"
 #include "runtime/base/one_thread.hpp"
 #include "runtime/base/tuning.hpp"
-#include "runtime/portable/portable_operators.hpp"
 #include <c10/util/Logging.h>
 #include <caf/init_global_meta_objects.hpp>
 #include <caf/thread_hook.hpp>
@@ -49,8 +48,7 @@ void prepare_process() {
   }();
   MNEME_CHECK(types_known);
   compute_on_one_thread();
-  if (is_portable())
-    portable::use_portable_operators();
+  use_arithmetic();
 }
 
 void configure(caf::actor_system_config& config, std::size_t threads, bool waits_for_nodes) {

@@ -1,7 +1,17 @@
 #include "runtime/base/arithmetic.hpp"
 #include <cstdlib>
+#include <stdexcept>
 #include <string_view>
 namespace mneme {
+namespace {
+
+/// Null: the part is not linked. A function, since registrations run before main().
+void (*&installer())() {
+  static void (*install)() = nullptr;
+  return install;
+}
+
+} // namespace
 
 bool is_portable() {
   static const bool portable = [] {
@@ -9,6 +19,20 @@ bool is_portable() {
     return said != nullptr && std::string_view(said) == portable_word;
   }();
   return portable;
+}
+
+bool has_portable_arithmetic() noexcept { return installer() != nullptr; }
+
+void use_arithmetic() {
+  if (!is_portable())
+    return;
+  if (!has_portable_arithmetic())
+    throw std::runtime_error(no_portable_arithmetic);
+  installer()();
+}
+
+portable_arithmetic_registration::portable_arithmetic_registration(void (*install)()) noexcept {
+  installer() = install;
 }
 
 } // namespace mneme

@@ -1,4 +1,5 @@
 #include "runtime/portable/portable_operators.hpp"
+#include "runtime/base/arithmetic.hpp"
 #include "runtime/portable/convolutions.hpp"
 #include "runtime/portable/decompositions.hpp"
 #include "runtime/portable/functions.hpp"
@@ -164,4 +165,9 @@ void use_portable_operators() {
   static_cast<void>(done);
 }
 
+namespace {
+
+const portable_arithmetic_registration line{&use_portable_operators};
+
+} // namespace
 } // namespace mneme::portable

@@ -1,11 +1,9 @@
 // The sandbox program for tests that do not link the command line: it only probes modules.
 #include "runtime/base/arithmetic.hpp"
 #include "runtime/modules/module_cell.hpp"
-#include "runtime/portable/portable_operators.hpp"
 #include <span>
 
 int main(int count, char** words) {
-  if (mneme::is_portable())
-    mneme::portable::use_portable_operators();
+  mneme::use_arithmetic();
   return mneme::become_cell(std::span<const char* const>(words + 1, words + count));
 }

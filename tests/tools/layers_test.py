@@ -53,6 +53,14 @@ class Layers(unittest.TestCase):
             self.assertIn(f"{path}:1: layer: {text}", done.stdout)
         self.assertEqual(done.stdout.count(": layer: "), len(wanted), done.stdout)
 
+    def test_no_layer_depends_on_an_optional_one(self):
+        lines = "layer(runtime/base)\noptional_layer(MNEME_X runtime/x base)\nlayer(runtime/y x)\n"
+        found = list(tidy.layer_arrows({tidy.LAYERS_FILE: lines,
+                                        "runtime/x/x.hpp": '#include "runtime/base/b.hpp"\n',
+                                        "runtime/y/y.hpp": '#include "runtime/x/x.hpp"\n'}))
+        self.assertEqual([finding.text for finding in found],
+                         ["runtime/y depends on runtime/x, which builds may leave out; register it at a door"])
+
     def test_a_drawing_leaves_out_what_is_reached_through_others(self):
         text = "layer(runtime/a)\nlayer(runtime/b a)\nlayer(runtime/c a)\nlayer(actors/d a b c)\nlayer(actors/e c)\n"
         layers = tidy.read_layers({tidy.LAYERS_FILE: text})

@@ -48,6 +48,8 @@ bool machine_can() {
 
 /// Restarts the program. Returns only on failure, with an error text.
 std::string start_again() {
+  if (!has_portable_arithmetic())
+    return no_portable_arithmetic;
   if (!machine_can())
     return "portable arithmetic needs an x86-64 processor with AVX2 and FMA; this machine has none";
   for (const auto& [name, value] : bindings())

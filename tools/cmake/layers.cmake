@@ -3,7 +3,7 @@
 # with it. Libraries of others are named below, where they are used.
 layer(runtime/base)
 layer(runtime/kernels base)
-layer(runtime/portable kernels)
+optional_layer(MNEME_PORTABLE runtime/portable base kernels)
 layer(runtime/transport base)
 layer(runtime/formats base)
 layer(runtime/options base)
@@ -27,7 +27,7 @@ layer(actors/scheduler federation protocol)
 layer(actors/compute base method training federation protocol)
 layer(actors/nodes base kernels method results federation transport protocol)
 layer(actors/parties base storage method results federation compute)
-layer(actors/run base kernels portable settings models data modules storage method population training results federation scenario transport protocol scheduler parties compute nodes)
+layer(actors/run base kernels settings models data modules storage method population training results federation scenario transport protocol scheduler parties compute nodes)
 
 layer(tools/charts)
 layer(tools/study base formats results scenario charts)

@@ -37,7 +37,7 @@ if(other_engines)
 endif()
 mneme_check_awaits(${engine_files})
 mneme_unity(mneme_python)
-mneme_links(mneme_python cli strategies)
+mneme_links(mneme_python cli strategies ${optional_layers})
 target_link_libraries(mneme_python PRIVATE ${CMAKE_DL_LIBS})
 target_include_directories(mneme_python SYSTEM PRIVATE ${EXPECTED_INCLUDE})
 # Nothing but its entry is seen from outside, so that no other library of the process shares a name with it. LibTorch is

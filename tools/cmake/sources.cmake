@@ -32,6 +32,16 @@ function(layer folder)
   set_property(GLOBAL APPEND PROPERTY mneme_layers ${folder})
 endfunction()
 
+# optional_layer(SWITCH FOLDER DEPENDENCY...): a layer that a build leaves out if the switch is off. No other layer
+# includes it: it registers itself at a door below (runtime/base/arithmetic.hpp), and programs link ${optional_layers}.
+macro(optional_layer switch folder)
+  if(${switch})
+    layer(${folder} ${ARGN})
+    get_filename_component(optional_name ${folder} NAME)
+    list(APPEND optional_layers ${optional_name})
+  endif()
+endmacro()
+
 # mneme_unity(TARGET): neighbouring sources are compiled as one, which takes less than half the CPU seconds. So what they
 # keep to themselves has a name of its own in its layer (mneme_registered says what of methods). Who changes one file many
 # times waits less with fewer together.

@@ -1,6 +1,7 @@
 // DyTox: its losses by hand and against the authors' code; what learns in which stage, and what a token is herded by.
 #include "strategies/shared/exemplar_selection.hpp"
 #include "strategies/shared/row_losses.hpp"
+#include "tests/support/nets.hpp"
 #include "tests/support/rehearsing_client.hpp"
 #include "tests/support/small_convit.hpp"
 #include <catch2/matchers/catch_matchers_floating_point.hpp>
