@@ -34,12 +34,6 @@ const char* kernels_name() {
 
 } // namespace
 
-void node_greeting::persist(archive& state) {
-  state(role)(name)(program)(workers);
-  if (role > peer_role::asking || workers < 0)
-    throw archive_error("has a greeting of nobody");
-}
-
 const named_facts& program_facts() {
   static const named_facts facts = [] {
     named_facts named{{"version of mneme", MNEME_VERSION},

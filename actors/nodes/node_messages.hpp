@@ -8,8 +8,8 @@ namespace mneme {
 
 /// Kind of a message; its first byte.
 enum class node_message : std::uint8_t {
-  greeting,     ///< Both, first: identity.
-  refusal,      ///< Node: reason for rejecting the run; then it closes.
+  greeting,     ///< Node, first: its identity.
+  refusal,      ///< Either: the reason why the node cannot take part; then the connection is closed.
   offer,        ///< Run: the scenario, and the files that it names.
   wanted_files, ///< Node: the files that it does not have.
   file,         ///< Run: one requested file.
@@ -20,22 +20,24 @@ enum class node_message : std::uint8_t {
   abandon,      ///< Run
   report,       ///< Node: a wave_report.
   interrupt,    ///< Run: programs stop between two slices.
-  status,       ///< Node, as reply to a status query: a JSON object.
+  leaving,      ///< Node: it wants to leave and gets no more shards.
+  end,          ///< Run: the run is over, or the node may leave.
 };
 
 /// Pairs of a name and a value: fingerprint fields that both sides must share, or printable information.
 using named_facts = std::vector<std::pair<std::string, std::string>>;
 
-enum class peer_role : std::uint8_t { run, node, asking }; // asking: status query only
-
 inline constexpr std::int64_t node_workers_max = 4096; // as worker.count
 
 struct node_greeting {
-  peer_role role = peer_role::run;
-  std::string name{};       ///< Name of the machine.
-  named_facts program{};    ///< Must agree before anything is loaded.
-  std::int64_t workers = 0; ///< Number of workers; nodes only.
-  void persist(archive& state);
+  std::uint64_t process = 0; ///< Random number of the node's process, which tells a reconnect from a new node.
+  std::string name{};        ///< Name of the machine.
+  named_facts program{};     ///< Must agree before anything is loaded.
+  std::int64_t workers = 0;
+  void persist(archive& state) { state(process)(name)(program)(workers); }
+};
+struct no_content {
+  void persist(archive& /*state*/) {}
 };
 struct node_refusal {
   std::vector<std::string> reasons{};
@@ -71,10 +73,6 @@ struct ready_node {
 struct node_layout {
   std::int64_t shards = 1, node_workers = 1, batches_per_worker = 1;
   void persist(archive& state) { state(shards)(node_workers)(batches_per_worker); }
-};
-struct node_status {
-  std::string json{};
-  void persist(archive& state) { state(json); }
 };
 
 /// Counters of a node, sent with each report.

@@ -1,6 +1,8 @@
 #include "actors/nodes/node_pool.hpp"
+#include "actors/protocol/recorder_clock.hpp"
 #include "runtime/base/failure_of.hpp"
 #include <algorithm>
+#include <fmt/format.h>
 #include <fstream>
 namespace mneme {
 namespace {
@@ -10,7 +12,7 @@ std::vector<std::byte> bytes_of(const std::filesystem::path& path) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(std::filesystem::file_size(path)));
   file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
   if (!file)
-    throw std::runtime_error("'" + path.string() + "' cannot be read any more");
+    throw std::runtime_error("'" + path.string() + "' can no longer be read");
   return bytes;
 }
 
@@ -24,71 +26,72 @@ connection_figures sum_of(const connection_figures& a, const connection_figures&
 } // namespace
 
 node_pool::node_pool(node_pool_settings settings)
-    : settings_(std::move(settings)), loop_(settings_.identity, settings_.limits, *this) {
-  for (const auto& address : settings_.addresses)
-    nodes_.push_back({.address = address});
-}
+    : settings_(std::move(settings)), address_(settings_.listen), loop_(settings_.identity, settings_.limits, *this) {}
 
 // -- the run's thread -------------------------------------------------------------------------------------------------
 
-expected<void> node_pool::connect() {
-  static_cast<void>(program_facts()); // reads all of the program's file, for which a node would not wait
-  std::unique_lock hold(mutex_);
-  for (auto& node : nodes_)
-    if (const auto place = loop_.place_of(node.address)) {
-      node.place = *place;
-      node.reached = stage::connecting;
-      node.connection = loop_.connect(node.place);
-    } else {
-      node.wrong.push_back(place.error().front().text);
+expected<std::uint16_t> node_pool::listen() {
+  static_cast<void>(program_facts()); // reads the whole program file, for which a node would not wait
+  auto port = loop_.listen(settings_.listen);
+  if (port)
+    address_.port = *port;
+  return port;
+}
+
+std::pair<std::int64_t, std::int64_t> node_pool::ready_nodes_and_workers() const {
+  std::pair<std::int64_t, std::int64_t> sum{0, 0};
+  for (const auto& node : nodes_)
+    if (node.reached >= stage::ready) {
+      ++sum.first;
+      sum.second += node.workers;
     }
-  changed_.wait(hold, [this] {
-    return std::all_of(nodes_.begin(), nodes_.end(),
-                       [](const known_node& node) { return node.reached >= stage::greeted || !node.wrong.empty(); });
-  });
-  if (any_wrong())
-    return tl::unexpected(all_wrong());
-  return {};
+  return sum;
 }
 
-void node_pool::offer(node_offer offered) {
-  const std::lock_guard hold(mutex_);
-  offer_ = std::move(offered);
-  for (auto& node : nodes_) {
-    node.reached = stage::loading;
-    loop_.send(node.connection, message_of(node_message::offer, offer_->offer));
-  }
-}
-
-expected<void> node_pool::await_ready(named_facts world, std::chrono::milliseconds patience) {
+expected<void> node_pool::await_ready(named_facts world, const node_minimum& minimum,
+                                      const std::atomic<int>* interrupts) {
+  constexpr std::chrono::milliseconds interrupt_check_interval{50};
   std::unique_lock hold(mutex_);
   world_ = std::move(world);
   for (auto& node : nodes_)
     if (node.reached == stage::ready)
       compare_worlds(node);
-  const bool have_said = changed_.wait_for(hold, patience, [this] {
-    return std::all_of(nodes_.begin(), nodes_.end(),
-                       [](const known_node& node) { return node.reached == stage::ready || !node.wrong.empty(); });
-  });
-  for (auto& node : nodes_)
-    if (!have_said && node.reached != stage::ready && node.wrong.empty())
-      node.wrong.push_back("has not loaded the scenario " + std::to_string(patience.count() / 1000) +
-                           " s after the run; expected that within worker.node_answer");
-  if (any_wrong())
-    return tl::unexpected(all_wrong());
-  return {};
+  const auto is_enough = [&] {
+    const auto [nodes, workers] = ready_nodes_and_workers();
+    return nodes >= minimum.nodes && workers >= minimum.workers;
+  };
+  const recorder_stopwatch waited;
+  const auto timeout_s = std::chrono::duration<double>(minimum.timeout).count();
+  const bool needs_all = minimum.nodes > 0;
+  while (!is_enough() && !(needs_all && !refused_.empty()) && waited.seconds() < timeout_s &&
+         !(interrupts && interrupts->load() > 0))
+    changed_.wait_for(hold, interrupt_check_interval);
+  if (is_enough())
+    return {};
+  if (interrupts && interrupts->load() > 0)
+    return failed("", "interrupted while waiting for nodes");
+  if (!refused_.empty())
+    return tl::unexpected(refused_);
+  const auto [nodes, workers] = ready_nodes_and_workers();
+  const auto address = address_.text();
+  return failed("", fmt::format("{} nodes with {} workers have joined at {} within {} s (worker.join_timeout), and {} "
+                                "are needed; start the others with mneme node --join {}, or lower --workers-min",
+                                nodes, workers, address, minimum.timeout.count() / 1000,
+                                minimum.nodes > nodes ? fmt::format("{} nodes", minimum.nodes)
+                                                      : fmt::format("{} workers", minimum.workers),
+                                address));
 }
 
 void node_pool::begin(const node_layout& layout, node_pool_hooks hooks) {
   const std::lock_guard hold(mutex_);
   layout_ = layout;
   hooks_ = std::move(hooks);
+  for (const auto& [where, text] : refused_)
+    log(where + " takes no part: it " + text);
   for (auto& node : nodes_)
     if (node.reached == stage::ready) {
-      node.reached = stage::at_work;
-      loop_.send(node.connection, message_of(node_message::begin, *layout_));
-    } else {
-      hooks_.lost(number_of(node), node.wrong.empty() ? "was lost before the run began" : node.wrong.front());
+      node.is_initial = true;
+      start_work(node);
     }
 }
 
@@ -104,43 +107,48 @@ void node_pool::consumed(node_number number, std::size_t bytes) {
 
 void node_pool::drop(node_number number, const std::string& why) {
   const std::lock_guard hold(mutex_);
-  nodes_.at(number).is_dropped = true;
-  loop_.drop(nodes_.at(number).connection, why);
-}
-
-void node_pool::reconnect(node_number number) {
-  const std::lock_guard hold(mutex_);
   auto& node = nodes_.at(number);
-  if (node.reached != stage::away || !node.is_named || node.is_dropped)
-    return;
-  node.wrong.clear();
-  node.sent_files.clear();
-  node.reached = stage::connecting;
-  node.connection = loop_.connect(node.place);
+  node.is_dropped = true;
+  refuse(node.connection, node.address, {why});
 }
 
-diagnostics node_pool::rename(const std::vector<node_address>& addresses) {
-  diagnostics wrong;
-  std::vector<std::pair<node_address, node_place>> reached;
-  for (const auto& address : addresses)
-    if (const auto place = loop_.place_of(address))
-      reached.emplace_back(address, *place);
-    else
-      wrong.push_back(place.error().front());
+void node_pool::release(node_number number) {
   const std::lock_guard hold(mutex_);
-  for (auto& node : nodes_) {
-    node.is_named = std::find(addresses.begin(), addresses.end(), node.address) != addresses.end();
-    node.is_dropped = node.is_dropped && node.is_named; // who is named again later is given another try
-    if (!node.is_named && node.reached != stage::away)
-      loop_.close(node.connection, "is not named any more");
-  }
-  for (const auto& [address, place] : reached) {
-    const auto known = std::find_if(nodes_.begin(), nodes_.end(),
-                                    [&address = address](const auto& node) { return node.address == address; });
-    if (known == nodes_.end())
-      nodes_.push_back({.address = address, .place = place});
-  }
-  return wrong;
+  const auto id = nodes_.at(number).connection;
+  loop_.send(id, message_of(node_message::end, no_content{}));
+  loop_.close(id, "has left");
+}
+
+void node_pool::interrupt() {
+  const std::lock_guard hold(mutex_);
+  for (const auto& node : nodes_)
+    if (node.reached == stage::at_work)
+      loop_.send(node.connection, message_of(node_message::interrupt, no_content{}));
+}
+
+void node_pool::detach() {
+  const std::lock_guard hold(mutex_);
+  hooks_ = {.reported = [](node_number, archive::buffer) {},
+            .joined = [](node_number) {},
+            .leaving = [](node_number) {},
+            .lost = [](node_number, const std::string&) {},
+            .warn = [](const std::string&) {}};
+}
+
+node_pool::~node_pool() {
+  constexpr std::chrono::seconds patience{1}; // a node that is not told retries until its idle timeout
+  if (settings_.nodes_stay)
+    return;
+  std::unique_lock hold(mutex_);
+  for (const auto& node : nodes_)
+    if (node.reached != stage::away) {
+      loop_.send(node.connection, message_of(node_message::end, no_content{}));
+      loop_.close(node.connection, "the run is over");
+    }
+  changed_.wait_for(hold, patience, [this] {
+    return std::all_of(nodes_.begin(), nodes_.end(),
+                       [](const node_state& node) { return node.reached == stage::away; });
+  });
 }
 
 std::size_t node_pool::size() {
@@ -148,116 +156,95 @@ std::size_t node_pool::size() {
   return nodes_.size();
 }
 
-void node_pool::interrupt() {
-  const std::lock_guard hold(mutex_);
-  for (auto& node : nodes_)
-    if (node.reached == stage::at_work)
-      loop_.send(node.connection, message_of(node_message::interrupt, node_refusal{}));
-}
-
 std::int64_t node_pool::workers() {
   const std::lock_guard hold(mutex_);
-  std::int64_t sum = 0;
-  for (const auto& node : nodes_)
-    sum += node.workers;
-  return sum;
+  return ready_nodes_and_workers().second;
 }
 
 node_view node_pool::view(node_number number) {
   const std::lock_guard hold(mutex_);
   const auto& node = nodes_.at(number);
-  return {.address = node.address.text(),
+  return {.address = node.address,
           .name = node.name,
           .workers = node.workers,
           .is_ready = node.reached >= stage::ready,
-          .is_named = node.is_named,
+          .is_initial = node.is_initial,
           .is_dropped = node.is_dropped,
           .traffic = sum_of(node.before, loop_.figures(node.connection))};
 }
 
-bool node_pool::any_wrong() const {
-  return std::any_of(nodes_.begin(), nodes_.end(), [](const known_node& node) { return !node.wrong.empty(); });
-}
-
-diagnostics node_pool::all_wrong() const {
-  diagnostics problems;
-  for (const auto& node : nodes_)
-    for (const auto& text : node.wrong)
-      problems.push_back({"node " + node.address.text(), text});
-  return problems;
-}
-
 // -- the connections' thread ------------------------------------------------------------------------------------------
 
-node_pool::known_node* node_pool::node_of(connection_id id) {
+node_pool::node_state* node_pool::node_of(connection_id id) {
   for (auto& node : nodes_)
     if (node.connection == id && node.reached != stage::away)
       return &node;
   return nullptr;
 }
 
+std::string node_pool::describe(connection_id id) const {
+  const auto entry = peers_.find(id);
+  return entry == peers_.end() ? "unknown" : entry->second;
+}
+
+void node_pool::log(const std::string& text) {
+  if (layout_)
+    hooks_.warn(text);
+  else if (settings_.log)
+    settings_.log(text);
+}
+
 void node_pool::opened(connection_id id, const std::string& peer, bool /*accepted*/) {
   const std::lock_guard hold(mutex_);
-  if (auto* const node = node_of(id)) {
-    node->peer = peer;
-    loop_.send(id,
-               message_of(node_message::greeting, node_greeting{.role = peer_role::run, .program = program_facts()}));
-  }
+  peers_[id] = peer;
 }
 
 void node_pool::received(connection_id id, archive::buffer message) {
-  std::unique_lock hold(mutex_);
-  auto* const node = node_of(id);
-  if (!node)
-    return;
+  const std::lock_guard hold(mutex_);
+  const auto* const node = node_of(id);
   const bool is_report = !message->empty() && message->front() == static_cast<std::byte>(node_message::report);
-  if (node->reached == stage::at_work && is_report) {
-    const auto number = number_of(*node);
-    hold.unlock(); // begin() is over: hooks change no more
-    return hooks_.reported(number, std::move(message));
-  }
+  if (node && node->reached == stage::at_work && is_report)
+    return hooks_.reported(number_of(*node), std::move(message));
   const auto bytes = message->size();
-  const auto before = node->reached;
-  take(*node, message);
+  handle(id, message);
   loop_.consumed(id, bytes);
-  const bool came_back = before != stage::at_work && node->reached == stage::at_work;
-  const auto number = number_of(*node);
   changed_.notify_all();
-  hold.unlock();
-  if (came_back)
-    hooks_.regained(number);
 }
 
-void node_pool::take(known_node& node, const archive::buffer& message) {
-  const auto why = failure_of([&] {
+void node_pool::handle(connection_id id, const archive::buffer& message) {
+  const auto error = failure_of([&] {
     auto content = reader_of(message);
     auto kind = node_message::greeting;
     content(kind);
-    take(node, kind, content);
+    if (auto* const node = node_of(id))
+      handle(*node, kind, content);
+    else if (kind == node_message::greeting)
+      greet(id, content);
+    else
+      throw archive_error("comes before a greeting");
     content.expect_end();
   });
-  if (why.empty())
+  if (error.empty())
     return;
-  node.is_dropped = true;
-  refuse(node, {"sends a message that " + why});
+  auto* const node = node_of(id);
+  if (!node)
+    return loop_.drop(id, "sends a message that " + error);
+  node->is_dropped = true;
+  refuse(id, node->address, {"sends a message that " + error});
 }
 
-void node_pool::take(known_node& node, node_message kind, archive& content) {
+void node_pool::handle(node_state& node, node_message kind, archive& content) {
   if (kind == node_message::refusal) {
     node_refusal in;
     content(in);
     for (auto& reason : in.reasons)
       reason = printable_ascii(reason);
-    return refuse(node, std::move(in.reasons));
-  }
-  if (kind == node_message::greeting && node.reached == stage::connecting)
-    return take_greeting(node, content);
-  if (kind == node_message::wanted_files && node.reached == stage::loading) {
+    refuse(node.connection, node.address, std::move(in.reasons));
+  } else if (kind == node_message::wanted_files && node.reached == stage::loading) {
     wanted_files in;
     content(in);
-    return send_files(node, in.keys);
-  }
-  if (kind == node_message::ready && node.reached == stage::loading) {
+    send_files(node, in.keys);
+  } else if (kind == node_message::ready && node.reached == stage::loading) {
     ready_node in;
     content(in);
     for (auto& [name, value] : in.world)
@@ -266,72 +253,106 @@ void node_pool::take(known_node& node, node_message kind, archive& content) {
     node.reached = stage::ready;
     if (world_)
       compare_worlds(node);
-    return;
+  } else if (kind == node_message::leaving && node.reached == stage::at_work) {
+    no_content in;
+    content(in);
+    hooks_.leaving(number_of(node));
+  } else {
+    throw archive_error("has no place here (kind " + std::to_string(static_cast<int>(kind)) + ")");
   }
-  throw archive_error("has no place here (kind " + std::to_string(static_cast<int>(kind)) + ")");
 }
 
-void node_pool::take_greeting(known_node& node, archive& content) {
+/// Reuses the entry of a process that reconnects. Null while its earlier connection is still open.
+node_pool::node_state* node_pool::find_or_add(std::uint64_t process) {
+  for (auto& node : nodes_)
+    if (node.process == process) {
+      if (node.reached == stage::away)
+        return &node;
+      loop_.drop(node.connection, "has connected a second time");
+      return nullptr;
+    }
+  return &nodes_.emplace_back(node_state{.process = process});
+}
+
+void node_pool::greet(connection_id id, archive& content) {
   node_greeting in;
   content(in);
-  if (in.role != peer_role::node || in.workers < 1 || in.workers > node_workers_max)
+  if (in.workers < 1 || in.workers > node_workers_max)
     throw archive_error("does not come from a node");
-  node.name = printable_ascii(in.name);
-  for (auto& [name, value] : in.program)
+  loop_.trust(id);
+  const auto address = describe(id);
+  const auto name = printable_ascii(in.name);
+  for (auto& [fact, value] : in.program)
     value = printable_ascii(value);
   if (auto differing = differences(program_facts(), in.program); !differing.empty())
-    return refuse(node, std::move(differing));
-  node.workers = in.workers;
-  node.reached = stage::greeted;
-  loop_.trust(node.connection);
-  if (layout_) { // it comes back
-    node.reached = stage::loading;
-    loop_.send(node.connection, message_of(node_message::offer, offer_->offer));
-  }
+    return refuse(id, name + " at " + address, std::move(differing));
+  auto* const node = find_or_add(in.process);
+  if (!node)
+    return loop_.close(id, "has connected a second time");
+  if (node->is_dropped)
+    return refuse(id, name + " at " + address, {"was dropped from this run before"});
+  node->connection = id;
+  node->name = name;
+  node->address = address;
+  node->workers = in.workers;
+  node->sent_files.clear();
+  node->reached = stage::loading;
+  loop_.send(id, message_of(node_message::offer, settings_.offer.offer));
 }
 
-void node_pool::send_files(known_node& node, const std::vector<std::string>& keys) {
+void node_pool::send_files(node_state& node, const std::vector<std::string>& keys) {
   for (const auto& key : keys) {
-    const auto file = offer_->files.find(key);
-    if (file == offer_->files.end() || !node.sent_files.insert(key).second)
-      throw archive_error("asks for a file that was not offered, or twice for one");
+    const auto file = settings_.offer.files.find(key);
+    if (file == settings_.offer.files.end() || !node.sent_files.insert(key).second)
+      throw archive_error("requests a file that was not offered, or one file twice");
     loop_.send(node.connection,
                message_of(node_message::file, file_content{.key = key, .bytes = bytes_of(file->second)}));
   }
 }
 
-void node_pool::compare_worlds(known_node& node) {
+void node_pool::compare_worlds(node_state& node) {
   if (auto differing = differences(*world_, node.world); !differing.empty())
-    return refuse(node, std::move(differing));
-  if (layout_) {
-    node.reached = stage::at_work;
-    loop_.send(node.connection, message_of(node_message::begin, *layout_));
-  }
+    return refuse(node.connection, node.name + " at " + node.address, std::move(differing));
+  if (layout_)
+    start_work(node);
 }
 
-void node_pool::refuse(known_node& node, std::vector<std::string> reasons) {
-  node.wrong = std::move(reasons);
-  if (node.wrong.empty())
-    node.wrong.emplace_back("takes no part, and does not say why");
-  loop_.drop(node.connection, node.wrong.front());
+void node_pool::start_work(node_state& node) {
+  node.reached = stage::at_work;
+  loop_.send(node.connection, message_of(node_message::begin, *layout_));
+  hooks_.joined(number_of(node));
 }
 
-void node_pool::closed(connection_id id, const std::string& /*peer*/, const std::string& why) {
-  std::unique_lock hold(mutex_);
+/// The node ends; another attempt could not succeed.
+void node_pool::refuse(connection_id id, const std::string& node, std::vector<std::string> reasons) {
+  if (reasons.empty())
+    reasons.emplace_back("takes no part and gives no reason");
+  for (const auto& reason : reasons)
+    if (layout_)
+      log("node " + node + " takes no part: it " + reason);
+    else
+      refused_.push_back({"node " + node, reason});
+  const auto first = reasons.front();
+  loop_.send(id, message_of(node_message::refusal, node_refusal{.reasons = std::move(reasons)}));
+  loop_.close(id, first);
+}
+
+void node_pool::closed(connection_id id, const std::string& peer, const std::string& why, bool may_retry) {
+  const std::lock_guard hold(mutex_);
+  peers_.erase(id);
+  changed_.notify_all();
   auto* const node = node_of(id);
-  if (!node)
+  if (!node) {
+    if (!may_retry && rejections_.insert(why).second)
+      log("peer " + peer + " is rejected: it " + why);
     return;
+  }
   node->before = sum_of(node->before, loop_.figures(id));
   node->connection = 0;
-  if (node->wrong.empty())
-    node->wrong.push_back(why);
-  const auto number = number_of(*node);
-  const bool is_lost = layout_.has_value();
+  const bool was_at_work = node->reached == stage::at_work;
   node->reached = stage::away;
-  changed_.notify_all();
-  hold.unlock();
-  if (is_lost)
-    hooks_.lost(number, why);
+  if (was_at_work)
+    hooks_.lost(number_of(*node), why);
 }
 
 } // namespace mneme

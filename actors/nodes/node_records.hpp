@@ -7,7 +7,6 @@ namespace mneme {
 /// Written by the placement actor, read by the recorder at the end.
 class node_records {
 public:
-  explicit node_records(std::size_t nodes) : records_(nodes) {}
   template <class Change>
   void change(std::size_t node, Change change) {
     const std::lock_guard hold(mutex_);

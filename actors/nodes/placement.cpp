@@ -9,13 +9,6 @@ namespace {
 
 constexpr auto node_check_interval = std::chrono::milliseconds(500);
 
-std::vector<std::int64_t> workers_of(node_pool& pool) {
-  std::vector<std::int64_t> workers;
-  for (node_number n = 0; n < pool.size(); ++n)
-    workers.push_back(pool.view(n).workers);
-  return workers;
-}
-
 /// Selects the sampled rounds. Drawn by each process, so that a node cannot know the sample; no result depends on it.
 std::uint64_t draw_sample_secret() {
   std::uint64_t secret = 0;
@@ -29,16 +22,13 @@ placement_state::placement_state(placement_actor::pointer self, run_context_ref 
                                  std::shared_ptr<node_pool> nodes, std::shared_ptr<node_records> records,
                                  placement_peers peers)
     : self_(self), context_(std::move(context)), pool_(std::move(nodes)), records_(std::move(records)),
-      peers_(std::move(peers)), map_(static_cast<std::size_t>(context_->shards), workers_of(*pool_),
+      peers_(std::move(peers)), map_(static_cast<std::size_t>(context_->shards), context_->local_workers,
                                      context_->scenario.worker.without_nodes == lonely_run::here),
-      validator_(context_, draw_sample_secret()), held_(static_cast<std::size_t>(context_->shards)),
-      nodes_(pool_->size()) {
-  for (std::uint32_t s = 0; s < static_cast<std::uint32_t>(context_->shards); ++s) {
+      validator_(context_, draw_sample_secret()), held_(static_cast<std::size_t>(context_->shards)) {
+  for (std::uint32_t s = 0; s < static_cast<std::uint32_t>(context_->shards); ++s)
     journals_.emplace_back(shard_id{s}, *context_->population);
-    journals_.back().host_found();
-  }
-  for (auto& node : nodes_)
-    node.tensors = std::make_unique<run_side_tensors>(tuning::node_tensor_bytes);
+  if (pool_->workers() == 0 || context_->local_workers > 0) // otherwise the first nodes are about to join
+    place_homeless();
 }
 
 placement_actor::behavior_type placement_state::make_behavior() {
@@ -72,20 +62,26 @@ void placement_state::on_command(Command command) {
   forward(shard);
 }
 
-/// A shard goes to where it belongs when it is idle. Where the server steps as uploads come it hardly ever is: there
-/// its rounds begin again at home, as after a loss, while nobody waits for them. On a device that would change bits.
+/// Moves a shard to its preferred host, or away from a node that leaves, if that costs no computing.
 void placement_state::bring_home(shard_id shard) {
   auto& journal = journals_.at(shard.value);
-  const bool has_pauses = context_->scenario.rounds.mode == round_mode::sync || context_->device != "cpu";
   const auto before = map_.place_of(shard);
-  if (journal.is_idle()) {
-    if (!map_.bring_home(shard))
-      return;
-    journal.host_lost();
+  const bool is_leaving = before.where == shard_place::kind::node && map_.is_leaving(before.node);
+  if (!can_move(journal, is_leaving) || !map_.bring_home(shard))
+    return;
+  if (!journal.is_idle() && !is_leaving)
+    return send(before, shard, journal.change_host());
+  journal.host_lost();
+  held_.at(shard.value).clear();
+  if (map_.place_of(shard).where != shard_place::kind::nowhere)
     journal.host_found();
-  } else if (!has_pauses && journal.is_quiet() && map_.bring_home(shard)) {
-    send(before, shard, journal.change_host());
-  }
+}
+
+/// An idle shard has no rounds. Where the server steps as uploads arrive, shards are hardly ever idle: there a shard
+/// moves while no reply is pending, and its rounds start again. On a device this would change bits.
+bool placement_state::can_move(const shard_journal& journal, bool is_urgent) const {
+  const bool has_pauses = context_->scenario.rounds.mode == round_mode::sync && !is_urgent;
+  return journal.is_idle() || (context_->device == "cpu" && !has_pauses && journal.is_quiet());
 }
 
 void placement_state::forward(shard_id shard) {
@@ -132,49 +128,60 @@ void placement_state::keep_polling() {
     self_->send(self_, look_for_frames{});
 }
 
-// -- nodes that come and go -------------------------------------------------------------------------------------------
-
-/// Nodes may have been named, or left, since the last look.
-void placement_state::update_list() {
-  while (nodes_.size() < pool_->size()) {
-    nodes_.push_back({.has_joined = false});
-    map_.add();
-  }
-  for (node_number n = 0; n < nodes_.size(); ++n)
-    if (!map_.is_there(n) && !pool_->view(n).is_named) {
-      map_.dismiss(n);
-      nodes_[n].has_joined = nodes_[n].is_refused = false;
-    }
-}
+// -- nodes -----------------------------------------------------------------------------------------------------------
 
 void placement_state::on_change(const node_change& change) {
-  update_list();
-  if (change.event == node_event::lost)
+  while (nodes_.size() < pool_->size()) {
+    nodes_.emplace_back();
+    map_.add();
+  }
+  switch (change.event) {
+  case node_event::joined:
+    return join(change.node);
+  case node_event::leaving:
+    return leave(change.node);
+  case node_event::lost:
     return lose(change.node, change.reason);
-  auto& node = nodes_.at(change.node);
-  node.tensors = std::make_unique<run_side_tensors>(tuning::node_tensor_bytes);
-  node.busy_ns = 0;
-  const auto view = pool_->view(change.node);
-  map_.find(change.node, view.workers);
-  records_->change(change.node,
-                   [&](node_record& record) { record.away_seconds += node.away ? node.away->seconds() : 0.0; });
-  node.away.reset();
-  if (std::exchange(node.has_joined, true))
-    warn("node " + view.address + " is back");
-  else
-    warn(fmt::format("node {} takes part, with {} workers", view.address, view.workers));
+  }
+}
+
+void placement_state::join(node_number number) {
+  auto& node = nodes_.at(number);
+  const auto view = pool_->view(number);
+  const bool is_back = node.away.has_value();
+  records_->change(number, [&](node_record& record) { record.away_seconds += is_back ? node.away->seconds() : 0.0; });
+  node = {.tensors = std::make_unique<run_side_tensors>(tuning::node_tensor_bytes)};
+  map_.join(number, view.workers);
+  if (!view.is_initial)
+    warn(fmt::format("node {} {}, with {} workers", view.address, is_back ? "is back" : "has joined", view.workers));
   place_homeless();
 }
 
-void placement_state::lose(node_number number, const std::string& reason) {
-  if (!map_.is_there(number)) { // it still cannot be reached
-    auto& node = nodes_.at(number);
-    if (!node.has_joined && !std::exchange(node.is_refused, true) && pool_->view(number).is_named)
-      warn("node " + pool_->view(number).address + " takes no part yet: it " + reason);
+void placement_state::leave(node_number number) {
+  if (!map_.is_there(number))
     return;
-  }
-  const auto homeless = map_.lose(number);
-  for (const auto shard : homeless) {
+  warn(fmt::format("node {} leaves; its shards move to other hosts", pool_->view(number).address));
+  map_.leave(number);
+  for (std::uint32_t s = 0; s < journals_.size(); ++s)
+    if (map_.place_of({s}) == shard_place{.where = shard_place::kind::node, .node = number}) {
+      bring_home({s});
+      forward({s});
+    }
+  end_leave_if_empty(number);
+}
+
+void placement_state::end_leave_if_empty(node_number number) {
+  if (!map_.is_there(number) || !map_.is_leaving(number) || map_.hosts_shards(number))
+    return;
+  static_cast<void>(map_.lose(number)); // it has no shards, so nothing is lost
+  pool_->release(number);
+}
+
+void placement_state::lose(node_number number, const std::string& reason) {
+  if (!map_.is_there(number)) // it has left, or was dropped
+    return;
+  const auto orphaned = map_.lose(number);
+  for (const auto shard : orphaned) {
     journals_.at(shard.value).host_lost();
     held_.at(shard.value).clear();
   }
@@ -185,8 +192,8 @@ void placement_state::lose(node_number number, const std::string& reason) {
     if (view.is_dropped)
       record.wrong = reason;
   });
-  warn(fmt::format("node {} is lost: it {}; its {} shards go on elsewhere{}", view.address, reason, homeless.size(),
-                   view.is_dropped ? ", and nothing of it is taken any more" : ""));
+  warn(fmt::format("node {} is lost: it {}; its {} shards move to other hosts{}", view.address, reason, orphaned.size(),
+                   view.is_dropped ? ", and it is not used again" : ""));
   place_homeless();
 }
 
@@ -197,38 +204,16 @@ void placement_state::place_homeless() {
   }
 }
 
-/// Nodes that were lost may be back; programs of all nodes end where the run is to end.
+/// Programs of all nodes stop when the run is interrupted.
 void placement_state::check_nodes() {
-  update_list();
-  for (node_number n = 0; n < nodes_.size(); ++n)
-    if (!map_.is_there(n))
-      pool_->reconnect(n);
   if (context_->interrupts && context_->interrupts->load() > 0) {
     if (!std::exchange(interrupted_, true))
       pool_->interrupt();
     for (std::uint32_t s = 0; s < journals_.size(); ++s)
-      if (map_.place_of({s}).where == shard_place::kind::nowhere) // nobody would ever answer
+      if (map_.place_of({s}).where == shard_place::kind::nowhere) // no host would ever reply
         return self_->quit(caf::make_error(run_errc::interrupted, std::string(interrupted_text)));
   }
-  if (has_only_dropped_nodes())
-    return self_->quit(caf::make_error(
-        run_errc::round_failed, std::string("no node is left whose answers are taken, and worker.without_nodes = "
-                                            "\"wait\" lets nobody else compute; resume the run with other nodes")));
   self_->delayed_send(self_, node_check_interval, look_after_nodes{});
-}
-
-/// The run waits for nodes, and all of them were rejected.
-bool placement_state::has_only_dropped_nodes() const {
-  if (context_->scenario.worker.without_nodes != lonely_run::wait)
-    return false;
-  bool any_dropped = false;
-  for (node_number n = 0; n < nodes_.size(); ++n) {
-    const auto view = pool_->view(n);
-    if (view.is_named && !view.is_dropped)
-      return false;
-    any_dropped = any_dropped || view.is_dropped;
-  }
-  return any_dropped;
 }
 
 } // namespace mneme

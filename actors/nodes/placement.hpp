@@ -42,14 +42,13 @@ private:
     std::unique_ptr<run_side_tensors> tensors{};
     std::int64_t busy_ns = 0; // of its current session
     std::optional<recorder_stopwatch> away{};
-    bool has_joined = true;  // since it was added
-    bool is_refused = false; // before it joined; reported
   };
 
   // -- from the scheduler
   template <class Command>
   void on_command(Command command);
   void bring_home(shard_id shard);
+  [[nodiscard]] bool can_move(const shard_journal& journal, bool is_urgent) const;
   void forward(shard_id shard);
   void send(shard_place to, shard_id shard, shard_journal::command order);
   [[nodiscard]] archive encode(node_state& node, shard_journal::command& command) const;
@@ -68,11 +67,12 @@ private:
 
   // -- nodes
   void on_change(const node_change& change);
+  void join(node_number number);
+  void leave(node_number number);
+  void end_leave_if_empty(node_number number);
   void lose(node_number number, const std::string& reason);
-  void update_list();
   void place_homeless();
   void check_nodes();
-  [[nodiscard]] bool has_only_dropped_nodes() const;
   void warn(const std::string& text) { self_->send(peers_.recorder, run_warning{.text = text}); }
 
   placement_actor::pointer self_;

@@ -88,6 +88,11 @@ void placement_state::accept(held_report held, shard_id shard, node_number numbe
     record.busy_seconds += 1e-9 * static_cast<double>(held.busy_ns);
   });
   forward(shard);
+  if (map_.is_there(number) && map_.is_leaving(number)) {
+    bring_home(shard);
+    forward(shard);
+    end_leave_if_empty(number);
+  }
 }
 
 void placement_state::on_local_report(wave_report& report) {

@@ -1,89 +1,101 @@
 #include "actors/nodes/shard_map.hpp"
-#include "runtime/base/check.hpp"
 #include <algorithm>
-#include <utility>
 namespace mneme {
+namespace {
 
-shard_map::shard_map(std::size_t shards, std::vector<std::int64_t> workers, bool stays_here) : stays_here_(stays_here) {
-  for (const auto count : workers)
-    nodes_.push_back({.workers = count});
-  homes_.resize(shards);
+constexpr shard_place local{.where = shard_place::kind::here};
+constexpr shard_place at_node(std::uint32_t number) { return {.where = shard_place::kind::node, .node = number}; }
+
+} // namespace
+
+shard_map::shard_map(std::size_t shards, std::int64_t local_workers, bool is_local_fallback)
+    : homes_(shards), places_(shards), local_workers_(local_workers), is_local_fallback_(is_local_fallback) {
   choose_homes();
-  for (const auto home : homes_)
-    places_.push_back({.where = shard_place::kind::node, .node = home});
 }
 
-/// As before where no node has a part in the run.
 void shard_map::choose_homes() {
-  std::vector<std::uint32_t> node_of_worker;
+  std::vector<shard_place> host_of_worker(static_cast<std::size_t>(local_workers_), local);
   for (std::uint32_t n = 0; n < nodes_.size(); ++n)
-    node_of_worker.insert(node_of_worker.end(), static_cast<std::size_t>(nodes_[n].workers), n);
-  for (std::size_t s = 0; s < homes_.size() && !node_of_worker.empty(); ++s)
-    homes_[s] = node_of_worker[s * node_of_worker.size() / homes_.size()];
+    if (nodes_[n].is_there && !nodes_[n].is_leaving)
+      host_of_worker.insert(host_of_worker.end(), static_cast<std::size_t>(nodes_[n].workers), at_node(n));
+  for (std::size_t s = 0; s < homes_.size(); ++s)
+    homes_[s] = host_of_worker.empty() ? shard_place{} : host_of_worker[s * host_of_worker.size() / homes_.size()];
 }
 
-void shard_map::find(std::uint32_t node, std::int64_t workers) {
-  auto& share = nodes_.at(node);
-  share.is_there = true;
-  if (std::exchange(share.workers, workers) != workers)
-    choose_homes();
+void shard_map::join(std::uint32_t node, std::int64_t workers) {
+  nodes_.at(node) = {.workers = workers, .is_there = true};
+  choose_homes();
 }
 
-void shard_map::dismiss(std::uint32_t node) {
-  auto& left = nodes_.at(node);
-  MNEME_CHECK(!left.is_there, node);
-  if (std::exchange(left.workers, 0) != 0)
-    choose_homes();
+void shard_map::leave(std::uint32_t node) {
+  nodes_.at(node).is_leaving = true;
+  choose_homes();
 }
 
 std::vector<shard_id> shard_map::lose(std::uint32_t node) {
   nodes_.at(node).is_there = false;
-  std::vector<shard_id> homeless;
+  std::vector<shard_id> orphaned;
   for (std::uint32_t s = 0; s < places_.size(); ++s)
-    if (places_[s] == shard_place{.where = shard_place::kind::node, .node = node}) {
+    if (places_[s] == at_node(node)) {
       places_[s] = {};
-      homeless.push_back({s});
+      orphaned.push_back({s});
     }
-  return homeless;
+  return orphaned;
 }
 
-/// By shards for each worker; the first of equals.
-std::optional<std::uint32_t> shard_map::least_burdened() const {
-  std::vector<std::int64_t> held(nodes_.size());
-  for (const auto& place : places_)
-    if (place.where == shard_place::kind::node)
-      ++held[place.node];
-  std::optional<std::uint32_t> best;
+bool shard_map::hosts_shards(std::uint32_t node) const {
+  return std::find(places_.begin(), places_.end(), at_node(node)) != places_.end();
+}
+
+bool shard_map::is_available(const shard_place& host) const {
+  return host == local ||
+         (host.where == shard_place::kind::node && nodes_[host.node].is_there && !nodes_[host.node].is_leaving);
+}
+
+/// By shards per worker; the first of equals.
+std::optional<shard_place> shard_map::least_loaded() const {
+  struct load {
+    shard_place host{};
+    std::int64_t shards = 0, workers = 0;
+  };
+  std::vector<load> loads;
+  if (local_workers_ > 0)
+    loads.push_back({.host = local, .workers = local_workers_});
   for (std::uint32_t n = 0; n < nodes_.size(); ++n)
-    if (nodes_[n].is_there && (!best || held[n] * nodes_[*best].workers < held[*best] * nodes_[n].workers))
-      best = n;
-  return best;
+    if (is_available(at_node(n)))
+      loads.push_back({.host = at_node(n), .workers = nodes_[n].workers});
+  for (auto& one : loads)
+    one.shards = std::count(places_.begin(), places_.end(), one.host);
+  const auto best = std::min_element(loads.begin(), loads.end(), [](const load& a, const load& b) {
+    return a.shards * b.workers < b.shards * a.workers;
+  });
+  return best == loads.end() ? std::nullopt : std::optional(best->host);
+}
+
+shard_place shard_map::host_for(shard_id shard) const {
+  if (const auto& home = homes_[shard.value]; is_available(home))
+    return home;
+  if (const auto host = least_loaded())
+    return *host;
+  return is_local_fallback_ ? local : shard_place{};
 }
 
 std::vector<shard_id> shard_map::place_homeless() {
   std::vector<shard_id> placed;
-  for (std::uint32_t s = 0; s < places_.size(); ++s) {
-    if (places_[s].where != shard_place::kind::nowhere)
-      continue;
-    if (nodes_[homes_[s]].is_there)
-      places_[s] = {.where = shard_place::kind::node, .node = homes_[s]};
-    else if (const auto node = least_burdened())
-      places_[s] = {.where = shard_place::kind::node, .node = *node};
-    else if (stays_here_)
-      places_[s] = {.where = shard_place::kind::here};
-    else
-      continue;
-    placed.push_back({s});
-  }
+  for (std::uint32_t s = 0; s < places_.size(); ++s)
+    if (places_[s].where == shard_place::kind::nowhere)
+      if (places_[s] = host_for({s}); places_[s].where != shard_place::kind::nowhere)
+        placed.push_back({s});
   return placed;
 }
 
 bool shard_map::bring_home(shard_id shard) {
-  const shard_place home{.where = shard_place::kind::node, .node = homes_.at(shard.value)};
   auto& place = places_.at(shard.value);
-  if (place == home || !nodes_[home.node].is_there)
+  const auto& home = homes_[shard.value];
+  const bool must_move = place.where == shard_place::kind::node && nodes_[place.node].is_leaving;
+  if (place == home || (!must_move && !is_available(home)))
     return false;
-  place = home;
+  place = host_for(shard);
   return true;
 }
 

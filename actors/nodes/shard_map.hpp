@@ -1,4 +1,4 @@
-/// shard_map: assignment of shards to nodes.
+/// shard_map: assignment of shards to nodes and to the run's own process.
 #pragma once
 #include "runtime/base/ids.hpp"
 #include <optional>
@@ -13,41 +13,49 @@ struct shard_place {
   bool operator==(const shard_place&) const = default;
 };
 
-/// Every node gets a contiguous range of shards, in proportion to its workers; these are the shards that prefer it. If
-/// a node disconnects, its shards are orphaned and move to the least loaded node. A shard returns to its preferred node
-/// once that node is connected and the shard is idle. A value type: no threads, no I/O.
+/// Every host gets a contiguous range of shards, in proportion to its workers; these are the shards that prefer it. If
+/// a node is lost, its shards are orphaned and move to the least loaded host. A shard returns to its preferred host
+/// once that host is present and the shard is idle. A value type: no threads, no I/O.
 class shard_map {
 public:
-  /// @param workers of each node @param stays_here without nodes, shards are hosted locally; otherwise they wait
-  shard_map(std::size_t shards, std::vector<std::int64_t> workers, bool stays_here);
+  /// All shards begin without a host.
+  /// @param local_workers workers of the run's own process that share the work with nodes; 0: nodes come first
+  /// @param is_local_fallback the run's own process hosts shards that no node can host; otherwise they wait
+  shard_map(std::size_t shards, std::int64_t local_workers, bool is_local_fallback);
 
   [[nodiscard]] shard_place place_of(shard_id shard) const { return places_.at(shard.value); }
   [[nodiscard]] bool is_there(std::uint32_t node) const { return nodes_.at(node).is_there; }
+  [[nodiscard]] bool is_leaving(std::uint32_t node) const { return nodes_.at(node).is_leaving; }
+  [[nodiscard]] bool hosts_shards(std::uint32_t node) const;
+  /// Adds a node that is not connected yet.
+  void add() { nodes_.push_back({}); }
+  /// A node is ready. Shards move to it as they become idle.
+  void join(std::uint32_t node, std::int64_t workers);
+  /// A node wants to leave: it gets no more shards, and its shards move away as they become idle.
+  void leave(std::uint32_t node);
   /// Removes a lost node. Returns its shards, which have no host now.
   [[nodiscard]] std::vector<shard_id> lose(std::uint32_t node);
-  /// A node is ready. Idle shards move to it if it is new or its number of workers has changed.
-  void find(std::uint32_t node, std::int64_t workers);
-  /// Adds a node that is not connected yet.
-  void add() { nodes_.push_back({.workers = 0, .is_there = false}); }
-  /// Removes a node from the run for good; idle shards no longer prefer it. @pre it is lost
-  void dismiss(std::uint32_t node);
   /// Assigns orphaned shards to hosts, if possible. Returns the assigned shards.
   [[nodiscard]] std::vector<shard_id> place_homeless();
-  /// Moves an idle shard to its preferred host. Returns whether the host changes.
+  /// Moves an idle shard to its preferred host, or away from a node that leaves. Returns whether the host changes.
   [[nodiscard]] bool bring_home(shard_id shard);
 
 private:
-  struct known_node {
-    std::int64_t workers = 1; // 0: not part of the run
-    bool is_there = true;
+  struct node_share {
+    std::int64_t workers = 0;
+    bool is_there = false, is_leaving = false;
   };
   void choose_homes();
-  [[nodiscard]] std::optional<std::uint32_t> least_burdened() const;
+  [[nodiscard]] bool is_available(const shard_place& host) const;
+  /// Best host for a shard; nowhere if there is none.
+  [[nodiscard]] shard_place host_for(shard_id shard) const;
+  [[nodiscard]] std::optional<shard_place> least_loaded() const;
 
-  std::vector<known_node> nodes_;
-  std::vector<std::uint32_t> homes_; // preferred node, by shard
+  std::vector<node_share> nodes_;
+  std::vector<shard_place> homes_; // preferred host, by shard; nowhere: none
   std::vector<shard_place> places_;
-  bool stays_here_;
+  std::int64_t local_workers_;
+  bool is_local_fallback_;
 };
 
 } // namespace mneme

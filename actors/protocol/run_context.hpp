@@ -26,7 +26,8 @@ struct run_context {
   /// See actors/compute/compute_layout.hpp.
   std::int64_t shards = 1, workers = 1, hosts = 1, batches_per_worker = 1;
   bool control_computes = false;
-  std::int64_t node_workers = 0;       ///< Workers of all nodes; 0: no nodes.
+  std::int64_t node_workers = 0;       ///< Expected workers of all nodes; 0: the run accepts no nodes.
+  std::int64_t local_workers = 0;      ///< Workers of the run's process that share the work of nodes.
   std::shared_ptr<result_gate> gate{}; ///< On a node only. Null: no backpressure.
   bool trace = false;
   std::int64_t values_round = 0; ///< Round whose uploads and model are dumped; 0: none.

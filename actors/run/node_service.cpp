@@ -1,14 +1,16 @@
 #include "actors/run/node_service.hpp"
 #include "actors/run/process.hpp"
-#include "actors/run/run_nodes.hpp"
 #include "actors/run/world_facts.hpp"
 #include "runtime/base/failure_of.hpp"
 #include "runtime/base/tuning.hpp"
-#include <nlohmann/json.hpp>
+#include <algorithm>
+#include <sys/random.h>
 #include <thread>
 #include <unistd.h>
 namespace mneme {
 namespace {
+
+constexpr std::chrono::milliseconds backoff_min{50}, backoff_max{1000};
 
 std::string machine_name() {
   std::array<char, 256> name{};
@@ -19,26 +21,21 @@ std::int64_t workers_of(std::int64_t threads) {
   return threads > 0 ? threads : std::max<std::int64_t>(1, std::thread::hardware_concurrency());
 }
 
-expected<tls_identity_ref> identity_of(const tls_files& files) {
-  if (!files.any())
-    return tls_identity_ref{};
-  return tls_identity::load(files);
+std::uint64_t draw_process_number() {
+  std::uint64_t number = 0;
+  static_cast<void>(::getrandom(&number, sizeof number, 0));
+  return number;
 }
 
 } // namespace
 
-expected<node_end> serve_as_node(const node_service_settings& settings) {
+expected<node_outcome> join_run(const node_settings& settings) {
   prepare_process();
-  static_cast<void>(program_facts()); // reads all of the program's file, for which a peer would not wait
-  auto identity = identity_of(settings.tls);
+  static_cast<void>(program_facts()); // reads the whole program file, for which the run would not wait
+  auto identity = tls_identity::load(settings.trust);
   if (!identity)
     return tl::unexpected(identity.error());
   auto service = std::make_unique<node_service>(settings, std::move(*identity));
-  const auto port = service->listen();
-  if (!port)
-    return tl::unexpected(port.error());
-  settings.say("listening on " + node_address{.host = settings.listen.host, .port = *port}.text() +
-               (settings.tls.any() ? " with TLS" : " without TLS"));
   std::shared_ptr<const void> shown;
   if (settings.show_measurements) {
     auto showing = settings.show_measurements([&service] { return service->measurements(); });
@@ -46,35 +43,47 @@ expected<node_end> serve_as_node(const node_service_settings& settings) {
       return tl::unexpected(showing.error());
     shown = std::move(*showing);
   }
-  service->serve();
+  const auto ended = service->serve();
   shown.reset();
-  if (!service->is_loading())
-    return node_end::whole;
-  service->remove_files();
-  static_cast<void>(service.release()); // its threads go with the process
-  return node_end::loading;
+  const bool is_loading = service->is_loading();
+  if (is_loading) {
+    service->remove_files();
+    static_cast<void>(service.release()); // its threads end with the process
+  }
+  if (!ended)
+    return tl::unexpected(ended.error());
+  return node_outcome{.end = *ended, .is_loading = is_loading};
 }
 
-node_service::node_service(node_service_settings settings, tls_identity_ref identity)
-    : settings_(std::move(settings)), loop_(std::move(identity), {}, *this) {}
+node_service::node_service(node_settings settings, tls_identity_ref identity)
+    : settings_(std::move(settings)), process_(draw_process_number()), loop_(std::move(identity), {}, *this) {}
 
-void node_service::serve() {
-  while (!settings_.interrupts || settings_.interrupts->load() == 0)
-    if (const auto next = next_happening())
+expected<node_end> node_service::serve() {
+  while (!ended_) {
+    if (auto ended = check_time(); !ended)
+      ended_ = tl::unexpected(ended.error());
+    else if (*ended)
+      ended_ = **ended;
+    else if (const auto next = next_event())
       std::visit([this](const auto& in) { handle(in); }, *next);
+  }
   end_session(); // while there is a connection that its actors may use
+  return *ended_;
 }
 
-// -- the connections' thread ------------------------------------------------------------------------------------------
+// -- the connection's thread ------------------------------------------------------------------------------------------
 
-void node_service::opened(connection_id id, const std::string& peer, bool /*accepted*/) {
-  const std::lock_guard hold(mutex_);
-  peers_[id] = peer;
+void node_service::opened(connection_id id, const std::string& /*peer*/, bool /*accepted*/) {
+  loop_.trust(id); // the run has the same secret, or a certificate of the same authority
+  loop_.send(id, message_of(node_message::greeting, node_greeting{.process = process_,
+                                                                  .name = machine_name(),
+                                                                  .program = program_facts(),
+                                                                  .workers = workers_of(settings_.threads)}));
 }
 
-/// Work goes to the workers without a detour, once all that came before has been handled.
+/// Work goes to the workers directly, once all earlier messages have been handled.
 void node_service::received(connection_id id, archive::buffer message) {
-  const auto kind = message->empty() ? node_message::status : static_cast<node_message>(message->front());
+  const auto kind = message->empty() ? node_message::greeting : static_cast<node_message>(message->front());
   const bool is_work = kind == node_message::start || kind == node_message::release || kind == node_message::abandon;
   std::shared_ptr<node_actors> actors;
   {
@@ -85,87 +94,157 @@ void node_service::received(connection_id id, archive::buffer message) {
   if (actors)
     actors->take(std::move(message));
   else
-    add(said{id, std::move(message)});
+    add(message_received{std::move(message)});
 }
 
-void node_service::closed(connection_id id, const std::string& peer, const std::string& why) {
-  {
-    const std::lock_guard hold(mutex_);
-    peers_.erase(id);
-  }
-  add(gone{id, peer, why});
+void node_service::closed(connection_id id, const std::string& /*peer*/, const std::string& why, bool may_retry) {
+  add(connection_closed{id, why, may_retry});
 }
 
-void node_service::add(happening next) {
+void node_service::add(service_event next) {
   {
     const std::lock_guard hold(mutex_);
-    happenings_.push_back(std::move(next));
+    events_.push_back(std::move(next));
   }
   changed_.notify_one();
 }
 
 // -- the service's thread ---------------------------------------------------------------------------------------------
 
-std::optional<node_service::happening> node_service::next_happening() {
-  constexpr std::chrono::milliseconds looks_at_interrupts{100};
+std::optional<node_service::service_event> node_service::next_event() {
+  constexpr std::chrono::milliseconds check_interval{50};
   std::unique_lock hold(mutex_);
-  direct_ = direct_ || (actors_ && happenings_.empty());
-  if (!changed_.wait_for(hold, looks_at_interrupts, [this] { return !happenings_.empty(); }))
+  direct_ = direct_ || (actors_ && events_.empty());
+  if (!changed_.wait_for(hold, check_interval, [this] { return !events_.empty(); }))
     return std::nullopt;
-  auto next = std::move(happenings_.front());
-  happenings_.pop_front();
+  auto next = std::move(events_.front());
+  events_.pop_front();
   return next;
 }
 
-void node_service::refuse(connection_id id, const std::string& why) {
-  loop_.send(id, message_of(node_message::refusal, node_refusal{.reasons = {why}}));
-  loop_.close(id, why);
+/// What is due: leaving, the end of the grace period or of the idle time, the next attempt to connect.
+expected<std::optional<node_end>> node_service::check_time() {
+  const auto is_over = [](const recorder_stopwatch& since, std::chrono::duration<double> limit) {
+    return since.seconds() >= limit.count();
+  };
+  if (leaving_ && is_over(*leaving_, settings_.grace))
+    return node_end::overdue;
+  if (!leaving_ && settings_.interrupts && settings_.interrupts->load() > 0) {
+    if (!actors_)
+      return node_end::left;
+    settings_.say("leaves the run: it takes no new work and gives its shards back");
+    leaving_.emplace();
+    send(message_of(node_message::leaving, no_content{}));
+  }
+  if (connection_ != 0)
+    return std::nullopt;
+  if (settings_.idle_timeout.count() > 0 && is_over(idle_, settings_.idle_timeout))
+    return node_end::idle;
+  if (is_over(waited_, backoff_))
+    if (auto done = connect(); !done)
+      return tl::unexpected(done.error());
+  return std::nullopt;
 }
 
-void node_service::handle(const said& in) {
-  if (const auto why = failure_of([&] { take(in); }); !why.empty())
-    loop_.close(in.connection, "sends a message that " + why);
+/// Resolves the name each time: it may not exist yet.
+expected<void> node_service::connect() {
+  if (const auto addresses = resolved(settings_.join); !addresses) {
+    retry_later(addresses.error().front().text);
+    return {};
+  }
+  auto place = loop_.place_of(settings_.join);
+  if (!place)
+    return tl::unexpected(place.error());
+  connection_ = loop_.connect(std::move(*place));
+  return {};
 }
 
-/// Throws what is wrong with it.
-void node_service::take(const said& in) {
-  auto content = reader_of(in.message);
-  auto kind = node_message::greeting;
-  content(kind);
-  const bool is_served = session_ && session_->connection == in.connection;
-  if (kind == node_message::greeting && !is_served) {
-    greet(in.connection, content);
-  } else if (!is_served) {
-    throw archive_error("comes before a greeting");
-  } else if (kind == node_message::offer && !session_->is_offered) {
-    take_offer(in, content);
+void node_service::retry_later(const std::string& why) {
+  if (std::exchange(last_problem_, why) != why)
+    settings_.say("waits for the run at " + settings_.join.text() + ": " + why);
+  backoff_ = std::clamp(2 * backoff_, backoff_min, backoff_max);
+  waited_ = {};
+}
+
+void node_service::handle(const connection_closed& in) {
+  if (in.connection != connection_)
+    return;
+  connection_ = 0;
+  const bool had_run = session_ != nullptr;
+  end_session();
+  if (leaving_)
+    ended_ = node_end::left;
+  else if (!in.may_retry)
+    ended_ = failed("run at " + settings_.join.text(), in.why);
+  else {
+    if (had_run) {
+      idle_ = {};
+      backoff_ = {};
+    }
+    retry_later(in.why);
+  }
+}
+
+void node_service::handle(const message_received& in) {
+  const auto error = failure_of([&] {
+    auto content = reader_of(in.message);
+    auto kind = node_message::greeting;
+    content(kind);
+    handle(kind, content, in.message);
+  });
+  if (!error.empty())
+    loop_.close(connection_, "sends a message that " + error);
+}
+
+/// Throws archive_error if the message is invalid.
+void node_service::handle(node_message kind, archive& content, const archive::buffer& message) {
+  if (kind == node_message::refusal) {
+    take_refusal(content);
+  } else if (kind == node_message::offer && !session_) {
+    take_offer(content);
+  } else if (!session_) {
+    throw archive_error("comes before an offer");
   } else if (kind == node_message::file && !session_->missing.empty()) {
     take_file(content);
   } else if (kind == node_message::begin && session_->context && !actors_) {
     node_layout layout;
     content(layout);
-    let_work(layout);
+    start_work(layout);
   } else if (kind >= node_message::start && kind <= node_message::abandon && actors_) {
-    return actors_->take(in.message);
+    return actors_->take(message);
   } else if (kind == node_message::interrupt) {
     session_->interrupts = 1;
+  } else if (kind == node_message::end) {
+    ended_ = leaving_ ? node_end::left : node_end::run_over;
   } else {
     throw archive_error("has no place here");
   }
-  loop_.consumed(in.connection, in.message->size());
+  loop_.consumed(connection_, message->size());
 }
 
-void node_service::take_offer(const said& in, archive& content) {
-  session_->is_offered = true;
+void node_service::take_refusal(archive& content) {
+  node_refusal in;
+  content(in);
+  content.expect_end();
+  diagnostics reasons;
+  for (const auto& reason : in.reasons)
+    reasons.push_back({"run at " + settings_.join.text(), "rejects this node, because it " + printable_ascii(reason)});
+  ended_ = tl::unexpected(std::move(reasons));
+}
+
+void node_service::take_offer(archive& content) {
+  session_ = std::make_shared<node_session>();
   content(session_->offer);
   content.expect_end();
+  last_problem_.clear();
+  settings_.say("has joined the run at " + settings_.join.text());
   for (const auto& file : session_->offer.files)
     if (files_.find(file).empty())
       session_->missing.push_back(file.key);
   if (session_->missing.empty())
     load();
   else
-    loop_.send(in.connection, message_of(node_message::wanted_files, wanted_files{.keys = session_->missing}));
+    send(message_of(node_message::wanted_files, wanted_files{.keys = session_->missing}));
 }
 
 void node_service::take_file(archive& content) {
@@ -173,7 +252,7 @@ void node_service::take_file(archive& content) {
   content(file);
   content.expect_end();
   if (std::erase(session_->missing, file.key) == 0)
-    throw archive_error("has a file that was not asked for");
+    throw archive_error("has a file that was not requested");
   for (const auto& offered : session_->offer.files)
     if (offered.key == file.key)
       files_.put(offered, file.bytes);
@@ -181,40 +260,16 @@ void node_service::take_file(archive& content) {
     load();
 }
 
-void node_service::greet(connection_id id, archive& content) {
-  node_greeting in;
-  content(in);
-  content.expect_end();
-  loop_.trust(id);
-  if (in.role == peer_role::asking) {
-    loop_.send(id, message_of(node_message::status, node_status{.json = status()}));
-    return loop_.close(id, "");
-  }
-  loop_.send(id, message_of(node_message::greeting, node_greeting{.role = peer_role::node,
-                                                                  .name = machine_name(),
-                                                                  .program = program_facts(),
-                                                                  .workers = workers_of(settings_.threads)}));
-  if (const auto differing = differences(in.program, program_facts()); !differing.empty())
-    return loop_.close(id, "is another program: this node " + differing.front());
-  if (session_)
-    return refuse(id, "works for another run, of " + session_->peer);
-  {
-    const std::lock_guard hold(mutex_);
-    session_ = std::make_shared<node_session>(id, "the run at " + peers_[id]);
-  }
-  settings_.say("serves " + session_->peer);
-}
-
-/// On a thread of its own: meanwhile peers are answered, and the run may go.
+/// Loads on its own thread, so that messages are handled and the run may go away.
 void node_service::load() {
   ++loading_;
   loader_ = std::jthread([this, session = session_, before = std::move(loader_)]() mutable {
     if (before.joinable())
       before.join();
-    loaded done{.session = std::move(session)};
+    scenario_loaded done{.session = std::move(session)};
     const auto why = failure_of([&] {
       prepare_process();
-      done.world = done.session->load(files_, settings_.native_code);
+      done.world = done.session->load(files_, settings_.native_code, settings_.local_rank);
       if (done.world)
         done.facts = world_facts(**done.world); // reads all data
     });
@@ -225,26 +280,26 @@ void node_service::load() {
   });
 }
 
-void node_service::handle(const loaded& in) {
+void node_service::handle(const scenario_loaded& in) {
   if (in.session != session_)
     return;
   auto& session = *session_;
   if (in.world) {
     session.context = *in.world;
-    loop_.send(session.connection, message_of(node_message::ready, ready_node{.world = in.facts}));
+    send(message_of(node_message::ready, ready_node{.world = in.facts}));
     return settings_.say("has loaded " + session.offer.name);
   }
   node_refusal refusal;
-  for (const auto& wrong : in.world.error())
-    refusal.reasons.push_back("cannot load the scenario: " + diagnostic_text(wrong));
-  const auto first = refusal.reasons.front();
-  loop_.send(session.connection, message_of(node_message::refusal, std::move(refusal)));
-  loop_.close(session.connection, "was refused: this node " + first);
+  for (const auto& problem : in.world.error())
+    refusal.reasons.push_back("cannot load the scenario: " + diagnostic_text(problem));
+  send(message_of(node_message::refusal, std::move(refusal)));
+  loop_.close(connection_, "was refused"); // once the refusal has been sent
+  ended_ = tl::unexpected(in.world.error());
 }
 
-void node_service::let_work(const node_layout& layout) {
+void node_service::start_work(const node_layout& layout) {
   session_->lay_out(layout, workers_of(settings_.threads));
-  const auto id = session_->connection;
+  const auto id = connection_;
   session_->context->gate = std::make_shared<result_gate>(
       [this, id] { return loop_.figures(id).waiting_bytes() > tuning::node_results_bytes; });
   auto actors = std::make_shared<node_actors>(
@@ -258,16 +313,6 @@ void node_service::let_work(const node_layout& layout) {
   ++runs_;
 }
 
-void node_service::handle(const gone& in) {
-  const bool is_served = session_ && session_->connection == in.connection;
-  if (!in.why.empty())
-    settings_.say((is_served ? session_->peer : "peer " + in.peer) + ": " + in.why);
-  if (!is_served)
-    return;
-  end_session();
-  settings_.say("waits for the next run");
-}
-
 void node_service::end_session() {
   if (!session_)
     return;
@@ -279,7 +324,7 @@ void node_service::end_session() {
     direct_ = false;
     ended.swap(actors_);
   }
-  ended.reset(); // waits for batches that are at work
+  ended.reset(); // waits for running batches
   session_.reset();
 }
 
@@ -287,106 +332,21 @@ std::vector<measurement> node_service::measurements() {
   using enum measurement::kind;
   const std::lock_guard hold(mutex_);
   const auto traffic = loop_.figures(working_);
-  const auto figure = [](const char* name, const char* help, measurement::kind of_kind, double value) {
+  const auto metric = [](const char* name, const char* help, measurement::kind of_kind, double value) {
     return measurement{.name = name, .help = help, .of_kind = of_kind, .samples = {{.labels = {}, .value = value}}};
   };
   return {
-      figure("mneme_node_workers", "Threads that compute.", gauge, static_cast<double>(workers_of(settings_.threads))),
-      figure("mneme_node_working", "1 while the node computes for a run.", gauge, actors_ ? 1.0 : 0.0),
-      figure("mneme_node_runs_total", "Runs that it has computed for.", counter, static_cast<double>(runs_)),
-      figure("mneme_node_busy_seconds", "Time in batches, all workers together, in the latest run.", gauge,
+      metric("mneme_node_workers", "Threads that compute.", gauge, static_cast<double>(workers_of(settings_.threads))),
+      metric("mneme_node_working", "1 while the node computes for a run.", gauge, actors_ ? 1.0 : 0.0),
+      metric("mneme_node_runs_total", "Runs for which it has computed.", counter, static_cast<double>(runs_)),
+      metric("mneme_node_busy_seconds", "Time in batches of all workers, in the latest run.", gauge,
              busy_ns_ ? 1e-9 * static_cast<double>(busy_ns_->load()) : 0.0),
-      figure("mneme_node_queued_batches", "Batches that wait for a worker.", gauge,
+      metric("mneme_node_queued_batches", "Batches that wait for a worker.", gauge,
              actors_ ? static_cast<double>(actors_->queued_batches()) : 0.0),
-      figure("mneme_node_sent_bytes", "To the run at work.", gauge, static_cast<double>(traffic.bytes_sent)),
-      figure("mneme_node_received_bytes", "From the run at work.", gauge, static_cast<double>(traffic.bytes_received)),
-      figure("mneme_node_waiting_bytes", "Results that wait for the network.", gauge,
+      metric("mneme_node_sent_bytes", "To the current run.", gauge, static_cast<double>(traffic.bytes_sent)),
+      metric("mneme_node_received_bytes", "From the current run.", gauge, static_cast<double>(traffic.bytes_received)),
+      metric("mneme_node_waiting_bytes", "Results that wait for the network.", gauge,
              static_cast<double>(traffic.waiting_bytes()))};
-}
-
-std::string node_service::status() const {
-  nlohmann::ordered_json object{{"name", machine_name()}, {"workers", workers_of(settings_.threads)}};
-  for (const auto& [name, value] : program_facts())
-    object[name] = value;
-  object["state"] = !session_ ? "waits" : working_ == 0 ? "loads" : "works";
-  if (session_) {
-    object["scenario"] = session_->offer.name;
-    if (session_->context)
-      object["busy_seconds"] = 1e-9 * static_cast<double>(session_->context->busy_ns->load());
-  }
-  return object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace); // a run chose its name
-}
-
-// -- asking -----------------------------------------------------------------------------------------------------------
-
-namespace {
-
-/// The object that a node says of itself, as it may be printed.
-expected<std::string> one_line_of(const std::string& status) {
-  const auto object = nlohmann::ordered_json::parse(status, nullptr, false);
-  if (!object.is_object())
-    return failed("", "answers something else than a JSON object");
-  return object.dump();
-}
-
-/// Asks once, and waits for the answer or for the end.
-class status_question final : public connection_watcher {
-public:
-  void opened(connection_id id, const std::string& /*peer*/, bool /*accepted*/) override {
-    loop->send(
-        id, message_of(node_message::greeting, node_greeting{.role = peer_role::asking, .program = program_facts()}));
-  }
-  void received(connection_id /*id*/, archive::buffer message) override {
-    const auto why = failure_of([&] {
-      auto content = reader_of(message);
-      auto kind = node_message::greeting;
-      node_status status;
-      content(kind)(status);
-      end(kind == node_message::status ? one_line_of(status.json) : failed("", "answers something else"));
-    });
-    if (!why.empty())
-      end(failed("", "sends a message that " + why));
-  }
-  void closed(connection_id /*id*/, const std::string& /*peer*/, const std::string& why) override {
-    end(failed("", why));
-  }
-  [[nodiscard]] expected<std::string> answer() {
-    std::unique_lock hold(mutex_);
-    changed_.wait(hold, [this] { return answer_.has_value(); });
-    return *answer_;
-  }
-  connection_loop* loop = nullptr;
-
-private:
-  void end(expected<std::string> with) {
-    const std::lock_guard hold(mutex_);
-    if (!answer_)
-      answer_ = std::move(with);
-    changed_.notify_all();
-  }
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::optional<expected<std::string>> answer_;
-};
-
-} // namespace
-
-expected<std::string> status_of_node(const node_address& address, const tls_files& tls) {
-  auto identity = identity_of(tls);
-  if (!identity)
-    return tl::unexpected(identity.error());
-  static_cast<void>(program_facts()); // as above
-  status_question question;
-  connection_loop loop(std::move(*identity), {}, question);
-  question.loop = &loop;
-  const auto place = loop.place_of(address);
-  if (!place)
-    return tl::unexpected(place.error());
-  loop.connect(*place);
-  auto answer = question.answer();
-  if (!answer)
-    answer.error().front().where = "node " + address.text();
-  return answer;
 }
 
 } // namespace mneme

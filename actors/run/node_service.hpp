@@ -1,6 +1,7 @@
-/// node_service: a process that computes clients of other processes' runs, one run at a time.
+/// node_service: a process that joins a run and computes clients for it.
 #pragma once
 #include "actors/nodes/node_messages.hpp"
+#include "actors/protocol/recorder_clock.hpp"
 #include "actors/run/node_session.hpp"
 #include "runtime/results/measurement.hpp"
 #include "runtime/transport/connection_loop.hpp"
@@ -9,94 +10,109 @@
 #include <thread>
 namespace mneme {
 
-/// Shows measurements, as to Prometheus, until the handle goes; they are asked for by any thread. Fails with what
-/// hinders it.
+/// Exposes measurements, for example to Prometheus, until the handle is destroyed; they are read on any thread. Fails
+/// with the reason.
 using shown_measurements =
     std::function<expected<std::shared_ptr<const void>>(std::function<std::vector<measurement>()> measure)>;
 
-struct node_service_settings {
-  node_address listen{};
-  tls_files tls{};                               ///< None: the loopback only.
+struct node_settings {
+  node_address join{};                           ///< Address at which the run accepts nodes.
+  credentials trust{};                           ///< Needed off the loopback.
   std::int64_t threads = 0;                      ///< Workers; 0: one per core.
+  std::optional<std::int64_t> local_rank{};      ///< Chooses a CUDA device of this machine.
+  std::chrono::nanoseconds idle_timeout{};       ///< Longest time without a run; 0: unlimited.
+  std::chrono::nanoseconds grace{};              ///< Longest time for leaving a run.
   bool native_code = false;                      ///< Loads compiled modules that runs send.
-  shown_measurements show_measurements{};        ///< Called once the node listens; null: nobody asks for them.
-  const std::atomic<int>* interrupts = nullptr;  ///< Above 0: it ends.
+  shown_measurements show_measurements{};        ///< Called at the start; null: they are not exposed.
+  const std::atomic<int>* interrupts = nullptr;  ///< Above 0: leave the run and end.
   std::function<void(const std::string&)> say{}; ///< A line for the log.
 };
 
 enum class node_end : std::uint8_t {
-  whole,
-  loading, ///< A thread is loading a scenario, which cannot be stopped: the process has to end without waiting for it.
+  run_over, ///< The run has told its nodes to end.
+  left,     ///< Interrupted: its shards were given back, or it had none.
+  overdue,  ///< Interrupted, and the grace period has passed: its rounds run again elsewhere.
+  idle,     ///< No run within the idle timeout.
 };
-/// Serves until it is interrupted. Fails with what is wrong with address or keys.
-[[nodiscard]] expected<node_end> serve_as_node(const node_service_settings& settings);
+struct node_outcome {
+  node_end end = node_end::run_over;
+  /// A thread is still loading a scenario, which cannot be stopped: the process must end without waiting for it.
+  bool is_loading = false;
+};
+/// Joins the run and computes until it is over. Connects again after a loss. Fails if the run rejects the node.
+[[nodiscard]] expected<node_outcome> join_run(const node_settings& settings);
 
-/// What a node says of itself, as a JSON object; what is wrong where it cannot be asked.
-[[nodiscard]] expected<std::string> status_of_node(const node_address& address, const tls_files& tls);
-
-/// Strangers are greeted, the first run that agrees is served, and others are told so.
+/// One thread carries the connection, one handles events, and one loads the scenario.
 class node_service final : private connection_watcher {
 public:
-  node_service(node_service_settings settings, tls_identity_ref identity);
-  [[nodiscard]] expected<std::uint16_t> listen() { return loop_.listen(settings_.listen); }
-  void serve();
+  node_service(node_settings settings, tls_identity_ref identity);
+  /// Runs until the node ends. Fails if the run rejects it.
+  [[nodiscard]] expected<node_end> serve();
   /// After serve(): a thread still loads.
   [[nodiscard]] bool is_loading() const { return loading_ > 0; }
-  /// Takes away what it keeps on the disk, where it cannot be destroyed.
+  /// Removes its files from the disk, where it cannot be destroyed.
   void remove_files() noexcept { files_.remove(); }
-  /// Safe from any thread.
+  /// Thread-safe.
   [[nodiscard]] std::vector<measurement> measurements();
 
 private:
-  struct said {
-    connection_id connection = 0;
+  struct message_received {
     archive::buffer message{};
   };
-  struct gone {
+  struct connection_closed {
     connection_id connection = 0;
-    std::string peer{}, why{};
+    std::string why{};
+    bool may_retry = true;
   };
-  struct loaded {
+  struct scenario_loaded {
     std::shared_ptr<node_session> session{};
     expected<std::shared_ptr<run_context>> world{};
     named_facts facts{}; // of it
   };
-  using happening = std::variant<said, gone, loaded>;
+  using service_event = std::variant<message_received, connection_closed, scenario_loaded>;
 
   void opened(connection_id id, const std::string& peer, bool accepted) override;
   void received(connection_id id, archive::buffer message) override;
-  void closed(connection_id id, const std::string& peer, const std::string& why) override;
-  void add(happening next);
-  [[nodiscard]] std::optional<happening> next_happening();
+  void closed(connection_id id, const std::string& peer, const std::string& why, bool may_retry) override;
+  void add(service_event next);
+  [[nodiscard]] std::optional<service_event> next_event();
 
-  void handle(const said& in);
-  void take(const said& in);
-  void handle(const gone& in);
-  void greet(connection_id id, archive& content);
-  void handle(const loaded& in);
-  void take_offer(const said& in, archive& content);
+  [[nodiscard]] expected<std::optional<node_end>> check_time();
+  [[nodiscard]] expected<void> connect();
+  void retry_later(const std::string& why);
+  void handle(const message_received& in);
+  void handle(const connection_closed& in);
+  void handle(const scenario_loaded& in);
+  void handle(node_message kind, archive& content, const archive::buffer& message);
+  void take_offer(archive& content);
   void take_file(archive& content);
+  void take_refusal(archive& content);
   void load();
-  [[nodiscard]] std::string status() const;
-  void refuse(connection_id id, const std::string& why);
-  void let_work(const node_layout& layout);
+  void start_work(const node_layout& layout);
   void end_session();
+  void send(archive message) { loop_.send(connection_, std::move(message)); }
 
-  const node_service_settings settings_;
-  std::shared_ptr<node_session> session_; // of the run that is served; null: none is
+  const node_settings settings_;
+  const std::uint64_t process_; // random: tells a reconnect from a new node
   node_files files_;
-  std::mutex mutex_; // guards what follows, up to actors_
+  connection_id connection_ = 0;          // 0: none
+  std::shared_ptr<node_session> session_; // null: no run
+  recorder_stopwatch idle_, waited_;      // since the last run, and since the last attempt to connect
+  std::chrono::milliseconds backoff_{};
+  std::string last_problem_;
+  std::optional<recorder_stopwatch> leaving_; // null: it takes work
+  std::optional<expected<node_end>> ended_;
+  std::mutex mutex_; // guards the members up to actors_
   std::condition_variable changed_;
-  std::deque<happening> happenings_;
-  std::map<connection_id, std::string> peers_;
+  std::deque<service_event> events_;
   connection_id working_ = 0;
-  bool direct_ = false;                                      // what comes for the actors goes to them at once
-  std::int64_t runs_ = 0;                                    // that it has worked for
-  std::shared_ptr<const std::atomic<std::int64_t>> busy_ns_; // of the last of them
-  std::shared_ptr<node_actors> actors_;                      // null: no run is at work
+  bool direct_ = false;                                      // messages for the actors go to them directly
+  std::int64_t runs_ = 0;                                    // for which it has worked
+  std::shared_ptr<const std::atomic<std::int64_t>> busy_ns_; // of the latest run
+  std::shared_ptr<node_actors> actors_;                      // null: no work
   std::atomic<int> loading_ = 0;                             // threads that load
   std::jthread loader_;                                      // the latest of them; each waits for the one before it
-  connection_loop loop_;                                     // last: its thread ends before what it uses
+  connection_loop loop_;                                     // last, so that its thread ends before the members it uses
 };
 
 } // namespace mneme

@@ -2,6 +2,7 @@
 #include "actors/run/load_run_context.hpp"
 #include "runtime/scenario/named_paths.hpp"
 #include "runtime/scenario/read.hpp"
+#include "runtime/training/executor.hpp"
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
@@ -80,7 +81,8 @@ void node_files::put(const offered_file& file, const std::vector<std::byte>& byt
 
 // -- session ----------------------------------------------------------------------------------------------------------
 
-expected<std::shared_ptr<run_context>> node_session::load(const node_files& files, bool native_code) const {
+expected<std::shared_ptr<run_context>> node_session::load(const node_files& files, bool native_code,
+                                                          std::optional<std::int64_t> local_rank) const {
   overrides over;
   for (const auto& key : offer.emptied)
     over.emplace_back(key, "\"\"");
@@ -93,6 +95,8 @@ expected<std::shared_ptr<run_context>> node_session::load(const node_files& file
     if (path.parent_path() != files.folder())
       return failed(key, "names a file of another machine; expected its content");
   read->value.name = offer.name;
+  if (local_rank)
+    read->value.worker.device = device_of_rank(read->value.worker.device, *local_rank);
   if (!read->value.model.module.empty() && read->value.model.native_code && !native_code)
     return failed("model.native_code",
                   "expected false: this node loads modules of others only after a trial without "
@@ -109,6 +113,17 @@ void node_session::lay_out(const node_layout& layout, std::int64_t threads) {
   context->workers = context->hosts = threads;
   context->control_computes = false;
   context->interrupts = &interrupts;
+}
+
+std::string device_of_rank(const std::string& setting, std::int64_t local_rank) {
+  const auto resolved = resolve_device(setting);
+  if (!resolved || !resolved->starts_with("cuda:"))
+    return setting;
+  const auto device = [](std::int64_t index) { return "cuda:" + std::to_string(index); };
+  std::int64_t devices = 1; // the resolved one exists
+  while (resolve_device(device(devices)))
+    ++devices;
+  return device(local_rank % devices);
 }
 
 } // namespace mneme

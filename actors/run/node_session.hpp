@@ -1,8 +1,9 @@
-/// node_session: what a node has been given by the run that it serves.
+/// node_session: state of a node for one run, and the files that runs have sent.
 #pragma once
 #include "actors/run/node_actors.hpp"
 #include "runtime/transport/connection_loop.hpp"
 #include <filesystem>
+#include <optional>
 namespace mneme {
 
 /// Files that runs have sent, by content, for as long as the process lives, in a folder that goes with it; folders of
@@ -29,22 +30,24 @@ private:
 
 inline constexpr std::int64_t shards_of_nodes_max = 65'536; // as worker.shards
 
+/// What a node was given by the run that it serves.
 struct node_session {
-  connection_id connection = 0;
-  std::string peer{};
   run_offer offer{};
-  bool is_offered = false;
-  std::vector<std::string> missing{};     ///< Keys of files that are on their way.
-  std::shared_ptr<run_context> context{}; ///< Null: it is not loaded.
+  std::vector<std::string> missing{};     ///< Keys of requested files that have not arrived.
+  std::shared_ptr<run_context> context{}; ///< Null: not loaded yet.
   std::atomic<int> interrupts = 0;        ///< Above 0: programs end between two slices.
 
-  node_session(connection_id number, std::string name) : connection(number), peer(std::move(name)) {}
-  /// The world of the offer, from the node's own data and the files that were sent; what is wrong with it. Takes long,
-  /// and changes nothing: any thread may call it.
-  /// @param native_code whether code that was sent may be loaded
-  [[nodiscard]] expected<std::shared_ptr<run_context>> load(const node_files& files, bool native_code) const;
+  /// Loads the world of the offer from the node's own data and the files that were sent. Fails with all errors. Takes
+  /// long and changes nothing; any thread may call it.
+  /// @param native_code whether code that was sent may be loaded @param local_rank chooses a CUDA device
+  [[nodiscard]] expected<std::shared_ptr<run_context>> load(const node_files& files, bool native_code,
+                                                            std::optional<std::int64_t> local_rank = {}) const;
   /// @param threads of the workers
   void lay_out(const node_layout& layout, std::int64_t threads);
 };
+
+/// Device of a process that is one of several on its machine: where the setting leads to a CUDA device, the one whose
+/// index is the local rank, modulo the number of devices.
+[[nodiscard]] std::string device_of_rank(const std::string& setting, std::int64_t local_rank);
 
 } // namespace mneme

@@ -50,6 +50,7 @@ public:
       setup.recorder.writer = writer_ =
           system.spawn<checkpoint_writer_actor::stateful_impl<checkpoint_writer_state>, caf::detached>(
               setup.checkpoints);
+    nodes_ = setup.nodes;
     const auto live = setup.recorder.live; // before the recorder takes it
     recorder_ = system.spawn<recorder_actor::stateful_impl<recorder_state>>(context, std::move(setup.recorder));
     const auto queues = spawn_workers(system, context);
@@ -77,7 +78,7 @@ public:
         reported = peers.placement = placement_ =
             system.spawn<placement_actor::stateful_impl<placement_state>>(context, nodes, records, placement);
         peers.shards.assign(peers.shards.size(), placement_);
-        begin_nodes(*nodes, *context);
+        begin_nodes(*context);
       }
       for (const auto& worker : workers_)
         caf::anon_send(
@@ -87,14 +88,11 @@ public:
     };
     scheduler_ = system.spawn<scheduler_actor::stateful_impl<scheduler_state>>(
         context, std::function<scheduler_peers(scheduler_actor)>(peers), std::move(setup.past));
-    if (setup.nodes && setup.renamed_nodes)
-      list_watch_ = std::make_unique<node_list_watch>(
-          setup.nodes, std::move(setup.renamed_nodes),
-          [to = recorder_](std::string text) { caf::anon_send(to, run_warning{.text = std::move(text)}); });
   }
   /// Everybody quits, the scheduler first: nobody is left to take another's end for a failure.
   ~run_actors() {
-    list_watch_.reset();
+    if (nodes_)
+      nodes_->detach();
     end(scheduler_);
     replays_.reset(); // its thread sends to placement
     for (const auto& party : parties_)
@@ -126,29 +124,30 @@ private:
     }
     return queues;
   }
-  /// Nodes may be given work, and what comes from them goes to the actor that places shards.
-  void begin_nodes(node_pool& nodes, const run_context& context) {
-    nodes.begin({.shards = context.shards,
-                 .node_workers = context.node_workers,
-                 .batches_per_worker = context.batches_per_worker},
-                {.reported =
-                     [to = placement_](node_number number, archive::buffer message) {
-                       caf::anon_send(to, node_frame{.node = number, .content = std::move(message)});
-                     },
-                 .lost =
-                     [to = placement_](node_number number, const std::string& why) {
-                       caf::anon_send(to, node_change{.node = number, .event = node_event::lost, .reason = why});
-                     },
-                 .regained =
-                     [to = placement_](node_number number) {
-                       caf::anon_send(to, node_change{.node = number, .event = node_event::joined});
-                     }});
+  /// Nodes get work from now on, and their messages go to the actor that places shards.
+  void begin_nodes(const run_context& context) {
+    const auto changed = [to = placement_](node_number number, node_event event, std::string reason = {}) {
+      caf::anon_send(to, node_change{.node = number, .event = event, .reason = std::move(reason)});
+    };
+    nodes_->begin(
+        {.shards = context.shards,
+         .node_workers = context.node_workers,
+         .batches_per_worker = context.batches_per_worker},
+        {.reported =
+             [to = placement_](node_number number, archive::buffer message) {
+               caf::anon_send(to, node_frame{.node = number, .content = std::move(message)});
+             },
+         .joined = [changed](node_number number) { changed(number, node_event::joined); },
+         .leaving = [changed](node_number number) { changed(number, node_event::leaving); },
+         .lost = [changed](node_number number, const std::string& why) { changed(number, node_event::lost, why); },
+         .warn = [to = recorder_](const std::string& text) { caf::anon_send(to, run_warning{.text = text}); }});
   }
   template <class Handle>
   static void end(const Handle& who) {
     caf::anon_send_exit(who, caf::exit_reason::user_shutdown);
   }
 
+  std::shared_ptr<node_pool> nodes_; // null: the run accepts no nodes
   checkpoint_writer_actor writer_;
   recorder_actor recorder_;
   std::vector<worker_actor> workers_;
@@ -157,7 +156,6 @@ private:
   placement_actor placement_;                // null: the run accepts no nodes
   std::unique_ptr<replayed_rounds> replays_; // the same
   scheduler_actor scheduler_;
-  std::unique_ptr<node_list_watch> list_watch_; // null: nodes stay as they are named
 };
 
 void fail(run_report& report, const std::string& why) {

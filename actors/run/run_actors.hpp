@@ -2,7 +2,6 @@
 #pragma once
 #include "actors/nodes/node_pool.hpp"
 #include "actors/nodes/node_records.hpp"
-#include "actors/run/node_list.hpp"
 #include "actors/run/recorder.hpp"
 #include "runtime/storage/checkpoint_file.hpp"
 #include <atomic>
@@ -17,7 +16,6 @@ struct run_actors_setup {
   const std::atomic<int>* interrupts = nullptr;     ///< Above 0: end the run early.
   std::shared_ptr<node_pool> nodes{};               ///< Hosts of the shards; null: workers of this process.
   std::shared_ptr<node_records> records{};          ///< For the summary.
-  renamed_nodes_function renamed_nodes{};           ///< May be null.
 };
 
 /// Runs the actors to the end. Returns the summary even if it could not be written.

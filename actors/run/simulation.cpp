@@ -1,14 +1,11 @@
 #include "actors/run/simulation.hpp"
 #include "actors/compute/compute_layout.hpp"
-#include "actors/protocol/recorder_clock.hpp"
 #include "actors/run/backbone_run.hpp"
 #include "actors/run/input_files.hpp"
 #include "actors/run/load_run_context.hpp"
 #include "actors/run/played_run.hpp"
 #include "actors/run/process.hpp"
 #include "actors/run/run_actors.hpp"
-#include "actors/run/run_nodes.hpp"
-#include "actors/run/world_facts.hpp"
 #include "runtime/base/arithmetic.hpp"
 #include "runtime/base/failure_of.hpp"
 #include "runtime/base/resumed_state.hpp"
@@ -63,16 +60,16 @@ expected<ready_world> ready_context(const scenario& settings, const run_options&
   if (auto right = check_arithmetic(settings); !right)
     return tl::unexpected{right.error()};
   std::shared_ptr<node_pool> nodes;
-  if (!options.nodes.empty()) {
+  if (options.accept.address) {
     auto offered = settings;
     if (!backbone.empty()) { // nodes are sent the weights
       offered.model.backbone.clear();
       offered.model.weights = backbone;
     }
-    auto greeted = greeted_nodes(offered, options.nodes, options.tls); // they load while this process does
-    if (!greeted)
-      return tl::unexpected{greeted.error()};
-    nodes = std::move(*greeted);
+    auto accepted = accept_nodes(offered, options.accept); // nodes load while this process does
+    if (!accepted)
+      return tl::unexpected{accepted.error()};
+    nodes = std::move(*accepted);
   }
   diagnostics warnings;
   std::string data_digest;
@@ -103,11 +100,9 @@ expected<ready_world> ready_context(const scenario& settings, const run_options&
     if (settings.worker.verify_share > 0.0 && context.device != "cpu")
       return failed(settings.where("worker.verify_share"),
                     "worker.verify_share: expected 0 on " + context.device + ", where bits depend on the batch");
-    spread_over_nodes(context, *nodes, options.renamed_nodes != nullptr);
-    if (auto ready = nodes->await_ready(
-            world_facts(context), std::chrono::duration_cast<std::chrono::milliseconds>(settings.worker.node_answer));
-        !ready)
+    if (auto ready = await_nodes(*nodes, context, options.accept, options.interrupts); !ready)
       return tl::unexpected{ready.error()};
+    spread_over_nodes(context, *nodes, options.accept);
   }
   return ready_world{
       .context = *loaded, .nodes = nodes, .warnings = std::move(warnings), .data_digest = std::move(data_digest)};
@@ -193,8 +188,7 @@ run_summary perform(const prepared_run& run, run_actors_setup setup, const run_o
   setup.interrupts = options.interrupts;
   if (run.nodes) {
     setup.nodes = run.nodes;
-    setup.records = std::make_shared<node_records>(run.nodes->size());
-    setup.renamed_nodes = options.renamed_nodes;
+    setup.records = std::make_shared<node_records>();
     setup.recorder.nodes = [nodes = setup.nodes, records = setup.records] { return records_of(*nodes, *records); };
   }
   const bool resumable = setup.checkpoints != nullptr;

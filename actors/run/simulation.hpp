@@ -1,11 +1,9 @@
 /// simulation: runs or resumes one scenario, for `mneme run` and `mneme resume`.
 #pragma once
-#include "actors/run/node_list.hpp"
+#include "actors/run/accept_nodes.hpp"
 #include "actors/run/progress.hpp"
 #include "runtime/results/run_directory.hpp"
 #include "runtime/settings/scenario.hpp"
-#include "runtime/transport/node_address.hpp"
-#include "runtime/transport/tls.hpp"
 #include <atomic>
 namespace mneme {
 
@@ -29,12 +27,7 @@ struct run_options {
   byte_size stored_results_max{std::int64_t{16} << 20};
   /// Result of load_data() for the scenario, shared by forked processes; null: load it.
   std::shared_ptr<const raw_data> data{};
-  /// Nodes that host the shards; empty: this process hosts them.
-  std::vector<node_address> nodes{};
-  /// Polled several times per second. Returns the new list of nodes if it was changed since the last call, or why it
-  /// cannot be read. Null: the list does not change.
-  renamed_nodes_function renamed_nodes{};
-  tls_files tls{}; ///< For nodes off the loopback.
+  accept_options accept{}; ///< Nodes that compute clients.
   /// Set to the share of finished rounds, for display by another process; may be null.
   std::atomic<double>* share_done = nullptr;
   std::shared_ptr<live_view> live{}; ///< Receives the progress of the run; may be null.

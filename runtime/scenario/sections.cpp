@@ -149,18 +149,20 @@ section_keys worker_keys(worker_section& to) {
       "rounds are short from the threads.");
   keys.size("ahead_max", to.ahead_max, "Memory for outcomes computed ahead of virtual time.");
   keys.choice("without_nodes", to.without_nodes, {{"here", lonely_run::here}, {"wait", lonely_run::wait}},
-              "With --nodes, when none is left: the run goes on in its own process, or waits until one is back.");
+              "With --accept, while there is no node: the run computes in its own process, or waits for a node.");
   keys.choice("arithmetic", to.arithmetic,
               {{"machine", arithmetic_kind::machine}, {"portable", arithmetic_kind::portable}},
               "machine: the fastest kernels of this machine, whose bits others with the same instruction set repeat; "
               "portable: AVX2 with FMA and one order of everything, the same bits on every x86-64 that has them.");
   keys.duration("node_silence", to.node_silence,
-                "With --nodes: a node without a sign of life for so long, by the clock, counts as lost.");
-  keys.duration("node_answer", to.node_answer,
-                "With --nodes: how long, by the clock, nodes may load the scenario after this process has.");
+                "With --accept: a node without a heartbeat for this long, by the clock, counts as lost.");
+  keys.duration(
+      "join_timeout", to.join_timeout,
+      "How long, by the clock, a run waits until the workers of --workers-min, or all ranks of --distributed, "
+      "have joined.");
   keys.number(
       "verify_share", to.verify_share, {.low = 0.0, .high = 1.0},
-      "With --nodes, on CPUs: the share of client rounds, a random sample, that the run's process computes, too, "
+      "With --accept, on CPUs: the share of client rounds, a random sample, that the run's process computes, too, "
       "and compares bit by bit. A difference ends the run.");
   return keys;
 }

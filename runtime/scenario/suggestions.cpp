@@ -2,8 +2,15 @@
 #include "runtime/method/strategy.hpp"
 #include "runtime/models/model.hpp"
 #include "runtime/options/unit_text.hpp"
+#include <map>
 namespace mneme {
 namespace {
+
+/// Keys that are gone, with the sentence that names their replacement.
+const std::map<std::string, std::string> removed_keys{
+    {"worker.node_answer",
+     "nodes are trusted to answer, and one without a heartbeat is lost after worker.node_silence; "
+     "worker.join_timeout limits the wait for nodes"}};
 
 constexpr std::size_t letters_min = 5; // shorter words resemble too many keys of other sections
 
@@ -52,6 +59,8 @@ std::vector<std::string> owners_among(const Entries& entries, const std::string&
 } // namespace
 
 std::string unknown_key_text(const std::string& key, const section& in, const std::vector<section>& sections) {
+  if (const auto removed = removed_keys.find(in.name + "." + key); removed != removed_keys.end())
+    return "key '" + removed->first + "' was removed: " + removed->second;
   auto text = "unknown key '" + key + "'" + (in.name.empty() ? " above all sections" : " in [" + in.name + "]") + "; ";
   if (const auto other = elsewhere(key, in, sections, true); !other.empty())
     return text + "did you mean " + other + "?";

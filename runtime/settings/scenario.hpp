@@ -184,7 +184,7 @@ struct worker_section {
   byte_size ahead_max{std::int64_t{1} << 30};
   lonely_run without_nodes = lonely_run::here;
   virtual_duration node_silence = std::chrono::seconds(3); ///< Wall clock.
-  virtual_duration node_answer = std::chrono::minutes(1);  ///< Wall clock.
+  virtual_duration join_timeout = std::chrono::minutes(5); ///< Wall clock.
   arithmetic_kind arithmetic = arithmetic_kind::machine;
   double verify_share = 0.0; ///< Share of the rounds on nodes that this process computes again to verify them.
 };

@@ -18,14 +18,17 @@ constexpr std::size_t in_bytes = std::size_t{16} << 10;
 
 std::string system_text(int error) { return std::strerror(error); }
 
+const std::string other_secret = "does not have the same secret (MNEME_SECRET or --secret)";
+
 } // namespace
 
 connection::connection(owned_descriptor socket, const tls_identity_ref& identity, std::string host, bool connecting,
                        const connection_limits& limits, clock::time_point now)
     : socket_(std::move(socket)), tls_(identity ? identity->session(socket_.get(), host.empty()) : nullptr),
-      host_(std::move(host)), stage_(connecting ? stage::connecting
-                                     : identity ? stage::tls
-                                                : stage::open),
+      host_(identity && identity->has_secret() ? std::string() : std::move(host)),
+      has_secret_(identity && identity->has_secret()), stage_(connecting ? stage::connecting
+                                                              : identity ? stage::tls
+                                                                         : stage::open),
       limits_(limits), reader_(limits.first_message_bytes), in_(in_bytes), out_(identity != nullptr), began_(now),
       heard_(now), spoke_(now) {
   if (identity && !tls_)
@@ -84,8 +87,10 @@ void connection::shake_hands() {
   ERR_clear_error();
   const int done = SSL_do_handshake(tls_.get());
   if (done == 1) {
-    if (const auto wrong = host_.empty() ? std::string() : wrong_with_name(tls_.get(), host_); !wrong.empty())
-      fail(wrong);
+    if (const auto error = host_.empty() ? std::string() : wrong_with_name(tls_.get(), host_); !error.empty())
+      throw incompatible_peer(error);
+    if (has_secret_ && SSL_session_reused(tls_.get()) != 1) // no key was agreed on
+      throw incompatible_peer(other_secret);
     stage_ = stage::open;
     return;
   }
@@ -93,9 +98,14 @@ void connection::shake_hands() {
   tls_wants_write_ = error == SSL_ERROR_WANT_WRITE;
   if (error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE)
     return;
-  if (const auto verified = SSL_get_verify_result(tls_.get()); verified != X509_V_OK)
-    fail(std::string("shows a certificate that is not believed: ") + X509_verify_cert_error_string(verified));
-  fail("fails the TLS handshake: " + tls_error_text());
+  if (const auto verified = SSL_get_verify_result(tls_.get()); verified != X509_V_OK && !has_secret_)
+    throw incompatible_peer(std::string("shows a certificate that is not accepted: ") +
+                            X509_verify_cert_error_string(verified));
+  const auto reason = ERR_GET_REASON(ERR_peek_error());
+  const auto text = "fails the TLS handshake: " + tls_error_text();
+  if (error != SSL_ERROR_SSL || reason == SSL_R_UNEXPECTED_EOF_WHILE_READING)
+    fail(text);
+  throw incompatible_peer(has_secret_ ? other_secret + (" (" + text + ")") : text);
 }
 
 std::size_t connection::moved(std::ptrdiff_t count, const char* act) {
@@ -109,7 +119,8 @@ std::size_t connection::moved(std::ptrdiff_t count, const char* act) {
                                         : std::string(act) + " by TLS fails: " + tls_error_text());
   }
   if (count == 0)
-    fail("has closed the connection");
+    fail(reader_.has_begun() ? "has closed the connection"
+                             : "has closed the connection at once; it may expect MNEME_SECRET or certificates");
   if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)
     return 0;
   fail(std::string(act) + " fails: " + system_text(errno));

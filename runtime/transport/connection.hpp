@@ -88,7 +88,8 @@ private:
 
   owned_descriptor socket_;
   ssl_session tls_;
-  std::string host_;
+  std::string host_; // whose name the peer's certificate must state; empty: any
+  bool has_secret_;
   stage stage_;
   connection_limits limits_;
   bool trusted_ = false;

@@ -55,8 +55,10 @@ expected<node_place> connection_loop::place_of(const node_address& address) cons
   const bool is_local = std::all_of(addresses->begin(), addresses->end(),
                                     [](const socket_address& place) { return place.is_loopback(); });
   if (!identity_ && !is_local)
-    return failed(address.text(), "is not on the loopback (127.0.0.1, ::1), where alone nodes talk without TLS; "
-                                  "expected --cert, --key and --ca (`mneme node --make-keys DIR` makes them)");
+    return failed(
+        address.text(),
+        "is not on the loopback (127.0.0.1, ::1), where connections need a secret or certificates; expected "
+        "MNEME_SECRET=$(openssl rand -hex 32) in the environment of all processes, or --cert, --key and --ca");
   return node_place{.host = address.host, .addresses = std::move(*addresses)};
 }
 
@@ -255,7 +257,7 @@ void connection_loop::carry_out(to_connect& request) {
     }
     why = "cannot be reached: " + system_text();
   }
-  watcher_.closed(request.id, peer, why);
+  watcher_.closed(request.id, peer, why, true);
 }
 
 void connection_loop::accept_all(int listener) {
@@ -303,8 +305,12 @@ void connection_loop::make_place_for_stranger() {
 
 void connection_loop::serve(connection_id id, held_connection& held) {
   std::string why;
+  bool may_retry = true;
   try {
     held.stream->go_on(connection::clock::now());
+  } catch (const incompatible_peer& e) {
+    why = e.what();
+    may_retry = false;
   } catch (const std::exception& e) { // out of memory, too: the others go on
     why = e.what();
   }
@@ -313,7 +319,7 @@ void connection_loop::serve(connection_id id, held_connection& held) {
   for (auto& message : held.stream->take_messages())
     watcher_.received(id, std::move(message));
   if (!why.empty())
-    end(id, why);
+    end(id, why, may_retry);
 }
 
 void connection_loop::look_after(connection_id id, held_connection& held) {
@@ -328,7 +334,7 @@ void connection_loop::look_after(connection_id id, held_connection& held) {
     end(id, std::string(*held.closing));
 }
 
-void connection_loop::end(connection_id id, const std::string& why) {
+void connection_loop::end(connection_id id, const std::string& why, bool may_retry) {
   const auto entry = held_.find(id);
   if (!entry->second.stream->is_connected() && !entry->second.others.addresses.empty() && !entry->second.closing) {
     to_connect next{id, std::move(entry->second.others)};
@@ -344,7 +350,7 @@ void connection_loop::end(connection_id id, const std::string& why) {
       figures_.erase(id);
   }
   held_.erase(entry);
-  watcher_.closed(id, peer, why);
+  watcher_.closed(id, peer, why, may_retry);
 }
 
 void connection_loop::note_figures() {

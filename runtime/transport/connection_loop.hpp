@@ -18,9 +18,9 @@ public:
   /// The peer has sent a valid preamble. @param peer its address @param accepted the peer connected to this process
   virtual void opened(connection_id id, const std::string& peer, bool accepted) = 0;
   virtual void received(connection_id id, archive::buffer message) = 0;
-  /// The connection has ended. `why` continues a sentence that starts with the peer's name. Called once per connection,
-  /// also if it was never opened.
-  virtual void closed(connection_id id, const std::string& peer, const std::string& why) = 0;
+  /// The connection has ended. Called once per connection, also if it was never opened.
+  /// @param why continues a sentence that starts with the peer's name @param may_retry another attempt may succeed
+  virtual void closed(connection_id id, const std::string& peer, const std::string& why, bool may_retry) = 0;
 };
 
 struct connection_figures {
@@ -41,9 +41,9 @@ public:
 
   /// Starts to accept connections. Returns the port. Without an identity only on the loopback.
   [[nodiscard]] expected<std::uint16_t> listen(const node_address& address);
-  /// Resolves the address of a node. Without an identity only on the loopback.
+  /// Resolves an address. Without an identity only on the loopback.
   [[nodiscard]] expected<node_place> place_of(const node_address& address) const;
-  /// Starts to connect; opened() or closed() follows. Tries the addresses of the node in turn.
+  /// Starts to connect; opened() or closed() follows. Tries the addresses in turn.
   connection_id connect(node_place place);
   void trust(connection_id id) { add(trusted{id}); }
   void send(connection_id id, archive message);
@@ -56,7 +56,7 @@ public:
   [[nodiscard]] connection_figures figures(connection_id id);
 
   /// Limit of unauthenticated connections. Beyond it, the oldest of the address with the most connections is closed.
-  static constexpr std::size_t strangers_max = 32;
+  static constexpr std::size_t strangers_max = 128;
   /// Messages up to this size are sent on the calling thread if nothing is queued: waking the loop's thread takes 20
   /// us, four times in a round of short jobs.
   static constexpr std::size_t at_once_bytes_max = std::size_t{1} << 20;
@@ -103,7 +103,7 @@ private:
   void make_place_for_stranger();
   void serve(connection_id id, held_connection& held);
   void look_after(connection_id id, held_connection& held);
-  void end(connection_id id, const std::string& why);
+  void end(connection_id id, const std::string& why, bool may_retry = true);
   [[nodiscard]] int wait_ms(connection::clock::time_point now) const;
   void note_figures();
 

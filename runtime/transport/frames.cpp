@@ -51,12 +51,12 @@ std::size_t frame_reader::read_preamble(std::span<const std::byte> bytes) {
   preamble_read_ += used;
   const auto known = std::min(preamble_read_, magic.size());
   if (std::memcmp(header_.data(), magic.data(), known) != 0)
-    throw protocol_error("does not speak mneme's protocol");
+    throw incompatible_peer("does not speak mneme's protocol");
   std::uint16_t version = 0;
   if (has_begun())
     std::memcpy(&version, header_.data() + magic.size(), sizeof version);
   if (has_begun() && version != protocol_version)
-    throw protocol_error(fmt::format("speaks version {} of the protocol; expected {}", version, protocol_version));
+    throw incompatible_peer(fmt::format("speaks version {} of the protocol; expected {}", version, protocol_version));
   return used;
 }
 

@@ -14,7 +14,7 @@ namespace mneme {
 // Flow control: a sender may have at most window_bytes of message bytes that are not credited, so that a fast sender
 // never fills the memory of a slow receiver.
 
-inline constexpr std::uint16_t protocol_version = 1;
+inline constexpr std::uint16_t protocol_version = 2;
 inline constexpr std::size_t frame_bytes_max = std::size_t{1} << 18;
 /// Message bytes in flight to one peer. With a round trip of 100 ms this allows 320 MB/s.
 inline constexpr std::size_t window_bytes = std::size_t{32} << 20;
@@ -25,6 +25,11 @@ inline constexpr std::size_t credit_bytes_min = std::size_t{1} << 20;
 class protocol_error : public std::runtime_error {
 public:
   using std::runtime_error::runtime_error;
+};
+/// The peer has another protocol or other credentials: another attempt cannot succeed.
+class incompatible_peer : public protocol_error {
+public:
+  using protocol_error::protocol_error;
 };
 
 /// Parses bytes into messages. Allocates memory for received bytes and one more frame, regardless of lengths in

@@ -1,44 +1,16 @@
 #include "runtime/transport/node_address.hpp"
-#include "runtime/base/blanks.hpp"
-#include "runtime/base/disk_file.hpp"
 #include <arpa/inet.h>
 #include <charconv>
 #include <cstring>
 #include <memory>
 #include <netdb.h>
-#include <set>
 namespace mneme {
 namespace {
 
 tl::unexpected<diagnostics> malformed(const std::string& text) {
   return failed("", "'" + text +
-                        "' is no address of a node; expected HOST:PORT with a port in [1, 65535], as in "
+                        "' is no address; expected HOST:PORT with a port in [1, 65535], as in "
                         "127.0.0.1:7100 or [::1]:7100");
-}
-
-/// What is between commas, or on the lines of a file; `where` names the line.
-expected<std::vector<std::pair<std::string, std::string>>> words_of(const std::string& text) {
-  std::vector<std::pair<std::string, std::string>> words; // where, word
-  if (!text.starts_with('@')) {
-    for (std::size_t first = 0; first <= text.size();) {
-      const auto comma = std::min(text.find(',', first), text.size());
-      words.emplace_back("--nodes", without_blanks(std::string_view(text).substr(first, comma - first)));
-      first = comma + 1;
-    }
-    return words;
-  }
-  const auto file = text.substr(1);
-  constexpr std::uint64_t bytes_max = 16 << 20;
-  auto lines = open_stream(file);
-  if (const auto text = lines ? unreadable_text(file, bytes_max) : lines.error(); !text.empty())
-    return failed("--nodes", "'" + file + "' " + text + "; expected a file with one HOST:PORT in a line");
-  std::string line;
-  for (int number = 1; std::getline(*lines, line); ++number)
-    if (const auto word = without_blanks(std::string_view(line).substr(0, line.find('#'))); !word.empty())
-      words.emplace_back(file + ":" + std::to_string(number), word);
-  if (words.empty())
-    return failed(file, "names no node; expected one HOST:PORT in a line");
-  return words;
 }
 
 } // namespace
@@ -63,26 +35,6 @@ expected<node_address> parsed_address(const std::string& text) {
   if (error != std::errc{} || stop != end || address.host.find_first_of(" \t,/@[]") != std::string::npos)
     return malformed(text);
   return address;
-}
-
-expected<std::vector<node_address>> parsed_addresses(const std::string& text) {
-  const auto words = words_of(text);
-  if (!words)
-    return tl::unexpected(words.error());
-  std::vector<node_address> addresses;
-  diagnostics wrong;
-  for (const auto& [where, word] : *words) {
-    const auto address = parsed_address(word);
-    if (!address || address->port == 0)
-      wrong.push_back({where, (address ? malformed(word).value() : address.error()).front().text});
-    else if (std::find(addresses.begin(), addresses.end(), *address) != addresses.end())
-      wrong.push_back({where, "'" + word + "' stands there twice; a node takes part once"});
-    else
-      addresses.push_back(*address);
-  }
-  if (!wrong.empty())
-    return tl::unexpected(std::move(wrong));
-  return addresses;
 }
 
 bool socket_address::is_loopback() const {

@@ -1,4 +1,4 @@
-/// node_address: host and port of a node.
+/// node_address: host and port at which a run accepts nodes.
 #pragma once
 #include "runtime/base/diagnostic.hpp"
 #include <cstdint>
@@ -16,8 +16,6 @@ struct node_address {
 
 /// Parses "HOST:PORT"; an IPv6 address needs brackets.
 [[nodiscard]] expected<node_address> parsed_address(const std::string& text);
-/// Parses "A:PORT,B:PORT", or "@FILE" with one address per line (# starts a comment). Duplicates are an error.
-[[nodiscard]] expected<std::vector<node_address>> parsed_addresses(const std::string& text);
 
 /// Socket address of the operating system.
 struct socket_address {
@@ -27,7 +25,7 @@ struct socket_address {
   [[nodiscard]] std::string text() const;
   [[nodiscard]] const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
 };
-/// A node's name and all its addresses, to be tried in turn.
+/// A host's name and all its addresses, to be tried in turn.
 struct node_place {
   std::string host{};
   std::vector<socket_address> addresses{};

@@ -1,37 +1,48 @@
 /// tls: identity of this process towards peers, and verification of theirs.
 #pragma once
 #include "runtime/base/diagnostic.hpp"
+#include <array>
 #include <filesystem>
 #include <memory>
 struct ssl_ctx_st;
 struct ssl_st;
 namespace mneme {
 
-/// PEM files: either all three, or none. Without them only the loopback is allowed, unencrypted.
-struct tls_files {
+/// How this process and its peers authenticate each other: a secret that they share, or three PEM files. Without
+/// either only the loopback is allowed, unencrypted.
+struct credentials {
+  std::string secret{}; ///< Of the job.
   std::filesystem::path certificate{}, key{}, authority{};
-  [[nodiscard]] bool any() const { return !certificate.empty() || !key.empty() || !authority.empty(); }
+  [[nodiscard]] bool has_files() const { return !certificate.empty() || !key.empty() || !authority.empty(); }
+  [[nodiscard]] bool any() const { return !secret.empty() || has_files(); }
 };
+inline constexpr std::size_t secret_letters_min = 16;
 
 struct freed_ssl {
   void operator()(ssl_st* session) const;
 };
 using ssl_session = std::unique_ptr<ssl_st, freed_ssl>;
 
-/// Certificate with key, and the authority that must have signed the peer's certificate. TLS 1.3, both sides are
-/// verified, no session resumption.
+/// One end's credentials: a pre-shared key, or a certificate with key and the authority that must have signed the
+/// peer's certificate. TLS 1.3, both sides are verified, no session resumption.
 class tls_identity {
 public:
-  /// Loads the files. Errors name the option.
-  [[nodiscard]] static expected<std::shared_ptr<const tls_identity>> load(const tls_files& files);
+  /// Loads the files, or derives the key from the secret. Errors name the option. Null without credentials.
+  [[nodiscard]] static expected<std::shared_ptr<const tls_identity>> load(const credentials& given);
   /// Creates one end of a connection over `socket`, which the caller owns.
   [[nodiscard]] ssl_session session(int socket, bool accepts) const;
+  /// True if peers prove that they know the secret; they have no certificates.
+  [[nodiscard]] bool has_secret() const noexcept { return has_secret_; }
 
 private:
+  [[nodiscard]] diagnostics load_files(const credentials& given);
+  void use_secret(const std::string& secret);
   struct freed_context {
     void operator()(ssl_ctx_st* context) const;
   };
   std::unique_ptr<ssl_ctx_st, freed_context> context_;
+  std::array<unsigned char, 32> key_{}; // derived from the secret
+  bool has_secret_ = false;
 };
 using tls_identity_ref = std::shared_ptr<const tls_identity>;
 

@@ -37,11 +37,9 @@ class ExemplarRuns(NodesCase):
         return self.undisturbed[name]
 
     def test_two_nodes_give_the_digest_of_one_process(self):
-        nodes = [self.node("--threads", threads) for threads in ("1", "2")]
-        addresses = ",".join(node.address for node in nodes)
         for name in METHODS:
             scenario = f"scenarios/smoke/{name}.toml"
-            found = self.summary(scenario, "--threads", "1", "--nodes", addresses)
+            found = self.summary(scenario, "--threads", "1", nodes=[1, 2])
             with open(os.path.join(self.expected(name), "summary.json"), encoding="utf-8") as file:
                 self.assertEqual(found["run_digest"], json.load(file)["run_digest"], name)
             self.assertGreater(min(node["client_rounds"] for node in found["nodes"]), 0, name)

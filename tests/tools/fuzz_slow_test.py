@@ -14,7 +14,7 @@ from key_tables import KeyTables  # noqa: E402
 from scenario_draws import drawn_scenario  # noqa: E402
 
 FUZZ = os.path.join(ROOT, "tools", "fuzz", "run")
-SECONDS = {"scenarios": 600, "readers": 400, "faults": 300, "nodes": 180, "modules": 180}
+SECONDS = {"scenarios": 600, "readers": 400, "faults": 300, "modules": 180}
 
 # A fake program whose digest depends on the width of fused groups.
 SPOILT = """#!/usr/bin/env python3

@@ -92,11 +92,6 @@ class Fuzz(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertRegex(done.stdout, r"[1-6] disturbed, \d went on, \d resumed, \d refused, 0 found")
 
-    def test_nodes_and_runs_bear_damaged_messages(self):
-        done = self.search("nodes", "--count", "40", "--seconds", "8")
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertRegex(done.stdout, r"\d+ replayed, \d at work, 0 found")
-
     def test_a_reader_that_ends_by_a_signal_is_found(self):
         done = self.search("readers", "--count", "5", "--only", "partition",
                            program=self.script("fragile", FRAGILE))

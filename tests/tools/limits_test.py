@@ -151,12 +151,13 @@ class Limits(unittest.TestCase):
                 own = self.write("own.toml", text + '[strategy]\nname = "fedavg"\n')
                 self.assertIn("a named pipe", self.refused(own))
 
-    def test_special_files_are_refused_as_lists_of_nodes_and_keys(self):
+    def test_special_files_are_refused_as_secrets_and_keys(self):
         pipe, scenario = self.pipe(), self.scenario("")
-        self.assertIn(PIPE, self.refused(scenario, "--nodes", f"@{pipe}", command="run"))
-        self.assertIn("is a device; ", self.refused(scenario, "--nodes", "@/dev/zero", command="run"))
+        accept = ("--accept", "127.0.0.1:0", "--secret")
+        self.assertIn("a named pipe", self.refused(scenario, *accept, pipe, command="run"))
+        self.assertIn("a device", self.refused(scenario, *accept, "/dev/zero", command="run"))
         for special, kind in ((pipe, "a named pipe"), ("/dev/zero", "a device")):
-            done = mneme("node", "--listen", "127.0.0.1:0", "--cert", special, "--key", special, "--ca", special)
+            done = mneme("node", "--join", "127.0.0.1:1", "--cert", special, "--key", special, "--ca", special)
             self.assertEqual(done.returncode, 2)
             self.assertEqual(done.stderr.count(f"is {kind}; expected an ordinary file"), 3, done.stderr)
 

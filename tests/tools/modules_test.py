@@ -16,7 +16,7 @@ import unittest
 import zipfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from node_processes import Node  # noqa: E402
+from node_processes import Node, free_port  # noqa: E402
 from program import PROGRAM, ROOT, mneme, run_tests  # noqa: E402
 from resuming import Torture  # noqa: E402
 
@@ -216,15 +216,22 @@ class Modules(unittest.TestCase):
                 self.assertIn("module '" + os.path.join(self.folder, "net.pt") + "': ", said)
                 self.assertIn(text, said)
 
-    def test_a_node_goes_on_after_a_module_that_ended_its_run(self):
-        node = Node(self.folder, "--threads", "1")
+    def over_a_node(self):
+        """The options of a run that waits for a node, and the node."""
+        address = f"127.0.0.1:{free_port()}"
+        node = Node(self.folder, address, "--threads", "1")
         self.addCleanup(node.end)
+        return ("--accept", address, "--workers-min", "1"), node
+
+    def test_a_module_that_ends_its_run_does_not_end_its_node_by_a_signal(self):
+        accept, node = self.over_a_node()
         code, said = self.run_with(["n = torch.remainder(torch.size(x, 2), torch.sub(10, torch.size(x, 2)))",
-                                    "x = torch.add(x, n)"], "--nodes", node.address)
+                                    "x = torch.add(x, n)"], *accept)
         self.assertEqual(code, 1, said)
         self.assertIn("aten::remainder: an integer is divided by zero", said)
-        self.assertIsNone(node.process.poll())
-        self.assertEqual(self.digest("--nodes", node.address), self.digest())
+        self.assertEqual(node.process.wait(timeout=60), 0, node.text())
+        accept, _ = self.over_a_node()
+        self.assertEqual(self.digest(*accept), self.digest())
 
     def digest(self, *options):
         out = os.path.join(self.folder, f"run{len(os.listdir(self.folder))}")

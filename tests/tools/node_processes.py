@@ -23,21 +23,24 @@ def words(settings):
     return [word for setting in settings for word in ("--set", setting)]
 
 
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
+
+
 class Node:
-    """A node process with its output in a file. `before`: words in front of the command, such as for a network
-    namespace."""
+    """A node process that joins the run at `address`, with its output in a file. `before`: words in front of the
+    command, such as for a network namespace."""
 
     count = 0
 
-    def __init__(self, folder, *options, host="127.0.0.1", port=0, environment=None, before=(), program=PROGRAM):
+    def __init__(self, folder, address, *options, environment=None, before=(), program=PROGRAM):
         Node.count += 1
         self.log = os.path.join(folder, f"node{Node.count}.log")
         around = {**(environment or os.environ), "TMPDIR": folder}  # removed after kills, too
         with open(self.log, "w", encoding="utf-8") as out:
-            self.process = subprocess.Popen([*before, program, "node", "--listen", f"{host}:{port}", *options],
-                                            cwd=ROOT, stdout=out, stderr=subprocess.STDOUT, env=around)
-        self.port = int(self.wait_for(r"listening on [^ ]*:(\d+)"))
-        self.address = f"{host}:{self.port}"
+            self.process = subprocess.Popen([*before, program, "node", "--join", address, *options], cwd=ROOT,
+                                            stdout=out, stderr=subprocess.STDOUT, env=around)
 
     def text(self):
         with open(self.log, encoding="utf-8") as file:
@@ -70,7 +73,7 @@ def kib_of(process, which):
 
 
 class Link:
-    """A proxy between a run and a node. After cut() it forwards nothing and keeps both connections open."""
+    """Connection between a node and the run at `port` that can be cut silently; neither end is notified."""
 
     def __init__(self, port):
         self.to, self.is_cut, self.ends = port, False, []
@@ -82,9 +85,13 @@ class Link:
         while True:
             try:
                 near, _ = self.listener.accept()
-                far = socket.create_connection(("127.0.0.1", self.to))
             except OSError:
                 return
+            try:
+                far = socket.create_connection(("127.0.0.1", self.to))
+            except OSError:  # the run is not there yet
+                near.close()
+                continue
             self.ends += [near, far]
             for end in (near, far):  # otherwise small messages are delayed
                 end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -113,16 +120,29 @@ class NodesCase(unittest.TestCase):
         self.addCleanup(self.scratch.cleanup)
         self.runs = 0
 
-    def node(self, *options, **how):
-        node = Node(self.scratch.name, *options, **how)
+    def node(self, address, *options, **how):
+        node = Node(self.scratch.name, address, *options, **how)
         self.addCleanup(node.end)
         return node
+
+    def cluster(self, *threads, trust=(), **how):
+        """The options of a run that waits for nodes with so many threads each, and these nodes."""
+        address = f"127.0.0.1:{free_port()}"
+        nodes = [self.node(address, "--threads", str(count), *trust, **how) for count in threads]
+        return ["--accept", address, "--workers-min", str(sum(threads)), *trust], nodes
 
     def keys(self, owner="ours"):
         """Options for TLS with certificates of the owner's authority."""
         folder = os.path.join(self.scratch.name, owner)
         self.assertEqual(mneme("node", "--make-keys", folder).returncode, 0)
         return ["--cert", f"{folder}/node.pem", "--key", f"{folder}/node.key", "--ca", f"{folder}/ca.pem"]
+
+    def secret(self, name="secret", text="0123456789abcdef"):
+        """Options for TLS with a secret of the job."""
+        path = os.path.join(self.scratch.name, name)
+        with open(path, "w", encoding="utf-8", opener=lambda file, flags: os.open(file, flags, 0o600)) as file:
+            file.write(text + "\n")
+        return ["--secret", path]
 
     def projection(self):
         """Arguments of a run with a file, for STSA's smoke scenario."""
@@ -141,9 +161,11 @@ class NodesCase(unittest.TestCase):
         with open(os.path.join(folder, "summary.json"), encoding="utf-8") as file:
             return json.load(file)
 
-    def summary(self, scenario, *options, before=()):
+    def summary(self, scenario, *options, nodes=(), before=()):
+        """`nodes`: number of threads of each node."""
         folder = self.out()
-        done = mneme("run", scenario, "--quiet", "--out", folder, *options, before=before)
+        accept, _ = self.cluster(*nodes) if nodes else ([], [])
+        done = mneme("run", scenario, "--quiet", "--out", folder, *accept, *options, before=before)
         self.assertEqual(done.returncode, 0, done.stderr)
         return self.read(folder)
 

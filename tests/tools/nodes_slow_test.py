@@ -8,7 +8,7 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from node_processes import LONG, Link, NodesCase, kib_of, words  # noqa: E402
+from node_processes import LONG, Link, NodesCase, free_port, kib_of, words  # noqa: E402
 from program import ROOT, run_tests  # noqa: E402
 
 SCENARIOS = ("quickstart", "smoke/fedasync", "smoke/stsa", "smoke/fil-ver", "smoke/lga", "smoke/glfc", "smoke/fed-lwf",
@@ -26,7 +26,7 @@ def may_make_hosts():
 
 
 class LostNodes(NodesCase):
-    def test_thirty_nodes_that_are_killed_stopped_or_cut_off_change_no_digest(self):
+    def test_thirty_nodes_that_are_killed_stopped_cut_off_or_drained_change_no_digest(self):
         """The number of a failure is its seed."""
         scenario, _ = LONG
         settings = ["rounds.per_task=150", "worker.node_silence=\"1 s\""]
@@ -35,16 +35,19 @@ class LostNodes(NodesCase):
         lost_s = []
         for seed in range(30):
             draw = random.Random(seed)
-            nodes = [self.node("--threads", "1") for _ in range(2 if seed % 2 == 0 else 4)]
-            links = [Link(node.port) for node in nodes]
-            addresses = ",".join(link.address for link in links)
+            port, count = free_port(), 2 if seed % 2 == 0 else 4
+            links = [Link(port) for _ in range(count)]
+            nodes = [self.node(link.address, "--threads", "1") for link in links]
+            accept = ["--accept", f"127.0.0.1:{port}", "--workers-min", str(count)]
             began = time.monotonic()
-            process, folder = self.begun(scenario, "--threads", "1", "--nodes", addresses, *words(settings))
+            process, folder = self.begun(scenario, "--threads", "1", *accept, *words(settings))
             time.sleep(draw.uniform(0.0, 0.5))
             victim = draw.randrange(len(nodes))
-            how = draw.choice(("killed", "stopped", "cut"))
+            how = draw.choice(("killed", "stopped", "cut", "drained"))
             if how == "killed":
                 nodes[victim].process.kill()
+            elif how == "drained":
+                nodes[victim].process.terminate()
             elif how == "stopped":
                 nodes[victim].stop()
             else:
@@ -65,11 +68,8 @@ class LostNodes(NodesCase):
 
     def seconds_over(self, count, scenario, settings):
         """Duration of a run over this number of nodes."""
-        nodes = [self.node("--threads", "1") for _ in range(count)]
         began = time.monotonic()
-        self.summary(scenario, "--threads", "1", "--nodes", ",".join(node.address for node in nodes), *words(settings))
-        for node in nodes:
-            node.end()
+        self.summary(scenario, "--threads", "1", *words(settings), nodes=[1] * count)
         return time.monotonic() - began
 
 
@@ -108,19 +108,20 @@ class Hosts(NodesCase):
     def on(host):
         return ("ip", "netns", "exec", f"{BRIDGE}{host}")
 
-    def far_nodes(self, count, keys):
-        return [self.node("--threads", str(1 + host % 2), *keys, host=f"10.83.0.{host + 2}", before=self.on(host + 2))
-                for host in range(count)]
+    def far_cluster(self, count, trust):
+        """The options of a run on the first host that waits for nodes on others."""
+        address, threads = f"10.83.0.1:{free_port()}", [1 + host % 2 for host in range(count)]
+        for host in range(count):
+            self.node(address, "--threads", str(threads[host]), *trust, before=self.on(host + 2))
+        return ["--accept", address, "--workers-min", str(sum(threads)), *trust]
 
     def test_hosts_with_tls_give_the_digest_of_one_process(self):
-        keys = self.keys()
-        nodes = self.far_nodes(4, keys)
         for name in SCENARIOS:
             scenario = f"scenarios/{name}.toml"
             alone = self.summary(scenario, "--threads", "2")
-            for count, threads in ((2, "1"), (4, "2")):
-                found = self.summary(scenario, "--threads", threads, "--nodes",
-                                     ",".join(node.address for node in nodes[:count]), *keys, before=self.on(1))
+            for count, threads, trust in ((2, "1", self.keys(name.replace("/", "-"))), (4, "2", self.secret())):
+                found = self.summary(scenario, "--threads", threads, *self.far_cluster(count, trust),
+                                     before=self.on(1))
                 self.assertEqual(found["run_digest"], alone["run_digest"], f"{name}, {count} nodes")
             print(f"{name}: {alone['run_digest']} in one process, on two hosts and on four, by TLS", flush=True)
 
@@ -130,18 +131,15 @@ class Hosts(NodesCase):
         named = os.environ.get("MNEME_SCENARIOS")
         names = named.split(",") if named else sorted(
             name[:-5] for name in os.listdir(os.path.join(ROOT, "scenarios", "smoke")) if name.endswith(".toml"))
-        keys = self.keys()
-        far = self.far_nodes(4, keys)
-        near = [self.node("--threads", "1") for _ in range(2)]
-        ways = [(far[:2], "1", keys, self.on(1)), (far, "2", keys, self.on(1)), (near, "2", [], ())]
+        trust = self.secret()
         wrong = []
         for name in names:
             scenario = f"scenarios/smoke/{name}.toml"
             digests = [self.summary(scenario, "--threads", "1")["run_digest"]]
-            for nodes, threads, options, before in ways:
-                addresses = ",".join(node.address for node in nodes)
-                found = self.summary(scenario, "--threads", threads, "--nodes", addresses, *options, before=before)
-                digests.append(found["run_digest"])
+            for count, threads in ((2, "1"), (4, "2")):
+                digests.append(self.summary(scenario, "--threads", threads, *self.far_cluster(count, trust),
+                                            before=self.on(1))["run_digest"])
+            digests.append(self.summary(scenario, "--threads", "2", nodes=[1, 1])["run_digest"])
             print(f"{name}: {' '.join(digests)}", flush=True)
             if len(set(digests)) > 1:
                 wrong.append(name)
@@ -173,13 +171,13 @@ class Hosts(NodesCase):
         and its node, each at most 256 MiB above one process."""
         scenario = "scenarios/smoke/fedavg.toml"
         alone = self.summary(scenario, "--threads", "1", *words(settings))
-        keys = self.keys()
-        node = self.far_nodes(1, keys)[0]
+        address, trust = f"10.83.0.1:{free_port()}", self.secret()
+        node = self.node(address, "--threads", "1", *trust, before=self.on(2))
         for host in slow_hosts:
             self.within(host, "tc qdisc add dev eth0 root tbf rate 10mbit burst 64kb limit 256kb")
         began = time.monotonic()
-        process, folder = self.begun(scenario, "--threads", "1", "--nodes", node.address, *keys, *words(settings),
-                                     before=self.on(1))
+        process, folder = self.begun(scenario, "--threads", "1", "--accept", address, "--workers-min", "1", *trust,
+                                     *words(settings), before=self.on(1))
         peaks = [0, 0]
         while process.poll() is None:
             try:

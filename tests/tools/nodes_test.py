@@ -7,20 +7,19 @@ import socket
 import struct
 import subprocess
 import sys
-import zlib  # noqa: F401  its library is copied below
 import time
 import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from made_data import write_data  # noqa: E402
-from node_processes import LONG, Link, NodesCase, words  # noqa: E402
+from node_processes import LONG, NodesCase, free_port, kib_of, words  # noqa: E402
 from program import PROGRAM, ROOT, mneme, run_tests  # noqa: E402
 
 sys.path.insert(0, os.path.join(ROOT, "tools", "fuzz"))
 from node_streams import DamagedMessage  # noqa: E402
 from node_streams import Link as ForgingLink  # noqa: E402
 
-FIRST_START = 3  # message number in a run without files: hello, offer, begin, start
+FIRST_START = 2  # message number in a run without files: offer, begin, start
 
 
 def with_a_number_less(message):
@@ -52,108 +51,123 @@ def command_lines_below(parent):
 
 
 class Nodes(NodesCase):
-    def test_one_two_and_four_nodes_give_the_digest_of_one_process(self):
-        nodes = [self.node("--threads", str(threads)) for threads in (1, 2, 1, 1)]
-        for name in ("fedasync", "stsa", "fil-ver", "devices"):
+    def test_one_two_and_three_nodes_give_the_digest_of_one_process(self):
+        for name in ("fedavg", "fedasync", "stsa", "lga", "fil-ver", "devices"):
             scenario = f"scenarios/smoke/{name}.toml"
             alone = self.summary(scenario, "--threads", "2")
-            for count, threads in ((1, "1"), (2, "2"), (4, "1")):
-                addresses = ",".join(node.address for node in nodes[:count])
-                found = self.summary(scenario, "--threads", threads, "--nodes", addresses)
-                self.assertEqual(found["run_digest"], alone["run_digest"], f"{name}, {count} nodes")
-                self.assertEqual(len(found["nodes"]), count)
+            for nodes in ((2,), (1, 2), (1, 1, 1)):
+                found = self.summary(scenario, "--threads", "1", nodes=nodes)
+                self.assertEqual(found["run_digest"], alone["run_digest"], f"{name}, {nodes}")
+                self.assertEqual(len(found["nodes"]), len(nodes))
                 self.assertEqual(sum(node["losses"] for node in found["nodes"]), 0)
                 self.assertGreaterEqual(sum(node["client_rounds"] for node in found["nodes"]), found["client_rounds"])
                 self.assertGreater(min(node["bytes_received"] for node in found["nodes"]), 0)
 
     def test_a_broadcast_crosses_once_for_all_clients_of_a_node(self):
-        node = self.node("--threads", "1")
-        found = self.summary("scenarios/smoke/fedavg.toml", "--nodes", node.address, *words(
+        found = self.summary("scenarios/smoke/fedavg.toml", *words(
             ["clients.count=100", "rounds.cohort=100", "rounds.per_task=1", "tasks.count=1", "tasks.kind=\"single\"",
-             "model.hidden=[4000]"]))
+             "model.hidden=[4000]"]), nodes=[1])
         weights = found["download_bytes"] / 100
         self.assertLess(found["nodes"][0]["bytes_sent"], 1.2 * weights)
 
     def test_nodes_that_are_killed_or_stopped_change_nothing(self):
         scenario, settings = LONG
         alone = self.summary(scenario, "--threads", "1", *words(settings))
-        lost, stopped, healthy = (self.node("--threads", "1") for _ in range(3))
-        addresses = ",".join(node.address for node in (lost, stopped, healthy))
-        process, folder = self.begun(scenario, "--threads", "1", "--nodes", addresses, *words(
+        accept, (lost, stopped, _) = self.cluster(1, 1, 1)
+        process, folder = self.begun(scenario, "--threads", "1", *accept, *words(
             [*settings, "worker.node_silence=\"1 s\""]))
         lost.process.kill()
         stopped.stop()
         found, said = self.ended(process, folder)
         self.assertEqual(found["run_digest"], alone["run_digest"])
-        self.assertEqual([node["losses"] for node in found["nodes"]], [1, 1, 0], said)
-        self.assertIn(f"node {lost.address} is lost", said)
-        self.assertIn("has given no sign of life for 1000 ms", said)
+        self.assertEqual(sorted(node["losses"] for node in found["nodes"]), [0, 1, 1], said)
+        self.assertIn("is lost: it has given no sign of life for 1000 ms", said)
 
-    def test_without_any_node_the_run_goes_on_by_itself_or_waits_for_one(self):
+    def test_a_drained_node_gives_its_shards_back_and_nothing_runs_again(self):
+        for scenario, settings in ((LONG[0], LONG[1]), ("scenarios/smoke/fedasync.toml", ["rounds.per_task=2000"])):
+            alone = self.summary(scenario, "--threads", "1", *words(settings))
+            accept, (drained, staying) = self.cluster(1, 1)
+            process, folder = self.begun(scenario, "--threads", "1", *accept, *words(settings))
+            drained.process.send_signal(signal.SIGTERM)
+            self.assertEqual(drained.process.wait(timeout=30), 0, drained.text())
+            self.assertIn("has left\n", drained.text())
+            found, said = self.ended(process, folder)
+            self.assertEqual(found["run_digest"], alone["run_digest"])
+            self.assertEqual([node["losses"] for node in found["nodes"]], [0, 0], said)
+            self.assertIn("leaves; its shards move to other hosts", said)
+            self.assertEqual(sum(node["client_rounds"] for node in found["nodes"]),
+                             self.client_rounds_over(scenario, settings), said)
+            self.assertEqual(staying.process.wait(timeout=30), 0)
+            self.assertIn("the run is over", staying.text())
+
+    def client_rounds_over(self, scenario, settings):
+        """Rounds that an undisturbed node computes."""
+        return self.summary(scenario, "--threads", "1", *words(settings), nodes=[1])["nodes"][0]["client_rounds"]
+
+    def test_the_last_node_may_leave_and_the_run_computes_itself(self):
+        scenario, settings = LONG
+        alone = self.summary(scenario, "--threads", "1", *words(settings))
+        accept, (node,) = self.cluster(1)
+        process, folder = self.begun(scenario, "--threads", "1", *accept, *words(settings))
+        node.process.send_signal(signal.SIGTERM)
+        self.assertEqual(node.process.wait(timeout=30), 0, node.text())
+        found, _ = self.ended(process, folder)
+        self.assertEqual(found["run_digest"], alone["run_digest"])
+
+    def test_after_the_grace_period_a_node_ends_and_its_rounds_run_again(self):
+        scenario, settings = LONG
+        alone = self.summary(scenario, "--threads", "1", *words(settings))
+        address = f"127.0.0.1:{free_port()}"
+        node = self.node(address, "--threads", "1", "--grace", "0 s")
+        process, folder = self.begun(scenario, "--threads", "1", "--accept", address, "--workers-min", "1",
+                                     *words(settings))
+        node.process.send_signal(signal.SIGTERM)
+        self.assertEqual(node.process.wait(timeout=30), 0, node.text())
+        found, _ = self.ended(process, folder)
+        self.assertEqual(found["run_digest"], alone["run_digest"])
+
+    def test_without_any_node_the_run_computes_itself_or_waits_for_one(self):
         scenario, settings = LONG
         alone = self.summary(scenario, "--threads", "1", *words(settings))
         for what_then in ("here", "wait"):
-            node = self.node("--threads", "1")
-            process, folder = self.begun(scenario, "--threads", "1", "--nodes", node.address, *words(
+            accept, (node,) = self.cluster(1)
+            process, folder = self.begun(scenario, "--threads", "1", *accept, *words(
                 [*settings, f"worker.without_nodes=\"{what_then}\""]))
             node.end()
             if what_then == "wait":
                 time.sleep(1)
                 self.assertIsNone(process.poll())
-                self.node("--threads", "1", port=node.port)
+                self.node(accept[1], "--threads", "1")
             found, said = self.ended(process, folder)
             self.assertEqual(found["run_digest"], alone["run_digest"])
             self.assertEqual(found["nodes"][0]["losses"], 1, said)
 
-    def test_a_list_of_nodes_is_read_again_at_sighup(self):
-        """The first node stops responding, so the run cannot end before the second one is listed."""
-        scenario, settings = LONG[0], ["rounds.per_task=800"]
-        alone = self.summary(scenario, "--threads", "1", *words(settings))
-        first, second = (self.node("--threads", "1") for _ in range(2))
-        link = Link(first.port)
-        self.addCleanup(link.close)
-        listed = os.path.join(self.scratch.name, "nodes")
+    def test_a_node_that_joins_late_takes_work(self):
+        for scenario, settings in ((LONG[0], ["rounds.per_task=1000"]),
+                                   ("scenarios/smoke/fedasync.toml", ["rounds.per_task=3000"])):
+            alone = self.summary(scenario, "--threads", "1", *words(settings))
+            accept, (first,) = self.cluster(1)
+            process, folder = self.begun(scenario, "--threads", "1", *accept, *words(settings))
+            late = self.node(accept[1], "--threads", "1")
+            found, said = self.ended(process, folder)
+            self.assertEqual(found["run_digest"], alone["run_digest"])
+            for node in found["nodes"]:
+                self.assertGreater(node["client_rounds"], 0, said)
+            self.assertEqual(len(found["nodes"]), 2)
+            self.assertIn("has joined, with 1 workers", said)
+            self.assertEqual([node.process.wait(timeout=30) for node in (first, late)], [0, 0])
 
-        def name(*addresses):
-            with open(listed, "w", encoding="utf-8") as file:
-                file.write("".join(address + "\n" for address in addresses))
-            process.send_signal(signal.SIGHUP)
-
-        with open(listed, "w", encoding="utf-8") as file:
-            file.write(link.address + "\n")
-        process, folder = self.begun(scenario, "--threads", "1", "--nodes", "@" + listed, *words(
-            [*settings, "worker.node_silence=\"60 s\""]))
-        link.is_cut = True
-        name(link.address, second.address)
-        second.wait_for("has loaded")
-        name("nonsense")
-        time.sleep(0.3)
-        name(second.address)
-        found, said = self.ended(process, folder)
-        link.is_cut = False
-        first.wait_for("waits for the next run")
-        self.assertEqual(found["run_digest"], alone["run_digest"])
-        self.assertEqual([node["address"] for node in found["nodes"]], [link.address, second.address])
-        self.assertGreater(found["nodes"][1]["client_rounds"], 0)
-        for line in (f"node {second.address} takes part, with 1 workers", "'nonsense' is no address of a node",
-                     "the nodes stay what they were", f"node {link.address} is lost: it is not named any more"):
-            self.assertIn(line, said)
-
-    def test_a_node_that_joins_takes_work_although_no_shard_is_ever_idle(self):
-        scenario, settings = "scenarios/smoke/fedasync.toml", ["rounds.per_task=3000"]
-        alone = self.summary(scenario, "--threads", "1", *words(settings))
-        first, second = (self.node("--threads", "1") for _ in range(2))
-        listed = os.path.join(self.scratch.name, "nodes")
-        with open(listed, "w", encoding="utf-8") as file:
-            file.write(first.address + "\n")
-        process, folder = self.begun(scenario, "--threads", "1", "--nodes", "@" + listed, *words(settings))
-        with open(listed, "a", encoding="utf-8") as file:
-            file.write(second.address + "\n")
-        process.send_signal(signal.SIGHUP)
-        found, _ = self.ended(process, folder)
-        self.assertEqual(found["run_digest"], alone["run_digest"])
-        for node in found["nodes"]:
-            self.assertGreater(node["client_rounds"], 0, found["nodes"])
+    def test_a_run_begins_without_nodes_and_a_node_serves_two_runs_of_a_command(self):
+        address, folder = f"127.0.0.1:{free_port()}", self.out()
+        node = self.node(address, "--threads", "1")
+        done = mneme("run", "scenarios/smoke/fedavg.toml", "--seeds", "1,2", "--quiet", "--out", folder, "--accept",
+                     address, "--workers-min", "1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for seed in ("s1", "s2"):
+            self.assertGreater(self.read(os.path.join(folder, seed))["nodes"][0]["client_rounds"], 0)
+        self.assertEqual(node.process.wait(timeout=30), 0)
+        alone = self.summary("scenarios/smoke/fedavg.toml", "--accept", f"127.0.0.1:{free_port()}")
+        self.assertEqual(alone["run_digest"], self.summary("scenarios/smoke/fedavg.toml")["run_digest"])
 
     def test_files_that_a_scenario_names_are_sent_once_by_their_content(self):
         """One node gets four kinds of files, another a module; their paths exist only for the run."""
@@ -168,25 +182,26 @@ class Nodes(NodesCase):
                        "devices.availability=\"file\"", f"devices.availability_file=\"{files['a.csv']}\""])
         with open(files["p.csv"], "w", encoding="utf-8") as file:
             file.write("client,row\n" + "".join(f"{row % 12},{row}\n" for row in range(400)))
-        node = self.node("--threads", "1")
-        sent = []
-        for _ in range(2):
-            alone = self.summary("scenarios/smoke/fedavg.toml", "--threads", "1", *named)
-            found = self.summary("scenarios/smoke/fedavg.toml", "--nodes", node.address, *named)
-            self.assertEqual(found["run_digest"], alone["run_digest"])
-            sent.append(found["nodes"][0]["bytes_sent"])
-        bytes_of_files = sum(os.path.getsize(path) for path in files.values())
-        self.assertAlmostEqual(sent[0] - sent[1], bytes_of_files, delta=0.2 * bytes_of_files)
-        self.summary("scenarios/smoke/module.toml", "--nodes", node.address)
-        kept = [name for folder, _, names in os.walk(self.scratch.name) for name in names
-                if os.path.basename(folder).startswith("mneme-node-")]
+        alone = self.summary("scenarios/smoke/fedavg.toml", "--threads", "1", *named)
+        folder = self.out()
+        accept, (node,) = self.cluster(1)
+        process = subprocess.Popen([PROGRAM, "run", "scenarios/smoke/fedavg.toml", "--out", folder, *accept, *named,
+                                    "--set", "rounds.per_task=100000"], cwd=ROOT, stdout=subprocess.DEVNULL)
+        self.addCleanup(self.let_go, process)
+        node.wait_for("has loaded")
+        kept = [name for place, _, names in os.walk(self.scratch.name) for name in names
+                if os.path.basename(place).startswith("mneme-node-")]
         self.assertEqual(sorted(re.sub(r"^[0-9a-f]{32}", "DIGEST", name) for name in kept),
-                         ["DIGEST.csv", "DIGEST.csv", "DIGEST.pt", "DIGEST.safetensors", "lock"])
+                         ["DIGEST.csv", "DIGEST.csv", "DIGEST.safetensors", "lock"])
+        found = self.summary("scenarios/smoke/fedavg.toml", *named, nodes=[1])
+        self.assertEqual(found["run_digest"], alone["run_digest"])
+        self.summary("scenarios/smoke/module.toml", nodes=[1])
+
 
     def test_a_module_is_tried_by_a_program_that_knows_nothing_of_the_node(self):
         """The reason of a refusal is sent to a peer; a fork of the node would contain the memory of earlier runs."""
-        node = self.node("--threads", "1")
-        run = subprocess.Popen([PROGRAM, "run", "scenarios/smoke/module.toml", "--nodes", node.address, "--quiet",
+        accept, (node,) = self.cluster(1)
+        run = subprocess.Popen([PROGRAM, "run", "scenarios/smoke/module.toml", *accept, "--quiet",
                                 "--out", self.out()], cwd=ROOT)
         self.addCleanup(self.let_go, run)
         begun_as = set()
@@ -195,11 +210,11 @@ class Nodes(NodesCase):
         self.assertEqual(run.returncode, 0)
         self.assertEqual(begun_as - {b"node"}, {b"cell"})  # between vfork and exec it shows the node's command line
 
+
     def test_a_projection_file_is_sent_like_weights(self):
         named = self.projection()
-        node = self.node("--threads", "1")
         alone = self.summary("scenarios/smoke/stsa.toml", *named)
-        found = self.summary("scenarios/smoke/stsa.toml", "--nodes", node.address, *named)
+        found = self.summary("scenarios/smoke/stsa.toml", *named, nodes=[1])
         self.assertEqual(found["run_digest"], alone["run_digest"])
 
     def test_memory_comes_in_large_pages_where_the_system_gives_them_to_who_asks(self):
@@ -212,30 +227,31 @@ class Nodes(NodesCase):
         asks = ("[madvise]" in setting("/sys/kernel/mm/transparent_hugepage/enabled")
                 and setting("/proc/sys/vm/nr_hugepages") == "0\n")
         for environment, wanted in (({}, asks), ({"MIMALLOC_LARGE_OS_PAGES": "0"}, False)):
-            node = self.node("--threads", "1", environment={**os.environ, **environment})
+            node = self.node(f"127.0.0.1:{free_port()}", "--threads", "1", environment={**os.environ, **environment})
+            node.wait_for("waits for the run")
             with open(f"/proc/{node.process.pid}/smaps", encoding="ascii", errors="replace") as file:
                 flags = [line.split() for line in file if line.startswith("VmFlags:")]
             self.assertEqual(any("hg" in line for line in flags), wanted)
 
-    def test_a_node_outlives_its_runs_and_serves_one_at_a_time(self):
+
+    def test_two_runs_cannot_accept_nodes_at_one_address(self):
         scenario, _ = LONG
-        node = self.node("--threads", "1")
-        process, _ = self.begun(scenario, "--nodes", node.address, *words(["rounds.per_task=100000"]))
-        refused = mneme("run", scenario, "--nodes", node.address, "--out", self.out())
+        accept, (node,) = self.cluster(1)
+        process, _ = self.begun(scenario, *accept, *words(["rounds.per_task=100000"]))
+        refused = mneme("run", scenario, *accept, "--out", self.out())
         self.assertEqual(refused.returncode, 2)
-        self.assertIn("works for another run", refused.stderr)
-        self.assertIn('"state":"works"', mneme("node", "--status", node.address).stdout)
+        self.assertIn("cannot be listened on: Address already in use", refused.stderr)
         process.kill()
         process.wait()
-        node.wait_for("waits for the next run")
-        self.assertIn('"state":"waits"', mneme("node", "--status", node.address).stdout)
-        self.summary("scenarios/smoke/fedavg.toml", "--nodes", node.address)
+        node.wait_for("waits for the run at")
+        self.summary("scenarios/smoke/fedavg.toml", *accept)
+        self.assertEqual(node.process.wait(timeout=30), 0)
 
-    def test_a_run_that_waits_for_nodes_can_be_interrupted_and_goes_on_without_them(self):
+    def test_a_run_that_waits_for_nodes_can_be_interrupted_and_resumes_without_them(self):
         scenario, settings = LONG
         alone = self.summary(scenario, "--threads", "1", *words(settings))
-        node = self.node("--threads", "1")
-        process, folder = self.begun(scenario, "--nodes", node.address, *words(
+        accept, (node,) = self.cluster(1)
+        process, folder = self.begun(scenario, *accept, *words(
             [*settings, "worker.without_nodes=\"wait\"", "checkpoint.force=true"]))
         node.end()
         time.sleep(0.5)
@@ -246,229 +262,210 @@ class Nodes(NodesCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(self.read(folder)["run_digest"], alone["run_digest"])
 
-    def test_figures_for_prometheus(self):
-        node = self.node("--threads", "1", "--metrics-port", "0")
-        self.summary("scenarios/smoke/fedavg.toml", "--nodes", node.address)
-        node.wait_for("waits for the next run")
-        with urllib.request.urlopen(node.wait_for(r"tells Prometheus at (\S+)"), timeout=10) as answer:
-            text = answer.read().decode()
-        self.assertIn("\nmneme_node_runs_total 1\n", text)
-        self.assertIn("\nmneme_node_working 0\n", text)
-        self.assertIn("\nmneme_node_queued_batches 0\n", text)
+    def test_an_interrupted_run_resumes_with_nodes(self):
+        scenario, settings = LONG
+        alone = self.summary(scenario, "--threads", "1", *words(settings))
+        process, folder = self.begun(scenario, "--threads", "1", *words([*settings, "checkpoint.force=true"]))
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+        accept, _ = self.cluster(1)
+        done = mneme("resume", folder, "--quiet", "--threads", "1", *accept)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.read(folder)["run_digest"], alone["run_digest"])
 
-    def test_a_run_tells_prometheus_of_its_nodes(self):
+    def test_nodes_and_runs_serve_metrics(self):
         scenario, _ = LONG
-        node = self.node("--threads", "1")
-        process, _ = self.begun(scenario, "--nodes", node.address, "--serve", "0", *words(
+        address = f"127.0.0.1:{free_port()}"
+        node = self.node(address, "--threads", "1", "--metrics-port", "0")
+        process, _ = self.begun(scenario, "--accept", address, "--workers-min", "1", "--serve", "0", *words(
             ["rounds.per_task=100000", "worker.without_nodes=\"wait\""]))
         place = next(found for found in map(re.compile(r"(http://\S+/)").search, process.stdout) if found).group(1)
 
-        def figure(name, label="node", value=node.address):
+        def metric(name):
             with urllib.request.urlopen(place + "metrics", timeout=10) as answer:
-                return float(re.search(rf'^{name}{{{label}="{value}"}} (\S+)$', answer.read().decode(), re.M)[1])
+                return float(re.search(rf"^{name}{{node=[^}}]*}} (\S+)$", answer.read().decode(), re.M)[1])
 
         until = time.monotonic() + 60
-        while not figure("mneme_run_node_client_rounds_total") and time.monotonic() < until:
+        while not metric("mneme_run_node_client_rounds_total") and time.monotonic() < until:
             time.sleep(0.05)
-        self.assertGreater(figure("mneme_run_node_client_rounds_total"), 0)
-        self.assertGreater(figure("mneme_run_node_received_bytes_total"), 0)
-        self.assertEqual(figure("mneme_run_node_up"), 1)
-        self.assertGreaterEqual(figure("mneme_run_node_waiting_bytes"), 0)
-        self.assertEqual(figure("mneme_queued_batches", "asked_by", "clients"), 0)  # they wait on the node
+        self.assertGreater(metric("mneme_run_node_client_rounds_total"), 0)
+        self.assertGreater(metric("mneme_run_node_received_bytes_total"), 0)
+        self.assertEqual(metric("mneme_run_node_up"), 1)
+        with urllib.request.urlopen(node.wait_for(r"metrics at (\S+)"), timeout=10) as answer:
+            text = answer.read().decode()
+        self.assertIn("\nmneme_node_runs_total 1\n", text)
+        self.assertIn("\nmneme_node_working 1\n", text)
         node.end()
-        # The connection ends before the run gets the message.
-        while not figure("mneme_run_node_losses_total") and time.monotonic() < until:
+        while not metric("mneme_run_node_losses_total") and time.monotonic() < until:  # closed before the run knows
             time.sleep(0.05)
-        self.assertEqual((figure("mneme_run_node_up"), figure("mneme_run_node_losses_total")), (0, 1))
+        self.assertEqual((metric("mneme_run_node_up"), metric("mneme_run_node_losses_total")), (0, 1))
 
-    def test_what_a_killed_node_leaves_behind_goes_when_another_begins(self):
+    def test_what_a_killed_node_leaves_behind_is_removed_by_the_next(self):
         def folders():
             return [name for name in os.listdir(self.scratch.name) if name.startswith("mneme-node-")]
 
-        killed, kept = (self.node("--threads", "1") for _ in range(2))
+        def waiting():
+            node = self.node(f"127.0.0.1:{free_port()}", "--threads", "1")
+            node.wait_for("waits for the run")
+            return node
+        killed, _ = waiting(), waiting()
         self.assertEqual(len(folders()), 2)
         killed.end()
         self.assertEqual(len(folders()), 2)
-        self.node("--threads", "1")
+        waiting()
         self.assertEqual(len(folders()), 2)
-        self.assertIn('"waits"', mneme("node", "--status", kept.address).stdout)
 
-    def test_certificates_that_are_expired_or_sign_themselves_are_not_believed(self):
-        if not shutil.which("openssl"):
-            self.skipTest("no openssl to make them with")
-        ours = self.keys()
-        folder = os.path.join(self.scratch.name, "ours")
-        node = self.node("--threads", "1", *ours)
-        key = os.path.join(self.scratch.name, "bad.key")
-        made = {name: os.path.join(self.scratch.name, name + ".pem") for name in ("self", "request", "expired")}
-        subject = ["req", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-subj", b"/CN=bad\xff\x1b[31m"]
-        for command in (subject + ["-x509", "-out", made["self"]],
-                        subject + ["-new", "-out", made["request"]],
-                        ["x509", "-req", "-in", made["request"], "-CA", f"{folder}/ca.pem", "-CAkey",
-                         f"{folder}/ca.key", "-CAcreateserial", "-days", "-1", "-out", made["expired"]]):
-            subprocess.run(["openssl", *command], check=True, capture_output=True)
-            if command[-1] == made["request"]:
-                continue
-            refused = mneme("node", "--status", node.address, "--cert", command[-1], "--key", key, "--ca",
-                            f"{folder}/ca.pem")
-            self.assertEqual(refused.returncode, 2, command)
-        for cause in ("self-signed certificate", "certificate has expired"):
-            node.wait_for("shows a certificate that is not believed: " + cause)
-        self.assertNotIn("bad", node.text())  # nor any other byte of the subject
-        self.assertIn('"state"', mneme("node", "--status", node.address, *ours).stdout)
+    def test_a_node_without_a_run_ends_after_the_idle_timeout(self):
+        node = self.node(f"127.0.0.1:{free_port()}", "--idle-timeout", "300 ms")
+        self.assertEqual(node.process.wait(timeout=30), 1)
+        self.assertIn("within the idle timeout", node.text())
+        self.assertEqual(node.text().count("waits for the run"), 1)
 
-    def test_a_certificate_that_names_hosts_is_believed_of_these_alone(self):
-        if not shutil.which("openssl"):
-            self.skipTest("no openssl to make them with")
-        ours = self.keys()
-        folder = os.path.join(self.scratch.name, "ours")
-        for names, is_believed in (("DNS:elsewhere.example,IP:192.0.2.7", False), ("IP:127.0.0.1", True)):
-            pair = [os.path.join(self.scratch.name, name) for name in ("named.pem", "named.key", "request", "names")]
-            with open(pair[3], "w", encoding="utf-8") as file:
-                file.write(f"subjectAltName={names}\n")
-            for command in (["req", "-newkey", "rsa:2048", "-nodes", "-keyout", pair[1], "-subj", "/CN=node", "-out",
-                             pair[2]],
-                            ["x509", "-req", "-in", pair[2], "-CA", f"{folder}/ca.pem", "-CAkey", f"{folder}/ca.key",
-                             "-CAcreateserial", "-extfile", pair[3], "-out", pair[0]]):
-                subprocess.run(["openssl", *command], check=True, capture_output=True)
-            node = self.node("--threads", "1", "--cert", pair[0], "--key", pair[1], "--ca", f"{folder}/ca.pem")
-            asked = mneme("node", "--status", node.address, *ours)
-            self.assertEqual(asked.returncode, 0 if is_believed else 2, asked.stderr)
-            if not is_believed:
-                self.assertIn("shows a certificate for other hosts than 127.0.0.1", asked.stderr)
+    def refused_node(self, trust_of_run, trust_of_node, environment=None):
+        """The output of a node that cannot join, and of the run that waits for it."""
+        accept, (node,) = self.cluster(1, trust=trust_of_node, environment=environment)
+        done = mneme("run", "scenarios/smoke/fedavg.toml", *accept[:4], *trust_of_run, "--out", self.out(), "--set",
+                     "worker.join_timeout=\"3 s\"")
+        self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+        self.assertIn("0 nodes with 0 workers have joined at", done.stderr)
+        self.assertEqual(node.process.wait(timeout=30), 2, node.text())
+        return node.text(), done.stderr
 
-    def test_bad_peers_harm_nobody(self):
-        node = self.node("--threads", "1")
+    def test_a_secret_or_certificates_admit_nodes(self):
+        alone = self.summary("scenarios/smoke/fedavg.toml")
+        for trust in (self.secret("secret", "0123456789abcdef"), self.keys("ours")):
+            accept, _ = self.cluster(1, trust=trust)
+            self.assertEqual(self.summary("scenarios/smoke/fedavg.toml", *accept)["run_digest"], alone["run_digest"])
+        ours, other = self.secret("secret", "0123456789abcdef"), self.secret("other", "0123456789abcdeF")
+        node, run = self.refused_node(ours, other)
+        self.assertIn("does not have the same secret (MNEME_SECRET or --secret)", node)
+        self.assertIn("does not have the same secret", run)
+        accept, (open_node,) = self.cluster(1)
+        self.assertEqual(mneme("run", "scenarios/smoke/fedavg.toml", *accept, *ours, "--out", self.out(), "--set",
+                               "worker.join_timeout=\"2 s\"").returncode, 2)
+        open_node.wait_for("it may expect MNEME_SECRET or certificates")
+        node, run = self.refused_node(self.keys("mine"), self.keys("theirs"))
+        self.assertIn("certificate that is not accepted", node + run)
+
+    def test_a_secret_is_private_and_long_enough(self):
+        secret = self.secret("secret", "0123456789abcdef")[1]
+        os.chmod(secret, 0o640)
+        short = self.secret("short", "0123")[1]
+        for options, cause in ((["--secret", secret], "can be read by others; .* chmod 600"),
+                               (["--secret", short], "has 4 characters; expected at least 16: export MNEME_SECRET="),
+                               (["--secret", "/there/is/none"], "cannot be read|No such file")):
+            done = mneme("node", "--join", "127.0.0.1:1", *options)
+            self.assertEqual(done.returncode, 2)
+            self.assertRegex(done.stderr, cause)
+
+    def test_bad_peers_harm_no_run(self):
         scenario, settings = LONG
-        self.summary(scenario, "--threads", "1", "--nodes", node.address, *words(settings))
-        before = node.resident_kib()
-        process, folder = self.begun(scenario, "--threads", "1", "--nodes", node.address, *words(settings))
+        accept, _ = self.cluster(1)
+        process, folder = self.begun(scenario, "--threads", "1", *accept, *words(["rounds.per_task=2000"]))
+        port = int(accept[1].rsplit(":", 1)[1])
+        before = kib_of(process.pid, "VmRSS")
         peers = []
-        for said in (b"GET / HTTP/1.0\r\n\r\n", os.urandom(4096), b"mneme\n\x07\x00", b"", b"mne",
-                     b"mneme\n\x01\x00\xff\xff\xff\xff\x02\0\0\0",
-                     b"mneme\n\x01\x00\x08\0\0\0\x01\0\0\0\xff\xff\xff\xff\0\0\0\0",
-                     b"mneme\n\x01\x00\x08\0\0\0\x01\0\0\0\x03\0\0\0\0\0\0\0\x03\0\0\0\x02\0\0\0abc"):
-            peer = socket.create_connection(("127.0.0.1", node.port))
-            peer.sendall(said)
+        for sent in (b"GET / HTTP/1.0\r\n\r\n", os.urandom(4096), b"mneme\n\x07\x00", b"", b"mne",
+                     b"mneme\n\x02\x00\xff\xff\xff\xff\x02\0\0\0",
+                     b"mneme\n\x02\x00\x08\0\0\0\x01\0\0\0\xff\xff\xff\xff\0\0\0\0",
+                     b"mneme\n\x02\x00\x08\0\0\0\x01\0\0\0\x03\0\0\0\0\0\0\0\x03\0\0\0\x02\0\0\0abc"):
+            peer = socket.create_connection(("127.0.0.1", port))
+            peer.sendall(sent)
             peers.append(peer)
-        for line in ("does not speak mneme's protocol", "speaks version 7 of the protocol; expected 1",
-                     "sends a frame of kind 2 with 4294967295 bytes", "announces a message of 4294967295 bytes",
-                     "sends a message that"):
-            node.wait_for(re.escape(line))
-        for _ in range(1000):  # silent peers are evicted for new ones
-            peers.append(socket.create_connection(("127.0.0.1", node.port)))
-        found, _ = self.ended(process, folder)
-        self.assertEqual(found["nodes"][0]["losses"], 0)
+        for _ in range(1000):  # silent peers make room for the next
+            peers.append(socket.create_connection(("127.0.0.1", port)))
+        self.assertLess(kib_of(process.pid, "VmRSS") - before, 64 * 1024)
+        found, said = self.ended(process, folder)
+        self.assertEqual(found["nodes"][0]["losses"], 0, said)
+        for line in ("does not speak mneme's protocol", "speaks version 7 of the protocol; expected 2"):
+            self.assertIn(line, said)
         for peer in peers:
             peer.close()
-        self.assertIn('"state":"waits"', mneme("node", "--status", node.address).stdout)
-        self.assertLess(node.resident_kib() - before, 64 * 1024)
-        node.wait_for("has not said who it is, while too many others come")
 
-    def test_a_node_drops_who_sends_weights_of_another_size(self):
-        node = self.node("--threads", "1")
-        link = ForgingLink(node.port, passing=DamagedMessage(FIRST_START, with_a_number_less))
-        self.addCleanup(link.close)
+    def test_a_node_leaves_a_run_that_sends_weights_of_another_size(self):
         alone = self.summary("scenarios/smoke/fedavg.toml", "--threads", "1")
-        found = self.summary("scenarios/smoke/fedavg.toml", "--threads", "1", "--nodes", link.address)
+        port = free_port()
+        link = ForgingLink(port, answering=DamagedMessage(FIRST_START, with_a_number_less))
+        self.addCleanup(link.close)
+        node = self.node(link.address, "--threads", "1")
+        found = self.summary("scenarios/smoke/fedavg.toml", "--threads", "1", "--accept", f"127.0.0.1:{port}",
+                             "--workers-min", "1")
         self.assertEqual(found["run_digest"], alone["run_digest"])
         self.assertEqual(found["nodes"][0]["losses"], 1)
         node.wait_for("has asked for what cannot be done: .*start weights are Float")
-        self.assertIsNone(node.process.poll())
 
-    def test_a_node_that_loads_answers_and_notices_that_its_run_is_gone_and_ends_when_it_is_told_to(self):
-        node = self.node("--threads", "1")
+    def test_a_node_that_loads_notices_the_end_of_its_run_and_ends_at_sigterm(self):
         slow = words(["data.name=\"synthetic\"", "data.shape=[3, 64, 64]", "data.rows=20000"])
-        for runs in (1, 2):
-            run = subprocess.Popen([PROGRAM, "run", "scenarios/smoke/fedavg.toml", "--nodes", node.address, "--out",
-                                    self.out(), *slow], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        accept, (node,) = self.cluster(1)
+
+        def slow_run():
+            run = subprocess.Popen([PROGRAM, "run", "scenarios/smoke/fedavg.toml", *accept, "--out", self.out(), *slow],
+                                   cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             self.addCleanup(run.wait)
             self.addCleanup(run.kill)
-            node.wait_for("(?s)" + "serves the run.*" * runs)
-            status = mneme("node", "--status", node.address)
-            self.assertIn('"state":"loads"', status.stdout, node.text())
-            if "waits for the next run" in node.text():
-                break
-            run.kill()
-            node.wait_for("waits for the next run")
-            self.assertNotIn("has loaded", node.text())
+            return run
+        run = slow_run()
+        node.wait_for("has joined the run")
+        run.kill()
+        node.wait_for("(?s)has joined.*waits for the run")
+        slow_run()
+        node.wait_for("(?s)has joined.*has joined")
         node.process.send_signal(signal.SIGTERM)
-        self.assertEqual(node.process.wait(timeout=20), 130)
-        self.assertNotIn("has loaded", node.text())
+        self.assertEqual(node.process.wait(timeout=20), 0, node.text())
         self.assertEqual([name for name in os.listdir(self.scratch.name) if name.startswith("mneme-node-")], [])
-
-    def test_nodes_with_keys_serve_those_who_have_them(self):
-        keys = {owner: self.keys(owner) for owner in ("ours", "theirs")}
-        node = self.node("--threads", "1", *keys["ours"])
-        scenario = "scenarios/smoke/fedavg.toml"
-        alone = self.summary(scenario)
-        found = self.summary(scenario, "--nodes", node.address, *keys["ours"])
-        self.assertEqual(found["run_digest"], alone["run_digest"])
-        for options, cause in ((keys["theirs"], "shows a certificate that is not believed"),
-                               ([], "onnection")):  # closed, or reset
-            refused = mneme("run", scenario, "--nodes", node.address, "--out", self.out(), *options)
-            self.assertEqual(refused.returncode, 2)
-            self.assertIn(cause, refused.stderr)
-        self.assertIn('"state"', mneme("node", "--status", node.address, *keys["ours"]).stdout)
 
     def test_bad_input_is_named_with_exit_code_2(self):
         scenario = "scenarios/smoke/fedavg.toml"
-        other = self.node("--threads", "1", environment={**os.environ, "MNEME_KERNELS": "plain"})
+        removed = "nodes connect to the run; start"
         for options, cause in (
-                (["run", scenario, "--nodes", "127.0.0.1:1"], "node 127.0.0.1:1: error: cannot be reached"),
-                (["run", scenario, "--nodes", "a:1,a:1"], "stands there twice"),
-                (["run", scenario, "--nodes", "a"], "'a' is no address of a node"),
-                (["run", scenario, "--nodes", "@/there/is/none"], "cannot be read"),
-                (["run", scenario, "--nodes", "192.0.2.1:1"], "not on the loopback"),
-                (["run", scenario, "--cert", "a"], "are for runs with --nodes"),
-                (["run", scenario, "--nodes", "127.0.0.1:1", "--cert", "/there/is/none"], "'/there/is/none' cannot be"),
-                (["run", scenario, "--nodes", other.address], "has another instruction set of mneme's kernels: plain"),
-                (["node"], "expected one of mneme node --listen"),
-                (["node", "--listen", "nowhere"], "--listen: error: 'nowhere' is no address"),
-                (["node", "--listen", "0.0.0.0:0"], "not on the loopback"),
-                (["node", "--listen", "127.0.0.1:0", "--key", "/there/is/none"], "--cert: error: is missing"),
-                (["node", "--status", "127.0.0.1:1"], "cannot be reached")):
+                (["run", scenario, "--nodes", "127.0.0.1:1"], "option '--nodes' was removed: " + removed),
+                (["node", "--listen", "127.0.0.1:1"], "option '--listen' was removed: " + removed),
+                (["node", "--status", "127.0.0.1:1"], "option '--status' was removed: nodes accept no connections"),
+                (["run", scenario, "--set", "worker.node_answer=\"1 s\""], "key 'worker.node_answer' was removed: "),
+                (["run", scenario, "--accept", "a"], "--accept: error: 'a' is no address"),
+                (["run", scenario, "--accept", "192.0.2.1:1"], "not on the loopback"),
+                (["run", scenario, "--accept", "0.0.0.0:1"], "expected MNEME_SECRET=$(openssl rand -hex 32)"),
+                (["run", scenario, "--cert", "a"], "are for runs with --accept or --distributed"),
+                (["run", scenario, "--workers-min", "2"], "--workers-min is for runs with --accept or --distributed"),
+                (["run", scenario, "--accept", "127.0.0.1:0", "--cert", "/there/is/none"], "'/there/is/none' cannot"),
+                (["run", scenario, "--distributed"], "expected the variables of a launcher; start it with one of:"),
+                (["node"], "expected one of mneme node --join"),
+                (["node", "--join", "nowhere"], "--join: error: 'nowhere' is no address"),
+                (["node", "--join", "127.0.0.1:0"], "port 0 cannot be reached"),
+                (["node", "--join", "192.0.2.1:1"], "not on the loopback"),
+                (["node", "--join", "127.0.0.1:1", "--grace", "soon"], "--grace: error: 'soon' is no duration"),
+                (["node", "--join", "127.0.0.1:1", "--key", "/there/is/none"], "--cert: error: is missing")):
             done = mneme(*options, *(["--out", self.out()] if options[0] == "run" else []))
             self.assertEqual((done.returncode, done.stdout), (2, ""), f"{options}: {done.stderr}")
             self.assertIn(cause, done.stderr)
 
-    def test_a_node_of_another_build_is_refused_by_name(self):
+    def test_nodes_of_another_build_library_or_instruction_set_are_rejected_by_name(self):
         other = os.path.join(self.scratch.name, "mneme")
         shutil.copy(PROGRAM, other)
         with open(other, "ab") as file:
             file.write(b"\0")
-        node = self.node("--threads", "1", program=other)
-        refused = mneme("run", "scenarios/smoke/fedavg.toml", "--nodes", node.address, "--out", self.out())
-        self.assertEqual((refused.returncode, refused.stdout), (2, ""))
-        self.assertIn("has another build of mneme: ", refused.stderr)
+        for how, cause in (({"program": other}, "has another build of mneme: "),
+                           ({"environment": {**os.environ, "MNEME_KERNELS": "plain"}},
+                            "has another instruction set of mneme's kernels: plain")):
+            accept, (node,) = self.cluster(1, **how)
+            refused = mneme("run", "scenarios/smoke/fedavg.toml", *accept, "--out", self.out(), "--set",
+                            "worker.join_timeout=\"3 s\"")
+            self.assertEqual((refused.returncode, refused.stdout), (2, ""))
+            self.assertIn(cause, refused.stderr)
+            self.assertEqual(node.process.wait(timeout=30), 2)
+            self.assertIn("rejects this node, because it " + cause, node.text())
 
-    def test_a_node_with_another_library_that_decodes_data_is_refused_by_its_name(self):
-        with open("/proc/self/maps", encoding="ascii") as file:
-            loaded = re.search(r"/\S*/libz\.so\.1\S*", file.read())
-        if not loaded:
-            self.skipTest("this Python has no zlib of the system's to copy")
-        other = os.path.join(self.scratch.name, "libz.so.1")
-        shutil.copy(loaded[0], other)
-        with open(other, "ab") as file:
-            file.write(b"\0")
-        node = self.node("--threads", "1", environment={**os.environ, "LD_LIBRARY_PATH": self.scratch.name})
-        refused = mneme("run", "scenarios/smoke/fedavg.toml", "--nodes", node.address, "--out", self.out())
-        self.assertEqual((refused.returncode, refused.stdout), (2, ""))
-        self.assertIn("has another zlib: libz.so.1, ", refused.stderr)
-        self.assertIn("has another build of mneme: ", refused.stderr)
-
-    def test_a_node_with_other_data_is_refused_by_name(self):
+    def test_a_node_with_other_data_is_rejected_by_name(self):
         full, empty = (os.path.join(self.scratch.name, name) for name in ("full", "empty"))
         write_data(full, "usps")
         os.mkdir(empty)
-        usps = ["run", "scenarios/smoke/fedavg.toml", "--set", "data.name=\"usps\""]
         here, there = ({**os.environ, "MNEME_DATA": folder} for folder in (full, empty))
-        alone = mneme(*usps, "--out", self.out(), environment=here)
-        self.assertEqual(alone.returncode, 0, alone.stderr)
-        node = self.node("--threads", "1", environment=there)
-        refused = mneme(*usps, "--nodes", node.address, "--out", self.out(), environment=here)
+        accept, (node,) = self.cluster(1, environment=there)
+        refused = mneme("run", "scenarios/smoke/fedavg.toml", "--set", "data.name=\"usps\"", *accept, "--out",
+                        self.out(), "--set", "worker.join_timeout=\"3 s\"", environment=here)
         self.assertEqual(refused.returncode, 2)
         self.assertIn("cannot load the scenario", refused.stderr)
+        self.assertEqual(node.process.wait(timeout=30), 2)
 
 
 if __name__ == "__main__":

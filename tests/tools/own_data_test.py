@@ -9,7 +9,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from node_processes import Node  # noqa: E402
+from node_processes import Node, free_port  # noqa: E402
 from own_data import Numbers, Pictures  # noqa: E402, which finds the next two
 from array_bytes import Array, npy, write_npy, write_npz, write_safetensors  # noqa: E402
 from mutations import mutated  # noqa: E402
@@ -153,24 +153,25 @@ class OwnData(unittest.TestCase):
         Pictures().write_folder(self.path("here", "birds"))
         write_npz(self.path("a.npz"), Pictures().arrays())
         shutil.copytree(self.path("here"), self.path("there"))
-        node = Node(self.folder, environment={**os.environ, "MNEME_DATA": self.path("there")})
-        self.addCleanup(node.process.kill)
+        there = {**os.environ, "MNEME_DATA": self.path("there")}
         here = {**os.environ, "MNEME_DATA": self.path("here")}
         folder = self.scenario('name = "folder"\nfolder = "birds"')
         arrays = self.scenario('name = "arrays"\nfile = "a.npz"')
         alone = self.run_of(arrays)
         for scenario in (folder, arrays):
-            run = self.run_of(scenario, "--nodes", node.address, environment=here)
+            address = f"127.0.0.1:{free_port()}"
+            self.addCleanup(Node(self.folder, address, "--threads", "1", environment=there).end)
+            run = self.run_of(scenario, "--accept", address, "--workers-min", "1", environment=here)
             self.assertEqual(run["run_digest"], alone["run_digest"])
             self.assertGreater(run["nodes"][0]["client_rounds"], 0)
         nameless = self.scenario('name = "folder"\nroot = "here/birds"')
         done = mneme("run", nameless, "--quiet", "--out",
-                     self.path("refused"), "--nodes", node.address)
+                     self.path("refused"), "--accept", "127.0.0.1:0")
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertRegex(done.stderr, r"\.toml:\d+:8: error: data.root: nodes look .* expected data.folder, the name")
         write_npy(self.path("beside"), Pictures().arrays())
         several = self.scenario('name = "arrays"\nfile = "beside/train_x.npy"')
-        done = mneme("run", several, "--quiet", "--out", self.path("refused"), "--nodes", node.address)
+        done = mneme("run", several, "--quiet", "--out", self.path("refused"), "--accept", "127.0.0.1:0")
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertRegex(done.stderr, r"\.toml:\d+:8: error: data.file: nodes are sent one file, .* expected \.npz or")
 

@@ -7,7 +7,7 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from golden_digests import COMMAND, golden, names, portable_run  # noqa: E402
-from node_processes import NodesCase  # noqa: E402
+from node_processes import NodesCase, free_port  # noqa: E402
 from program import PROGRAM, mneme, run_tests  # noqa: E402
 
 # A net of each kind, and other computations: sums, solves, random draws.
@@ -70,12 +70,14 @@ class Portable(unittest.TestCase):
 
 class PortableNodes(NodesCase):
     def test_nodes_have_the_arithmetic_of_their_run(self):
-        node = self.node("--threads", "1", "--arithmetic", "portable")
-        found = self.summary("scenarios/smoke/fedavg.toml", "--set", "worker.arithmetic=portable", "--nodes",
-                             node.address)
+        def portable_node():
+            address = f"127.0.0.1:{free_port()}"
+            self.node(address, "--threads", "1", "--arithmetic", "portable")
+            return "--accept", address, "--workers-min", "1"
+        found = self.summary("scenarios/smoke/fedavg.toml", "--set", "worker.arithmetic=portable", *portable_node())
         self.assertEqual({"run_digest": found["run_digest"]}, golden("smoke/fedavg"))
-        with tempfile.TemporaryDirectory() as scratch:
-            other = mneme("run", "scenarios/smoke/fedavg.toml", "--nodes", node.address, "--out", scratch + "/run")
+        other = mneme("run", "scenarios/smoke/fedavg.toml", *portable_node(), "--out", self.out(), "--set",
+                      "worker.join_timeout=\"3 s\"")
         self.assertEqual(other.returncode, 2, other.stderr)
         self.assertIn("has another arithmetic: portable; expected that of the run, machine", other.stderr)
 

@@ -1,10 +1,11 @@
 """Python methods on nodes and on the command line: digests, names, and refusals."""
 import os
-import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
@@ -28,16 +29,10 @@ def program(*words):
 
 
 class Node:
-    def __init__(self, folder, *options):
+    def __init__(self, folder, address, *options):
         self.log = tempfile.NamedTemporaryFile("w+", dir=folder, suffix=".log", delete=False)
-        self.process = subprocess.Popen([sys.executable, "-m", "mneme", "node", "--listen", "127.0.0.1:0", *options],
+        self.process = subprocess.Popen([sys.executable, "-m", "mneme", "node", "--join", address, *options],
                                         stdout=self.log, stderr=subprocess.STDOUT, env={**os.environ, "TMPDIR": folder})
-        until = time.monotonic() + 120
-        while not (found := re.search(r"listening on (\S+)", self.text())):
-            if time.monotonic() > until or self.process.poll() is not None:
-                raise AssertionError(self.text())
-            time.sleep(0.05)
-        self.address = found.group(1)
 
     def text(self):
         with open(self.log.name, encoding="utf-8") as file:
@@ -64,50 +59,91 @@ class Scratch(unittest.TestCase):
             file.write(text)
         return self.path(name)
 
-    def node(self, *options):
-        node = Node(self.folder, *options)
-        self.addCleanup(node.end)
-        return node
+    def cluster(self, *options, count=1):
+        """How a run accepts so many nodes of one thread, and the nodes."""
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            address = f"127.0.0.1:{listener.getsockname()[1]}"
+        nodes = [Node(self.folder, address, "--threads", "1", *options) for _ in range(count)]
+        for node in nodes:
+            self.addCleanup(node.end)
+        return {"accept": address, "workers_min": count}, nodes
+
+
+class Threads(mneme.cluster.Cluster):
+    """A cluster whose nodes are started by threads of this process."""
+
+    def host(self):
+        return "127.0.0.1"
+
+    def start(self, address):
+        self.codes = []
+        self.threads_of_nodes = [threading.Thread(target=self.compute, args=(address,)) for _ in range(self.nodes)]
+        for thread in self.threads_of_nodes:
+            thread.start()
+
+    def compute(self, address):
+        self.codes.append(mneme.cluster.compute(address, self.secret, self.threads, self.options))
+
+    def stop(self):
+        for thread in self.threads_of_nodes:
+            thread.join()
 
 
 class Nodes(Scratch):
     def test_two_nodes_give_the_digest_of_one_process(self):
-        nodes = [self.node("--threads", "1", "--python-code", FILE) for _ in range(2)]
-        addresses = [node.address for node in nodes]
         for name in ("py-fedavg", "py-fedprox", "py-scaffold", "py-icarl", "py-squared-error"):
             chosen = scenario(name)
             alone = mneme.run(chosen, methods=ALL, out=self.path(name))
-            apart = mneme.run(chosen, methods=ALL, out=self.path(name + "-nodes"), nodes=addresses)
+            accept, _ = self.cluster("--python-code", FILE, count=2)
+            apart = mneme.run(chosen, methods=ALL, out=self.path(name + "-nodes"), **accept)
             self.assertEqual(apart.digest, alone.digest, name)
             done = [node["client_rounds"] for node in apart.summary["nodes"]]
+            self.assertEqual(len(done), 2)
             self.assertTrue(all(done), done)
-        for name in ("fedavg", "fedprox"):
-            native = mneme.run(scenario(name), out=self.path(name), nodes=addresses)
-            self.assertEqual(native.digest, mneme.load(self.path("py-" + name)).digest)
 
     def test_a_node_that_is_killed_changes_nothing(self):
-        first, second = (self.node("--threads", "1", "--python-code", FILE) for _ in range(2))
+        accept, (_, second) = self.cluster("--python-code", FILE, count=2)
         chosen = scenario("py-fedavg", rounds={"per_task": 40})
         killed = []
 
         def kill(record):
             if not killed:
                 killed.append(second.process.send_signal(signal.SIGKILL))
-        apart = mneme.run(chosen, methods=ALL, out=self.path("apart"), nodes=[first.address, second.address],
-                          on_evaluation=kill)
+        apart = mneme.run(chosen, methods=ALL, out=self.path("apart"), **accept, on_evaluation=kill)
         self.assertEqual(apart.digest, mneme.run(chosen, methods=ALL, out=self.path("alone")).digest)
 
-    def test_a_node_without_the_method_or_with_another_source_refuses(self):
+    def test_a_node_without_the_method_or_with_another_source_is_rejected(self):
         other = self.write("other.py", "import mneme\n\n\nclass FedAvg(mneme.Method):\n    name = 'py-fedavg'\n")
         for options, expected in (((), "py-fedavg"), (("--python-code", other), "another source")):
             with self.subTest(expected):
-                node = self.node(*options)
+                accept, (node,) = self.cluster(*options)
                 with self.assertRaisesRegex((mneme.ScenarioError, mneme.RunFailed), expected):
-                    mneme.run(scenario("py-fedavg"), methods=ALL, out=self.path("never"), nodes=[node.address])
+                    mneme.run(scenario("py-fedavg", worker={"join_timeout": "10 s"}), methods=ALL,
+                              out=self.path("never"), **accept)
                 self.assertFalse(os.path.exists(self.path("never")))
+                self.assertEqual(node.process.wait(timeout=60), 2)
+
+    def test_a_cluster_starts_the_nodes_of_a_run_with_a_secret(self):
+        alone = mneme.run(scenario("fedavg"), out=self.path("alone"))
+        cluster = Threads(2, threads_per_node=1)
+        apart = mneme.run(scenario("fedavg"), out=self.path("apart"), cluster=cluster)
+        self.assertEqual(apart.digest, alone.digest)
+        self.assertEqual(len(apart.summary["nodes"]), 2)
+        self.assertEqual(cluster.codes, [0, 0])
+        with self.assertRaisesRegex(ValueError, "cluster: chooses address and secret"):
+            mneme.run(scenario("fedavg"), out=self.path("never"), cluster=cluster, accept="127.0.0.1:7100")
+
+    def test_a_secret_is_long_enough_and_an_address_has_a_port(self):
+        for how, expected in (({"secret": "short"}, "at least 16 characters"), ({"accept": "nowhere"}, "no address")):
+            with self.assertRaisesRegex(ValueError, expected):
+                mneme.run(scenario("fedavg"), out=self.path("never"), **{"accept": "127.0.0.1:0", **how})
 
     def test_a_node_ends_in_order(self):
-        self.assertEqual(self.node("--python-code", FILE).end(signal.SIGTERM), 130)
+        _, (node,) = self.cluster("--python-code", FILE)
+        until = time.monotonic() + 120
+        while "waits for the run" not in node.text() and time.monotonic() < until:
+            time.sleep(0.05)
+        self.assertEqual(node.end(signal.SIGTERM), 0)
 
 
 class CommandLine(Scratch):

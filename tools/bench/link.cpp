@@ -37,7 +37,8 @@ public:
     read += static_cast<std::uint64_t>(tensors.bytes());
     loop->consumed(which, bytes->size());
   }
-  void closed(connection_id /*which*/, const std::string& /*peer*/, const std::string& why) override {
+  void closed(connection_id /*which*/, const std::string& /*peer*/, const std::string& why,
+              bool /*may_retry*/) override {
     if (!is_over)
       fmt::print(stderr, "bench_link: {}\n", why);
   }

@@ -2,8 +2,10 @@
 import contextlib
 import json
 import os
+import socket
 import subprocess
 import tempfile
+import threading
 
 import figures
 import workloads
@@ -40,16 +42,26 @@ class Bench:
 
     @contextlib.contextmanager
     def node(self):
-        """The address of a node with one worker."""
-        command = [os.path.join(self.programs, "mneme"), "node", "--listen", "127.0.0.1:0", "--threads", "1"]
-        with subprocess.Popen(command, cwd=self.root, stdout=subprocess.PIPE, text=True) as process:
-            try:
-                words = process.stdout.readline().split()
-                if "on" not in words:
-                    raise Failure(f"{' '.join(command)}\nbegan with: {' '.join(words)}")
-                yield words[words.index("on") + 1]
-            finally:
-                process.kill()
+        """The options of a run that waits for a node with one worker, which serves several runs."""
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            address = f"127.0.0.1:{listener.getsockname()[1]}"
+        program = os.path.join(self.programs, "mneme")
+        ended = threading.Event()
+
+        def serve():
+            while not ended.is_set():
+                with subprocess.Popen([program, "node", "--join", address, "--threads", "1"], cwd=self.root,
+                                      stdout=subprocess.DEVNULL) as process:
+                    while process.poll() is None and not ended.wait(0.05):
+                        pass
+                    process.kill()
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield ("--accept", address, "--workers-min", "1")
+        finally:
+            ended.set()
+            thread.join()
 
     def summary(self, scenario, rounds, threads=1, overrides=(), options=()):
         """summary.json of a run."""
@@ -195,8 +207,8 @@ class Bench:
             self.say(f"b11: {turn + 1} of {self.repeat}")
             for name, samples in measured.items():
                 samples["alone"].append(self.sample(name))
-                with self.node() as address:
-                    samples["node"].append(self.sample(name, options=("--nodes", address)))
+                with self.node() as options:
+                    samples["node"].append(self.sample(name, options=options))
                 mib = workloads.message_mib(samples["alone"][-1]["upload_bytes"])
                 for kind, found in links[name].items():
                     words = ["--tls"] if kind == "TLS" else []

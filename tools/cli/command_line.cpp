@@ -8,6 +8,7 @@
 #include <cstring>
 #include <fmt/format.h>
 #include <iostream>
+#include <map>
 #include <poll.h>
 namespace mneme {
 namespace {
@@ -41,7 +42,7 @@ struct command_line {
     resume_command = app.add_subcommand("resume", "Go on with a run that was interrupted, killed or failed.");
     verify_command = app.add_subcommand("verify", "Run again what a run directory holds, and compare the digests.");
     diff_command = app.add_subcommand("diff", "Tell where two runs begin to differ, and what was not alike for them.");
-    node_command = app.add_subcommand("node", "Compute clients of runs that other processes began.");
+    node_command = app.add_subcommand("node", "Join a run of another process and compute clients for it.");
     sweep_command = app.add_subcommand("sweep", "Run a grid of scenarios, keys and seeds; done runs are not repeated.");
     compare_command = app.add_subcommand("compare", "Tables of runs: means over seeds, intervals, differences, ranks.");
     report_command = app.add_subcommand("report", "Write an HTML page with tables and figures of runs.");
@@ -144,7 +145,8 @@ private:
   }
   void bind_node() {
     auto& to = *node_command;
-    to.add_option("--listen", serve.listen, "Where runs find this node.")->type_name("HOST:PORT");
+    to.add_option("--join", serve.join, "Address at which a run accepts nodes; tried until the run is there.")
+        ->type_name("HOST:PORT");
     to.add_option("--threads", serve.threads, "Workers; default: one per core.")->type_name("N");
     to.add_option("--arithmetic", serve.arithmetic, "machine or portable: that of the runs (worker.arithmetic).")
         ->type_name("WORD")
@@ -153,12 +155,20 @@ private:
         ->type_name("PORT");
     to.add_flag("--native-code", serve.native_code,
                 "Load modules that runs send although this machine gives no process without rights to try them in.");
-    to.add_option("--status", serve.status, "Ask a node what it is doing: a JSON object.")->type_name("HOST:PORT");
+    to.add_option("--idle-timeout", serve.idle_timeout,
+                  "End after this time without a run; 0 s: never. Default: 10 min.")
+        ->type_name("DURATION");
+    to.add_option("--grace", serve.grace,
+                  "At SIGTERM or SIGINT: time for finishing batches and giving shards back. Default: 20 s.")
+        ->type_name("DURATION");
     to.add_option("--make-keys", serve.keys, "Write certificates of an authority and of a node into a new folder.")
         ->type_name("DIR");
-    bind_keys(to, serve.on);
+    bind_trust(to, serve.trust);
   }
-  static void bind_keys(CLI::App& to, node_arguments& into) {
+  static void bind_trust(CLI::App& to, trust_arguments& into) {
+    to.add_option("--secret", into.secret,
+                  "TLS: file with the job's secret, which its owner alone may read; default: $MNEME_SECRET.")
+        ->type_name("FILE");
     to.add_option("--cert", into.certificate, "TLS: certificate of this process (PEM).")->type_name("FILE");
     to.add_option("--key", into.key, "TLS: its private key (PEM).")->type_name("FILE");
     to.add_option("--ca", into.authority, "TLS: certificate of the authority that signs all peers (PEM).")
@@ -289,11 +299,27 @@ private:
         ->type_name("TOKEN");
     auto* quiet = to.add_flag("--quiet", into.quiet, "Print nothing but failures.");
     to.add_flag("--json", into.json, "Print a JSON object per line.")->excludes(quiet);
-    to.add_option("--nodes", into.on.nodes, "Let these nodes compute the clients; @FILE: one HOST:PORT in a line.")
-        ->type_name("A:PORT,B:PORT");
-    bind_keys(to, into.on);
+    to.add_flag(
+        "--distributed", into.on.distributed,
+        "Started once per rank by torchrun, srun, mpirun or Kubernetes: rank 0 runs, the others compute for it.");
+    to.add_option("--accept", into.on.accept, "Accept nodes (mneme node --join) at this address.")
+        ->type_name("HOST:PORT");
+    to.add_option("--workers-min", into.on.workers_min,
+                  "Begin when nodes with this many workers have joined; default: at once, or with all ranks.")
+        ->type_name("N")
+        ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 20));
+    bind_trust(to, into.on.trust);
   }
 };
+
+/// Options that are gone, with the sentence that names their replacement.
+const std::map<std::string, std::string> removed_options{
+    {"--nodes", "nodes connect to the run; start it with --accept HOST:PORT, and each node with mneme node --join "
+                "HOST:PORT"},
+    {"--listen", "nodes connect to the run; start the run with mneme run X.toml --accept HOST:PORT, and the node with "
+                 "mneme node --join HOST:PORT"},
+    {"--status", "nodes accept no connections; start the node with --metrics-port PORT and read "
+                 "http://127.0.0.1:PORT/metrics"}};
 
 /// Reports the first unknown word, with the nearest known one. Returns the exit code.
 int complain_about_extras(const CLI::App& command, const std::vector<std::string>& extras) {
@@ -306,6 +332,8 @@ int complain_about_extras(const CLI::App& command, const std::vector<std::string
     for (const auto& name : option->get_lnames())
       options.push_back("--" + name);
   const auto option = wrong->substr(0, wrong->find('='));
+  if (const auto successor = removed_options.find(option); successor != removed_options.end())
+    return bad_input("option '" + option + "' was removed: " + successor->second);
   const bool top = command.get_parent() == nullptr;
   const auto meant = nearest(option, options);
   return bad_input("unknown option '" + option + "' of `mneme" + (top ? "" : " " + command.get_name()) + "`; " +

@@ -8,25 +8,34 @@ namespace mneme {
 /// Exit codes of the program.
 enum exit_code : int { exit_done = 0, exit_failed = 1, exit_bad_input = 2, exit_interrupted = 130 };
 
-/// `[--nodes A:PORT,B:PORT|@FILE] [--cert FILE --key FILE --ca FILE]`, for runs and for nodes.
-struct node_arguments {
-  std::string nodes{};                           ///< Empty: no nodes
-  std::string certificate{}, key{}, authority{}; ///< Empty: no TLS
+/// `[--secret FILE | --cert FILE --key FILE --ca FILE]`, for runs and for nodes.
+struct trust_arguments {
+  std::string secret{};                          ///< File; empty: $MNEME_SECRET
+  std::string certificate{}, key{}, authority{}; ///< Empty: no certificates
 };
 
-/// `mneme node --listen HOST:PORT [--threads N] [--metrics-port PORT] [--native-code]`,
-/// `mneme node --status HOST:PORT`, `mneme node --make-keys DIR`
+/// `[--accept HOST:PORT [--workers-min N] | --distributed]` and trust_arguments, for commands that run scenarios.
+struct cluster_arguments {
+  std::string accept{};         ///< Empty: no nodes
+  std::int64_t workers_min = 0; ///< 0: the run begins at once
+  bool distributed = false;
+  trust_arguments trust{};
+};
+
+/// `mneme node --join HOST:PORT [--threads N] [--idle-timeout D] [--grace D] [--metrics-port PORT] [--native-code]`,
+/// `mneme node --make-keys DIR`
 struct serve_arguments {
-  std::string listen{}, status{}, keys{}; ///< Exactly one of them is given.
-  std::string threads{};                  ///< Empty: one per core
-  std::string metrics_port{};             ///< Empty: no metrics
-  std::string arithmetic = "machine";     ///< Or "portable": that of the runs
-  bool native_code = false;               ///< Allow compiled modules received from runs.
-  node_arguments on{};
+  std::string join{}, keys{}; ///< One of them is given.
+  std::string threads{};      ///< Empty: one per core
+  std::string idle_timeout = "10 min", grace = "20 s";
+  std::string metrics_port{};         ///< Empty: none
+  std::string arithmetic = "machine"; ///< Or "portable": that of the runs
+  bool native_code = false;           ///< Compiled modules that runs send may be loaded.
+  trust_arguments trust{};
 };
 
 /// `mneme run SCENARIO... [--set KEY=VALUE]... [--seeds 1,2,3] [--out DIR] [--threads N] [--serve PORT [--serve-token
-/// TOKEN]] [--quiet|--json] [--trace]`, and node_arguments
+/// TOKEN]] [--quiet|--json] [--trace]`, and cluster_arguments
 struct run_arguments {
   std::vector<std::string> scenarios{};
   std::vector<std::string> settings{}; ///< "KEY=VALUE"
@@ -35,7 +44,7 @@ struct run_arguments {
   std::string threads{};               ///< Empty: one per core
   std::string serve{};                 ///< Port of the live report; empty: none
   std::string serve_token{};           ///< Empty: serve this machine only
-  node_arguments on{};
+  cluster_arguments on{};
   std::int64_t values_round = 0; ///< 0: do not store values
   bool quiet = false, json = false, trace = false, tensorboard = false;
 };
@@ -45,7 +54,7 @@ struct resume_arguments {
   std::vector<std::string> folders{};
   std::string threads{};              ///< Empty: one per core
   std::string serve{}, serve_token{}; ///< As in run_arguments
-  node_arguments on{};
+  cluster_arguments on{};
   bool quiet = false, json = false;
 };
 

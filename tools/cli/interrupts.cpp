@@ -6,15 +6,13 @@ namespace mneme {
 namespace {
 
 // A signal handler can only use globals.
-std::atomic<int> interrupts{0}, hangups{0};
+std::atomic<int> interrupts{0};
 static_assert(std::atomic<int>::is_always_lock_free);
 
 void count_interrupt(int) {
   if (interrupts.fetch_add(1) > 0)
     ::_exit(exit_interrupted);
 }
-
-void count_hangup(int) { hangups.fetch_add(1); }
 
 void handle_by(void (*handler)(int), int signal) {
   struct sigaction action {};
@@ -30,11 +28,6 @@ const std::atomic<int>& watch_interrupts() {
   handle_by(count_interrupt, SIGTERM);
   std::signal(SIGPIPE, SIG_IGN); // a closed stdout must not end the run
   return interrupts;
-}
-
-const std::atomic<int>& watch_hangups() {
-  handle_by(count_hangup, SIGHUP);
-  return hangups;
 }
 
 } // namespace mneme

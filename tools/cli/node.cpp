@@ -1,6 +1,7 @@
-#include "actors/run/node_service.hpp"
 #include "runtime/base/printable.hpp"
+#include "runtime/options/unit_text.hpp"
 #include "tools/cli/arithmetic.hpp"
+#include "tools/cli/cluster_options.hpp"
 #include "tools/cli/interrupts.hpp"
 #include "tools/cli/messages.hpp"
 #include "tools/cli/run_options.hpp"
@@ -22,13 +23,13 @@ expected<std::optional<int>> port_option(const std::string& text) {
   return port;
 }
 
-/// One line, whatever a peer has put into it: no peer writes lines of the log, or fills it.
-void say(const std::string& happening) {
+/// Prints one line of at most 2,000 printable characters: peers must not write lines of the log, or fill it.
+void print_line(std::FILE* log, const std::string& text) {
   constexpr std::size_t bytes_max = 2000;
-  auto line = printable(happening.substr(0, bytes_max));
+  auto line = printable(text.substr(0, bytes_max));
   std::replace(line.begin(), line.end(), '\n', ' ');
-  std::printf("node: %s\n", line.c_str());
-  std::fflush(stdout);
+  std::fprintf(log, "node: %s\n", line.c_str());
+  std::fflush(log);
 }
 
 /// Null without a port.
@@ -39,64 +40,88 @@ shown_measurements on_port(std::optional<int> port) {
     auto server = metrics_server::listening(*port, std::move(measure));
     if (!server)
       return tl::unexpected(server.error());
-    say("tells Prometheus at http://127.0.0.1:" + std::to_string((*server)->port()) + "/metrics");
+    print_line(stdout, "metrics at http://127.0.0.1:" + std::to_string((*server)->port()) + "/metrics");
     return std::shared_ptr<const void>(std::move(*server));
   };
 }
 
-int serve(const serve_arguments& arguments) {
-  const auto address = parsed_address(arguments.listen);
+expected<std::chrono::nanoseconds> duration_option(const char* name, const std::string& text) {
+  const auto duration = parse_duration(text);
+  if (!duration)
+    return failed(name, "'" + text + "' is no duration; expected a number with a unit, as in \"30 s\" or \"10 min\"");
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(*duration);
+}
+
+int join(const serve_arguments& arguments) {
+  const auto address = parsed_address(arguments.join);
   const auto threads = threads_option(arguments.threads);
   const auto metrics = port_option(arguments.metrics_port);
-  diagnostics wrong;
-  if (!address)
-    wrong.push_back({"--listen", address.error().front().text});
-  if (!threads)
-    wrong.push_back(threads.error().front());
-  if (!metrics)
-    wrong.push_back(metrics.error().front());
-  if (!wrong.empty())
-    return print_errors(wrong);
+  const auto idle_timeout = duration_option("--idle-timeout", arguments.idle_timeout);
+  const auto grace = duration_option("--grace", arguments.grace);
+  auto trust = trust_option(arguments.trust);
+  diagnostics errors;
+  if (!address || address->port == 0)
+    errors.push_back({"--join", address ? "port 0 cannot be reached; expected the port of the run's --accept"
+                                        : address.error().front().text});
+  const auto note = [&](const auto& option) {
+    if (!option)
+      append(errors, option.error());
+  };
+  note(threads);
+  note(metrics);
+  note(idle_timeout);
+  note(grace);
+  note(trust);
+  if (!errors.empty())
+    return print_errors(errors);
   if (auto ready =
           restart_for(arguments.arithmetic == "portable" ? arithmetic_kind::portable : arithmetic_kind::machine);
       !ready)
     return print_errors(ready.error());
-  const auto served = serve_as_node({.listen = *address,
-                                     .tls = tls_option(arguments.on),
-                                     .threads = *threads,
-                                     .native_code = arguments.native_code,
-                                     .show_measurements = on_port(*metrics),
-                                     .interrupts = &watch_interrupts(),
-                                     .say = say});
-  if (!served)
-    return print_errors(served.error());
-  if (*served == node_end::loading)
-    std::_Exit(exit_interrupted); // lines are flushed as they come
-  return exit_interrupted;
-}
-
-int ask(const serve_arguments& arguments) {
-  const auto address = parsed_address(arguments.status);
-  if (!address)
-    return print_errors({{"--status", address.error().front().text}});
-  const auto status = status_of_node(*address, tls_option(arguments.on));
-  if (!status)
-    return print_errors(status.error());
-  std::printf("%s\n", printable(*status).c_str());
-  return exit_done;
+  return run_node({.join = *address,
+                   .trust = std::move(*trust),
+                   .threads = *threads,
+                   .idle_timeout = *idle_timeout,
+                   .grace = *grace,
+                   .native_code = arguments.native_code,
+                   .show_measurements = on_port(*metrics)},
+                  stdout);
 }
 
 } // namespace
 
+int run_node(node_settings settings, std::FILE* log) {
+  settings.interrupts = &watch_interrupts();
+  settings.say = [log](const std::string& text) { print_line(log, text); };
+  const auto ended = join_run(settings);
+  if (!ended)
+    return print_errors(ended.error());
+  int code = exit_done;
+  switch (ended->end) {
+  case node_end::run_over:
+    print_line(log, "the run is over");
+    break;
+  case node_end::left:
+    print_line(log, "has left");
+    break;
+  case node_end::overdue:
+    print_line(log, "has left after the grace period; its rounds run again elsewhere");
+    break;
+  case node_end::idle:
+    std::fprintf(stderr, "error: no run at %s within the idle timeout\n", settings.join.text().c_str());
+    code = exit_failed;
+    break;
+  }
+  if (ended->is_loading)
+    std::_Exit(code); // lines are flushed as they are printed
+  return code;
+}
+
 int serve_nodes(const serve_arguments& arguments) {
-  const int given = static_cast<int>(!arguments.listen.empty()) + static_cast<int>(!arguments.status.empty()) +
-                    static_cast<int>(!arguments.keys.empty());
-  if (given != 1)
-    return bad_input("expected one of mneme node --listen HOST:PORT, --status HOST:PORT and --make-keys DIR");
-  if (!arguments.listen.empty())
-    return serve(arguments);
-  if (!arguments.status.empty())
-    return ask(arguments);
+  if (arguments.join.empty() == arguments.keys.empty())
+    return bad_input("expected one of mneme node --join HOST:PORT and --make-keys DIR");
+  if (!arguments.join.empty())
+    return join(arguments);
   if (const auto made = make_keys(arguments.keys); !made)
     return print_errors(made.error());
   std::printf("%s holds ca.pem, ca.key, node.pem and node.key: keep ca.key, give the others to every machine\n",

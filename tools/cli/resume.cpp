@@ -1,4 +1,5 @@
 #include "tools/cli/arithmetic.hpp"
+#include "tools/cli/cluster_options.hpp"
 #include "tools/cli/interrupts.hpp"
 #include "tools/cli/messages.hpp"
 #include "tools/cli/run_options.hpp"
@@ -13,20 +14,24 @@ int resume_run(const resume_arguments& arguments) {
   const auto threads = threads_option(arguments.threads);
   if (!threads)
     return print_errors(threads.error());
-  const auto shown = serving_option(arguments.serve, arguments.serve_token);
-  if (!shown)
-    return print_errors(shown.error());
+  auto plan = plan_cluster(arguments.on, *threads);
+  if (!plan)
+    return print_errors(plan.error());
   const auto& folder = arguments.folders.front();
   if (const auto read = read_scenario(std::filesystem::path(folder) / "scenario.toml", {}))
     if (auto ready = restart_for(read->value.worker.arithmetic); !ready)
       return print_errors(ready.error());
-  run_options options{.threads = *threads,
+  if (plan->node)
+    return run_node(*plan->node, stderr);
+  const auto shown = serving_option(arguments.serve, arguments.serve_token);
+  if (!shown)
+    return print_errors(shown.error());
+  run_options options{.threads = plan->threads,
                       .style = style_option(arguments.quiet, arguments.json),
                       .interrupts = &watch_interrupts(),
+                      .accept = plan->accept,
                       .live = shown->view,
                       .draw_accuracy = accuracy_plot_svg};
-  if (const auto done = node_options(arguments.on, options); !done)
-    return print_errors(done.error());
   const auto ended = resume_simulation(folder, options);
   if (!ended)
     return print_errors(ended.error());

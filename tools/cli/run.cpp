@@ -1,6 +1,7 @@
 #include "actors/run/simulation.hpp"
 #include "runtime/base/atomic_file.hpp"
 #include "tools/cli/arithmetic.hpp"
+#include "tools/cli/cluster_options.hpp"
 #include "tools/cli/interrupts.hpp"
 #include "tools/cli/messages.hpp"
 #include "tools/cli/run_options.hpp"
@@ -30,15 +31,15 @@ std::filesystem::path folder_of(const run_arguments& arguments, const scenario& 
   return arguments.seeds.empty() ? folder : folder / fmt::format("s{}", settings.seed);
 }
 
-diagnostics wrong_arguments(const run_arguments& arguments) {
+/// @param is_node this process computes for another, which creates the folder
+diagnostics wrong_arguments(const run_arguments& arguments, bool is_node) {
   diagnostics wrong;
   if (arguments.scenarios.empty())
     wrong.push_back(
         {"", "no scenario given; expected mneme run SCENARIO..., as in mneme run scenarios/quickstart.toml"});
-  if (const auto threads = threads_option(arguments.threads); !threads)
-    wrong.push_back(threads.error().front());
   std::error_code ignored;
-  if (!arguments.out.empty() && std::filesystem::exists(std::filesystem::symlink_status(arguments.out, ignored)) &&
+  if (!is_node && !arguments.out.empty() &&
+      std::filesystem::exists(std::filesystem::symlink_status(arguments.out, ignored)) &&
       !run_directory::never_began(arguments.out))
     wrong.push_back({"", "--out '" + arguments.out +
                              "' exists already, and a run never writes into another's files; name a new folder"});
@@ -97,28 +98,34 @@ void write_tensorboard(const std::filesystem::path& folder) {
 } // namespace
 
 int run_scenarios(const run_arguments& arguments) {
-  auto wrong = wrong_arguments(arguments);
+  const auto threads = threads_option(arguments.threads);
+  auto plan = threads ? plan_cluster(arguments.on, *threads) : tl::unexpected(threads.error());
+  auto wrong = wrong_arguments(arguments, plan && plan->node);
+  if (!plan)
+    append(wrong, plan.error());
   const auto runs = planned_runs(arguments, wrong);
   if (!wrong.empty())
     return print_errors(wrong);
   if (auto ready = arithmetic_of(runs); !ready)
     return print_errors(ready.error());
+  if (plan->node)
+    return run_node(*plan->node, stderr);
   const auto shown = serving_option(arguments.serve, arguments.serve_token);
   if (!shown)
     return print_errors(shown.error());
   const auto& interrupts = watch_interrupts();
-  run_options options{.threads = *threads_option(arguments.threads),
+  run_options options{.threads = plan->threads,
                       .style = style_option(arguments.quiet, arguments.json),
                       .trace = arguments.trace,
                       .values_round = arguments.values_round,
                       .interrupts = &interrupts,
+                      .accept = plan->accept,
                       .live = shown->view,
                       .draw_accuracy = accuracy_plot_svg};
-  if (const auto done = node_options(arguments.on, options); !done)
-    return print_errors(done.error());
   int worst = exit_done; // exit code of the first failed run; the others run, too
   for (const auto& run : runs) {
     options.out = run.out;
+    options.accept.nodes_stay = &run != &runs.back();
     const auto ended = run_simulation(run.scenario, options);
     if (ended && arguments.tensorboard)
       write_tensorboard(ended->folder);

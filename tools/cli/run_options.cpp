@@ -1,7 +1,6 @@
 #include "tools/cli/run_options.hpp"
 #include "runtime/base/blanks.hpp"
 #include "runtime/base/printable.hpp"
-#include "tools/cli/interrupts.hpp"
 #include <charconv>
 namespace mneme {
 expected<std::int64_t> threads_option(const std::string& text) {
@@ -25,31 +24,6 @@ expected<overrides> parsed_settings(const std::vector<std::string>& settings) {
     out.emplace_back(key, without_blanks(std::string_view(name).substr(equals + 1)));
   }
   return out;
-}
-
-tls_files tls_option(const node_arguments& arguments) {
-  return {.certificate = arguments.certificate, .key = arguments.key, .authority = arguments.authority};
-}
-
-expected<void> node_options(const node_arguments& arguments, run_options& into) {
-  into.tls = tls_option(arguments);
-  if (arguments.nodes.empty()) {
-    if (into.tls.any())
-      return failed("", "--cert, --key and --ca are for runs with --nodes; there are none");
-    return {};
-  }
-  auto addresses = parsed_addresses(arguments.nodes);
-  if (!addresses)
-    return tl::unexpected(addresses.error());
-  into.nodes = std::move(*addresses);
-  if (arguments.nodes.starts_with('@'))
-    into.renamed_nodes = [list = arguments.nodes, &asked = watch_hangups(),
-                          heard = 0]() mutable -> std::optional<expected<std::vector<node_address>>> {
-      if (std::exchange(heard, asked.load()) == heard)
-        return std::nullopt;
-      return parsed_addresses(list);
-    };
-  return {};
 }
 
 progress_style style_option(bool quiet, bool json) {

@@ -9,9 +9,6 @@ namespace mneme {
 [[nodiscard]] expected<std::int64_t> threads_option(const std::string& text);
 /// Parses the values of --set, "KEY=VALUE" each.
 [[nodiscard]] expected<overrides> parsed_settings(const std::vector<std::string>& settings);
-/// Parses --nodes, --cert, --key and --ca.
-[[nodiscard]] expected<void> node_options(const node_arguments& arguments, run_options& into);
-[[nodiscard]] tls_files tls_option(const node_arguments& arguments);
 [[nodiscard]] progress_style style_option(bool quiet, bool json);
 /// Warns on stderr if the run had no round of that number, so that its values were not stored; 0: not requested.
 void warn_of_absent_round(const run_summary& ended, std::int64_t round);

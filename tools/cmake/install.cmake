@@ -23,6 +23,7 @@ install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/LICENSE ${PR
               ${PROJECT_SOURCE_DIR}/CITATION.cff DESTINATION share/mneme)
 install(FILES ${PROJECT_SOURCE_DIR}/tools/packaging/mneme-node.service DESTINATION share/mneme/packaging)
 install(PROGRAMS ${PROJECT_SOURCE_DIR}/tools/packaging/slurm.sh DESTINATION share/mneme/packaging)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/tools/packaging/kubernetes DESTINATION share/mneme/packaging)
 # The licences of what is carried.
 file(GLOB licences ${torch_site}/*.dist-info/licenses)
 foreach(folder IN LISTS licences)

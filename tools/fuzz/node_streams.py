@@ -51,13 +51,13 @@ def framed(message, announced=None):
 
 
 class Link:
-    """Listens for a run, and carries to a node at `port` what it says. `passing(number, data)` may change what goes
-    to the node in connection `number`, `answering` what comes back."""
+    """Listens for nodes and forwards to the run at `port`. `passing(number, data)` may change what the node sends in
+    connection `number`, `answering` what the run sends."""
 
     def __init__(self, port, passing=None, answering=None):
         self.to, self.connections = port, 0
         self.change = {True: passing, False: answering}
-        self.said = []  # all bytes that runs have said, by connection
+        self.said = []  # all bytes that nodes have sent, by connection
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.address = f"127.0.0.1:{self.listener.getsockname()[1]}"
         threading.Thread(target=self._accept, daemon=True).start()
@@ -69,9 +69,13 @@ class Link:
         while True:
             try:
                 near, _ = self.listener.accept()
-                far = socket.create_connection(("127.0.0.1", self.to))
             except OSError:
                 return
+            try:
+                far = socket.create_connection(("127.0.0.1", self.to))
+            except OSError:  # the run is not there yet
+                near.close()
+                continue
             number, self.connections = self.connections, self.connections + 1
             self.said.append(bytearray())
             for end in (near, far):

@@ -4,12 +4,10 @@ import shutil
 import time
 
 from scenario_draws import GIVEN, drawn_scenario
-from started_nodes import StartedNode
 from started_programs import ADDRESSES_BYTES, StartedPrograms
 from ways_to_run import LIMIT_S, difference, drawn_ways
 
 REPAIRS_MAX = 16
-NODES = 2
 SHRINKS_MAX, SHRINKING_MAX_S = 60, 300  # runs of the failing ways
 KEPT = GIVEN | {"strategy.name", "data.name", "data.shape", "model.name"}
 
@@ -35,16 +33,13 @@ class ScenarioSearch:
         self.tables, self.folder = tables, folder
         self.programs = StartedPrograms(program, folder, LIMIT_S, ADDRESSES_BYTES)
         self.counts = {"drawn": 0, "refused": 0, "done": 0, "failed alike": 0, "found": 0, "killed": 0, "with nodes": 0}
-        self.nodes = []
         os.makedirs(folder, exist_ok=True)
 
     def try_seed(self, seed):
         """None, or what was found in the scenario of this seed."""
         self.counts["drawn"] += 1
         scenario, fault = self._accepted(drawn_scenario(self.tables, seed), seed)
-        if not self.nodes:
-            self.nodes += [StartedNode(self.programs.program, self.folder, number) for number in range(NODES)]
-        ways = drawn_ways(seed, self.nodes)
+        ways = drawn_ways(seed)
         if scenario and not fault:
             fault = self._fault_of(scenario, ways, seed)
         if scenario is None and not fault:
@@ -94,8 +89,6 @@ class ScenarioSearch:
                             first.seconds if first else 1.0)
             if fault := ended.fault():
                 return f"{way}: {fault}"
-            if way.nodes and (fault := self._fault_of_nodes()):
-                return f"{way}: {fault}"
             if first is None:
                 first = ended
                 if first.code == 2:
@@ -111,14 +104,6 @@ class ScenarioSearch:
             self.counts["with nodes"] += sum(bool(way.nodes) for way in ways if may_have_nodes(scenario))
             if first.code != 0:
                 self._note_failure(seed, first.errors)
-        return None
-
-    def _fault_of_nodes(self):
-        """A node that has ended, with its last words; another takes its place."""
-        for number, node in enumerate(self.nodes):
-            if node.has_ended():
-                self.nodes[number] = StartedNode(self.programs.program, self.folder, number)
-                return f"a node ended with code {node.process.returncode}: {node.last_words()}"
         return None
 
     def _note_failure(self, seed, errors):
@@ -165,5 +150,3 @@ class ScenarioSearch:
 
     def close(self):
         self.programs.close()
-        for node in self.nodes:
-            node.end()

@@ -5,6 +5,8 @@ import os
 import random
 import shutil
 import signal
+import socket
+import subprocess
 from dataclasses import dataclass
 
 LIMIT_S = 120
@@ -56,15 +58,15 @@ def _finished(folder, outcome):
 
 
 class Way:
-    """A number of threads, settings of [worker] and of memory that change no result, how often a run is killed, and the
-    nodes that compute for it: a list that may be filled later."""
+    """Number of threads, settings of [worker] and of memory limits that change no result, number of kills, and number
+    of nodes that compute for the run."""
 
-    def __init__(self, threads, settings=(), kills=0, seed=0, nodes=()):
+    def __init__(self, threads, settings=(), kills=0, seed=0, nodes=0):
         self.threads, self.settings, self.kills, self.seed, self.nodes = threads, list(settings), kills, seed, nodes
 
     def __str__(self):
         text = f"--threads {self.threads}" + "".join(f" --set {setting}" for setting in self.settings)
-        text += " with two nodes" if self.nodes else ""
+        text += f" with {self.nodes} nodes" if self.nodes else ""
         return text + (f", killed {self.kills} times (seed {self.seed})" if self.kills else "")
 
     def run(self, programs, scenario, folder, undisturbed_s=1.0):
@@ -73,10 +75,30 @@ class Way:
         sets = [word for setting in self.settings for word in ("--set", setting)]
         words = ["run", scenario, "--quiet", "--out", folder, "--threads", str(self.threads), *sets]
         if self.nodes:
-            words += ["--nodes", ",".join(node.address for node in self.nodes)]
+            return self._run_with_nodes(programs, words, folder)
         if self.kills:
             return self._run_with_kills(programs, words, folder, undisturbed_s)
         return _finished(folder, programs.run(words))
+
+    def _run_with_nodes(self, programs, words, folder):
+        """A node that ends by a signal is a fault of the run."""
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            address = f"127.0.0.1:{listener.getsockname()[1]}"
+        nodes = [subprocess.Popen([programs.program, "node", "--join", address, "--threads", "1", "--idle-timeout",
+                                   "1 min"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                 for _ in range(self.nodes)]
+        outcome = programs.run([*words, "--accept", address, "--workers-min", str(self.nodes)])
+        codes = []
+        for node in nodes:
+            if outcome.code != 0 and node.poll() is None:
+                node.kill()
+                node.wait()
+            else:
+                codes.append(node.wait())
+        ended = _finished(folder, outcome)
+        if any(code < 0 for code in codes):
+            ended.code, ended.errors = min(codes), f"a node ended with code {min(codes)}"
+        return ended
 
     def _run_with_kills(self, programs, words, folder, undisturbed_s):
         draw = random.Random(self.seed)
@@ -91,7 +113,7 @@ class Way:
         return _finished(folder, programs.run(words))
 
 
-def drawn_ways(seed, nodes=()):
+def drawn_ways(seed):
     """Ways that a scenario's results may not depend on; the first is the plain one. Every third seed is killed, every
     fourth has nodes."""
     draw = random.Random(seed)
@@ -101,8 +123,8 @@ def drawn_ways(seed, nodes=()):
     if seed % 3 == 0:
         ways.append(Way(draw.choice([1, 2]), draw.choice([[], wide]), kills=draw.choice([1, 2, 3]), seed=seed))
     if seed % 4 == 0:
-        patient = ['worker.node_silence="1 min"', 'worker.node_answer="2 min"']  # else a slow machine loses its nodes
-        ways.append(Way(1, draw.choice([[], wide]) + patient, nodes=nodes))
+        patient = ['worker.node_silence="1 min"']  # else a slow machine loses its nodes
+        ways.append(Way(1, draw.choice([[], wide]) + patient, nodes=2))
     return ways
 
 

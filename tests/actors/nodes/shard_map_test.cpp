@@ -15,21 +15,34 @@ std::vector<shard_place> places(const shard_map& map, std::uint32_t shards) {
   return found;
 }
 
-} // namespace
-
-TEST_CASE("shards are spread over nodes by their workers, neighbours together") {
-  CHECK((places(shard_map(4, {1, 3}, true), 4) == std::vector{node(0), node(1), node(1), node(1)}));
-  CHECK((places(shard_map(2, {2, 2}, true), 2) == std::vector{node(0), node(1)}));
+/// A map whose shards are placed on nodes with these workers.
+shard_map placed(std::size_t shards, const std::vector<std::int64_t>& workers, bool is_local_fallback = true,
+                 std::int64_t local_workers = 0) {
+  shard_map map(shards, local_workers, is_local_fallback);
+  for (std::uint32_t n = 0; n < workers.size(); ++n) {
+    map.add();
+    map.join(n, workers[n]);
+  }
+  CHECK(map.place_homeless().size() == shards);
+  return map;
 }
 
-TEST_CASE("shards of a lost node go to the least burdened one, and home when it is back and they are idle") {
-  shard_map map(4, {2, 1, 1}, true);
+} // namespace
+
+TEST_CASE("shards are spread over hosts by their workers, neighbors together") {
+  CHECK((places(placed(4, {1, 3}), 4) == std::vector{node(0), node(1), node(1), node(1)}));
+  CHECK((places(placed(2, {2, 2}), 2) == std::vector{node(0), node(1)}));
+  CHECK((places(placed(4, {1, 1}, true, 2), 4) == std::vector{here, here, node(0), node(1)}));
+}
+
+TEST_CASE("shards of a lost node move to the least loaded host, and return when they are idle") {
+  auto map = placed(4, {2, 1, 1});
   CHECK((map.lose(0) == std::vector<shard_id>{{0}, {1}}));
   CHECK((map.place_of({0}) == nowhere));
   CHECK(map.place_homeless().size() == 2);
   CHECK((places(map, 4) == std::vector{node(1), node(2), node(1), node(2)}));
-  CHECK_FALSE(map.bring_home({0})); // its node is away
-  map.find(0, 2);
+  CHECK_FALSE(map.bring_home({0})); // its node is lost
+  map.join(0, 2);
   CHECK(map.place_homeless().empty());
   CHECK(map.bring_home({0}));
   CHECK_FALSE(map.bring_home({0}));
@@ -37,36 +50,45 @@ TEST_CASE("shards of a lost node go to the least burdened one, and home when it 
 }
 
 TEST_CASE("without any node shards stay in the run's process, or wait") {
-  for (const bool stays_here : {true, false}) {
-    shard_map map(2, {1, 1}, stays_here);
+  for (const bool is_local_fallback : {true, false}) {
+    auto map = placed(2, {1, 1}, is_local_fallback);
     CHECK(map.lose(0).size() == 1);
     CHECK(map.place_homeless().size() == 1);
     CHECK(map.lose(1).size() == 2);
-    CHECK(map.place_homeless().size() == (stays_here ? 2 : 0));
-    CHECK((map.place_of({0}) == (stays_here ? here : nowhere)));
-    map.find(1, 1);
-    CHECK(map.place_homeless().size() == (stays_here ? 0 : 2));
-    CHECK(map.bring_home({1}) == stays_here);
+    CHECK(map.place_homeless().size() == (is_local_fallback ? 2 : 0));
+    CHECK((map.place_of({0}) == (is_local_fallback ? here : nowhere)));
+    map.join(1, 1);
+    CHECK(map.place_homeless().size() == (is_local_fallback ? 0 : 2));
+    CHECK(map.bring_home({1}) == is_local_fallback);
     CHECK((map.place_of({1}) == node(1)));
   }
 }
 
-TEST_CASE("idle shards come to nodes that are named later, and leave those that are not named any more") {
-  shard_map map(4, {1, 1}, true);
+TEST_CASE("idle shards move to nodes that join later") {
+  auto map = placed(4, {1, 1});
   CHECK((places(map, 4) == std::vector{node(0), node(0), node(1), node(1)}));
   map.add();
   CHECK_FALSE(map.is_there(2));
-  CHECK_FALSE(map.bring_home({3})); // it has no worker yet
-  map.find(2, 2);
-  const std::vector homes{node(0), node(1), node(2), node(2)};
+  CHECK_FALSE(map.bring_home({3})); // the new node is not ready yet
+  map.join(2, 2);
   for (std::uint32_t s = 0; s < 4; ++s)
     CHECK(map.bring_home({s}) == (s > 0));
-  CHECK((places(map, 4) == homes));
-  CHECK(map.lose(0).size() == 1);
-  map.dismiss(0);
-  CHECK(map.place_homeless().size() == 1);
-  CHECK((map.place_of({0}) == node(1))); // its home now
-  CHECK_FALSE(map.bring_home({1}));
-  map.find(0, 1);
+  CHECK((places(map, 4) == std::vector{node(0), node(1), node(2), node(2)}));
+}
+
+TEST_CASE("a node that leaves gets no shards and gives each back when it is idle") {
+  auto map = placed(4, {1, 1});
+  map.leave(0);
+  CHECK(map.hosts_shards(0));
   CHECK(map.bring_home({0}));
+  CHECK(map.bring_home({1}));
+  CHECK_FALSE(map.hosts_shards(0));
+  CHECK((places(map, 4) == std::vector{node(1), node(1), node(1), node(1)}));
+  map.leave(1); // the last one
+  CHECK(map.bring_home({0}));
+  CHECK((map.place_of({0}) == here));
+  auto waiting = placed(1, {1}, false);
+  waiting.leave(0);
+  CHECK(waiting.bring_home({0}));
+  CHECK((waiting.place_of({0}) == nowhere));
 }

@@ -28,7 +28,7 @@ std::string answer_to(const std::string& module) {
                                      reinterpret_cast<const std::byte*>(module.data()) + module.size());
   const offered_file file{.key = "model.module", .extension = ".pt", .content = digest_of(bytes)};
   files.put(file, bytes);
-  node_session session(1, "peer");
+  node_session session;
   session.offer = {.name = "offered", .scenario = scenario_with_module, .files = {file}};
   const auto loaded = session.load(files, false);
   return loaded ? "" : diagnostic_text(loaded.error().front());
@@ -51,7 +51,7 @@ TEST_CASE("a node opens no file that a scenario names, nor a scenario that leads
   write_file(secret, "client,row\nhidden words,1\n");
   const node_files files;
   const auto answer = [&](const std::string& text) {
-    node_session session(1, "peer");
+    node_session session;
     session.offer = {.name = "offered", .scenario = text + scenario_with_module};
     const auto loaded = session.load(files, false);
     return loaded ? std::string() : diagnostic_text(loaded.error().front());
@@ -73,7 +73,7 @@ TEST_CASE("a node takes a module that computes, and refuses one that does not") 
 
 TEST_CASE("a node that takes no compiled code takes a run that would allow it and has no module") {
   const node_files files;
-  node_session session(1, "peer");
+  node_session session;
   session.offer = {.name = "offered", .scenario = std::string("model.native_code = true\n") + scenario_with_module};
   CHECK(session.load(files, false));
 }

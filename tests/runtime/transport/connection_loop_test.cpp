@@ -25,8 +25,11 @@ public:
   void received(connection_id /*which*/, archive::buffer message) override {
     note([&] { messages_.push_back(std::move(message)); });
   }
-  void closed(connection_id which, const std::string& /*peer*/, const std::string& why) override {
-    note([&] { reasons_[which] = why; });
+  void closed(connection_id which, const std::string& /*peer*/, const std::string& why, bool may_retry) override {
+    note([&] {
+      reasons_[which] = why;
+      may_retry_[which] = may_retry;
+    });
   }
   connection_id next_opened() {
     return waited([&] { return !opened_.empty(); },
@@ -47,6 +50,9 @@ public:
   std::string reason(connection_id which) {
     return waited([&] { return reasons_.contains(which); }, [&] { return reasons_.at(which); });
   }
+  bool may_retry(connection_id which) {
+    return waited([&] { return may_retry_.contains(which); }, [&] { return may_retry_.at(which); });
+  }
   /// The reason of any connection that has ended.
   std::string any_reason() {
     return waited([&] { return !reasons_.empty(); }, [&] { return reasons_.begin()->second; });
@@ -64,6 +70,7 @@ private:
   std::vector<connection_id> opened_;
   std::vector<archive::buffer> messages_;
   std::map<connection_id, std::string> reasons_;
+  std::map<connection_id, bool> may_retry_;
 };
 
 const node_address any_port{.host = "127.0.0.1", .port = 0};
@@ -131,13 +138,34 @@ TEST_CASE("a peer of another authority is not believed, on either side") {
   const auto mine = identity_in(ours.path(), ours.path() / "ca.pem");
   {
     two_ends ends(mine, identity_in(theirs.path(), ours.path() / "ca.pem")); // it believes us, we do not believe it
-    CHECK_THAT(ends.server_sees.any_reason(), ContainsSubstring("certificate that is not believed"));
+    CHECK_THAT(ends.server_sees.any_reason(), ContainsSubstring("certificate that is not accepted"));
     CHECK_THAT(ends.client_sees.reason(ends.which), ContainsSubstring("alert"));
   }
   {
     two_ends ends(mine, identity_in(theirs.path(), theirs.path() / "ca.pem"));
-    CHECK_THAT(ends.client_sees.reason(ends.which), ContainsSubstring("certificate that is not believed"));
+    CHECK_THAT(ends.client_sees.reason(ends.which), ContainsSubstring("certificate that is not accepted"));
   }
+}
+
+TEST_CASE("messages cross a connection of two with the same secret") {
+  const auto mine = tls_identity::load({.secret = "0123456789abcdef"}).value();
+  two_ends ends(mine, mine);
+  check_a_message(ends);
+}
+
+TEST_CASE("a peer with another secret, or with a certificate, is rejected on both sides") {
+  const auto mine = tls_identity::load({.secret = "0123456789abcdef"}).value();
+  const test::scratch_folder folder;
+  REQUIRE(make_keys(folder.path()));
+  for (const auto& other : {tls_identity::load({.secret = "0123456789abcdeF"}).value(),
+                            identity_in(folder.path(), folder.path() / "ca.pem")}) {
+    two_ends ends(mine, other);
+    CHECK_THAT(ends.server_sees.any_reason(), ContainsSubstring("does not have the same secret"));
+    CHECK_FALSE(ends.client_sees.reason(ends.which).empty());
+    CHECK_FALSE(ends.client_sees.may_retry(ends.which));
+  }
+  two_ends reversed(identity_in(folder.path(), folder.path() / "ca.pem"), mine);
+  CHECK_THAT(reversed.client_sees.reason(reversed.which), ContainsSubstring("does not have the same secret"));
 }
 
 TEST_CASE("plain peers and encrypted ones do not understand each other, and say so") {
@@ -216,7 +244,7 @@ TEST_CASE("without keys only the loopback is open, and keys that are no keys are
   CHECK_THAT(loop.listen({.host = "0.0.0.0", .port = 0}).error().front().text,
              ContainsSubstring("not on the loopback"));
   CHECK_THAT(loop.place_of({.host = "192.0.2.1", .port = 1}).error().front().text,
-             ContainsSubstring("expected --cert"));
+             ContainsSubstring("expected MNEME_SECRET="));
   const auto found = tls_identity::load({.certificate = "/there/is/none", .key = "", .authority = "/dev/null"});
   REQUIRE_FALSE(found);
   REQUIRE(found.error().size() == 3);

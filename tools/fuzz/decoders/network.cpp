@@ -102,9 +102,9 @@ void read_message(bytes in) {
       return content.expect_end();
     }
     case node_message::interrupt:
+    case node_message::leaving:
+    case node_message::end:
       return;
-    case node_message::status:
-      return read_as<node_status>(content);
     }
   } catch (const archive_error&) {
   }

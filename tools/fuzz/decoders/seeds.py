@@ -1,6 +1,7 @@
 """Honest inputs for the decoders: those of reader_cases.py, what a run and a node say to each other, and a few more."""
 import io
 import os
+import socket
 import struct
 import subprocess
 import sys
@@ -41,7 +42,7 @@ def _png(side=8):
 def _texts():
     return {"sweep": [b'[sweep]\nscenarios = ["a.toml"]\nseeds = "1-5"\n[sweep.over]\ntraining.learning_rate = '
                       b'[0.1, 0.01]\n[sweep.set]\nrounds.per_task = 3\n'],
-            "addresses": [b"127.0.0.1:7100,[::1]:80", b"# two\nhost.example:1\n\n127.0.0.1:2 # slow\n"],
+            "addresses": [b"127.0.0.1:7100", b"[::1]:80", b"host.example:1"],
             "words": [b"1,2,7-9", b"rounds.cohort=1,2,[3, 4]", b"final_accuracy>=70"]}
 
 
@@ -69,39 +70,34 @@ class _Said:
 
 def _conversation(program, folder, scenario):
     """What a run over one node says and hears."""
-    log = os.path.join(folder, "node.log")
-    with open(log, "wb") as out:
-        node = subprocess.Popen([program, "node", "--listen", "127.0.0.1:0", "--threads", "1"], stdout=subprocess.PIPE,
-                                stderr=out, text=True)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    said = _Said()
+    link = Link(port, passing=said.hearing("node"), answering=said.hearing("run"))
+    node = subprocess.Popen([program, "node", "--join", link.address, "--threads", "1"], stdout=subprocess.DEVNULL)
     try:
-        port = int(node.stdout.readline().split("127.0.0.1:")[1].split()[0])
-        said = _Said()
-        link = Link(port, passing=said.hearing("run"), answering=said.hearing("node"))
         subprocess.run([program, "run", os.path.join(ROOT, "scenarios", "smoke", scenario), "--quiet", "--out",
-                        os.path.join(folder, "run-" + scenario), "--nodes", link.address, "--threads", "1", "--set",
-                        "rounds.per_task=2"], check=True)
+                        os.path.join(folder, "run-" + scenario), "--accept", f"127.0.0.1:{port}", "--workers-min", "1",
+                        "--threads", "1", "--set", "rounds.per_task=2"], check=True)
+        node.wait(timeout=30)
         link.close()
-        asked = subprocess.run([program, "node", "--status", f"127.0.0.1:{port}"], check=True, capture_output=True)
-        status = asked.stdout.strip()
     finally:
         node.kill()
         node.wait()
-    return said.bytes, status
+    return said.bytes
 
 
 def _network(program, folder):
     messages, streams = [], []
     for scenario in ("fedprox.toml", "fil-ver.toml"):
-        both, status = _conversation(program, folder, scenario)
-        for stream in both.values():
+        for stream in _conversation(program, folder, scenario).values():
             streams.append(b"\x40" + stream[:20000])
             messages += MessageReader().feed(stream)
-        messages.append(bytes([12]) + struct.pack("<Q", len(status)) + status)
     by_kind = {}
     for message in sorted(messages, key=len):
         by_kind.setdefault(message[0], []).append(message)
     kept = [message for of_kind in by_kind.values() for message in (of_kind[0], of_kind[len(of_kind) // 2])]
-    streams.append(b"\x07mneme\n\x01\x00" + b"".join(framed(message) for message in kept[:4]))
+    streams.append(b"\x07mneme\n\x02\x00" + b"".join(framed(message) for message in kept[:4]))
     return {"messages": kept, "frames": streams}
 
 

@@ -50,10 +50,7 @@ void read_availability(bytes in) {
   (void)read_availability_trace(asked);
 }
 
-void read_addresses(bytes in) {
-  (void)parsed_addresses({reinterpret_cast<const char*>(in.data()), in.size()});
-  (void)parsed_addresses("@" + file_of(in, "nodes").string());
-}
+void read_addresses(bytes in) { (void)parsed_address({reinterpret_cast<const char*>(in.data()), in.size()}); }
 
 void read_words(bytes in) {
   const std::string text(reinterpret_cast<const char*>(in.data()), in.size());

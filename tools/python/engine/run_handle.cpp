@@ -106,17 +106,9 @@ void run_handle::begin() {
                       .style = request_.style,
                       .trace = request_.trace,
                       .interrupts = &interrupts_,
-                      .tls = request_.tls,
+                      .accept = request_.accept,
                       .live = live_,
                       .draw_accuracy = accuracy_plot_svg};
-  if (!request_.nodes.empty()) {
-    auto addresses = parsed_addresses(request_.nodes);
-    if (!addresses) {
-      findings_ = addresses.error();
-      return;
-    }
-    options.nodes = std::move(*addresses);
-  }
   if (request_.resumes) {
     auto ended = resume_simulation(request_.scenario, options);
     if (!ended)
@@ -178,8 +170,18 @@ void bind_runs(nb::module_& module) {
       .def("__init__",
            [](run_handle* self, std::filesystem::path scenario, bool resumes, overrides settings,
               std::filesystem::path out, std::string name, std::int64_t threads, bool block, bool trace,
-              std::string nodes, std::vector<std::filesystem::path> keys) {
+              const std::string& accept, std::int64_t workers_min, std::string secret,
+              std::vector<std::filesystem::path> keys) {
              keys.resize(3); // certificate, key, authority
+             accept_options nodes{
+                 .trust = {.secret = std::move(secret), .certificate = keys[0], .key = keys[1], .authority = keys[2]},
+                 .workers_min = workers_min};
+             if (!accept.empty()) {
+               const auto address = parsed_address(accept);
+               if (!address)
+                 throw nb::value_error(("accept: " + address.error().front().text).c_str());
+               nodes.address = *address;
+             }
              new (self) run_handle({.scenario = std::move(scenario),
                                     .resumes = resumes,
                                     .settings = std::move(settings),
@@ -188,8 +190,7 @@ void bind_runs(nb::module_& module) {
                                     .threads = threads,
                                     .style = block ? progress_style::embedded_block : progress_style::silent,
                                     .trace = trace,
-                                    .nodes = std::move(nodes),
-                                    .tls = {.certificate = keys[0], .key = keys[1], .authority = keys[2]}});
+                                    .accept = std::move(nodes)});
            })
       .def("wait", &run_handle::wait)
       .def("interrupt", &run_handle::interrupt)

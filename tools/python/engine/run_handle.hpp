@@ -20,8 +20,7 @@ struct run_description {
   std::int64_t threads = 0;
   progress_style style = progress_style::silent;
   bool trace = false;
-  std::string nodes{}; ///< "A:PORT,B:PORT" or "@FILE"; empty: this process computes.
-  tls_files tls{};
+  accept_options accept{};
 };
 
 /// At most one per process. All calls require the GIL, which is released while waiting.

@@ -17,10 +17,10 @@ from mneme._comparison import compare
 from mneme._runs import Run, load, resume, run, runs, schema, validate
 from mneme._sweeps import sweep
 from mneme._version import version as __version__
-from mneme import loggers
+from mneme import cluster, loggers
 
 __all__ = ["AveragingServer", "Broadcast", "ClientContext", "Data", "Delivery", "Interrupted", "Loss", "Method",
-           "MnemeWarning", "Net", "Outcome", "Place", "Random", "Rows", "Run", "RunFailed", "ScenarioError",
-           "Server", "ServerContext", "Setup", "Upload", "compare", "corrected", "cross_entropy", "distillation",
-           "key", "load", "loggers", "loss", "net", "proximal", "resume", "run", "runs", "schema", "sweep", "validate",
-           "__version__"]
+           "MnemeWarning", "Net", "Outcome", "Place", "Random", "Rows", "Run", "RunFailed", "ScenarioError", "Server",
+           "ServerContext", "Setup", "Upload", "cluster", "compare", "corrected", "cross_entropy", "distillation",
+           "key", "load", "loggers", "loss", "net", "proximal", "resume", "run", "runs", "schema", "sweep",
+           "validate", "__version__"]

@@ -18,6 +18,7 @@ from mneme._data import Data, Partition, described
 from mneme._methods import Method, host
 from mneme._scenarios import opened
 from mneme._types import Keys, Path, Record, Scenario
+from mneme.cluster import Cluster
 
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "mneme")
 _engine._set_program(PROGRAM)
@@ -264,7 +265,8 @@ def run(scenario: Scenario, overrides: Keys = {}, *,  # noqa: B006
         data: Data | None = None, partition: Partition | None = None,
         methods: Sequence[type[Method]] = (), threads: int = 0, out: Path | None = None,
         on_evaluation: OnEvaluations = None, loggers: Sequence[Any] = (), trace: bool = False, quiet: bool = False,
-        nodes: str | Iterable[str] = (), keys: Iterable[Path] = ()) -> Run:
+        accept: str = "", workers_min: int = 0, secret: str | None = None, keys: Iterable[Path] = (),
+        cluster: Cluster | None = None) -> Run:
     """Runs a scenario in this process and returns its Run.
 
     scenario: a path, a dict of the same keys, or a dict with "extends". overrides: a dict that takes precedence. data:
@@ -272,9 +274,11 @@ def run(scenario: Scenario, overrides: Keys = {}, *,  # noqa: B006
     clients, seed) that returns it. methods: Method classes that the scenario may name. threads: 0 means one per core.
     out: folder of the run, which must not exist. on_evaluation: a function, or a list of them, called with each record;
     an exception in it stops the run cleanly. loggers: a list of mneme.loggers, called with each record and finished
-    with the run. trace: write events.csv, deliveries.csv and partition.csv. quiet: show no progress. nodes: "HOST:PORT"
-    of each `mneme node` process that computes clients, or "@FILE"; for Python methods they must be started with
-    --python-code FILE. keys: files of certificate, key and authority for the nodes.
+    with the run. trace: write events.csv, deliveries.csv and partition.csv. quiet: show no progress. accept:
+    "HOST:PORT" at which nodes (`mneme node --join HOST:PORT`) join and compute clients; for Python methods they must be
+    started with --python-code FILE. workers_min: begin when nodes with this many workers have joined. secret: of the
+    job, default $MNEME_SECRET; keys: files of certificate, key and authority instead. Off the loopback one of them is
+    needed. cluster: a mneme.cluster object, which starts the nodes; it chooses address and secret.
 
     Ctrl-C stops the run cleanly; resume() continues it.
     Raises ScenarioError before anything is written, and RunFailed afterwards.
@@ -283,27 +287,41 @@ def run(scenario: Scenario, overrides: Keys = {}, *,  # noqa: B006
     host(methods)
     if data is not None or partition is not None:
         overrides = {**overrides, **described(scenario, data, partition, dict(overrides))}
-    with opened(scenario, overrides) as source, finishing(loggers) as ended:
+    with opened(scenario, overrides) as source, finishing(loggers) as ended, \
+            nodes_of(accept, workers_min, secret, keys, cluster) as nodes:
         handle = _engine._RunHandle(source.file, False, source.settings, os.fspath(out) if out else "", source.name,
-                                    threads, not quiet and _progress.on_terminal(), trace, addresses(nodes), list(keys))
+                                    threads, not quiet and _progress.on_terminal(), trace, *nodes)
         ended.append(performed(handle, callbacks, progress_for(quiet), named=source.named))
     return ended[0]
 
 
-def addresses(nodes):
-    """Addresses in the format of --nodes."""
-    return nodes if isinstance(nodes, str) else ",".join(nodes)
+@contextlib.contextmanager
+def nodes_of(accept, workers_min, secret, keys, cluster):
+    """Starts the nodes of a cluster. Yields address, minimum of workers, secret and key files for the engine."""
+    keys = list(keys)
+    if cluster is not None:
+        if accept or secret or keys:
+            raise ValueError("cluster: chooses address and secret; expected no accept, secret and keys")
+        with cluster as (address, own_secret):
+            yield address, workers_min or cluster.nodes, own_secret, keys
+        return
+    if secret is None:  # certificates take precedence over a secret of the environment
+        secret = "" if keys or not accept else os.environ.get("MNEME_SECRET", "")
+    if accept and secret and len(secret) < 16:
+        raise ValueError(f"secret: expected at least 16 characters, found {len(secret)}; take secrets.token_hex(32)")
+    yield accept, workers_min, secret, keys
 
 
 def resume(folder: Path | Run, *, methods: Sequence[type[Method]] = (), mended: bool = False, threads: int = 0,
            on_evaluation: OnEvaluations = None, loggers: Sequence[Any] = (), quiet: bool = False,
-           nodes: str | Iterable[str] = (), keys: Iterable[Path] = ()) -> Run:
+           accept: str = "", workers_min: int = 0, secret: str | None = None, keys: Iterable[Path] = (),
+           cluster: Cluster | None = None) -> Run:
     """Resumes an interrupted, killed or failed run and returns its Run. The digest equals that of an uninterrupted run.
     `methods` must be the same classes with the same source.
 
     mended: accept a changed source. Existing results are kept; the run records from which round on the source is
-    different (`Run.mended`), and `mneme verify` does not accept it. threads, on_evaluation, loggers, quiet, nodes and
-    keys: see run().
+    different (`Run.mended`), and `mneme verify` does not accept it. threads, on_evaluation, loggers, quiet, accept,
+    workers_min, secret, keys and cluster: see run().
     Raises ScenarioError if the run cannot be resumed, and RunFailed if it fails.
     """
     callbacks = callbacks_of(on_evaluation, loggers)
@@ -311,9 +329,10 @@ def resume(folder: Path | Run, *, methods: Sequence[type[Method]] = (), mended: 
     folder = os.fspath(folder.folder if isinstance(folder, Run) else folder)
     if not mended:
         expect_source(folder, methods)
-    with other_sources(methods if mended else []), finishing(loggers) as ended:
+    with other_sources(methods if mended else []), finishing(loggers) as ended, \
+            nodes_of(accept, workers_min, secret, keys, cluster) as nodes:
         handle = _engine._RunHandle(folder, True, [], "", "", threads, not quiet and _progress.on_terminal(), False,
-                                    addresses(nodes), list(keys))
+                                    *nodes)
         try:
             ended.append(performed(handle, callbacks, progress_for(quiet), folder))
         finally:

@@ -1,8 +1,8 @@
 """The federation in mneme: its files, its runs, and nodes that answer early and late."""
 import json
 import os
-import re
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -59,16 +59,18 @@ def digest_of(folder):
         return json.load(file)["run_digest"]
 
 
+def free_address():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return f"127.0.0.1:{listener.getsockname()[1]}"
+
+
 class SlowNode:
     """A node process that is held up again and again while the other one works: `share` of the time."""
 
-    def __init__(self, program, share):
-        self.process = subprocess.Popen([program, "node", "--listen", "127.0.0.1:0", "--threads", "1"],
-                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        self.address = next(said[1] for said in map(re.compile(r"listening on (\S+:\d+)").search, self.process.stdout)
-                            if said)
+    def __init__(self, program, address, share):
+        self.process = subprocess.Popen([program, "node", "--join", address, "--threads", "1"],
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.share, self.ended = share, False
-        threading.Thread(target=self.process.stdout.read, daemon=True).start()
         self.holder = threading.Thread(target=self.hold, daemon=True)
         self.holder.start()
 

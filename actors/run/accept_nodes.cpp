@@ -1,12 +1,14 @@
-#include "actors/run/run_nodes.hpp"
+#include "actors/run/accept_nodes.hpp"
 #include "actors/compute/compute_layout.hpp"
 #include "actors/run/node_session.hpp"
+#include "actors/run/world_facts.hpp"
 #include "runtime/base/failure_of.hpp"
 #include "runtime/base/file_ending.hpp"
 #include "runtime/base/tuning.hpp"
 #include "runtime/scenario/device_profiles.hpp"
 #include "runtime/scenario/named_paths.hpp"
 #include "runtime/scenario/read.hpp"
+#include <fmt/format.h>
 namespace mneme {
 namespace {
 
@@ -50,31 +52,50 @@ connection_limits limits_of(virtual_duration silence) {
   return {.silence = std::max(asked, silence_min)};
 }
 
-expected<std::shared_ptr<node_pool>> greeted_nodes(const scenario& settings, const std::vector<node_address>& addresses,
-                                                   const tls_files& tls) {
-  if (auto wrong = data_that_stay_here(settings); !wrong.empty())
-    return tl::unexpected(std::move(wrong));
-  node_pool_settings pool_settings{.addresses = addresses, .limits = limits_of(settings.worker.node_silence)};
-  if (tls.any()) {
-    auto identity = tls_identity::load(tls);
-    if (!identity)
-      return tl::unexpected(identity.error());
-    pool_settings.identity = std::move(*identity);
-  }
+expected<std::shared_ptr<node_pool>> accept_nodes(const scenario& settings, const accept_options& options) {
+  if (auto errors = data_that_stay_here(settings); !errors.empty())
+    return tl::unexpected(std::move(errors));
+  auto identity = tls_identity::load(options.trust);
+  if (!identity)
+    return tl::unexpected(identity.error());
+  node_pool_settings pool_settings{.listen = *options.address,
+                                   .identity = std::move(*identity),
+                                   .limits = limits_of(settings.worker.node_silence),
+                                   .log = options.log,
+                                   .nodes_stay = options.nodes_stay};
+  if (const auto error = failure_of([&] { pool_settings.offer = offer_of(settings); }); !error.empty())
+    return failed("", error);
   auto nodes = std::make_shared<node_pool>(std::move(pool_settings));
-  if (auto done = nodes->connect(); !done)
-    return tl::unexpected(done.error());
-  if (const auto unread = failure_of([&] { nodes->offer(offer_of(settings)); }); !unread.empty())
-    return failed("", unread);
+  const auto port = nodes->listen();
+  if (!port)
+    return tl::unexpected(port.error());
+  if (options.listening)
+    options.listening({.host = options.address->host, .port = *port});
   return nodes;
 }
 
-void spread_over_nodes(run_context& context, node_pool& nodes, bool may_grow) {
-  context.node_workers = nodes.workers();
+expected<void> await_nodes(node_pool& nodes, const run_context& context, const accept_options& options,
+                           const std::atomic<int>* interrupts) {
+  const auto timeout = std::chrono::duration_cast<std::chrono::milliseconds>(context.scenario.worker.join_timeout);
+  return nodes.await_ready(world_facts(context),
+                           {.nodes = options.nodes_min, .workers = options.workers_min, .timeout = timeout},
+                           interrupts);
+}
+
+void spread_over_nodes(run_context& context, node_pool& nodes, const accept_options& options) {
+  constexpr std::int64_t unknown_workers = 4; // of nodes, if none is there yet
+  const auto workers = std::max(nodes.workers(), options.workers_min);
+  if (options.computes)
+    context.local_workers = context.workers;
+  context.node_workers = (workers > 0 ? workers : unknown_workers) + context.local_workers;
   context.batches_per_worker = layout_of_nodes(context, context.node_workers).batches_per_worker;
+  const auto hosts = options.nodes_min + (options.computes ? 1 : 0);
+  if (context.device != "cpu" && context.shards < hosts && options.log)
+    options.log(fmt::format("warning: {} shards give work to as many of {} processes; set worker.shards = {}",
+                            context.shards, hosts, hosts));
+  const auto spare = options.nodes_min > 0 ? 1 : tuning::spare_shards; // all nodes are known, or others may join
   if (context.device == "cpu")
-    context.shards = std::max(
-        context.shards, std::min(context.node_workers * (may_grow ? tuning::spare_shards : 1), shards_of_nodes_max));
+    context.shards = std::max(context.shards, std::min(context.node_workers * spare, shards_of_nodes_max));
 }
 
 std::vector<node_record> records_of(node_pool& nodes, const node_records& records) {

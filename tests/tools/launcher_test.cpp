@@ -1,0 +1,112 @@
+#include "tools/cli/launcher.hpp"
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <map>
+using namespace mneme;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+using environment = std::map<std::string, std::string>;
+
+expected<launched_rank> read(const environment& variables) {
+  return read_launcher([&](const char* name) -> const char* {
+    const auto entry = variables.find(name);
+    return entry == variables.end() ? nullptr : entry->second.c_str();
+  });
+}
+
+/// All errors, a line each.
+std::string errors(const environment& variables) {
+  const auto found = read(variables);
+  std::string lines;
+  for (const auto& error : found ? diagnostics{} : found.error())
+    lines += diagnostic_text(error) + "\n";
+  return lines;
+}
+
+environment with(environment variables, const environment& more) {
+  for (const auto& [name, value] : more)
+    variables[name] = value;
+  return variables;
+}
+
+const environment torchrun{{"RANK", "5"},
+                           {"WORLD_SIZE", "16"},
+                           {"LOCAL_RANK", "1"},
+                           {"LOCAL_WORLD_SIZE", "4"},
+                           {"MASTER_ADDR", "node1"},
+                           {"MASTER_PORT", "29400"},
+                           {"TORCHELASTIC_RUN_ID", "none"}};
+const environment slurm{{"SLURM_PROCID", "3"},  {"SLURM_NTASKS", "8"},        {"SLURM_LOCALID", "0"},
+                        {"SLURM_JOB_ID", "77"}, {"SLURM_JOB_NUM_NODES", "2"}, {"SLURM_JOB_NODELIST", "node[03-04]"}};
+const environment open_mpi{{"OMPI_COMM_WORLD_RANK", "2"},
+                           {"OMPI_COMM_WORLD_SIZE", "3"},
+                           {"OMPI_COMM_WORLD_LOCAL_RANK", "2"},
+                           {"OMPI_COMM_WORLD_LOCAL_SIZE", "3"}};
+const environment mpich{{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"MPI_LOCALRANKID", "1"}, {"MPI_LOCALNRANKS", "2"}};
+
+} // namespace
+
+TEST_CASE("a rank reads the variables of torchrun and avoids its port") {
+  const auto found = read(torchrun).value();
+  CHECK(found.rank == 5);
+  CHECK(found.size == 16);
+  CHECK(found.local_rank == 1);
+  CHECK_FALSE(found.is_one_host);
+  CHECK(found.host + ":" + std::to_string(found.port) == "node1:29401");
+}
+
+TEST_CASE("a rank reads the variables of Slurm and reaches rank 0 at the first host") {
+  const auto found = read(slurm).value();
+  CHECK(found.rank == 3);
+  CHECK(found.size == 8);
+  CHECK(found.local_rank == 0);
+  CHECK(found.host == "node03");
+  CHECK(found.port == read(with(slurm, {{"SLURM_PROCID", "0"}})).value().port);
+  CHECK(found.port != read(with(slurm, {{"SLURM_JOB_ID", "78"}})).value().port);
+  CHECK(read(with(slurm, {{"SLURM_JOB_NUM_NODES", "1"}})).value().host == "127.0.0.1");
+}
+
+TEST_CASE("a rank reads the variables of Open MPI, MPICH and Kubernetes") {
+  CHECK(read(open_mpi).value().rank == 2);
+  CHECK(read(open_mpi).value().is_one_host);
+  CHECK(read(mpich).value().rank == 1);
+  CHECK(read(mpich).value().size == 2);
+  const auto pod = read({{"JOB_COMPLETION_INDEX", "2"}, {"MASTER_ADDR", "job-0.job"}, {"WORLD_SIZE", "4"}}).value();
+  CHECK(pod.rank == 2);
+  CHECK(pod.size == 4);
+  CHECK(pod.host + ":" + std::to_string(pod.port) == "job-0.job:29500");
+}
+
+TEST_CASE("an inner launcher takes precedence over the one around it") {
+  CHECK(read(with(slurm, torchrun)).value().rank == 5);
+  CHECK(read(with(slurm, open_mpi)).value().rank == 2);
+}
+
+TEST_CASE("two launchers that contradict each other are named") {
+  CHECK(errors(with(slurm, {{"RANK", "3"}, {"WORLD_SIZE", "8"}})).empty());
+  CHECK_THAT(errors(with(slurm, {{"RANK", "2"}, {"WORLD_SIZE", "8"}})),
+             ContainsSubstring("RANK=2 of WORLD_SIZE=8 and SLURM_PROCID=3 of SLURM_NTASKS=8 contradict each other"));
+  CHECK_THAT(errors(with(open_mpi, mpich)),
+             ContainsSubstring("OMPI_COMM_WORLD_RANK=2 of OMPI_COMM_WORLD_SIZE=3 and PMI_RANK=1 of PMI_SIZE=2"));
+}
+
+TEST_CASE("without a launcher, and with missing or malformed variables, all errors are named") {
+  CHECK_THAT(errors({}), ContainsSubstring("--distributed: error: expected the variables of a launcher; start it with "
+                                           "one of: torchrun --no-python"));
+  CHECK_THAT(errors({{"RANK", "1"}}), ContainsSubstring("WORLD_SIZE: error: is not set"));
+  const auto text = errors({{"RANK", "x"}, {"WORLD_SIZE", "0"}, {"MASTER_PORT", "70000"}, {"MASTER_ADDR", "a"}});
+  for (const char* part : {"RANK: error: is 'x'; expected an integer >= 0", "WORLD_SIZE: error: is '0'", "MASTER_PORT"})
+    CHECK_THAT(text, ContainsSubstring(part));
+  CHECK_THAT(errors({{"RANK", "4"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "a"}}),
+             ContainsSubstring("RANK: error: is 4; expected less than 4, the value of WORLD_SIZE"));
+  CHECK_THAT(errors({{"RANK", "1"}, {"WORLD_SIZE", "4"}}), ContainsSubstring("MASTER_ADDR: error: is not set"));
+}
+
+TEST_CASE("the first host of a list of Slurm is expanded") {
+  CHECK(first_host("node7") == "node7");
+  CHECK(first_host("a,b") == "a");
+  CHECK(first_host("node[03-07,9],other") == "node03");
+  CHECK(first_host("rack[1,3]-x,b") == "rack1-x");
+}

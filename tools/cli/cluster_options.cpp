@@ -1,0 +1,123 @@
+#include "tools/cli/cluster_options.hpp"
+#include "runtime/base/blanks.hpp"
+#include "runtime/base/disk_file.hpp"
+#include "tools/cli/launcher.hpp"
+#include <algorithm>
+#include <cstdlib>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <thread>
+#include <unistd.h>
+namespace mneme {
+namespace {
+
+constexpr const char* secret_line = "export MNEME_SECRET=$(openssl rand -hex 32)";
+
+expected<std::string> read_secret(const std::string& file) {
+  constexpr std::uint64_t bytes_max = 4096;
+  auto text = text_of_file(file, bytes_max);
+  if (!text)
+    return tl::unexpected(text.error());
+  struct stat status {};
+  if (::stat(file.c_str(), &status) != 0 || (status.st_mode & (S_IRWXG | S_IRWXO)) != 0)
+    return failed("--secret", "'" + file +
+                                  "' can be read by others; expected a file that only its owner may read: "
+                                  "chmod 600 " +
+                                  file);
+  return std::string(without_blanks(text->substr(0, text->find_first_of("\r\n"))));
+}
+
+/// Threads of one of several processes of a machine, unless the launcher has bound it to some of the cores.
+std::int64_t threads_of_rank(const launched_rank& rank) {
+  const auto usable = std::max<std::int64_t>(1, std::thread::hardware_concurrency());
+  const bool is_bound = usable < ::sysconf(_SC_NPROCESSORS_ONLN);
+  return is_bound || !rank.local_size ? usable : std::max<std::int64_t>(1, usable / *rank.local_size);
+}
+
+void print_line(const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); }
+
+void print_address(const node_address& address) { print_line("nodes join with mneme node --join " + address.text()); }
+
+expected<cluster_plan> plan_rank(const cluster_arguments& arguments, std::int64_t threads, credentials trust) {
+  auto found = read_launcher([](const char* name) -> const char* { return std::getenv(name); });
+  if (!found)
+    return tl::unexpected(found.error());
+  auto& rank = *found;
+  if (!arguments.accept.empty()) {
+    const auto address = parsed_address(arguments.accept);
+    if (!address || address->port == 0)
+      return failed("--accept", "'" + arguments.accept + "': expected HOST:PORT at which all ranks reach rank 0");
+    rank.host = address->host;
+    rank.port = address->port;
+    rank.is_one_host = address->host == "127.0.0.1" || address->host == "localhost" || address->host == "::1";
+  }
+  if (!rank.is_one_host && !trust.any())
+    return failed("--distributed", fmt::format("needs a secret on more than one host; write {} before the line of {}",
+                                               secret_line, rank.launcher));
+  cluster_plan plan{.threads = threads > 0 ? threads : threads_of_rank(rank)};
+  if (rank.rank > 0) {
+    plan.node = node_settings{.join = {.host = rank.host, .port = rank.port},
+                              .trust = std::move(trust),
+                              .threads = plan.threads,
+                              .local_rank = rank.local_rank,
+                              .idle_timeout = std::chrono::minutes(10),
+                              .grace = std::chrono::seconds(20)};
+    return plan;
+  }
+  if (rank.size == std::int64_t{1})
+    return plan;
+  plan.accept = {.address = node_address{.host = rank.is_one_host ? rank.host : "0.0.0.0", .port = rank.port},
+                 .trust = std::move(trust),
+                 .nodes_min = arguments.workers_min > 0 ? 0 : rank.size.value_or(1) - 1,
+                 .workers_min = arguments.workers_min,
+                 .computes = true,
+                 .log = print_line};
+  return plan;
+}
+
+} // namespace
+
+expected<credentials> trust_option(const trust_arguments& arguments) {
+  credentials given{.certificate = arguments.certificate, .key = arguments.key, .authority = arguments.authority};
+  const char* const variable = std::getenv("MNEME_SECRET");
+  if (!arguments.secret.empty()) {
+    auto secret = read_secret(arguments.secret);
+    if (!secret)
+      return tl::unexpected(secret.error());
+    given.secret = std::move(*secret);
+  } else if (variable && !given.has_files())
+    given.secret = variable;
+  const bool is_asked = !arguments.secret.empty() || (variable && *variable && !given.has_files());
+  if (is_asked && given.secret.size() < secret_letters_min)
+    return failed(arguments.secret.empty() ? "MNEME_SECRET" : "--secret",
+                  fmt::format("has {} characters; expected at least {}: {}", given.secret.size(), secret_letters_min,
+                              secret_line));
+  return given;
+}
+
+expected<cluster_plan> plan_cluster(const cluster_arguments& arguments, std::int64_t threads) {
+  const bool accepts = arguments.distributed || !arguments.accept.empty();
+  const auto& files = arguments.trust;
+  if (!accepts && !(files.secret + files.certificate + files.key + files.authority).empty())
+    return failed("", "--secret, --cert, --key and --ca are for runs with --accept or --distributed");
+  if (!accepts && arguments.workers_min > 0)
+    return failed("", "--workers-min is for runs with --accept or --distributed");
+  if (!accepts)
+    return cluster_plan{.threads = threads};
+  auto trust = trust_option(arguments.trust);
+  if (!trust)
+    return tl::unexpected(trust.error());
+  if (arguments.distributed)
+    return plan_rank(arguments, threads, std::move(*trust));
+  const auto address = parsed_address(arguments.accept);
+  if (!address)
+    return failed("--accept", address.error().front().text);
+  return cluster_plan{.accept = {.address = *address,
+                                 .trust = std::move(*trust),
+                                 .workers_min = arguments.workers_min,
+                                 .listening = print_address,
+                                 .log = print_line},
+                      .threads = threads};
+}
+
+} // namespace mneme

@@ -1,0 +1,30 @@
+/// launcher: this process's place among the processes that torchrun, srun, mpirun or Kubernetes have started.
+#pragma once
+#include "runtime/base/diagnostic.hpp"
+#include <cstdint>
+#include <functional>
+#include <optional>
+namespace mneme {
+
+/// Value of an environment variable; null if it is not set.
+using environment_lookup = std::function<const char*(const char* name)>;
+
+struct launched_rank {
+  std::string launcher{};                   ///< "torchrun"
+  std::int64_t rank = 0;                    ///< Rank 0 runs, all others join it.
+  std::optional<std::int64_t> size{};       ///< Number of processes; nullopt if the launcher does not say it.
+  std::optional<std::int64_t> local_rank{}; ///< Among the processes of this machine.
+  std::optional<std::int64_t> local_size{}; ///< Number of processes of this machine.
+  bool is_one_host = false;                 ///< All processes run on this machine.
+  std::string host{};                       ///< Where rank 0 accepts the others.
+  std::uint16_t port = 0;
+};
+
+/// Reads the variables of the launcher that has started this process. Fails without a launcher, if variables are
+/// missing or malformed, and if two launchers contradict each other.
+[[nodiscard]] expected<launched_rank> read_launcher(const environment_lookup& value_of);
+
+/// The first host of Slurm's list: "node[03-07,9],other" gives "node03".
+[[nodiscard]] std::string first_host(const std::string& node_list);
+
+} // namespace mneme
