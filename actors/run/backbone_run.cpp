@@ -29,9 +29,9 @@ expected<scenario> scenario_of(const scenario& settings) {
   if (!read)
     return tl::unexpected(read.error());
   if (!read->value.model.backbone.empty())
-    return failed(place_of(settings), settings.model.backbone.string() +
-                                          " has a model.backbone itself; expected a scenario that trains from scratch, "
-                                          "or from model.weights");
+    return failed(place_of(settings),
+                  settings.model.backbone.string() +
+                      " has a model.backbone, too; expected a scenario that trains from scratch or from model.weights");
   return std::move(read->value);
 }
 
@@ -94,7 +94,7 @@ bool is_kept(const fs::path& weights) {
   if (net)
     return true;
   for (const auto& damage : net.error())
-    std::fprintf(stderr, "%s\n", printable(damage.where + ": warning: " + damage.text + "; it is made again").c_str());
+    std::fprintf(stderr, "%s\n", printable(damage.where + ": warning: " + damage.text + "; it is recomputed").c_str());
   return false;
 }
 
@@ -120,10 +120,8 @@ diagnostics wrong_backbone(const scenario& settings, const raw_data& data) {
     return trained.error();
   diagnostics wrong;
   if (const auto text = differences(settings, *trained); !text.empty())
-    wrong.push_back(
-        {place_of(settings), fmt::format("the net that {} trains is another one: {}; expected the same keys "
-                                         "of [model]",
-                                         settings.model.backbone.string(), text)});
+    wrong.push_back({place_of(settings), fmt::format("{} trains a different net: {}; expected the same keys of [model]",
+                                                     settings.model.backbone.string(), text)});
   if (!share_data(settings, *trained))
     return wrong;
   const raw_data about{.name = data.name,
@@ -136,10 +134,9 @@ diagnostics wrong_backbone(const scenario& settings, const raw_data& data) {
   std::set_intersection(known->begin(), known->end(), used->begin(), used->end(), std::back_inserter(shared));
   if (!shared.empty())
     wrong.push_back(
-        {place_of(settings),
-         fmt::format("{} trains the backbone on classes that the tasks use: {} of '{}'; expected others, as "
-                     "tasks.classes and tasks.class_order choose them",
-                     settings.model.backbone.string(), fmt::join(shared, ", "), data.name)});
+        {place_of(settings), fmt::format("{} trains the backbone on classes that the tasks use: {} of '{}'; select "
+                                         "other classes with tasks.classes and tasks.class_order",
+                                         settings.model.backbone.string(), fmt::join(shared, ", "), data.name)});
   return wrong;
 }
 
@@ -155,7 +152,7 @@ expected<trained_net> trained_and_kept(const scenario& settings, const scenario&
   if (fs::exists(net_file.weights) && read_kept_tensors(net_file.weights)) // who held the lock before has trained it
     return net_file;
   if (options.style != progress_style::quiet && options.style != progress_style::silent)
-    std::fprintf(stderr, "the backbone of %s is trained first, once, and kept as %s\n",
+    std::fprintf(stderr, "training the backbone of %s first; it is saved as %s for later runs\n",
                  settings.model.backbone.string().c_str(), net_file.weights.string().c_str());
   const auto out = beside(".run");
   fs::remove_all(out);
@@ -200,7 +197,7 @@ expected<trained_net> trained_backbone(const scenario& settings, const run_optio
   expected<trained_net> kept;
   const auto why = failure_of([&] { kept = trained_and_kept(settings, *trained, folder / name, options); });
   if (!why.empty())
-    return failed(place_of(settings), "the backbone cannot be kept: " + why + "; $MNEME_CACHE names another folder");
+    return failed(place_of(settings), "cannot save the backbone: " + why + "; set $MNEME_CACHE to another folder");
   return kept;
 }
 

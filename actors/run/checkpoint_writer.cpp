@@ -8,7 +8,7 @@ checkpoint_writer_actor::behavior_type checkpoint_writer_state::make_behavior() 
       [this](const write_checkpoint& checkpoint) -> caf::result<void> {
         if (const auto why = failure_of([&] { folder_->write(checkpoint.parts); }); !why.empty())
           return caf::make_error(run_errc::recorder_failed,
-                                 why + "; the run goes on, and the checkpoints before are whole");
+                                 why + "; the run continues, and earlier checkpoints are intact");
         return {};
       },
   };

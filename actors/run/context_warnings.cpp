@@ -17,11 +17,10 @@ diagnostics uneven_task_warnings(const scenario& settings, const task_stream& st
   for (const auto& task : stream.tasks)
     if (sizes.size() < listed_max)
       sizes.push_back(task.classes.size());
-  return {{settings.where("tasks.count"),
-           fmt::format(
-               "tasks.count = {}: {} classes do not divide evenly, so the tasks have [{}{}] classes; tasks.sizes "
-               "sets others",
-               tasks.count, stream.classes, fmt::join(sizes, ", "), stream.tasks.size() > listed_max ? ", ..." : "")}};
+  return {{settings.where("tasks.count"), fmt::format("tasks.count = {}: {} classes do not divide evenly, so the tasks "
+                                                      "have [{}{}] classes; set tasks.sizes to choose other sizes",
+                                                      tasks.count, stream.classes, fmt::join(sizes, ", "),
+                                                      stream.tasks.size() > listed_max ? ", ..." : "")}};
 }
 
 /// training.drop_last leaves clients without a step.
@@ -46,7 +45,7 @@ diagnostics dropped_batch_warnings(const scenario& settings, const task_stream& 
     return {};
   return {{settings.where("training.drop_last"),
            fmt::format("training.drop_last = true: in task {} {} of {} clients {} fewer rows than a batch of {}; such "
-                       "clients train nothing and upload what they have received; expected a smaller training.batch",
+                       "clients do not train and upload the weights they received; expected a smaller training.batch",
                        task_of_max + 1, idle_max, settings.clients.count, idle_max == 1 ? "holds" : "hold", batch)}};
 }
 
@@ -58,10 +57,11 @@ diagnostics context_warnings(const scenario& settings, const task_stream& stream
     return warnings;
   append(warnings, dropped_batch_warnings(settings, stream, *split));
   if (split->drawn_rows() > 0)
-    warnings.push_back({settings.where("partition.file"),
-                        fmt::format("{} of the rows that partition.file names were drawn for the test (data.test_share "
-                                    "= {}); they belong to no client",
-                                    split->drawn_rows(), settings.data.test_share)});
+    warnings.push_back(
+        {settings.where("partition.file"),
+         fmt::format(
+             "{} rows of partition.file are test rows (selected by data.test_share = {}), so no client holds them",
+             split->drawn_rows(), settings.data.test_share)});
   return warnings;
 }
 

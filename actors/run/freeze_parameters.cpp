@@ -11,8 +11,8 @@ std::string untrained_error(const scenario& settings, const model& net) {
   if (!has_held_parameters(net) || settings.strategy.method->needs().frozen_net || settings.training.epochs == 0 ||
       has_trained_parameters(net, head_only))
     return "";
-  return fmt::format("every parameter of the {} is frozen, so there is nothing to train; expected one that is not, or "
-                     "training.epochs = 0 to evaluate the net as it is",
+  return fmt::format("every parameter of the {} is frozen, so nothing can be trained; expected at least one other "
+                     "parameter, or training.epochs = 0 to evaluate the net only",
                      head_only ? "head (model.trainable = \"head\")" : "net");
 }
 

@@ -68,10 +68,10 @@ diagnostics changed_inputs(const run_origin& began, const scenario& settings) {
   diagnostics changed;
   for (const auto& input : named_inputs(settings))
     if (const auto before = began.files.find(input.key); before != began.files.end() && before->second != input.digest)
-      changed.push_back({input.path.string(),
-                         fmt::format("has changed since the run began ({}): its digest was {} and is {}; put the same "
-                                     "content back and resume again, or run the scenario again",
-                                     input.key, before->second, input.digest)});
+      changed.push_back(
+          {input.path.string(), fmt::format("has changed since the run began ({}): its digest was {} and is {}; "
+                                            "restore the old content and resume again, or start a new run",
+                                            input.key, before->second, input.digest)});
   return changed;
 }
 

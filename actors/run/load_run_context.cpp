@@ -113,10 +113,9 @@ diagnostics untrained_frozen_net(const scenario& settings, const model& net) {
   if (!frozen || !has_body || begins_somewhere)
     return {};
   const auto* const key = from.trainable == trainable_part::head ? "model.trainable" : "strategy.name";
-  return {
-      {settings.where(key),
-       "the net is frozen, and nothing has trained it: what stands behind it would learn from random features; "
-       "expected model.weights (tools/fetch_weights brings some), model.backbone, or model.weights = \"as-drawn\""}};
+  return {{settings.where(key),
+           "the net is frozen and untrained, so later parts would be trained on random features; expected "
+           "model.weights (see tools/fetch_weights), model.backbone, or model.weights = \"as-drawn\" to allow it"}};
 }
 
 /// Diagnostics of several independent steps, together.
@@ -168,12 +167,12 @@ diagnostics wrong_without_pixels(const scenario& settings, const std::string& ki
   diagnostics wrong;
   if (settings.training.augment != augmentation_kind::none)
     wrong.push_back({settings.where("training.augment"),
-                     "the data are rows of " + kind + ", and augmentation moves pixels; expected \"none\""});
+                     "the data are rows of " + kind + ", but augmentation moves pixels; expected \"none\""});
   const auto transform = settings.tasks.transform;
   if (settings.tasks.kind == task_kind::domain_incremental &&
       (transform == task_transform::permute || transform == task_transform::affine))
     wrong.push_back({settings.where("tasks.transform"),
-                     "the data are rows of " + kind + ", and other transforms move pixels; expected \"class-blocks\""});
+                     "the data are rows of " + kind + ", but other transforms move pixels; expected \"class-blocks\""});
   return wrong;
 }
 
@@ -211,7 +210,7 @@ diagnostics too_large_net(const scenario& settings, const model& net, const memo
   if (bytes <= static_cast<double>(room.bytes))
     return {};
   return {{settings.where("model.name"),
-           fmt::format("a net of {} weights takes about {}, of which {} are {}; expected a smaller one", net.size(),
+           fmt::format("a net of {} weights needs about {}, but only {} are {}; expected a smaller net", net.size(),
                        bytes_text(bytes), bytes_text(static_cast<double>(room.bytes)), room.source)}};
 }
 
@@ -219,7 +218,7 @@ expected<model_ref> build_model(const scenario& settings, const task_stream& tas
   if (!settings.model.module.empty() && settings.strategy.method->needs().head == head_kind::proxies)
     return failed(settings.where("model.module"), "a module has a linear or a cosine head, and \"" +
                                                       settings.strategy.name +
-                                                      "\" reads several proxies of a class; expected model.name");
+                                                      "\" needs several proxies per class; expected model.name");
   if (!settings.model.module.empty())
     return read_module(settings, tasks, device);
   auto& kind = *settings.model.kind;

@@ -37,7 +37,7 @@ std::vector<memory_part> memory_of_clients(const scenario& s) {
   if (changes_by_itself(s))
     each += changing_bytes;
   return {{"clients", "clients.count", count * each},
-          {"clients at work",
+          {"clients in flight",
            rows_weigh ? "partition.rows_per_client"
            : async    ? "rounds.concurrency"
                       : "rounds.cohort",
@@ -65,15 +65,15 @@ diagnostics too_many_clients(const scenario& settings, const memory_room& room) 
   const auto most =
       std::max_element(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
   const bool async = settings.rounds.mode == round_mode::async;
-  return {{settings.where(most->key),
-           fmt::format("clients.count = {} with {} = {}: too large for memory, of which {} are {}; {}. Expected fewer "
-                       "{}",
-                       settings.clients.count, async ? "rounds.concurrency" : "rounds.cohort",
-                       async ? settings.rounds.concurrency : settings.rounds.cohort,
-                       bytes_text(static_cast<double>(room.bytes)), room.source, each,
-                       most->name == "clients"                    ? "clients"
-                       : most->key == "partition.rows_per_client" ? "rows of each, partition.rows_per_client"
-                                                                  : "clients at work at a time")}};
+  return {
+      {settings.where(most->key),
+       fmt::format("clients.count = {} with {} = {}: needs more memory than the {} that are {}: {}. Expected fewer {}",
+                   settings.clients.count, async ? "rounds.concurrency" : "rounds.cohort",
+                   async ? settings.rounds.concurrency : settings.rounds.cohort,
+                   bytes_text(static_cast<double>(room.bytes)), room.source, each,
+                   most->name == "clients"                    ? "clients"
+                   : most->key == "partition.rows_per_client" ? "rows of each, partition.rows_per_client"
+                                                              : "clients in flight")}};
 }
 
 } // namespace mneme

@@ -47,7 +47,7 @@ public:
     while (!is_over_) {
       take_commands();
       if (waiting_.empty()) {
-        played_.report = {.status = run_status::failed, .error = "it would wait for ever"};
+        played_.report = {.status = run_status::failed, .error = "it would wait forever"};
         break;
       }
       auto next = std::move(waiting_.front());
@@ -311,12 +311,12 @@ client_table_form form_of(const run_context& run, const char* key, const std::fi
 /// @pre the run has an availability_file
 diagnostic nobody_reached(const run_context& run, std::int64_t round) {
   const auto form = form_of(run, "devices.availability_file", run.scenario.devices.availability_file);
-  constexpr auto expected = "expected traces that last as long as the run, or devices.trace_end = \"repeat\"";
+  constexpr auto expected = "expected traces as long as the run, or devices.trace_end = \"repeat\"";
   if (const auto ends = last_span_of(form))
-    return {ends->where, fmt::format("client {}: its trace ends at {} s as the last of all, and round {} finds no "
-                                     "client then; {}",
-                                     ends->client.value, ends->ends_s, round, expected)};
-  return {form.where, fmt::format("'{}' has no span, so that nobody can ever be reached; expected spans of clients",
+    return {ends->where,
+            fmt::format("client {} has the last trace, which ends at {} s; round {} finds no client after that; {}",
+                        ends->client.value, ends->ends_s, round, expected)};
+  return {form.where, fmt::format("'{}' has no spans, so no client is ever reachable; expected spans of clients",
                                   form.file.string())};
 }
 
@@ -340,10 +340,10 @@ diagnostics ended_traces(const run_context& run) {
   if (report->waits_for)
     if (const auto ends =
             last_span_of(form_of(run, "devices.link_file", run.scenario.devices.link_file), report->waits_for))
-      return {{ends->where, fmt::format("client {}: its trace ends at {} s, and round {} waits for it then; expected "
-                                        "one that lasts as long as the run, devices.trace_end = \"repeat\", or a "
-                                        "rounds.deadline",
-                                        ends->client.value, ends->ends_s, report->rounds + 1)}};
+      return {
+          {ends->where, fmt::format("client {}: its trace ends at {} s, but round {} still waits for it; expected a "
+                                    "trace as long as the run, devices.trace_end = \"repeat\", or a rounds.deadline",
+                                    ends->client.value, ends->ends_s, report->rounds + 1)}};
   return {};
 }
 

@@ -13,7 +13,8 @@ namespace fs = std::filesystem;
 
 expected<run_origin> origin_of(const fs::path& folder) {
   if (std::error_code none; !fs::is_directory(folder, none))
-    return failed("", fmt::format("'{}' is no folder; expected that of a run, as mneme run made it", folder.string()));
+    return failed(
+        "", fmt::format("'{}' is not a folder; expected the folder of a run, written by mneme run", folder.string()));
   return parsed_origin(folder / "checkpoint" / "run.json");
 }
 
@@ -31,8 +32,8 @@ expected<scenario> scenario_of_run(const fs::path& folder) {
     return tl::unexpected(std::move(changed));
   if (const auto now = scenario_digest(read->value); now != origin->scenario_digest)
     return failed((folder / "scenario.toml").string(),
-                  fmt::format("is another scenario than the run began with: its digest is {}, and was {}; the file was "
-                              "changed, or a file that it names, or another version of mneme ran it",
+                  fmt::format("differs from the scenario of the run: its digest is {}, and was {}; the file or a file "
+                              "that it names was changed, or another version of mneme ran it",
                               now, origin->scenario_digest));
   return read->value;
 }
@@ -46,16 +47,17 @@ expected<run_summary> repeat_run(const fs::path& folder, const run_options& opti
     return summary;
   const auto before = origin_of(folder), now = origin_of(options.out);
   if (before && now && !before->data_digest.empty() && before->data_digest != now->data_digest)
-    return failed(folder.string(), fmt::format("the data set '{}' has changed since the run: its digest was {} and is "
-                                               "{}; put the same files back",
-                                               settings->data.name, before->data_digest, now->data_digest));
+    return failed(
+        folder.string(),
+        fmt::format("the data set '{}' has changed since the run: its digest was {} and is {}; restore the old files",
+                    settings->data.name, before->data_digest, now->data_digest));
   return summary;
 }
 
 passing_folder::passing_folder() {
   auto pattern = (fs::temp_directory_path() / "mneme-XXXXXX").string();
   if (!::mkdtemp(pattern.data()))
-    throw std::system_error(errno, std::generic_category(), "cannot make a folder like '" + pattern + "'");
+    throw std::system_error(errno, std::generic_category(), "cannot create a folder like '" + pattern + "'");
   path_ = pattern;
 }
 

@@ -19,7 +19,7 @@ std::string full_table(const accuracy_matrix& matrix) {
 }
 
 std::string first_and_last(const accuracy_matrix& matrix) {
-  std::string text = "      task   when learnt   at the end";
+  std::string text = "      task   when trained  at the end";
   for (std::size_t t = 0; t < matrix.rows.size(); ++t)
     text += fmt::format("\n{:10}{:14.2f}{:13.2f}", t + 1, matrix.rows[t][t], matrix.rows.back()[t]);
   return text;
@@ -51,8 +51,8 @@ std::string report_text(const run_summary& summary, const accuracy_matrix& matri
   line("final accuracy",
        percent_text(metrics.final_accuracy) + ", mean over tasks " + percent_text(metrics.final_accuracy_task_mean));
   line("average incremental", percent_text(metrics.average_incremental_accuracy));
-  line("forgetting", percent_text(metrics.forgetting) + " from the best before the last task, " +
-                         percent_text(metrics.forgetting_including_last) + " from the best of all");
+  line("forgetting", percent_text(metrics.forgetting) + " from the best accuracy before the last task, " +
+                         percent_text(metrics.forgetting_including_last) + " from the best accuracy");
   line("traffic", mebibytes_text(summary.upload_bytes) + " up, " + mebibytes_text(summary.download_bytes) + " down");
   line("clients", fmt::format("{} client-rounds, {} late, {} dropped out", summary.client_rounds, summary.late_uploads,
                               summary.dropped));

@@ -35,13 +35,12 @@ expected<void> check_arithmetic(const scenario& settings) {
   const bool asks_portable = settings.worker.arithmetic == arithmetic_kind::portable;
   if (asks_portable && !is_portable())
     return failed(settings.where("worker.arithmetic"),
-                  "this process computes with the machine's arithmetic; start it with "
-                  "MNEME_ARITHMETIC=portable, ATEN_CPU_CAPABILITY=avx2 and "
-                  "GLIBC_TUNABLES=glibc.cpu.hwcaps=-FMA,-FMA4 in its environment, "
-                  "as mneme run does by itself");
+                  "this process uses machine arithmetic, but portable arithmetic is required; start it with "
+                  "MNEME_ARITHMETIC=portable, ATEN_CPU_CAPABILITY=avx2 and GLIBC_TUNABLES=glibc.cpu.hwcaps=-FMA,-FMA4 "
+                  "in its environment (mneme run does this automatically)");
   if (!asks_portable && is_portable())
     return failed(settings.where("worker.arithmetic"),
-                  "this process computes with portable arithmetic (MNEME_ARITHMETIC=portable in its environment), and "
+                  "this process uses portable arithmetic (MNEME_ARITHMETIC=portable in its environment), but "
                   "worker.arithmetic = \"machine\"");
   return {};
 }
@@ -84,8 +83,8 @@ expected<ready_world> ready_context(const scenario& settings, const run_options&
   if (auto ended = ended_traces(context); !ended.empty())
     return tl::unexpected{std::move(ended)};
   if (is_portable() && context.device != "cpu")
-    return failed(settings.where("worker.device"), "worker.device: expected \"cpu\" with worker.arithmetic = "
-                                                   "\"portable\"; a GPU's bits are its own");
+    return failed(settings.where("worker.device"),
+                  "worker.device: expected \"cpu\" with worker.arithmetic = \"portable\"; a GPU computes other bits");
   const auto layout = layout_of(context, threads_of(options));
   context.workers = layout.workers;
   context.hosts = layout.hosts;
@@ -99,7 +98,7 @@ expected<ready_world> ready_context(const scenario& settings, const run_options&
   if (nodes) {
     if (settings.worker.verify_share > 0.0 && context.device != "cpu")
       return failed(settings.where("worker.verify_share"),
-                    "worker.verify_share: expected 0 on " + context.device + ", where bits depend on the batch");
+                    "worker.verify_share: expected 0 on " + context.device + ", since bits depend on the batch there");
     if (auto ready = await_nodes(*nodes, context, options.accept, options.interrupts); !ready)
       return tl::unexpected{ready.error()};
     spread_over_nodes(context, *nodes, options.accept);
@@ -128,8 +127,8 @@ run_summary failed_before_it_began(const std::string& why) {
 std::string other_data(const run_origin& origin, const std::string& now, const scenario& settings) {
   if (origin.data_digest.empty() || origin.data_digest == now)
     return {};
-  return fmt::format("the data set '{}' has changed since the run began: its digest was {} and is {}{}; put the same "
-                     "files back and resume again, or run the scenario again",
+  return fmt::format("the data set '{}' has changed since the run began: its digest was {} and is {}{}; restore the "
+                     "old files and resume again, or start a new run",
                      settings.data.name, origin.data_digest, now, changed_data_files(origin, settings));
 }
 
@@ -160,7 +159,7 @@ void forget_all_since(checkpoint_folder& checkpoints, const std::filesystem::pat
     std::filesystem::remove_all(programs);
   });
   if (!why.empty())
-    view.warned("checkpoints that cannot be trusted were not removed: " + why);
+    view.warned("cannot remove untrusted checkpoints: " + why);
 }
 
 /// Digests are promised for CPUs, and of a device by its own rules.
@@ -202,16 +201,16 @@ run_summary perform(const prepared_run& run, run_actors_setup setup, const run_o
   warn_of_other_bits(run);
   auto summary = run_to_end(system, run.context, std::move(setup));
   for (const auto& damage : run.context->features->damaged())
-    run.view->warned(damage.where + ": " + damage.text + "; it was made again");
+    run.view->warned(damage.where + ": " + damage.text + "; it was recomputed");
   const bool is_trusted = !records || records->are_trusted();
   if (resumable && !is_trusted)
     forget_all_since(*checkpoints, from, programs_of(run), *run.view);
   // The run is whole without its features, and a resumed one begins programs again.
   if (const auto why = failure_of([&] { run.context->features->save(); }); !why.empty())
-    run.view->warned("features of the frozen net were not kept: " + why);
+    run.view->warned("cannot save features of the frozen net: " + why);
   if (resumable && is_trusted)
     if (const auto why = failure_of([&] { run.context->slices->save(); }); !why.empty())
-      run.view->warned("how far programs have come was not kept: " + why);
+      run.view->warned("cannot save the progress of programs: " + why);
   summary.folder = run.files->path().string();
   if (resumable && summary.status != "done")
     summary.resume_from = run.files->resumable_at().string();
@@ -231,7 +230,7 @@ expected<starting_point> starting_point_of(const prepared_run& run) {
   auto past = std::make_shared<run_past>();
   auto search = find_checkpoint(run.files->checkpoints(), label_of(run), [&](const checkpoint& kept) -> std::string {
     if (kept.sections.size() != checkpoint_parts)
-      return "this checkpoint has other parts than this program writes";
+      return "this checkpoint has different parts than this version of mneme writes";
     auto recorder = kept.sections[recorder_part];
     recorder(past->recorded);
     recorder.expect_end();
@@ -253,11 +252,11 @@ void say_where(const prepared_run& run, const starting_point& from) {
     run.view->warned(diagnostic.where + ": " + diagnostic.text);
   const auto name = run.files->path().string();
   if (!from.past)
-    return run.view->resumed("no checkpoint of " + name + " is whole: the run starts from the beginning", 0, 0);
+    return run.view->resumed("no checkpoint of " + name + " is intact: the run starts from the beginning", 0, 0);
   const auto& done = from.past->recorded;
-  run.view->resumed(fmt::format("{} goes on after round {}", name, done.rounds), done.rounds, done.client_rounds);
+  run.view->resumed(fmt::format("{} continues after round {}", name, done.rounds), done.rounds, done.client_rounds);
   if (done.device != run.context->device)
-    run.view->warned("the run was computed on " + done.device + " and goes on on " + run.context->device +
+    run.view->warned("the run was computed on " + done.device + " and continues on " + run.context->device +
                      ": its results may differ from those of an uninterrupted run");
 }
 

@@ -34,14 +34,14 @@ void check_data(const scenario& s, remarks& out) {
   if (const bool any = s.data.name == "folder"; s.data.side < 8 && !(any && s.data.side == 0))
     out.push_back({{"data.side", "data.name"},
                    fmt::format("data.side = {}: expected 8 to 1024{}", s.data.side,
-                               any ? ", or 0 for the size that all pictures have" : "")});
+                               any ? ", or 0 to keep the common size of all images" : "")});
   if (s.data.channels == 2)
-    out.push_back({{"data.channels"}, "data.channels = 2: expected 1 (grey), 3 (colour) or 0 (as the pictures are)"});
+    out.push_back({{"data.channels"}, "data.channels = 2: expected 1 (gray), 3 (color) or 0 (as in the images)"});
   const bool makes_tokens = is_synthetic(s) && s.data.tokens > 0;
   if (!makes_tokens && !data_source_named(s.data.name).holds_tokens)
     return;
   const std::string source_key = makes_tokens ? "data.tokens" : "data.name";
-  const auto because = makes_tokens ? std::string("data.tokens makes rows of tokens")
+  const auto because = makes_tokens ? std::string("data.tokens makes token rows")
                                     : fmt::format("the rows of \"{}\" are tokens", s.data.name);
   if (makes_tokens && s.data.shape.size() > 1)
     out.push_back({{"data.shape", "data.tokens"},
@@ -49,14 +49,14 @@ void check_data(const scenario& s, remarks& out) {
                                s.data.tokens, s.data.shape.size())});
   const bool moves = s.tasks.transform == task_transform::permute || s.tasks.transform == task_transform::affine;
   if (moves && s.tasks.kind == task_kind::domain_incremental)
-    out.push_back({{"tasks.transform", source_key},
-                   fmt::format("tasks.transform: expected \"class-blocks\", because {}, and other transforms move "
-                               "pixels",
-                               because)});
+    out.push_back(
+        {{"tasks.transform", source_key},
+         fmt::format("tasks.transform: expected \"class-blocks\", because {}, but other transforms move pixels",
+                     because)});
   if (s.training.augment != augmentation_kind::none)
     out.push_back(
         {{"training.augment", source_key},
-         fmt::format("training.augment: expected \"none\", because {}, and augmentation moves pixels", because)});
+         fmt::format("training.augment: expected \"none\", because {}, but augmentation moves pixels", because)});
 }
 
 /// Refuses a task transform that moves pixels together with resize or crop: the combination has no defined meaning.
@@ -67,15 +67,15 @@ void check_sizes(const scenario& s, remarks& out) {
     return;
   const auto refuse = [&](const char* key, const char* expected) {
     out.push_back({{key, "tasks.transform"},
-                   fmt::format("{}: expected {}, because tasks.transform moves the pixels of images as they are", key,
-                               expected)});
+                   fmt::format("{}: expected {}, because tasks.transform moves pixels of images in their original size",
+                               key, expected)});
   };
   if (s.data.resize > 0)
     refuse("data.resize", "0");
   if (s.data.crop > 0)
     refuse("data.crop", "0");
   if (s.training.augment == augmentation_kind::resized_crop_flip)
-    refuse("training.augment", "another word than \"resized-crop-flip\"");
+    refuse("training.augment", "a value other than \"resized-crop-flip\"");
 }
 
 void check_class_order(const scenario& s, remarks& out) {
@@ -83,11 +83,10 @@ void check_class_order(const scenario& s, remarks& out) {
   const auto source = data_source_named(s.data.name);
   const bool hundred = (source.from_seed ? s.data.classes : source.classes) == 100;
   if (word && *word == "icarl87" && !hundred)
-    out.push_back(
-        {{"tasks.class_order", "data.name", "data.classes"},
-         fmt::format("tasks.class_order = \"icarl87\": an order of 100 classes, which data.name = \"{}\" does "
-                     "not have; expected \"natural\", \"seeded\", \"np1993\" or a list",
-                     s.data.name)});
+    out.push_back({{"tasks.class_order", "data.name", "data.classes"},
+                   fmt::format("tasks.class_order = \"icarl87\": an order of 100 classes, but data.name = \"{}\" has "
+                               "another number; expected \"natural\", \"seeded\", \"np1993\" or a list",
+                               s.data.name)});
   if (word)
     return;
   const auto& order = std::get<1>(s.tasks.class_order);
@@ -137,8 +136,8 @@ void check_domains(const scenario& s, remarks& out) {
     if (other.has_domains)
       names.push_back(other.name);
   out.push_back({{"tasks.transform", "data.name"},
-                 fmt::format("tasks.transform = \"domains\": the rows of \"{}\" know no domains; expected another "
-                             "transform, or a data set with domains: {}",
+                 fmt::format("tasks.transform = \"domains\": \"{}\" has no domains; expected another transform, or a "
+                             "data set with domains: {}",
                              s.data.name, fmt::join(names, ", "))});
 }
 
@@ -152,8 +151,8 @@ void check_tasks(const scenario& s, remarks& out) {
     return;
   if (tasks.transform == task_transform::none)
     out.push_back({{"tasks.kind", "tasks.transform"},
-                   "tasks.kind = \"domain-incremental\": needs to know what changes; set tasks.transform to "
-                   "\"permute\", \"affine\", \"domains\" or \"class-blocks\""});
+                   "tasks.kind = \"domain-incremental\": needs tasks.transform; set it to \"permute\", \"affine\", "
+                   "\"domains\" or \"class-blocks\""});
   check_domains(s, out);
   if (tasks.transform != task_transform::class_blocks)
     return;
@@ -161,10 +160,11 @@ void check_tasks(const scenario& s, remarks& out) {
     out.push_back({{"tasks.transform", "tasks.classes_per_task"},
                    "tasks.transform = \"class-blocks\": needs tasks.classes_per_task >= 1"});
   else if (is_synthetic(s) && tasks.count > s.data.classes / tasks.classes_per_task)
-    out.push_back({{"tasks.classes_per_task", "tasks.count", "data.classes"},
-                   fmt::format("tasks.classes_per_task = {}: {} tasks of {} classes are more than the {} of the data "
-                               "(data.classes)",
-                               tasks.classes_per_task, tasks.count, tasks.classes_per_task, s.data.classes)});
+    out.push_back(
+        {{"tasks.classes_per_task", "tasks.count", "data.classes"},
+         fmt::format(
+             "tasks.classes_per_task = {}: {} tasks of {} classes exceed the {} classes of the data (data.classes)",
+             tasks.classes_per_task, tasks.count, tasks.classes_per_task, s.data.classes)});
 }
 
 /// Describes every illegal step in a row of the enrolment table, if the letters of the row are legal.
@@ -178,7 +178,8 @@ std::vector<std::string> row_complaints(const std::string& row, std::int64_t tas
     names.emplace_back("a client cannot have left before the first task; expected A or X first");
   for (std::size_t t = 1; t < row.size(); ++t)
     if (const auto step = row.substr(t - 1, 2); step[0] != step[1] && step != "XA" && step != "AO")
-      names.push_back(fmt::format("task {} turns {} into {}; possible are X to A and A to O", t + 1, step[0], step[1]));
+      names.push_back(
+          fmt::format("task {} changes {} to {}; possible changes are X to A and A to O", t + 1, step[0], step[1]));
   return names;
 }
 
@@ -204,8 +205,9 @@ void check_enrolment(const scenario& s, remarks& out) {
   if (kind == enrolment_kind::table)
     check_table(s, out);
   if (kind == enrolment_kind::random && s.enrolment.lifetime_mean.count() == 0)
-    out.push_back({{"enrolment.lifetime_mean"},
-                   "enrolment.lifetime_mean = \"0 s\": nobody would stay; expected more than \"0 s\""});
+    out.push_back(
+        {{"enrolment.lifetime_mean"},
+         "enrolment.lifetime_mean = \"0 s\": every client would leave immediately; expected more than \"0 s\""});
   if (kind != enrolment_kind::growing)
     return;
   const auto further = s.tasks.count - 1, room = s.clients.count - initial;
@@ -214,11 +216,10 @@ void check_enrolment(const scenario& s, remarks& out) {
         {{"enrolment.initial", "clients.count"},
          fmt::format("enrolment.initial = {}: expected at most clients.count = {}", initial, s.clients.count)});
   else if (further > 0 && added > room / further) // avoids a product that could overflow
-    out.push_back(
-        {{"enrolment.added_per_task", "enrolment.initial", "clients.count", "tasks.count"},
-         fmt::format("enrolment.added_per_task = {}: {} clients at first and {} with each of {} further tasks "
-                     "are more than clients.count = {}",
-                     added, initial, added, further, s.clients.count)});
+    out.push_back({{"enrolment.added_per_task", "enrolment.initial", "clients.count", "tasks.count"},
+                   fmt::format("enrolment.added_per_task = {}: {} clients initially and {} with each of {} later tasks "
+                               "exceed clients.count = {}",
+                               added, initial, added, further, s.clients.count)});
 }
 
 void check_async(const scenario& s, remarks& out) {
@@ -228,8 +229,8 @@ void check_async(const scenario& s, remarks& out) {
                                s.clients.count)});
   if (s.devices.dropout == 1.0)
     out.push_back({{"devices.dropout", "rounds.mode"},
-                   fmt::format("devices.dropout = {:.1f}: with rounds.mode = \"async\" no upload would ever come; "
-                               "expected less",
+                   fmt::format("devices.dropout = {:.1f}: with rounds.mode = \"async\" no upload would ever arrive; "
+                               "expected a smaller value",
                                s.devices.dropout)});
   if (s.strategy.method && s.strategy.method->needs().round_barrier)
     out.push_back({{"rounds.mode", "strategy.name"},
@@ -271,8 +272,8 @@ void check_partition(const scenario& s, remarks& out) {
   const auto each = s.partition.shards_per_client;
   if (s.partition.kind == partition_kind::shards && each > shards_max / s.clients.count) // avoids an overflow
     out.push_back({{"partition.shards_per_client", "clients.count"},
-                   fmt::format("partition.shards_per_client = {}: {} clients (clients.count) with {} shards each are "
-                               "more than {} shards; expected at most {}",
+                   fmt::format("partition.shards_per_client = {}: {} clients (clients.count) with {} shards each "
+                               "exceed {} shards; expected at most {}",
                                each, s.clients.count, each, shards_max,
                                std::max<std::int64_t>(shards_max / s.clients.count, 1))});
 }
@@ -312,10 +313,12 @@ void check_path(const std::string& name, const std::filesystem::path& path, bool
                      : std::filesystem::exists(status) ? special_kind(path)
                      : status.type() == std::filesystem::file_type::not_found
                          ? std::string("nothing")
-                         : "what cannot be reached (" + failed.message() + ")";
-  out.push_back({{name},
-                 fmt::format("{} = {}: expected a {}, found {} there; a relative path starts at the file that says it",
-                             name, in_quotes(path.string()), folder ? "folder" : "file", there)});
+                         : "an inaccessible path (" + failed.message() + ")";
+  out.push_back(
+      {{name},
+       fmt::format(
+           "{} = {}: expected a {}, found {}; a relative path starts at the folder of the file that contains it", name,
+           in_quotes(path.string()), folder ? "folder" : "file", there)});
 }
 
 void check_availability_file(const scenario& s, remarks& out) {
@@ -324,7 +327,7 @@ void check_availability_file(const scenario& s, remarks& out) {
   check_path("devices.availability_file", s.devices.availability_file, false, out);
   if (s.devices.availability_file.empty())
     out.push_back({{"devices.availability", "devices.availability_file"},
-                   "devices.availability = \"file\": needs devices.availability_file, a CSV that names `client`, "
+                   "devices.availability = \"file\": needs devices.availability_file, a CSV with columns `client`, "
                    "`from` and `to`"});
 }
 
@@ -340,18 +343,17 @@ void check_paths(const scenario& s, remarks& out) {
   check_path("model.backbone", s.model.backbone, false, out);
   if (!s.model.backbone.empty() && !s.model.weights.empty())
     out.push_back({{"model.backbone", "model.weights"},
-                   "model.backbone: a net begins with the weights that a scenario trains or with those of a file, and "
-                   "model.weights names a file; expected one of them"});
+                   "model.backbone: model.weights is set, too; expected only one of them, since a net starts either "
+                   "from a scenario's weights or from a file"});
   if (s.partition.kind != partition_kind::file)
     return;
   check_path("partition.file", s.partition.file, false, out);
   if (s.partition.public_share > 0.0)
     out.push_back({{"partition.public_share", "partition.kind"},
-                   "partition.public_share: expected 0, because partition.kind = \"file\" says itself whose each row "
-                   "is"});
+                   "partition.public_share: expected 0, because partition.kind = \"file\" assigns each row itself"});
   if (s.partition.file.empty())
     out.push_back({{"partition.kind", "partition.file"},
-                   "partition.kind = \"file\": needs partition.file, a CSV that names `client` and `row`"});
+                   "partition.kind = \"file\": needs partition.file, a CSV with columns `client` and `row`"});
 }
 
 /// Warns about milestones that no round of a task follows.
@@ -385,7 +387,7 @@ std::vector<remark> doubtful_choices(const scenario& settings) {
   remarks out;
   if (settings.devices.dropout == 1.0)
     out.push_back(
-        {{"devices.dropout"}, "devices.dropout = 1.0: no upload will ever come, and the server learns nothing"});
+        {{"devices.dropout"}, "devices.dropout = 1.0: no upload will ever arrive, so the model never changes"});
   find_idle_milestones(settings, out);
   return out;
 }

@@ -18,24 +18,24 @@ constexpr std::uint64_t profile_bytes_max = 16 << 20;
 
 key_table keys_of(device_profile& to) {
   key_table keys;
-  keys.text("title", to.title, "What the device is.");
-  keys.texts("sources", to.sources, "Where each figure comes from.");
-  keys.number("flops_per_second", to.flops_per_second, work_rate, "Products in training; 0: not stated.");
-  keys.number("bytes_per_second", to.bytes_per_second, work_rate, "Of its memory; 0: not stated.");
+  keys.text("title", to.title, "Description of the device.");
+  keys.texts("sources", to.sources, "Source of each figure.");
+  keys.number("flops_per_second", to.flops_per_second, work_rate, "Rate of products in training; 0: not stated.");
+  keys.number("bytes_per_second", to.bytes_per_second, work_rate, "Memory bandwidth; 0: not stated.");
   keys.duration("job_start", to.job_start, "Added to every job.");
   keys.duration("round_start", to.round_start, "Added to the first job of a client's round.");
-  keys.size("memory", to.memory, "That a net may take; 0: not stated.");
+  keys.size("memory", to.memory, "Memory available to a net; 0: not stated.");
   return keys;
 }
 
 key_table keys_of(net_speed& to) {
   key_table keys;
-  keys.text("net", to.net, "As model.name has it.");
-  keys.integer("parameters", to.parameters, {.low = 1, .high = parameters_max}, "That the net has.");
-  keys.integer("batch", to.batch, {.low = 0}, "Rows of a step; 0: full batch.");
+  keys.text("net", to.net, "A value of model.name.");
+  keys.integer("parameters", to.parameters, {.low = 1, .high = parameters_max}, "Number of parameters of the net.");
+  keys.integer("batch", to.batch, {.low = 0}, "Rows per step; 0: full batch.");
   keys.number("train_rows_per_second", to.train_rows_per_second, {.low = 0.0, .open_low = true},
               "Forward, backward and optimizer.");
-  keys.number("forward_rows_per_second", to.forward_rows_per_second, rate, "0: three times that of training.");
+  keys.number("forward_rows_per_second", to.forward_rows_per_second, rate, "0: three times the training rate.");
   return keys;
 }
 
@@ -44,7 +44,7 @@ key_table keys_of(link_profile& to, device_value& jitter) {
   keys.device("uplink_mbit", to.uplink_mbit, rate, "From device to server.");
   keys.device("downlink_mbit", to.downlink_mbit, rate, "From server to device.");
   keys.duration("latency", to.latency, "Added to every transfer.");
-  keys.device("jitter", jitter, rate, "Seconds that come on top, drawn for each transfer.");
+  keys.device("jitter", jitter, rate, "Additional seconds, drawn for each transfer.");
   return keys;
 }
 
@@ -118,7 +118,7 @@ private:
     for (const device_value* value : {&link.uplink_mbit, &link.downlink_mbit, &jitter})
       if (std::holds_alternative<std::vector<double>>(*value))
         add(place_in(from_, table.source()), "link: expected numbers or { median = 1.0, sigma = 0.5 }, found a list; a "
-                                             "profile is of any number of clients");
+                                             "profile must fit any number of clients");
     return link;
   }
 
@@ -145,9 +145,8 @@ std::string unknown_text(const std::string& key, const std::string& name) {
   for (const auto& entry : device_catalogue())
     names.push_back(entry.name);
   const auto meant = nearest(name, names);
-  return fmt::format("devices.profiles: {} = {}: this program has no such profile; {}", key, in_quotes(name),
-                     meant.empty() ? "mneme list devices names those it has"
-                                   : "did you mean " + in_quotes(meant) + "?");
+  return fmt::format("devices.profiles: {} = {}: unknown profile; {}", key, in_quotes(name),
+                     meant.empty() ? "see mneme list devices" : "did you mean " + in_quotes(meant) + "?");
 }
 
 /// Text and display name of the chosen profile. Returns nullopt and adds a problem if there is no such profile.
@@ -158,9 +157,10 @@ std::optional<named_profile> text_of(const profile_choice& choice, const place& 
     auto text = text_of_file(choice.file, profile_bytes_max);
     if (!text)
       problems.push_back(
-          {at, fmt::format("devices.profiles: cannot read {}: {}; a device profile is a file in TOML, as "
-                           "`mneme calibrate` writes it",
-                           in_quotes(choice.file.string()), text.error().front().text)});
+          {at,
+           fmt::format(
+               "devices.profiles: cannot read {}: {}; a device profile is a TOML file, as written by `mneme calibrate`",
+               in_quotes(choice.file.string()), text.error().front().text)});
     return text ? std::optional(named_profile{choice.file.string(), std::move(*text)}) : std::nullopt;
   }
   if (const auto* const entry = known(choice.name))
@@ -201,15 +201,16 @@ std::vector<std::shared_ptr<const device_profile>> chosen_profiles(const std::ve
       profile.link = other.link;
       profile.content += other.content;
       if (!other.link)
-        problems.push_back({at, fmt::format("devices.profiles: link = {}: that profile has no [link]; expected one "
-                                            "that has, as \"lte\"",
-                                            in_quotes(choice.link))});
+        problems.push_back(
+            {at, fmt::format(
+                     "devices.profiles: link = {}: that profile has no [link]; expected one that has, such as \"lte\"",
+                     in_quotes(choice.link))});
     } else if (!choice.link.empty()) {
       problems.push_back({at, unknown_text("link", choice.link)});
     }
     if (text && profile.nets.empty() && profile.flops_per_second <= 0.0)
-      problems.push_back({at, fmt::format("devices.profiles: {} says nothing of how fast it computes; expected "
-                                          "[[nets]] or flops_per_second, or its name as the `link` of another profile",
+      problems.push_back({at, fmt::format("devices.profiles: {} has no computing speed; expected [[nets]] or "
+                                          "flops_per_second, or use it as the `link` of another profile",
                                           text->name)});
     chosen.push_back(std::make_shared<const device_profile>(std::move(profile)));
   }

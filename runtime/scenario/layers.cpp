@@ -22,7 +22,7 @@ tl::expected<std::string, std::string> content_of(const fs::path& file) {
   if (status.type() == fs::file_type::not_found)
     return tl::unexpected<std::string>(no_such_file);
   if (status.type() == fs::file_type::none)
-    return tl::unexpected<std::string>("cannot be reached: " + unknown.message());
+    return tl::unexpected<std::string>("is not accessible: " + unknown.message());
   if (const auto kind = special_kind(file); !kind.empty())
     return tl::unexpected<std::string>("is " + kind + "; expected an ordinary file, a scenario in TOML");
   const auto bytes = fs::file_size(file, unknown);
@@ -157,9 +157,9 @@ public:
     std::error_code unknown;
     const auto same = fs::weakly_canonical(fs::absolute(named), unknown);
     if (unknown)
-      return refuse(named, "cannot be reached: " + unknown.message(), said);
+      return refuse(named, "is not accessible: " + unknown.message(), said);
     if (open_.size() == open_max)
-      return refuse(named, fmt::format("more than {} files wait for their bases before", open_max), said);
+      return refuse(named, fmt::format("the chain of `extends` exceeds {} files before", open_max), said);
     if (const auto again = std::find(open_.begin(), open_.end(), same); again != open_.end())
       return out_.problems.push_back({said->at, said->text + ": " + cycle_text(again - open_.begin(), named)});
     if (!done_.insert(same).second)
@@ -182,7 +182,8 @@ public:
     read.is_offered = true;
     if (const auto* extends = read.values.get("extends"))
       out_.problems.push_back(
-          {place_in(read, extends->source()), "extends: an offered scenario is whole; expected no such key"});
+          {place_in(read, extends->source()),
+           "extends: not allowed in a scenario received from another process; expected no such key"});
     out_.layers.push_back(std::move(read));
   }
 
@@ -292,7 +293,7 @@ scenario_layer parsed_layer(std::string source, const std::string& text, std::ve
   scenario_layer out{.source = std::move(source)};
   if (const auto nested = key_too_deep(text)) {
     problems.push_back({{out.source, nested->line, nested->column},
-                        fmt::format("a key of more than {} parts; expected a section and a key", key_parts_max)});
+                        fmt::format("a key with more than {} parts; expected a section and a key", key_parts_max)});
     return out;
   }
   out.values = parsed_text(out.source, text, problems);

@@ -198,7 +198,7 @@ private:
     };
     if ((path && path->get().empty()) || is_said_later())
       return;
-    problems_.push_back({places_[name], name + " names a file of another machine; expected its content"});
+    problems_.push_back({places_[name], name + " names a file of another machine; expected the file's content"});
     broken_.insert(name);
   }
 
@@ -215,8 +215,8 @@ private:
     const auto owners = suggested_owners(key, group.name);
     const auto name = full_name(group.name, key);
     if (now != then && std::find(owners.begin(), owners.end(), then) != owners.end())
-      warnings_.push_back({at, name + " has no effect here: only " + in_quotes(then) + " reads it, and " + group.name +
-                                   ".name is now " + in_quotes(now)});
+      warnings_.push_back({at, name + " has no effect: only " + in_quotes(then) + " reads it, and " + group.name +
+                                   ".name is " + in_quotes(now)});
     else
       problems_.push_back({at, owners.empty() ? unknown_key_text(key, group, sections_)
                                               : "unknown key '" + key + "' in [" + group.name + "] of " +
@@ -258,10 +258,9 @@ private:
         problems_.push_back({place_of({key}), std::move(text)});
     };
     if (has_strategy() && !value_.strategy.method)
-      complain("strategy.name",
-               "strategy.name = " + in_quotes(value_.strategy.name) + ": this program has no such method");
+      complain("strategy.name", "strategy.name = " + in_quotes(value_.strategy.name) + ": unknown method");
     if (!value_.model.kind)
-      complain("model.name", "model.name = " + in_quotes(value_.model.name) + ": this program has no such model");
+      complain("model.name", "model.name = " + in_quotes(value_.model.name) + ": unknown model");
     if (!unknown_preset_.empty())
       complain("strategy.preset", unknown_preset_);
   }
@@ -292,15 +291,14 @@ private:
       const auto& key = keys.all()[i];
       const auto name = "strategy." + key.name;
       if (const auto now = current_text(key); now != before[i] && value_.key_places.contains(name))
-        warnings_.push_back(
-            {place_of({name}), name + " = " + before[i] + " has no effect here: a file sets it to " + now});
+        warnings_.push_back({place_of({name}), name + " = " + before[i] + " has no effect: a file sets it to " + now});
     }
   }
 
   void reduce_to_one_task() {
     if (value_.tasks.count != 1 && changed_by_user("tasks.count"))
       warnings_.push_back(
-          {place_of({"tasks.count"}), "tasks.count has no effect here: tasks.kind = \"single\" has one task"});
+          {place_of({"tasks.count"}), "tasks.count has no effect: tasks.kind = \"single\" has one task"});
     value_.tasks.count = 1;
   }
 

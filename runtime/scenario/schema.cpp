@@ -145,14 +145,14 @@ std::string scenario_schema_text() {
   const json path{{"type", "string"}, {"minLength", 1}};
   json properties{{"extends",
                    {{"anyOf", json::array({path, list_schema(path)})},
-                    {"description", "Scenario files that are read first, relative to this one."}}}};
+                    {"description", "Base scenario files, relative to this one."}}}};
   for (const auto& group : sections_of(defaults))
     if (group.name.empty())
       properties.update(properties_of(group.keys));
     else
       properties[group.name] = section_schema(group);
   const json whole{{"$schema", "http://json-schema.org/draft-07/schema#"},
-                   {"title", "A scenario of mneme"},
+                   {"title", "A mneme scenario"},
                    {"type", "object"},
                    {"properties", properties},
                    {"additionalProperties", false}};

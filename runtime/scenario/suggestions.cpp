@@ -23,7 +23,7 @@ std::vector<std::string> names_in(const section& group) {
 
 /// "[rounds] cohort", or 'title' for a key outside all sections.
 std::string shown_key(const section& group, const std::string& key) {
-  return group.name.empty() ? "'" + key + "' above all sections" : "[" + group.name + "] " + key;
+  return group.name.empty() ? "'" + key + "' outside all sections" : "[" + group.name + "] " + key;
 }
 
 /// A key of another section with this name or, unless `exact`, a similar one; "" if there is none.
@@ -61,7 +61,8 @@ std::vector<std::string> owners_among(const Entries& entries, const std::string&
 std::string unknown_key_text(const std::string& key, const section& in, const std::vector<section>& sections) {
   if (const auto removed = removed_keys.find(in.name + "." + key); removed != removed_keys.end())
     return "key '" + removed->first + "' was removed: " + removed->second;
-  auto text = "unknown key '" + key + "'" + (in.name.empty() ? " above all sections" : " in [" + in.name + "]") + "; ";
+  auto text =
+      "unknown key '" + key + "'" + (in.name.empty() ? " outside all sections" : " in [" + in.name + "]") + "; ";
   if (const auto other = elsewhere(key, in, sections, true); !other.empty())
     return text + "did you mean " + other + "?";
   if (const auto meant = nearest(key, names_in(in)); !meant.empty())

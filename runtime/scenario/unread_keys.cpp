@@ -10,7 +10,7 @@ std::vector<remark> unread_keys(const scenario& settings) {
     for (const auto& condition : section.keys.conditions()) {
       const auto key = section.name + "." + condition.key;
       if (!condition.holds)
-        unread.push_back({{key}, fmt::format("{} has no effect here: {} read it", key, condition.readers)});
+        unread.push_back({{key}, fmt::format("{} has no effect: {} read it", key, condition.readers)});
     }
   return unread;
 }

@@ -181,7 +181,7 @@ private:
 
   /// Refuses a string that is not valid in TOML: the resolved scenario of the run could not be read again.
   void refuse_bytes(const std::string& shown) {
-    add(from_, name_ + " = " + shown + ": expected UTF-8, in which scenarios are written; use other names");
+    add(from_, name_ + " = " + shown + ": expected UTF-8, since scenarios are UTF-8 text; use another name");
   }
 
   /// "true" for the string "True" or "yes", likewise "false"; "" for other values.
@@ -339,7 +339,7 @@ private:
     if (int{!choice.name.empty()} + int{!choice.file.empty()} + int{!choice.text.empty()} != 1)
       add(table, name + " = " + found_text(table) + ": expected one of name, file and text");
     if (layer_.is_offered && !choice.file.empty())
-      add(table, name + ".file names a file of another machine; expected its content");
+      add(table, name + ".file names a file of another machine; expected the file's content");
     return choice;
   }
 

@@ -77,7 +77,7 @@ TEST_CASE("output that does not arrive is an error, and closed streams overwrite
     CAPTURE(arguments);
     const auto result = mneme_in(here.path(), std::string(arguments) + " >/dev/full");
     CHECK(result.code == 1);
-    CHECK(contains(result.errors, "error: not all of the output could be written"));
+    CHECK(contains(result.errors, "error: cannot write all of the output"));
   }
   CHECK(mneme_in(here.path(), "run a.toml --out whole").code == 0);
   CHECK(mneme_in(here.path(), "run a.toml --out closed <&- >&-").code == 0);
@@ -112,10 +112,10 @@ TEST_CASE("a population for which there is no memory is an error in words, and t
                                "partition.kind=sampled --set devices.availability=diurnal",
                                "ulimit -v 2000000");
   CHECK(result.code == 1);
-  CHECK(contains(result.errors, "error: out of memory; fewer "));
+  CHECK(contains(result.errors, "error: out of memory; use fewer "));
   const auto again = mneme_in(here.path(), "resume x --quiet", "ulimit -v 2000000");
   CHECK(again.code == 1);
-  CHECK(contains(again.errors, "error: out of memory; fewer "));
+  CHECK(contains(again.errors, "error: out of memory; use fewer "));
 }
 
 TEST_CASE("a title cannot give orders to the terminal", "[cli]") {
@@ -173,8 +173,7 @@ TEST_CASE("bad usage is one clear error with exit code 2", "[cli]") {
           "--seeds = '1,x': expected integers >= 0 with commas between them, as in 1,2,3 or 1-5");
   refused("run a.toml --seeds 1,1",
           "--seeds = '1,1': seed 1 is there twice; expected different seeds, as in 1,2,3 or 1-5");
-  refused("run a.toml --out .",
-          "--out '.' exists already, and a run never writes into another's files; name a new folder");
+  refused("run a.toml --out .", "--out '.' already exists, and a run never overwrites another; choose a new folder");
   refused("validate", "no scenario given; expected mneme validate SCENARIO...");
   refused("list stratgies", "unknown list 'stratgies'; did you mean 'strategies'?");
   refused("list --markdown",
@@ -182,12 +181,12 @@ TEST_CASE("bad usage is one clear error with exit code 2", "[cli]") {
   refused("help fedvag", "unknown topic 'fedvag'; did you mean 'fedavg'?");
   refused("help rounds.cohrt", "unknown topic 'rounds.cohrt'; did you mean 'rounds.cohort'?");
   refused("help memry", "unknown topic 'memry'; did you mean 'memory'?");
-  refused("help qqqqqqqqqq", "unknown topic 'qqqqqqqqqq'; expected a command, a section, a strategy, a model or a key, "
-                             "as mneme help and mneme list show them");
+  refused("help qqqqqqqqqq", "unknown topic 'qqqqqqqqqq'; expected a command, a section, a strategy, a model or a key; "
+                             "see mneme help and mneme list");
   refused("a.toml", "unknown command 'a.toml'; did you mean mneme run a.toml?");
   refused("version", "unknown command 'version'; did you mean mneme --version?");
   refused("sweep a.toml --over rounds.cohort=1,2 --set rounds.cohort=2",
-          "the key 'rounds.cohort' is set to 2 and varied as well; expected one of the two");
+          "the key 'rounds.cohort' is both set to 2 and varied; expected only one of the two");
   CHECK(mneme_in(here.path(), "run a.toml --quiet --json").code == 2);
   CHECK(mneme_in(here.path(), "run a.toml --out").code == 2);
   CHECK_FALSE(std::filesystem::exists(here.path() / "runs"));
@@ -236,11 +235,11 @@ TEST_CASE("what is no UTF-8 never gets into the scenario of a run, which could n
   write_file(folder / "p.csv", "client,row\n0,0\n1,1\n");
   const auto title = mneme_in(folder, "run a.toml --out x --set title=caf\xE9");
   CHECK(title.code == 2);
-  CHECK(title.errors == "--set: error: title = \"caf?\": expected UTF-8, in which scenarios are written; use other "
-                        "names\n");
+  CHECK(title.errors ==
+        "--set: error: title = \"caf?\": expected UTF-8, since scenarios are UTF-8 text; use another name\n");
   const auto path = mneme_in(folder, "run a.toml --out x --set partition.kind=file --set partition.file=p.csv");
   CHECK(path.code == 2);
-  CHECK(contains(path.errors, "/caf?/p.csv\": expected UTF-8, in which scenarios are written; use other names\n"));
+  CHECK(contains(path.errors, "/caf?/p.csv\": expected UTF-8, since scenarios are UTF-8 text; use another name\n"));
   CHECK_FALSE(std::filesystem::exists(folder / "x"));
 }
 
@@ -282,9 +281,9 @@ TEST_CASE("a cohort that no memory could hold is refused before anything is load
     CAPTURE(command);
     const auto result = mneme_in(here.path(), command + many);
     CHECK(result.code == 2);
-    CHECK(contains(result.errors, "error: clients.count = 100000000 with rounds.cohort = 0: too large for memory, of "
-                                  "which "));
-    CHECK(contains(result.errors, "; clients about 381 MiB, clients at work about "));
+    CHECK(contains(result.errors, "error: clients.count = 100000000 with rounds.cohort = 0: needs more memory "
+                                  "than the "));
+    CHECK(contains(result.errors, ": clients about 381 MiB, clients in flight about "));
   }
   CHECK_FALSE(std::filesystem::exists(here.path() / "runs"));
 }
@@ -331,7 +330,7 @@ TEST_CASE("with --json every line of stdout is an object, warnings too", "[cli]"
   CHECK(result.code == 0);
   CHECK(result.errors.empty());
   CHECK(result.out.starts_with(
-      "{\"event\":\"warning\",\"where\":\"a.toml:19:8\",\"text\":\"partition.beta has no effect here"));
+      "{\"event\":\"warning\",\"where\":\"a.toml:19:8\",\"text\":\"partition.beta has no effect"));
   for (std::size_t from = 0; from < result.out.size(); from = result.out.find('\n', from) + 1)
     CHECK(result.out[from] == '{');
 }
@@ -378,7 +377,7 @@ TEST_CASE("list names what there is, and scenarios with their titles", "[cli]") 
        {"strategies:", "fedavg", "models:", "mlp", "datasets:", "synthetic", "partitions:", "dirichlet"})
     CHECK(contains(text, name));
   const auto table = mneme_in(here.path(), "list --markdown strategies").out;
-  CHECK(table.starts_with("| name | what it is | own keys |\n|---|---|---|\n| `"));
+  CHECK(table.starts_with("| name | description | own keys |\n|---|---|---|\n| `"));
   CHECK(contains(table, "\n| `fedavg` |"));
   CHECK(contains(table, "`mu = 0.01`"));
 }

@@ -96,7 +96,7 @@ class Devices(unittest.TestCase):
         self.write("odd.toml", 'flops_per_secnd = 1.0\n[link]\nuplink_mbit = -3\n')
         for devices, words in (('profiles = [{ name = "raspbery-pi-5" }]', 'did you mean "raspberry-pi-5"?'),
                                ('profiles = [{ share = 1 }]', "expected one of name, file and text"),
-                               ('profiles = [{ name = "lte" }]', "says nothing of how fast it computes"),
+                               ('profiles = [{ name = "lte" }]', "has no computing speed"),
                                ('profiles = [{ name = "rtx-3060-ti", link = "raspberry-pi-5" }]', "has no [link]"),
                                ('profiles = [{ file = "odd.toml" }]', "did you mean 'flops_per_second'?"),
                                ('profiles = [{ file = "odd.toml" }]', "odd.toml:3:15: error: link.uplink_mbit = -3"),
@@ -150,7 +150,7 @@ class Devices(unittest.TestCase):
                 self.refused('capacity_file = "capacity.csv"\n', words)
         self.write("capacity.csv", "device,uplink_mbit\n0,1\n")
         self.refused('capacity_file = "capacity.csv"\n', "csv:1: error: the header names no column 'client'")
-        self.refused('capacity_file = "none.csv"\n', 'none.csv": expected a file, found nothing there')
+        self.refused('capacity_file = "none.csv"\n', 'none.csv": expected a file, found nothing')
 
     def test_what_is_wrong_with_traces_is_said_by_its_line(self):
         links, there = 'link_file = "trace.csv"\n', 'availability = "file"\navailability_file = "trace.csv"\n'
@@ -178,10 +178,10 @@ class Devices(unittest.TestCase):
     def test_a_trace_that_ends_while_a_round_waits_for_its_client_is_refused_before_the_run(self):
         self.write("links.csv", "client,from,to,uplink_mbit,downlink_mbit\n" +
                    "".join(f"{client},0,0.01,1,1\n" for client in range(6)))
-        words = r"links\.csv:[2-7]: error: client [0-5]: its trace ends at 0\.01 s, and round [12] waits for it then"
+        words = r"links\.csv:[2-7]: error: client [0-5]: its trace ends at 0\.01 s, but round [12] still waits for it"
         for name, shared in (("own", ""), ("shared", "server_uplink_mbit = 1000\n")):
             ended = 'link_file = "links.csv"\nlatency = "0 s"\n' + shared
-            self.refused(ended, 'expected one that lasts as long as the run, devices.trace_end = "repeat", or a '
+            self.refused(ended, 'expected a trace as long as the run, devices.trace_end = "repeat", or a '
                                 'rounds.deadline')
             done = mneme("validate", self.path("wrong.toml"))
             self.assertRegex(done.stderr, words)
@@ -204,8 +204,8 @@ class Devices(unittest.TestCase):
             with self.subTest(last=last, shared=shared):
                 done = mneme("run", scenario, "--quiet", "--out", self.path(f"{last}-{len(shared)}"))
                 self.assertEqual(done.returncode, 2 if is_known else 1, done.stderr)
-                words = (rf"links\.csv:[2-7]: error: client [0-5]: its trace ends at {float(last):g} s, and round 1 "
-                         "waits" if is_known else "a trace of devices.link_file may have ended")
+                words = (rf"links\.csv:[2-7]: error: client [0-5]: its trace ends at {float(last):g} s, but round 1 "
+                         "still waits" if is_known else "a trace of devices.link_file may have ended")
                 self.assertRegex(done.stderr, words)
                 self.assertEqual(mneme("validate", scenario).returncode, 2 if is_known else 0)
 
@@ -216,13 +216,13 @@ class Devices(unittest.TestCase):
                                   '[devices]\navailability = "file"\navailability_file = "there.csv"\n')
             done = mneme("validate", scenario)
             self.assertEqual(done.returncode, 2, done.stderr)
-            self.assertRegex(done.stderr, r"nobody\.toml:\d+:\d+: error: .*'.*there\.csv' has no span, so that nobody")
+            self.assertRegex(done.stderr, r"nobody\.toml:\d+:\d+: error: .*'.*there\.csv' has no spans, so no")
 
     def test_a_run_whose_clients_can_never_be_reached_again_is_refused_and_never_done(self):
         self.write("there.csv", "client,from,to\n" + "".join(f"{client},0,0.00{1 + client}\n" for client in range(6)))
         file = 'availability = "file"\navailability_file = "there.csv"\n'
-        words = ("there.csv:7: error: client 5: its trace ends at 0.006 s as the last of all, and round 2 finds no "
-                 'client then; expected traces that last as long as the run, or devices.trace_end = "repeat"')
+        words = ("there.csv:7: error: client 5 has the last trace, which ends at 0.006 s; round 2 finds no "
+                 'client after that; expected traces as long as the run, or devices.trace_end = "repeat"')
         self.refused(file, words)
         self.assertIn(words, mneme("validate", self.path("wrong.toml")).stderr)
         for method in ("scaffold", "fedavg"):

@@ -154,7 +154,7 @@ class KeptFiles(unittest.TestCase):
                       ["list", "runs", "--in", ""], ["node", "--make-keys", ""]):
             done = mneme(*words)
             self.assertEqual(done.returncode, 2, words)
-            self.assertIn("is an empty word", done.stderr, words)
+            self.assertIn("is empty; give a value", done.stderr, words)
         self.assertEqual(sorted(os.listdir(self.folder)), ["kept.toml"])
 
     # -- runs ---------------------------------------------------------------------------------------------------------
@@ -322,7 +322,7 @@ class KeptFiles(unittest.TestCase):
             self.addCleanup(os.chmod, path, 0o755)
         os.mkdir(out)
         locked(out)
-        cannot = f"error: --out '{out}' cannot be written: Permission denied; name a folder that can be\n"
+        cannot = f"error: --out '{out}' is not writable: Permission denied; choose another folder\n"
         done = sweep("1,2")
         self.assertEqual((done.returncode, done.stdout, done.stderr), (2, "", cannot))
         os.chmod(out, 0o755)

@@ -155,7 +155,7 @@ class LearningOptions(unittest.TestCase):
         self.assertEqual([line["training_loss"] for line in lines], [None, None])
         self.assertEqual(lines[0]["accuracy"], lines[1]["accuracy"])
         _, said = self.run_of(path, "training.batch=0", "training.drop_last=true")
-        self.assertIn("training.drop_last has no effect here: only training.batch > 0", said)
+        self.assertIn("training.drop_last has no effect: only training.batch > 0", said)
 
     def test_terms_of_training_losses_have_the_names_of_the_page(self):
         for name, terms in (("moon", {"cross_entropy", "contrast"}), ("scaffold", {"cross_entropy"}),

@@ -184,7 +184,7 @@ class Limits(unittest.TestCase):
         done = mneme("validate", self.write("many.toml", "[training]\n" + "".join(f"k{i} = 1\n" for i in range(5000))))
         self.assertEqual(done.returncode, 2)
         self.assertLess(done.stderr.count("\n"), 300)
-        self.assertIn("more findings are left out", done.stderr)
+        self.assertIn("more errors are not shown", done.stderr)
 
     # -- folders of runs ----------------------------------------------------------------------------------------------
 

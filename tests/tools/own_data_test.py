@@ -190,16 +190,16 @@ class OwnData(unittest.TestCase):
         done = mneme("doctor", self.path("t.csv"))
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("32 + 8 of 8 numbers, float32", done.stdout)
-        self.assertIn("there is none: a scenario needs data.test_share, which is 0.2 here", done.stdout)
+        self.assertIn("missing: a scenario needs data.test_share, which is 0.2 here", done.stdout)
         done = mneme("doctor", "scenarios/quickstart.toml", "scenarios/smoke/fedavg.toml", "--json")
         self.assertIn('"data":"synthetic","train_rows":2000', done.stdout)
         run = self.run_of("scenarios/smoke/fedavg.toml")["out"]
         done = mneme("doctor", run)
         self.assertEqual(done.returncode, 2)
-        self.assertRegex(done.stderr, "error: is the folder of a run and no data set: mneme report .* mneme verify ")
+        self.assertRegex(done.stderr, "error: is the folder of a run, not a data set; .* mneme verify ")
         done = mneme("doctor", self.path("nothing"), self.path("t.csv"))
         self.assertEqual(done.returncode, 2)
-        self.assertIn("is neither a folder of pictures nor a file of rows", done.stderr)
+        self.assertIn("is neither an image folder nor a data file", done.stderr)
 
     def test_doctor_new_validate_and_run_agree_about_the_parts(self):
         """Kaggle's folder names are recognized as parts, with a warning from every command."""

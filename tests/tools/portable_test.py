@@ -65,7 +65,7 @@ class Portable(unittest.TestCase):
             mixed = mneme("run", "scenarios/smoke/fedavg.toml", "--out", out, "--quiet",
                           environment={**os.environ, "MNEME_ARITHMETIC": "portable"})
             self.assertEqual(mixed.returncode, 2)
-            self.assertIn("its environment), and worker.arithmetic = \"machine\"", mixed.stderr)
+            self.assertIn("its environment), but worker.arithmetic = \"machine\"", mixed.stderr)
 
 
 class PortableNodes(NodesCase):

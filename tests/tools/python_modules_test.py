@@ -215,7 +215,7 @@ class Fallback(unittest.TestCase):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             keys = mneme.net(module).model()
-        with self.assertRaisesRegex(mneme.ScenarioError, "nothing to train; expected .*training.epochs = 0"):
+        with self.assertRaisesRegex(mneme.ScenarioError, "nothing can be trained; expected .*training.epochs = 0"):
             mneme.run(scenario(keys), data=data, out="never")
         run = mneme.run(scenario(keys, training={"epochs": 0}), data=data, out="evaluated")
         self.assertTrue(torch.equal(run.model()["conv.weight"], module.conv.weight))

@@ -386,7 +386,7 @@ class AgainstTorch(unittest.TestCase):
                     "tasks": {"kind": "single"}, "clients": {"count": 2}, "model": {"name": "mlp", "hidden": [8]},
                     "strategy": {"name": "fedavg"}}
         for frozen, text in ((["fc1.weigth"], r'model.frozen\[0\] = "fc1.weigth": .* did you mean "fc1.weight"'),
-                             (["*"], "every parameter of the net is frozen, so there is nothing to train"),
+                             (["*"], "every parameter of the net is frozen, so nothing can be trained"),
                              (["fc1", "fc3"], r'model.frozen\[1\] = "fc3"')):
             with self.subTest(frozen), self.assertRaisesRegex(mneme.ScenarioError, text):
                 mneme.run(scenario, {"model.frozen": frozen}, out="never")

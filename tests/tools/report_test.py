@@ -217,8 +217,8 @@ class ReportTest(unittest.TestCase):
             pass
         for option in ("--svg", "--png", "--tensorboard"):
             done = mneme("report", self.path("runs"), "-o", page, option, file)
-            self.assertEqual((done.returncode, done.stderr), (2, f"error: {option} '{file}' is no folder; name one, "
-                                                                  "which is made if it is not there\n"))
+            self.assertEqual((done.returncode, done.stderr), (2, f"error: {option} '{file}' is not a folder; expected "
+                                                                  "a folder, which is created if it is missing\n"))
         self.assertFalse(os.path.exists(page))
 
     def test_figures_are_pictures_of_dots(self):

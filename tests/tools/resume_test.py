@@ -74,7 +74,7 @@ class Resume(unittest.TestCase):
         check_equal(self, self.run_folder, self.expected())
         again = mneme("resume", self.run_folder)
         self.assertEqual(again.returncode, 0)
-        self.assertIn("is done: nothing to resume", again.stderr)
+        self.assertIn("is done; nothing to resume", again.stderr)
 
     def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(self):
         self.interrupted(signal.SIGKILL)
@@ -83,7 +83,7 @@ class Resume(unittest.TestCase):
         done = mneme("resume", self.run_folder)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn(f"warning: {newest}: this checkpoint is not whole", done.stdout)
-        self.assertIn("goes on after round", done.stdout)
+        self.assertIn("continues after round", done.stdout)
         check_equal(self, self.run_folder, self.expected())
 
     def test_another_scenario_is_refused(self):

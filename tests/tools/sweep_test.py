@@ -169,7 +169,7 @@ class SweepTest(unittest.TestCase):
         one = next(name for name in os.listdir(self.path("runs")) if name.startswith("swept-"))
         refused = mneme("compare", os.path.join(self.path("runs"), one), "--where", "status=done")
         self.assertEqual(refused.returncode, 2)
-        self.assertIn("--where chooses among those of a folder that holds runs", refused.stderr)
+        self.assertIn("--where selects runs of a folder that contains runs", refused.stderr)
         for arguments, meant in ((("list", "runs", "--in", self.path("runs"), "--where", "cohort=4"), "rounds.cohort"),
                                  (("compare", self.path("runs"), "--where", "strategy.nam=fedavg"), "strategy.name"),
                                  (("compare", self.path("runs"), "--metric", "final_acuracy"), "final_accuracy"),

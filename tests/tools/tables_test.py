@@ -119,7 +119,7 @@ class Tables(unittest.TestCase):
         self.assertRegex(text, '(?m)^kind = "single"$')
         self.assertIn("did you mean", self.refused("doctor", iris, "--set", "data.label_colum=species"))
         self.assertIn("did you mean", self.refused("new", "fedavg", iris, "--set", "data.label_colum=species"))
-        self.assertIn("rounds.cohort changes nothing of data", self.refused("doctor", iris, "--set", "rounds.cohort=3"))
+        self.assertIn("rounds.cohort does not affect data", self.refused("doctor", iris, "--set", "rounds.cohort=3"))
         self.assertIn("expected KEY=VALUE", self.refused("new", "fedavg", iris, "--set", "data.label_column"))
         scenario = self.write("s.toml", SCENARIO.format(data="test_share = 0.25", rest=""))
         self.assertEqual(self.digest(scenario, "--set", f"data.file={iris}", "--set", "data.label_column=species"),
@@ -161,7 +161,7 @@ class Tables(unittest.TestCase):
             held = {int(line["row"]): int(line["client"]) for line in csv.DictReader(file)}
         self.assertEqual(len(held), 8)  # 2 of the 6 rows of each class: round(0.25 * 6)
         self.assertTrue(all(client == row % 3 for row, client in held.items()), held)
-        warning = "4 of the rows that partition.file names were drawn for the test (data.test_share = 0.25)"
+        warning = "4 rows of partition.file are test rows (selected by data.test_share = 0.25)"
         self.assertIn(warning, self.accepted("validate", scenario).stderr)
         self.assertIn(warning, self.accepted("validate", scenario, "--set", "data.test_rows=2").stderr)
         self.assertNotIn("error", said.stderr)

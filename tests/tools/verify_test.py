@@ -51,7 +51,7 @@ class Verify(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("DIFFERENT", done.stdout)
         self.assertIn("expected " + other, done.stdout)
-        self.assertIn("the run repeats here as its folder has it: --digest is that of another run", done.stdout)
+        self.assertIn("the repeated run equals its folder, so --digest belongs to another run", done.stdout)
 
     def test_a_round_beyond_the_run_is_named(self):
         done = mneme("verify", self.folder("a"), "--round", "5", "--quiet")
@@ -59,7 +59,7 @@ class Verify(unittest.TestCase):
                          (0, "warning: --round 5: the run has 4 rounds; nothing was written for it\n"))
         done = mneme("verify", self.folder("a"), "--keep", self.folder("a"))
         self.assertEqual((done.returncode, done.stderr),
-                         (2, f"error: --keep '{self.folder('a')}' exists already; name a new folder\n"))
+                         (2, f"error: --keep '{self.folder('a')}' already exists; choose a new folder\n"))
 
     def test_what_cannot_be_verified_is_said(self):
         for words, text in ((["verify"], "no run given"), (["verify", "nowhere"], "nowhere"),

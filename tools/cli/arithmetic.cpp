@@ -51,11 +51,11 @@ std::string start_again() {
   if (!has_portable_arithmetic())
     return no_portable_arithmetic;
   if (!machine_can())
-    return "portable arithmetic needs an x86-64 processor with AVX2 and FMA; this machine has none";
+    return "portable arithmetic needs an x86-64 processor with AVX2 and FMA, which this machine does not have";
   for (const auto& [name, value] : bindings())
     ::setenv(name, value.c_str(), 1);
   ::execv("/proc/self/exe", command_line_words);
-  return std::string("cannot start the program again for portable arithmetic: ") + std::strerror(errno);
+  return std::string("cannot restart the program for portable arithmetic: ") + std::strerror(errno);
 }
 
 } // namespace

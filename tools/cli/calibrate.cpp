@@ -21,7 +21,7 @@ std::string processor_name() {
 std::string text_of(const calibration& measured, const scenario& settings) {
   auto profile = measured.profile;
   profile.title = processor_name() + (measured.device == "cpu" ? ", one core" : ", " + measured.device);
-  profile.sources = {fmt::format("measured by mneme {} calibrate with {}: the median of at least {} jobs of each size",
+  profile.sources = {fmt::format("measured by mneme {} calibrate with {}: median of at least {} jobs of each size",
                                  MNEME_VERSION, settings.name, measured.repeats)};
   const auto us = [](double seconds) { return 1e6 * seconds; };
   return fmt::format(

@@ -39,22 +39,24 @@ struct command_line {
     app.set_version_flag("--version", "mneme " MNEME_VERSION);
     app.require_subcommand(0, 1); // arguments of a command are not commands: a folder may have a command's name
     run_command = app.add_subcommand("run", "Run scenarios, one after another.");
-    resume_command = app.add_subcommand("resume", "Go on with a run that was interrupted, killed or failed.");
-    verify_command = app.add_subcommand("verify", "Run again what a run directory holds, and compare the digests.");
-    diff_command = app.add_subcommand("diff", "Tell where two runs begin to differ, and what was not alike for them.");
+    resume_command = app.add_subcommand("resume", "Resume a run that was interrupted, killed or failed.");
+    verify_command = app.add_subcommand("verify", "Repeat the run of a run directory and compare the digests.");
+    diff_command =
+        app.add_subcommand("diff", "Find where two runs begin to differ, and list differences of their settings.");
     node_command = app.add_subcommand("node", "Join a run of another process and compute clients for it.");
-    sweep_command = app.add_subcommand("sweep", "Run a grid of scenarios, keys and seeds; done runs are not repeated.");
-    compare_command = app.add_subcommand("compare", "Tables of runs: means over seeds, intervals, differences, ranks.");
+    sweep_command = app.add_subcommand("sweep", "Run a grid of scenarios, keys and seeds; completed runs are kept.");
+    compare_command =
+        app.add_subcommand("compare", "Print tables of runs: means over seeds, intervals, differences, ranks.");
     report_command = app.add_subcommand("report", "Write an HTML page with tables and figures of runs.");
     validate_command = app.add_subcommand("validate", "Check scenarios and their data without running them.");
     calibrate_command = app.add_subcommand(
-        "calibrate", "Measure how fast this machine trains a scenario's net, and write it as a device profile.");
-    list_command = app.add_subcommand("list", "List what there is: " + joined_by_comma(listed_things()) + ".");
+        "calibrate", "Measure the training speed of this machine for a scenario's net, and write a device profile.");
+    list_command = app.add_subcommand("list", "List one of: " + joined_by_comma(listed_things()) + ".");
     new_command = app.add_subcommand("new", "Write a commented scenario of a method on a data set.");
     schema_command = app.add_subcommand("schema", "Print a JSON schema of scenarios, for editors.");
-    completion_command = app.add_subcommand("completion", "Print what a shell needs to complete commands and keys.");
-    doctor_command = app.add_subcommand(
-        "doctor", "Tell what this machine computes with, and check that it gives equal bits; or what is read of data.");
+    completion_command = app.add_subcommand("completion", "Print a completion script for a shell.");
+    doctor_command =
+        app.add_subcommand("doctor", "Describe this machine and check that it computes equal bits; or describe data.");
     help_command =
         app.add_subcommand("help", "Explain a command, a section of a scenario, a strategy, a model or a key.");
     bind_run();
@@ -104,27 +106,27 @@ private:
         ->type_name("KEY=VALUE")
         ->allow_extra_args(false);
     to.add_option("--seeds", run.seeds, "Run once with each seed, into DIR/s1, DIR/s2, ...")->type_name("1,2,3");
-    to.add_option("--out", run.out, "Folder of the run, which must not exist; of several scenarios, DIR/NAME.")
+    to.add_option("--out", run.out, "Folder of the run, which must not exist; with several scenarios DIR/NAME.")
         ->type_name("DIR");
     bind_running(to, run);
-    to.add_flag("--trace", run.trace, "Write events.csv, deliveries.csv and partition.csv, too.");
+    to.add_flag("--trace", run.trace, "Also write events.csv, deliveries.csv and partition.csv.");
     bind_values(to, run.values_round);
-    to.add_flag("--tensorboard", run.tensorboard, "Write an event file for TensorBoard, too.");
+    to.add_flag("--tensorboard", run.tensorboard, "Also write an event file for TensorBoard.");
   }
   void bind_resume() {
-    resume_command->add_option("RUN_DIR", resume.folders, "Folder of the run, as mneme run made it.")->type_name("");
+    resume_command->add_option("RUN_DIR", resume.folders, "Folder of the run, written by mneme run.")->type_name("");
     bind_running(*resume_command, resume);
   }
   void bind_verify() {
     auto& to = *verify_command;
-    to.add_option("RUN_DIR", verify.folders, "Folder of the run, as mneme run made it.")->type_name("");
-    to.add_option("--threads", verify.threads, "Threads, and workers where worker.count is 0; default: one per core.")
+    to.add_option("RUN_DIR", verify.folders, "Folder of the run, written by mneme run.")->type_name("");
+    to.add_option("--threads", verify.threads, "Threads, and workers if worker.count is 0; default: one per core.")
         ->type_name("N");
     to.add_option("--digest", verify.digest,
-                  "The run digest to expect, or its first digits, as a paper has them; default: that of the run.")
+                  "Expected run digest or its first digits, for example from a paper; default: the digest of the run.")
         ->type_name("HEX");
     to.add_option("--keep", verify.keep, "Keep the repeated run in this new folder.")->type_name("DIR");
-    to.add_flag("--trace", verify.trace, "As of mneme run; without it, as the run had it.");
+    to.add_flag("--trace", verify.trace, "As in mneme run; default: as the run had it.");
     bind_values(to, verify.values_round);
     to.add_flag("--quiet", verify.quiet, "Print nothing but differences.");
   }
@@ -132,14 +134,14 @@ private:
     auto& to = *diff_command;
     to.add_option("RUNS", diff.folders, "Folders of the two runs.")->type_name("");
     auto* again = to.add_flag("--again", diff.again,
-                              "Where the folders do not tell which element differs, repeat both runs on this machine.");
+                              "If the folders do not show which element differs, repeat both runs on this machine.");
     to.add_option("--threads", diff.threads, "Threads of the repeated runs; default: one per core.")
         ->type_name("N")
         ->needs(again);
   }
   static void bind_values(CLI::App& to, std::int64_t& into) {
     to.add_option("--round", into,
-                  "Write what is delivered in this round, and the model after it, to values/round_N.safetensors.")
+                  "Write the uploads of this round, and the model after it, to values/round_N.safetensors.")
         ->type_name("N")
         ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
   }
@@ -177,24 +179,22 @@ private:
   void bind_sweep() {
     auto& to = *sweep_command;
     to.add_option("SCENARIO", sweep.scenarios, "Scenario files, or one file with a [sweep] table.")->type_name("...");
-    to.add_option("--over", sweep.over, "A key and the values that it takes in turn.")
+    to.add_option("--over", sweep.over, "A key and its values, one per point.")
         ->type_name("KEY=V1,V2")
         ->allow_extra_args(false);
     to.add_option("--set", sweep.settings, "Override a key in all runs.")
         ->type_name("KEY=VALUE")
         ->allow_extra_args(false);
     to.add_option("--seeds", sweep.seeds, "Each point once with each seed.")->type_name("1-5");
-    to.add_option("--out", sweep.out, "Folder that holds the runs and their catalogue; default: runs.")
-        ->type_name("DIR");
+    to.add_option("--out", sweep.out, "Folder for the runs and their catalogue; default: runs.")->type_name("DIR");
     to.add_option("--jobs", sweep.jobs, "Runs at a time; default: one per core.")
         ->type_name("N")
         ->check(CLI::Range(1, 4096));
-    to.add_option("--threads", sweep.threads, "Threads of each run; default: the cores, shared out.")
+    to.add_option("--threads", sweep.threads, "Threads of each run; default: the cores divided by --jobs.")
         ->type_name("N")
         ->check(CLI::Range(1, 4096));
-    to.add_flag("--dry-run", sweep.dry,
-                "Only print the runs and what would become of each, once each point was checked.");
-    to.add_option("--slurm", sweep.slurm, "Only write a script for sbatch, a job array of the runs that are not done.")
+    to.add_flag("--dry-run", sweep.dry, "Check all points, and print what would be done with each run.");
+    to.add_option("--slurm", sweep.slurm, "Only write a script for sbatch: a job array of the pending runs.")
         ->type_name("FILE");
     auto* quiet = to.add_flag("--quiet", sweep.quiet, "Print nothing but failures.");
     to.add_flag("--json", sweep.json, "Print a JSON object per line.")->excludes(quiet);
@@ -205,10 +205,10 @@ private:
     to.add_option("--set", validate.settings, "Override a key: a TOML value, or a bare string.")
         ->type_name("KEY=VALUE")
         ->allow_extra_args(false);
-    auto* cost = to.add_flag("--cost", validate.cost,
-                             "Estimate FLOPs, bytes, memory and seconds of the run without computing it: virtual time "
-                             "is played with the sizes of jobs and messages, FLOPs are counted on one row of the net, "
-                             "and seconds are these at the rate of products measured here for a moment.");
+    auto* cost = to.add_flag(
+        "--cost", validate.cost,
+        "Estimate FLOPs, bytes, memory and seconds of the run without computing it: simulates virtual time with the "
+        "sizes of jobs and messages, counts FLOPs on one row, and measures this machine's rate of products briefly.");
     to.add_flag("--json", validate.json, "Print the costs of each scenario as a JSON object.")->needs(cost);
   }
   void bind_calibrate() {
@@ -218,57 +218,56 @@ private:
     to.add_option("--set", calibrate.settings, "Override a key: a TOML value, or a bare string.")
         ->type_name("KEY=VALUE")
         ->allow_extra_args(false);
-    to.add_option("-o,--out", calibrate.file, "The profile to write; default: stdout.")->type_name("FILE");
-    to.add_option("--seconds", calibrate.seconds, "About how long to measure; default: 6.")
+    to.add_option("-o,--out", calibrate.file, "File for the profile; default: stdout.")->type_name("FILE");
+    to.add_option("--seconds", calibrate.seconds, "Approximate duration of the measurement in seconds; default: 6.")
         ->type_name("S")
         ->check(CLI::Range(0.1, 3600.0));
   }
   void bind_compare() {
     auto& to = *compare_command;
-    to.add_option("DIR", compare.folders, "Folders of runs, or folders that hold runs.")->type_name("...");
-    to.add_option("--by", compare.by, "Scenario keys that make rows; default: what tells the runs apart.")
+    to.add_option("DIR", compare.folders, "Folders of runs, or folders that contain runs.")->type_name("...");
+    to.add_option("--by", compare.by, "Scenario keys that define rows; default: the keys in which the runs differ.")
         ->type_name("KEY,...")
         ->delimiter(',')
         ->allow_extra_args(false);
-    to.add_option("--columns", compare.columns, "A scenario key whose values make columns.")->type_name("KEY");
+    to.add_option("--columns", compare.columns, "A scenario key whose values define columns.")->type_name("KEY");
     to.add_option("--metric", compare.metrics,
                   "Names of summary.json, time_to_accuracy.70 (virtual seconds to 70 %) or task_2 (its last accuracy).")
         ->type_name("NAME,...")
         ->delimiter(',')
         ->allow_extra_args(false);
     to.add_option("--baseline", compare.baseline,
-                  "The row that others differ from; default: the first point of the sweep, else the first row.")
+                  "The row to compare others with; default: the first point of the sweep, else the first row.")
         ->type_name("LABEL,...");
     bind_where(to, compare.where);
     to.add_option("--format", compare.format, "text, csv, markdown or latex.")->type_name("FORMAT");
   }
   void bind_report() {
     auto& to = *report_command;
-    to.add_option("DIR", report.folders, "Folders of runs, or folders that hold runs.")->type_name("...");
-    to.add_option("-o,--out", report.file, "The page; default: report.html.")->type_name("FILE");
-    to.add_option("--svg", report.svg, "Write each figure as a file of its own, too.")->type_name("DIR");
-    to.add_option("--png", report.png, "Write each figure as a PNG of two dots for each of its units, too.")
-        ->type_name("DIR");
-    to.add_option("--tensorboard", report.tensorboard, "Write event files for TensorBoard, a folder for each run.")
+    to.add_option("DIR", report.folders, "Folders of runs, or folders that contain runs.")->type_name("...");
+    to.add_option("-o,--out", report.file, "File for the page; default: report.html.")->type_name("FILE");
+    to.add_option("--svg", report.svg, "Also write each figure as an SVG file.")->type_name("DIR");
+    to.add_option("--png", report.png, "Also write each figure as a PNG file, two pixels per unit.")->type_name("DIR");
+    to.add_option("--tensorboard", report.tensorboard, "Also write event files for TensorBoard, one folder per run.")
         ->type_name("DIR");
     bind_where(to, report.where);
   }
   void bind_new() {
     new_command
         ->add_option("NAMES", made.names,
-                     "As mneme list strategies and datasets name them, or a path to data of your own.")
+                     "A method and a data set (see mneme list strategies and datasets), or a path to your own data.")
         ->type_name("");
-    new_command->add_option("--set", made.settings, "Choose the value of a key: a TOML value, or a bare string.")
+    new_command->add_option("--set", made.settings, "Set a key: a TOML value, or a bare string.")
         ->type_name("KEY=VALUE")
         ->allow_extra_args(false);
-    new_command->add_option("-o,--out", made.file, "The file to write; default: stdout.")->type_name("FILE");
+    new_command->add_option("-o,--out", made.file, "Output file; default: stdout.")->type_name("FILE");
   }
   void bind_doctor() {
     auto& to = *doctor_command;
     to.add_flag("--json", doctor.json, "Print one JSON object.");
     auto* data = to.add_option("DATA", doctor.data,
-                               "Tell what is read of these instead: a folder of pictures, a file of arrays (.npz, "
-                               ".safetensors, .npy), a table (.csv), or the data of a scenario (.toml).")
+                               "Describe these data instead: an image folder, a file of arrays (.npz, .safetensors, "
+                               ".npy), a table (.csv), or the data of a scenario (.toml).")
                      ->type_name("...");
     to.add_option("--set", doctor.settings, "Override a key of [data], as in data.label_column=species.")
         ->type_name("KEY=VALUE")
@@ -277,25 +276,26 @@ private:
   }
   void bind_list() {
     auto& to = *list_command;
-    to.add_option("WHAT", list.listed, "One of them; without it, all but runs.")->type_name("");
-    to.add_flag("--markdown", list.markdown, "Strategies, models or datasets as the table in docs/catalogue.md.");
-    to.add_option("--in", list.folder, "runs: the folder that holds them; default: runs.")->type_name("DIR");
+    to.add_option("WHAT", list.listed, "What to list; default: all except runs.")->type_name("");
+    to.add_flag("--markdown", list.markdown,
+                "Print strategies, models or datasets as the Markdown table of docs/catalogue.md.");
+    to.add_option("--in", list.folder, "runs: folder that contains them; default: runs.")->type_name("DIR");
     bind_where(to, list.where);
   }
   static void bind_where(CLI::App& to, std::vector<std::string>& into) {
-    to.add_option("--where", into, "Only runs for which this holds, as in rounds.cohort=5 or 'final_accuracy>=70'.")
+    to.add_option("--where", into, "Only runs that satisfy a condition, as in rounds.cohort=5 or 'final_accuracy>=70'.")
         ->type_name("FILTER")
         ->allow_extra_args(false);
   }
   /// Options of commands that start or resume a run.
   template <class Arguments>
   static void bind_running(CLI::App& to, Arguments& into) {
-    to.add_option("--threads", into.threads, "Threads, and workers where worker.count is 0; default: one per core.")
+    to.add_option("--threads", into.threads, "Threads, and workers if worker.count is 0; default: one per core.")
         ->type_name("N");
     to.add_option("--serve", into.serve,
-                  "Show the report at http://127.0.0.1:PORT/ while the run goes on; 0: any port.")
+                  "Serve the live report at http://127.0.0.1:PORT/ during the run; 0: any free port.")
         ->type_name("PORT");
-    to.add_option("--serve-token", into.serve_token, "Let other machines see it, too, if they name this word.")
+    to.add_option("--serve-token", into.serve_token, "Also allow access from other machines with this token.")
         ->type_name("TOKEN");
     auto* quiet = to.add_flag("--quiet", into.quiet, "Print nothing but failures.");
     to.add_flag("--json", into.json, "Print a JSON object per line.")->excludes(quiet);
@@ -347,8 +347,8 @@ diagnostics empty_words(const CLI::App& command) {
     for (const auto& word : option->results())
       if (word.empty()) {
         const auto name = option->get_positional() ? option->get_name(true) : option->get_name();
-        empty.push_back({"", fmt::format("{} of `mneme {}` is an empty word; name something, or leave it out", name,
-                                         command.get_name())});
+        empty.push_back(
+            {"", fmt::format("{} of `mneme {}` is empty; give a value, or omit it", name, command.get_name())});
       }
   return empty;
 }
@@ -450,7 +450,7 @@ int with_output_checked(int code) {
   const bool lost = std::fflush(stdout) != 0 || std::ferror(stdout) != 0;
   if (!lost || code != exit_done || !stdout_has_reader())
     return code;
-  std::fprintf(stderr, "error: not all of the output could be written%s%s\n", errno != 0 ? ": " : "",
+  std::fprintf(stderr, "error: cannot write all of the output%s%s\n", errno != 0 ? ": " : "",
                errno != 0 ? std::strerror(errno) : "");
   return exit_failed;
 }
@@ -461,7 +461,7 @@ int run_command_line(int count, const char* const* words) {
   try {
     return with_output_checked(parse_and_dispatch(count, words));
   } catch (const std::bad_alloc&) {
-    std::fprintf(stderr, "error: out of memory; fewer rows, classes or clients need less\n");
+    std::fprintf(stderr, "error: out of memory; use fewer rows, classes or clients\n");
     return exit_failed;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "error: %s\n", printable_message(error.what()).c_str());

@@ -20,8 +20,8 @@ std::string advice(const run_difference& difference, const diff_arguments& argum
   if (arguments.again || !difference.where || !is_of_tensors(difference.where->part) || difference.where->element)
     return {};
   const auto again = fmt::format("mneme verify RUN_DIR --trace --round {} --keep NEW_DIR", difference.where->round);
-  return fmt::format("to see client, tensor and element: mneme diff {} {} --again, where both repeat on this machine; "
-                     "else `{}` for each on its own machine, and mneme diff of the new folders\n",
+  return fmt::format("to see client, tensor and element: mneme diff {} {} --again, if both repeat on this machine; "
+                     "otherwise run `{}` for each run on its own machine, and then mneme diff on the new folders\n",
                      arguments.folders[0], arguments.folders[1], again);
 }
 
@@ -45,10 +45,11 @@ expected<run_difference> found_again(const diff_arguments& arguments, std::int64
     if (!same)
       return tl::unexpected(same.error());
     if (same->where && same->where->round <= round)
-      return failed(folder.string(),
-                    fmt::format("does not repeat on this machine: it differs from round {} on; repeat each run where "
-                                "it was computed, with mneme verify {} --trace --round {} --keep NEW_DIR",
-                                same->where->round, folder.string(), round));
+      return failed(
+          folder.string(),
+          fmt::format("is not reproducible on this machine: it differs from round {} on; repeat each run on the "
+                      "machine that computed it, with mneme verify {} --trace --round {} --keep NEW_DIR",
+                      same->where->round, folder.string(), round));
   }
   return difference_of(scratch.path() / "0", scratch.path() / "1");
 }

@@ -40,11 +40,10 @@ std::string text_of(const doctor_report& report) {
   for (const auto& finding : report.bits)
     answers.emplace_back(finding.name, (finding.holds ? "equal bits: " : "OTHER BITS: ") + finding.details);
   text += facts_text("equal bits", answers);
-  return text +
-         (is_healthy(report)
-              ? "All is well: a scenario has one digest here, however many threads compute it.\n"
-              : "Digests of one scenario may differ from run to run here. MKL_CBWR=AVX2 in the environment makes "
-                "MKL's products alike; please report what is printed above.\n");
+  return text + (is_healthy(report)
+                     ? "OK: on this machine a scenario has one digest for any number of threads.\n"
+                     : "Digests of a scenario may differ between runs on this machine. Set MKL_CBWR=AVX2 to make MKL's "
+                       "products reproducible, and please report the output above.\n");
 }
 
 std::string json_of(const doctor_report& report) {

@@ -89,8 +89,8 @@ void print_data(const std::string& path, const data_section& section, const json
       {"memory", size_text({number("memory_bytes")})},
       {"digest", object["content"].get<std::string>()}};
   if (drawn)
-    lines.emplace_back("test part", fmt::format("there is none: a scenario needs data.test_share, which is {} here",
-                                                section.test_share));
+    lines.emplace_back("test part",
+                       fmt::format("missing: a scenario needs data.test_share, which is {} here", section.test_share));
   std::printf("%s:\n", printable(path).c_str());
   print_columns(lines);
   print_counts("classes", object["classes"]);
@@ -103,7 +103,7 @@ diagnostics other_settings(const overrides& settings) {
   diagnostics others;
   for (const auto& [key, value] : settings)
     if (key != "seed" && !key.starts_with("data."))
-      others.push_back({"--set", fmt::format("{} changes nothing of data; expected keys of [data], or seed", key)});
+      others.push_back({"--set", fmt::format("{} does not affect data; expected keys of [data], or seed", key)});
   return others;
 }
 
@@ -119,13 +119,12 @@ expected<own_data_look> looked_at(const std::string& path, const overrides& sett
                          .warnings = settings.empty() ? diagnostics{} : std::move(read->warnings)};
   }
   if (is_run_folder(path))
-    return failed(path, "is the folder of a run and no data set: mneme report shows what it holds, mneme verify "
-                        "computes it again, and mneme doctor with its scenario.toml tells of its data");
+    return failed(path, "is the folder of a run, not a data set; use mneme report to view it, mneme verify to repeat "
+                        "it, or mneme doctor with its scenario.toml to describe its data");
   if (const auto section = section_of_path(path))
     return look_at_data(*section, settings);
-  return failed(path,
-                "is neither a folder of pictures nor a file of rows; expected a folder, a file that ends with .npz, "
-                ".safetensors, .npy or .csv, or a scenario (.toml)");
+  return failed(path, "is neither an image folder nor a data file; expected a folder, a file with the extension .npz, "
+                      ".safetensors, .npy or .csv, or a scenario (.toml)");
 }
 
 } // namespace

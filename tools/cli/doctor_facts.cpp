@@ -30,7 +30,7 @@ std::string memory_of(const char* name) {
 machine_facts thread_facts() {
   const auto found = at::get_num_threads();
   compute_on_one_thread();
-  return {{"threads of a run", fmt::format("{}, unless --threads says otherwise", std::thread::hardware_concurrency())},
+  return {{"threads of a run", fmt::format("{}, unless --threads is given", std::thread::hardware_concurrency())},
           {"threads of an operation", fmt::format("{} (LibTorch would take {})", threads_of_an_operation(), found)},
           {"variables that choose threads", variables_set({"OMP_NUM_THREADS", "MKL_NUM_THREADS", "MKL_DYNAMIC"})}};
 }

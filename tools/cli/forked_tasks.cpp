@@ -58,14 +58,14 @@ forked_tasks::~forked_tasks() {
 void forked_tasks::start(std::size_t task, const std::function<int()>& act) {
   const int errors = ::memfd_create("errors", MFD_CLOEXEC);
   if (errors < 0)
-    throw std::system_error(errno, std::generic_category(), "cannot start another process");
+    throw std::system_error(errno, std::generic_category(), "cannot start a child process");
   std::fflush(nullptr); // otherwise the child would write buffered output again
   const auto parent = ::getpid();
   const auto id = ::fork();
   if (id < 0) {
     const int why = errno;
     ::close(errors);
-    throw std::system_error(why, std::generic_category(), "cannot start another process");
+    throw std::system_error(why, std::generic_category(), "cannot start a child process");
   }
   if (id == 0) {
     compute_on_one_thread_after_fork();

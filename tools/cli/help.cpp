@@ -31,9 +31,9 @@ void print_entry(const Entry& entry, const char* kind, const char* section) {
   key_table own;
   item->keys(own);
   if (own.all().empty())
-    std::printf("It has no keys of its own in [%s].\n", section);
+    std::printf("It has no keys in [%s].\n", section);
   else
-    std::printf("Its own keys in [%s]:\n\n", section);
+    std::printf("Its keys in [%s]:\n\n", section);
   for (const auto& key : own.all())
     print_key(key);
   if constexpr (std::is_same_v<Entry, strategy_entry>)
@@ -52,10 +52,9 @@ bool print_entry_named(const Entries& entries, const std::string& name, const ch
 }
 
 void print_overview(const std::vector<section>& sections) {
-  std::printf(
-      "\nA scenario is a TOML file. `extends = \"../base/x.toml\"` (or a list) reads other files first; paths are\n"
-      "relative to the file that says them; what is not given has a default. %s\n\n",
-      sections.front().meaning.c_str());
+  std::printf("\nA scenario is a TOML file. `extends = \"../base/x.toml\"` (or a list) reads base files first. Paths "
+              "are\nrelative to the file that contains them. Keys that are not given have defaults. %s\n\n",
+              sections.front().meaning.c_str());
   for (const auto& key : sections.front().keys.all())
     print_key(key);
   std::printf("\nSections:\n");
@@ -64,7 +63,7 @@ void print_overview(const std::vector<section>& sections) {
     if (!group.name.empty())
       rows.emplace_back(group.name, group.meaning);
   print_columns(rows);
-  std::printf("\nmneme help SECTION, STRATEGY, MODEL or KEY explains them; mneme list shows what there is.\n");
+  std::printf("\nUse mneme help SECTION, STRATEGY, MODEL or KEY for details, and mneme list for an overview.\n");
 }
 
 /// Prints keys of methods or models by name, "length" or "strategy.length", each once for all owners that share it.
@@ -155,9 +154,9 @@ int explain(const std::string& topic, const std::vector<std::string>& commands) 
   add_own_keys(models(), "model", known);
   const auto meant = nearest(topic, known);
   return bad_input("unknown topic '" + topic + "'; " +
-                   (meant.empty() ? "expected a command, a section, a strategy, a model or a key, as mneme help and "
-                                    "mneme list show them"
-                                  : "did you mean '" + meant + "'?"));
+                   (meant.empty()
+                        ? "expected a command, a section, a strategy, a model or a key; see mneme help and mneme list"
+                        : "did you mean '" + meant + "'?"));
 }
 
 } // namespace mneme

@@ -92,7 +92,7 @@ std::string cell(std::string text) {
 
 void print_markdown(const std::string& text, const std::vector<listed>& rows) {
   const bool keys = text != "datasets";
-  std::printf("| name | what it is |%s\n|---|---|%s\n", keys ? " own keys |" : "", keys ? "---|" : "");
+  std::printf("| name | description |%s\n|---|---|%s\n", keys ? " own keys |" : "", keys ? "---|" : "");
   for (const auto& row : rows) {
     std::printf("| `%s` | %s |", row.name.c_str(), cell(row.summary).c_str());
     std::printf(keys ? " %s |\n" : "%s\n", cell(row.keys).c_str());
@@ -116,7 +116,7 @@ int list_things(const list_arguments& arguments) {
   if (markdown && text != "strategies" && text != "models" && text != "datasets")
     return bad_input("--markdown prints one table; expected mneme list --markdown strategies, models or datasets");
   if (text != "runs" && (!arguments.where.empty() || !arguments.folder.empty()))
-    return bad_input("--where and --in choose among runs; expected mneme list runs");
+    return bad_input("--where and --in select runs; expected mneme list runs");
   if (text == "runs")
     return list_runs(arguments);
   if (markdown) {

@@ -18,7 +18,7 @@ int list_runs(const list_arguments& arguments) {
   std::error_code none;
   if (!std::filesystem::is_directory(folder, none))
     return bad_input("'" + folder.string() +
-                     "' is no folder; expected one that holds runs, as in mneme list runs --in runs");
+                     "' is not a folder; expected one that contains runs, as in mneme list runs --in runs");
   const run_catalogue catalogue(folder);
   print_warnings(catalogue.damage(), warning_style::text);
   const auto filters = where_option(arguments.where, catalogue);

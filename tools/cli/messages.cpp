@@ -19,7 +19,7 @@ int print_errors(const diagnostics& problems) {
   for (std::size_t i = 0; i < printed; ++i)
     std::fprintf(stderr, "%s\n", printable_message(diagnostic_text(problems[i])).c_str());
   if (printed < problems.size())
-    std::fprintf(stderr, "error: %zu more findings are left out\n", problems.size() - printed);
+    std::fprintf(stderr, "error: %zu more errors are not shown\n", problems.size() - printed);
   return exit_bad_input;
 }
 

@@ -169,8 +169,7 @@ diagnostics unknown_names(const new_arguments& arguments) {
   if (std::error_code ignored; !std::filesystem::exists(arguments.names[1], ignored) &&
                                arguments.names[1].find_first_of("./") != std::string::npos)
     wrong.push_back({arguments.names[1],
-                     "is not there; expected a data set, as mneme list datasets names them, a folder "
-                     "of pictures, or a file of rows"});
+                     "does not exist; expected a data set (see mneme list datasets), an image folder, or a data file"});
   else if (!std::filesystem::exists(arguments.names[1], ignored) || !data_source_named(arguments.names[1]).name.empty())
     check("data set", arguments.names[1], data_sources());
   std::error_code none;
@@ -178,7 +177,7 @@ diagnostics unknown_names(const new_arguments& arguments) {
   const auto there = std::filesystem::status(arguments.file, none).type();
   const bool takes_all = there == kind::character || there == kind::fifo;
   if (!arguments.file.empty() && there != kind::not_found && !takes_all)
-    wrong.push_back({"", "'" + arguments.file + "' exists already; name a new file"});
+    wrong.push_back({"", "'" + arguments.file + "' already exists; choose a new file"});
   return wrong;
 }
 
@@ -191,7 +190,7 @@ expected<own_data_look> looked_at_data(const std::string& word, const overrides&
   }
   const auto section = section_of_path(word);
   if (!section)
-    return failed(word, "is neither a folder of pictures nor a file that ends with .npz, .safetensors, .npy or .csv");
+    return failed(word, "is neither an image folder nor a file with the extension .npz, .safetensors, .npy or .csv");
   auto look = look_at_data(*section, settings);
   if (look && !look->rows)
     return tl::unexpected(look->rows.error());
@@ -232,18 +231,17 @@ int new_scenario(const new_arguments& arguments) {
     return print_errors(fitting.error());
   print_warnings(data_warnings(look->section), warning_style::text);
   if (!rows)
-    std::fprintf(stderr, "warning: %s\nthe scenario is written without a look at the data\n",
+    std::fprintf(stderr, "warning: %s\nthe scenario was written without reading the data\n",
                  rows.error().front().text.c_str());
   if (std::find(fitting->choice.begin(), fitting->choice.end(), no_weights.front()) != fitting->choice.end())
-    std::fprintf(stderr,
-                 "warning: the net stays frozen and nothing has trained it: model.weights = \"as-drawn\" stands "
-                 "in for weights of your own, or of tools/fetch_weights\n");
+    std::fprintf(stderr, "warning: the net is frozen and untrained: replace model.weights = \"as-drawn\" by your own "
+                         "weights, or by those of tools/fetch_weights\n");
   const auto lead =
       "#:schema ./scenario.schema.json\n" +
-      comment_lines("The line above is for editors with Taplo or Even Better TOML, which complete and check keys once "
-                    "`mneme schema > scenario.schema.json` has been called beside this file.") +
-      comment_lines(fmt::format("Made by `mneme new {} {}{}`. Lines behind # are what holds without them.",
-                                arguments.names[0], arguments.names[1], settings_text(arguments.settings)));
+      comment_lines("The line above is for editors with Taplo or Even Better TOML: they complete and check keys after "
+                    "you run `mneme schema > scenario.schema.json` in the folder of this file.") +
+      comment_lines(fmt::format("Written by `mneme new {} {}{}`. Lines after # show the defaults.", arguments.names[0],
+                                arguments.names[1], settings_text(arguments.settings)));
   const auto text = scenario_text(std::move(*fitting), lead);
   if (arguments.file.empty())
     std::fputs(text.c_str(), stdout);

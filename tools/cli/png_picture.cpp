@@ -20,7 +20,7 @@ class memory_file {
 public:
   memory_file() : descriptor_(::memfd_create("png", MFD_CLOEXEC)) {
     if (descriptor_ < 0)
-      throw std::system_error(errno, std::generic_category(), "cannot keep a picture in memory");
+      throw std::system_error(errno, std::generic_category(), "cannot create an in-memory file for an image");
   }
   memory_file(const memory_file&) = delete;
   memory_file& operator=(const memory_file&) = delete;
@@ -29,7 +29,7 @@ public:
   [[nodiscard]] int descriptor() const { return descriptor_; }
   void fill(std::string_view bytes) const {
     if (::pwrite(descriptor_, bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
-      throw std::system_error(errno, std::generic_category(), "cannot keep a picture in memory");
+      throw std::system_error(errno, std::generic_category(), "cannot create an in-memory file for an image");
   }
   [[nodiscard]] std::string content() const {
     std::string bytes(static_cast<std::size_t>(::lseek(descriptor_, 0, SEEK_END)), '\0');
@@ -68,12 +68,12 @@ expected<void> write_png(const std::filesystem::path& file, std::string_view svg
   const int code = converted(in, out, errors);
   if (code == -ENOENT)
     return failed("--png", std::string("found no ") + converter +
-                               " in $PATH; expected that of Debian's librsvg2-bin, which tools/bootstrap brings");
+                               " in $PATH; install Debian's librsvg2-bin (tools/bootstrap does)");
   if (code < 0)
     throw std::system_error(-code, std::generic_category(), converter);
   const auto picture = out.content();
   if (code != 0 || picture.empty())
-    return failed(file.string(), std::string(converter) + " could not draw it: " + errors.content());
+    return failed(file.string(), std::string(converter) + " cannot convert it: " + errors.content());
   write_atomically(file, picture);
   return {};
 }

@@ -71,8 +71,8 @@ diagnostics folders_in_the_way(const report_files& to) {
   for (const auto& [option, folder] :
        {std::pair("--svg", to.svg), {"--png", to.png}, {"--tensorboard", to.tensorboard}})
     if (fs::exists(folder, none) && !fs::is_directory(folder, none))
-      wrong.push_back({"", fmt::format("{} '{}' is no folder; name one, which is made if it is not there", option,
-                                       folder.string())});
+      wrong.push_back({"", fmt::format("{} '{}' is not a folder; expected a folder, which is created if it is missing",
+                                       option, folder.string())});
   return wrong;
 }
 

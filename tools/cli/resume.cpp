@@ -38,7 +38,7 @@ int resume_run(const resume_arguments& arguments) {
   if (*ended)
     return exit_code_of(**ended);
   if (!arguments.quiet)
-    std::fprintf(stderr, "the run in %s is done: nothing to resume\n", folder.c_str());
+    std::fprintf(stderr, "the run in %s is done; nothing to resume\n", folder.c_str());
   return exit_done;
 }
 

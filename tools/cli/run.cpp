@@ -41,8 +41,8 @@ diagnostics wrong_arguments(const run_arguments& arguments, bool is_node) {
   if (!is_node && !arguments.out.empty() &&
       std::filesystem::exists(std::filesystem::symlink_status(arguments.out, ignored)) &&
       !run_directory::never_began(arguments.out))
-    wrong.push_back({"", "--out '" + arguments.out +
-                             "' exists already, and a run never writes into another's files; name a new folder"});
+    wrong.push_back(
+        {"", "--out '" + arguments.out + "' already exists, and a run never overwrites another; choose a new folder"});
   return wrong;
 }
 
@@ -65,7 +65,7 @@ std::vector<run_and_folder> planned_runs(const run_arguments& arguments, diagnos
                                                     : warning_style::text);
     if (!names.insert(read->value.name).second && !arguments.out.empty())
       wrong.push_back({file, "a second scenario called '" + read->value.name +
-                                 "' would go to the same folder of --out; give it another file name"});
+                                 "' would use the same folder of --out; rename one of them"});
     if (!seeds || seeds->empty())
       runs.push_back({read->value, folder_of(arguments, read->value)});
     for (const auto seed : seeds ? *seeds : std::vector<std::int64_t>{}) {
@@ -83,8 +83,8 @@ std::vector<run_and_folder> planned_runs(const run_arguments& arguments, diagnos
 expected<void> arithmetic_of(const std::vector<run_and_folder>& runs) {
   for (const auto& run : runs)
     if (run.scenario.worker.arithmetic != runs.front().scenario.worker.arithmetic)
-      return failed("worker.arithmetic", "the scenarios of one command have one arithmetic; run those with \"machine\" "
-                                         "and those with \"portable\" one after the other");
+      return failed("worker.arithmetic", "the scenarios of one command must use the same arithmetic; run those with "
+                                         "\"machine\" and those with \"portable\" separately");
   return runs.empty() ? expected<void>() : restart_for(runs.front().scenario.worker.arithmetic);
 }
 

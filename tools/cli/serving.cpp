@@ -10,12 +10,12 @@ expected<serving> serving_option(const std::string& port, const std::string& tok
   int number = -1;
   const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
   if (error != std::errc{} || end != port.data() + port.size() || number < 0 || number > 65535)
-    return failed("", "--serve = '" + port + "': expected a port in [0, 65535]; 0 takes any that is free");
+    return failed("", "--serve = '" + port + "': expected a port in [0, 65535]; 0 selects a free port");
   auto view = std::make_shared<live_view>();
   auto server = live_server::listening({.port = number, .token = token}, view);
   if (!server)
     return tl::unexpected(server.error());
-  std::fprintf(stderr, "the run is shown at %s\n", (*server)->address().c_str());
+  std::fprintf(stderr, "live report at %s\n", (*server)->address().c_str());
   return serving{.view = std::move(view), .server = std::move(*server)};
 }
 

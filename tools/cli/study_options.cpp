@@ -41,13 +41,13 @@ expected<std::vector<stored_run>> selected_runs(const std::vector<std::string>& 
       runs.push_back(std::move(run));
   };
   if (folders.empty())
-    wrong.push_back({"", "no run given; expected folders of runs, or one that holds runs, as in runs"});
+    wrong.push_back({"", "no run given; expected folders of runs, or a folder that contains runs, such as runs"});
   for (const auto& name : folders) {
     const fs::path folder = fs::path(name).has_filename() ? fs::path(name) : fs::path(name).parent_path();
     std::error_code none;
     if (!fs::is_directory(folder, none) || is_run_folder(folder)) {
       if (!where.empty())
-        wrong.push_back({name, "is the folder of a run: --where chooses among those of a folder that holds runs"});
+        wrong.push_back({name, "is the folder of a run; --where selects runs of a folder that contains runs"});
       auto run = read_stored_run(folder);
       run ? add(std::move(*run)) : append(wrong, run.error());
       continue;
@@ -61,8 +61,8 @@ expected<std::vector<stored_run>> selected_runs(const std::vector<std::string>& 
     }
     auto found = catalogue.find(*filters);
     if (found.empty())
-      wrong.push_back({name, where.empty() ? "holds no run; expected the folder of a run, or one that holds runs"
-                                           : "holds no run for which --where holds"});
+      wrong.push_back({name, where.empty() ? "contains no run; expected the folder of a run, or one that contains runs"
+                                           : "contains no run that satisfies --where"});
     for (auto& run : found)
       add(std::move(run));
   }

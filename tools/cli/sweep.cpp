@@ -129,8 +129,8 @@ private:
     for (const auto& planned : plan_.runs) {
       const auto found = known.find(planned.digest);
       if (const auto broken = damaged.find(planned.digest); found == known.end() && broken != damaged.end())
-        damaged_.push_back({broken->second.folder.string(), broken->second.error + "; or move its folder away, and it "
-                                                                                   "is run again"});
+        damaged_.push_back(
+            {broken->second.folder.string(), broken->second.error + "; or move its folder away to run it again"});
       if (found == known.end()) {
         pending_.push_back({.plan = &planned});
         continue;
@@ -149,10 +149,10 @@ private:
         continue;
       const auto now = data_.digest_of(planned->scenario);
       if (!now.empty() && now != run.data_digest)
-        others.push_back({run.folder.string(),
-                          fmt::format("the data set '{}' has changed since this run began: its digest was {} and is "
-                                      "{}; put the same files back, or move the folder of the run away",
-                                      run.dataset, run.data_digest, now)});
+        others.push_back(
+            {run.folder.string(), fmt::format("the data set '{}' has changed since this run began: its digest was {} "
+                                              "and is {}; restore the old files, or move the folder of the run away",
+                                              run.dataset, run.data_digest, now)});
     }
     return others;
   }
@@ -178,7 +178,7 @@ private:
       points.push_back({run.plan->scenario.name, resolved_text(run.plan->scenario), run.folder});
     }
     if (points.empty()) {
-      std::fprintf(stderr, "all runs of the sweep are done: there is nothing to submit\n");
+      std::fprintf(stderr, "all runs of the sweep are done; nothing to submit\n");
       return exit_done;
     }
     write_job_array(arguments_.slurm, points, std::max<std::int64_t>(1, arguments_.threads));
@@ -196,8 +196,7 @@ private:
     if (::access(there.c_str(), W_OK | X_OK) == 0)
       return {};
     error = {errno, std::generic_category()};
-    return {{"", fmt::format("--out '{}' cannot be written: {}; name a folder that can be", out_.string(),
-                             error.message())}};
+    return {{"", fmt::format("--out '{}' is not writable: {}; choose another folder", out_.string(), error.message())}};
   }
 
   /// Chooses the folder of a run: the default name, with a number if another run has it. Another sweep may have started
@@ -431,7 +430,7 @@ sweep_request request_of(const sweep_arguments& arguments, diagnostics& wrong) {
   sweep_request made;
   const bool in_file = !arguments.scenarios.empty() && is_sweep_file(arguments.scenarios.front());
   if (in_file && arguments.scenarios.size() > 1)
-    wrong.push_back({arguments.scenarios.front(), "names its scenarios itself; expected no others beside it"});
+    wrong.push_back({arguments.scenarios.front(), "is a sweep and names its scenarios; expected no other scenarios"});
   if (in_file) {
     auto read = read_sweep(arguments.scenarios.front());
     if (read)
@@ -454,7 +453,7 @@ sweep_request request_of(const sweep_arguments& arguments, diagnostics& wrong) {
     if (const auto set = std::find_if(made.settings.begin(), made.settings.end(),
                                       [&](const auto& setting) { return setting.first == axis.key; });
         set != made.settings.end())
-      wrong.push_back({"", fmt::format("the key '{}' is set to {} and varied as well; expected one of the two",
+      wrong.push_back({"", fmt::format("the key '{}' is both set to {} and varied; expected only one of the two",
                                        axis.key, set->second)});
   if (auto seeds = parsed_seeds("--seeds", arguments.seeds); !seeds)
     append(wrong, seeds.error());
@@ -472,7 +471,7 @@ int sweep_scenarios(const sweep_arguments& arguments) {
   const fs::path out = arguments.out.empty() ? "runs" : arguments.out;
   std::error_code none;
   if (fs::exists(out, none) && !fs::is_directory(out, none))
-    wrong.push_back({"", "--out '" + out.string() + "' is no folder; name one that holds the runs of sweeps"});
+    wrong.push_back({"", "--out '" + out.string() + "' is not a folder; choose a folder for the runs of sweeps"});
   const bool known = wrong.empty() || !request.scenarios.empty();
   auto plan = known ? checked_points(request) : sweep_plan{};
   if (!wrong.empty() || plan.runs.empty()) {

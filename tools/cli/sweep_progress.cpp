@@ -46,7 +46,7 @@ void sweep_progress::draw(const std::map<std::string, double>& shares) {
   const double share = all > 0.0 ? (static_cast<double>(kept_) + here) / all : 1.0;
   const auto left = here > 0.0 ? elapsed_text(std::max(0.0, elapsed / here * (all - static_cast<double>(kept_) - here)))
                                : std::string("-");
-  std::string text = fmt::format("{} {:3.0f} %  {}/{} runs done, {} failed, {} at work\n", terminal_bar(share),
+  std::string text = fmt::format("{} {:3.0f} %  {}/{} runs done, {} failed, {} running\n", terminal_bar(share),
                                  100.0 * share, kept_ + done_, runs_, failed_, shares.size());
   std::size_t listed = 0;
   for (const auto& [label, done] : shares)

@@ -64,14 +64,13 @@ void print_cost(const run_cost& cost) {
                             bytes_text(static_cast<double>(report.download_bytes)))},
        {"memory", fmt::format("about {} ({}); {} are {}", bytes_text(cost.memory_bytes()), parts,
                               bytes_text(static_cast<double>(cost.room.bytes)), cost.room.source)},
-       {"time",
-        fmt::format("about {} with {} worker{} at {}/s, as products of the net's sizes were measured here; what "
-                    "works element by element comes on top",
-                    elapsed_text(cost.seconds), cost.workers, plural, flops_text(cost.flops_per_second))}});
+       {"time", fmt::format("about {} with {} worker{} at {}/s, the measured rate of products of the net's sizes; "
+                            "elementwise operations are not included",
+                            elapsed_text(cost.seconds), cost.workers, plural, flops_text(cost.flops_per_second))}});
   if (!cost.played.exact)
-    print_columns({{"not counted: what the method computes and sends besides one training of the net in each "
-                    "client-round",
-                    ""}});
+    print_columns(
+        {{"not counted: the method's computations and traffic other than one training of the net per client-round",
+          ""}});
 }
 
 /// Validates a scenario; prints its costs if requested. Returns all errors.

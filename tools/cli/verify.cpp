@@ -35,9 +35,9 @@ expected<std::string> promised_digest(const verify_arguments& arguments, const f
   if (!stored)
     return tl::unexpected(stored.error());
   if (stored->status != "done")
-    return failed(folder.string(), fmt::format("the run is {} and has no digest to compare with; go on with it first, "
-                                               "as in mneme resume {}",
-                                               stored->status, folder.string()));
+    return failed(folder.string(),
+                  fmt::format("the run is {} and has no digest yet; resume it first with mneme resume {}",
+                              stored->status, folder.string()));
   return stored->run_digest;
 }
 
@@ -62,7 +62,7 @@ int compare_with(const std::string& promised, const fs::path& folder, const run_
     return exit_done;
   const auto stored = read_stored_run(folder);
   if (stored && stored->run_digest == repeated.run_digest)
-    fmt::print("the run repeats here as its folder has it: --digest is that of another run\n");
+    fmt::print("the repeated run equals its folder, so --digest belongs to another run\n");
   else if (stored && stored->digest_epoch != digest_epoch)
     fmt::print("the run was recorded with digest epoch {} by mneme {}, and this version computes digests of epoch {}; "
                "verify the run with the version that recorded it\n",
@@ -86,7 +86,7 @@ int verify_run(const verify_arguments& arguments) {
   if (!promised)
     return print_errors(promised.error());
   if (std::error_code none; !arguments.keep.empty() && fs::exists(fs::symlink_status(arguments.keep, none)))
-    return bad_input("--keep '" + arguments.keep + "' exists already; name a new folder");
+    return bad_input("--keep '" + arguments.keep + "' already exists; choose a new folder");
   if (const auto settings = scenario_of_run(folder))
     if (auto ready = restart_for(settings->worker.arithmetic); !ready)
       return print_errors(ready.error());

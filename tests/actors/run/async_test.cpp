@@ -170,7 +170,7 @@ TEST_CASE("a run is refused whose clients are never reached again once a trace h
   const auto wrong = checked();
   REQUIRE(wrong.size() == 1);
   CHECK(wrong[0].where == trace.string() + ":2");
-  CHECK(wrong[0].text.starts_with("client 0: its trace ends at 2 s as the last of all, and round 2 finds no client"));
+  CHECK(wrong[0].text.starts_with("client 0 has the last trace, which ends at 2 s; round 2 finds no client"));
   over.push_back({"rounds.per_task", "1"}); // that ends before it would ask anybody again
   CHECK(checked().empty());
 }

@@ -121,7 +121,8 @@ TEST_CASE("a run adds adapters to a backbone that has none, and takes none away"
   CHECK(adds.refusal() == "");
   CHECK(adds.run("adds").status == "done");
   const two_scenarios takes(with_vit(trained_scenario(), 3), with_vit(learning, 0));
-  CHECK_THAT(takes.refusal(), ContainsSubstring("trains is another one: adapter = 0, there 3; expected the same keys"));
+  CHECK_THAT(takes.refusal(),
+             ContainsSubstring("trains a different net: adapter = 0, there 3; expected the same keys"));
 }
 
 TEST_CASE("a backbone that is not as it was written is trained again") {
@@ -146,13 +147,13 @@ TEST_CASE("whatever is wrong with a run is refused before its backbone is traine
   const two_scenarios wide(trained_scenario().with({{"model.hidden", raw_toml("[12, 7]")}}), learning);
   CHECK_THAT(wide.refusal(), ContainsSubstring("hidden = [12, 9], there [12, 7]"));
   const two_scenarios chained(trained_scenario().with({{"model.backbone", "test.toml"}}), learning);
-  CHECK_THAT(chained.refusal(), ContainsSubstring("has a model.backbone itself"));
+  CHECK_THAT(chained.refusal(), ContainsSubstring("has a model.backbone, too"));
   const two_scenarios both(trained_scenario(), learning);
   write_file(both.folder.path() / "test.toml",
              learning.with({{"model.weights", "backbone.toml"}, {"model.backbone", "backbone.toml"}}).text());
   const auto read = read_scenario(both.folder.path() / "test.toml", {});
   REQUIRE_FALSE(read);
-  CHECK_THAT(diagnostic_text(read.error().front()), ContainsSubstring("expected one of them"));
+  CHECK_THAT(diagnostic_text(read.error().front()), ContainsSubstring("expected only one of them"));
   const two_scenarios deep(trained_scenario(), learning.with({{"strategy.feature_layer", "layer9"}}));
   const auto begun = run_simulation(deep.read(), {.out = deep.folder.path() / "out", .style = progress_style::quiet});
   REQUIRE_FALSE(begun);
@@ -232,10 +233,9 @@ TEST_CASE("a frozen net that nothing has trained is refused unless it is said to
   const auto drawn = split_scenario("fedhaf");
   CHECK(refusal_of(drawn) == "");
   CHECK_THAT(refusal_of(drawn.without("model.weights")),
-             ContainsSubstring("the net is frozen, and nothing has trained it") && ContainsSubstring("as-drawn"));
-  CHECK_THAT(refusal_of(learning_scenario("fed-cil")),
-             ContainsSubstring("the net is frozen, and nothing has trained it"));
+             ContainsSubstring("the net is frozen and untrained") && ContainsSubstring("as-drawn"));
+  CHECK_THAT(refusal_of(learning_scenario("fed-cil")), ContainsSubstring("the net is frozen and untrained"));
   const auto head = learning_scenario("fedavg").with({{"model.trainable", "head"}});
-  CHECK_THAT(refusal_of(head), ContainsSubstring("the net is frozen, and nothing has trained it"));
+  CHECK_THAT(refusal_of(head), ContainsSubstring("the net is frozen and untrained"));
   CHECK(refusal_of(head.with({{"model.weights", "as-drawn"}})) == "");
 }

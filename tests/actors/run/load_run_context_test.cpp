@@ -43,7 +43,7 @@ TEST_CASE("a net whose weights do not fit into memory is refused at its name, be
   if (available_memory().bytes >> 30 > 200)
     SKIP("all of it would fit");
   CHECK(refused(few_rows + "[model]\nname = \"mlp\"\nhidden = [65536, 65536, 65536, 65536, 65536, 65536]\n")
-            .starts_with("test.toml:10:8: error: a net of 21476147210 weights takes about 240 GiB, of which "));
+            .starts_with("test.toml:10:8: error: a net of 21476147210 weights needs about 240 GiB, but only "));
 }
 
 TEST_CASE("nets that read tokens and nets that read images are refused each other's rows") {

@@ -58,7 +58,7 @@ TEST_CASE("a node opens no file that a scenario names, nor a scenario that leads
   };
   CHECK(answer("").empty());
   CHECK_THAT(answer("extends = \"" + secret.string() + "\"\n"),
-             ContainsSubstring("extends: an offered scenario is whole"));
+             ContainsSubstring("extends: not allowed in a scenario received"));
   for (const char* const key :
        {"partition.file", "model.weights", "model.seed_weights", "model.backbone", "devices.availability_file"})
     CHECK_THAT(answer(fmt::format("{} = \"{}\"\n", key, secret.string())),

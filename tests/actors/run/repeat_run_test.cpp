@@ -17,7 +17,7 @@ TEST_CASE("a run repeats from its folder alone, and a changed scenario is refuse
   write_file(shop.path("a") / "scenario.toml", text.replace(text.find(key), key.size(), "cohort = 3"));
   const auto other = repeat_run(shop.path("a"), {.out = shop.path("other")});
   REQUIRE_FALSE(other);
-  CHECK(other.error().front().text.find("is another scenario than the run began with") == 0);
+  CHECK(other.error().front().text.find("differs from the scenario of the run") == 0);
 }
 
 TEST_CASE("digests and traced deliveries of a run in pieces are those of a whole one") {

@@ -107,15 +107,15 @@ TEST_CASE("clients that memory cannot hold are refused with keys, estimate and w
   const auto wrong = too_many_clients(settings, {.bytes = std::int64_t{1} << 30, .source = "free on this machine"});
   REQUIRE(wrong.size() == 1); // 4 bytes a client, and 4 for each of five tasks
   CHECK(wrong[0].where == "a.toml");
-  CHECK(wrong[0].text == "clients.count = 100000000 with rounds.cohort = 1000: too large for memory, of which 1.0 GiB "
-                         "are free on this machine; clients about 2.2 GiB, clients at work about 5.2 MiB. Expected "
-                         "fewer clients");
+  CHECK(wrong[0].text ==
+        "clients.count = 100000000 with rounds.cohort = 1000: needs more memory than the 1.0 GiB that are free on this "
+        "machine: clients about 2.2 GiB, clients in flight about 5.2 MiB. Expected fewer clients");
   settings.rounds.mode = round_mode::async;
   settings.rounds.concurrency = 50'000'000;
   const auto busy = too_many_clients(settings, {.bytes = std::int64_t{8} << 30, .source = "free on this machine"});
   REQUIRE(busy.size() == 1);
-  CHECK(busy[0].text.find("with rounds.concurrency = 50000000: too large") != std::string::npos);
-  CHECK(busy[0].text.ends_with("Expected fewer clients at work at a time"));
+  CHECK(busy[0].text.find("with rounds.concurrency = 50000000: needs more memory") != std::string::npos);
+  CHECK(busy[0].text.ends_with("Expected fewer clients in flight"));
   settings.clients.count = 20;
   settings.rounds.cohort = 10;
   settings.partition.kind = partition_kind::sampled;

@@ -114,7 +114,7 @@ TEST_CASE("an override that is wrong is refused like a file", "[scenario]") {
   const auto refused = [&](const char* key, const char* value) { return folder.refusal("a.toml", {{key, value}}); };
   CHECK(refused("rounds.cohrt", "5") == "--set: error: unknown key 'cohrt' in [rounds]; did you mean 'cohort'?\n");
   CHECK(refused("cohort", "5") ==
-        "--set: error: unknown key 'cohort' above all sections; did you mean [rounds] cohort?\n");
+        "--set: error: unknown key 'cohort' outside all sections; did you mean [rounds] cohort?\n");
   CHECK(refused("round.cohort", "5") == "--set: error: unknown section [round]; did you mean [rounds]?\n");
   CHECK(refused("rounds", "5") == "--set: error: rounds: expected one section, as in [rounds], found an integer\n");
   CHECK(refused("training.epochs", "two") ==
@@ -151,8 +151,9 @@ TEST_CASE("keys of a model that a later layer replaces are a warning", "[scenari
   const scenario_folder folder;
   folder.write("a.toml", probe_sections + "hidden = [7]\nweights = \"\"\n");
   const auto read = folder.read("a.toml", {{"model.name", "probe-stem"}});
-  CHECK(folder.all(read.warnings) == "a.toml:6:1: error: model.hidden has no effect here: only \"probe-net\" reads it, "
-                                     "and model.name is now \"probe-stem\"\n");
+  CHECK(
+      folder.all(read.warnings) ==
+      "a.toml:6:1: error: model.hidden has no effect: only \"probe-net\" reads it, and model.name is \"probe-stem\"\n");
   CHECK(resolved_text(read.value).find("stem = \"cifar\"") != std::string::npos);
 }
 
@@ -171,9 +172,9 @@ TEST_CASE("a key of countless parts is refused before it becomes as many tables"
   for (int i = 0; i < 224'000; ++i)
     parts += ".a";
   folder.write("key.toml", "seed = 1\n" + parts + " = 1\n" + probe_sections);
-  CHECK(folder.refusal("key.toml").starts_with("key.toml:2:16: error: a key of more than 8 parts"));
+  CHECK(folder.refusal("key.toml").starts_with("key.toml:2:16: error: a key with more than 8 parts"));
   folder.write("section.toml", "[" + parts + "]\n" + probe_sections);
-  CHECK(folder.refusal("section.toml").starts_with("section.toml:1:17: error: a key of more than 8 parts"));
+  CHECK(folder.refusal("section.toml").starts_with("section.toml:1:17: error: a key with more than 8 parts"));
   folder.write("good.toml", "title = \"" + parts + "\" # " + parts + "\n" + probe_sections);
   CHECK(folder.refusal("good.toml").empty());
   CHECK(folder.read("good.toml", {{"title", "{" + parts + " = 1}"}}).value.title == "{" + parts + " = 1}");
@@ -184,7 +185,7 @@ TEST_CASE("scenarios in a long row of bases take memory as their text, and an en
   for (int i = 0; i < 1'200; ++i)
     folder.write(std::to_string(i) + ".toml", "extends = \"" + std::to_string(i + 1) + ".toml\"\n");
   folder.write("1200.toml", probe_sections);
-  CHECK(folder.refusal("0.toml").find("more than 1000 files wait for their bases before") != std::string::npos);
+  CHECK(folder.refusal("0.toml").find("the chain of `extends` exceeds 1000 files before") != std::string::npos);
   CHECK(folder.refusal("800.toml").empty());
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);

@@ -48,7 +48,7 @@ TEST_CASE("an offered scenario names no file of the machine that reads it, by an
                                   section == "strategy" ? "" : fmt::format("[{}]\n", section));
     const auto key = section + "." + name;
     CHECK_THAT(refusal(head + name + " = \"/etc/hostname\"\n"),
-               ContainsSubstring(key + " names a file of another machine; expected its content"));
+               ContainsSubstring(key + " names a file of another machine; expected the file's content"));
     CHECK_THAT(refusal(head + name + " = \"\"\n"), !ContainsSubstring("another machine"));
     CHECK_THAT(refusal(head + name + " = \"/etc/hostname\"\n", {{key, "\"\""}}), !ContainsSubstring("another machine"));
   }
@@ -58,7 +58,8 @@ TEST_CASE("an offered scenario extends nothing, and is read as others are", "[sc
   const scenario_folder folder;
   const auto base = folder.write("base.toml", "[clients]\ncount = 40\n");
   CHECK(refusal("extends = \"" + base.string() + "\"\n" + probe_sections) ==
-        "the offered scenario:1:11: error: extends: an offered scenario is whole; expected no such key");
+        "the offered scenario:1:11: error: extends: not allowed in a scenario received from another process; expected "
+        "no such key");
   const auto read = read_offered_scenario("[clients]\ncount = 7\n" + probe_sections, {});
   REQUIRE(read);
   CHECK(read->value.clients.count == 7);

@@ -256,8 +256,8 @@ TEST_CASE("a projection that a file gives has the file's width in the resolved s
   folder.write("c.toml", stsa + "projection_width = 12\n");
   const auto same = folder.read("b.toml"), other = folder.read("c.toml");
   CHECK(same.warnings.empty());
-  CHECK(folder.all(other.warnings) == "c.toml:4:20: error: strategy.projection_width = 12 has no effect here: a file "
-                                      "sets it to 7\n");
+  CHECK(folder.all(other.warnings) ==
+        "c.toml:4:20: error: strategy.projection_width = 12 has no effect: a file sets it to 7\n");
   CHECK(scenario_digest(same.value) == scenario_digest(read.value));
   CHECK(scenario_digest(other.value) == scenario_digest(read.value));
   folder.write("projection.safetensors", "no such format"); // reported when the run is loaded
