@@ -64,7 +64,7 @@ archive::buffer written(Values... values) {
 
 } // namespace
 
-TEST_CASE("numbers, texts, times and containers come back as they were") {
+TEST_CASE("numbers, strings, times and containers survive save and load") {
   CHECK(round_trip(-7) == -7);
   CHECK(round_trip(0.1) == 0.1);
   CHECK(round_trip(true));
@@ -78,7 +78,7 @@ TEST_CASE("numbers, texts, times and containers come back as they were") {
   CHECK(round_trip(std::optional<std::int64_t>{}) == std::nullopt);
 }
 
-TEST_CASE("a value that is loaded replaces what was there") {
+TEST_CASE("loading replaces the previous value") {
   archive saved;
   std::vector<int> few{1};
   std::optional<int> none;
@@ -94,7 +94,7 @@ TEST_CASE("a value that is loaded replaces what was there") {
   CHECK(large == small);
 }
 
-TEST_CASE("tensors of every kind come back with dtype, shape and bits") {
+TEST_CASE("tensors of every kind keep dtype, shape and bits") {
   for (const auto dtype :
        {at::kFloat, at::kDouble, at::kHalf, at::kBFloat16, at::kLong, at::kInt, at::kByte, at::kBool}) {
     CAPTURE(dtype);
@@ -109,7 +109,7 @@ TEST_CASE("tensors of every kind come back with dtype, shape and bits") {
   CHECK(at::equal(round_trip(at::arange(6).reshape({2, 3}).t()), at::arange(6).reshape({2, 3}).t()));
 }
 
-TEST_CASE("a tensor that stands alone is copied when it is saved, one of a map is kept") {
+TEST_CASE("saving copies a single tensor and shares tensors of a map") {
   auto own = at::zeros({4});
   auto map = std::make_shared<tensor_map>();
   map->put("kept", at::zeros({4}));
@@ -126,7 +126,7 @@ TEST_CASE("a tensor that stands alone is copied when it is saved, one of a map i
   CHECK(shared_back->at("kept").sum().item<double>() == 4.0);
 }
 
-TEST_CASE("what is shared is saved once and shared again") {
+TEST_CASE("shared tensors are saved once and shared after loading") {
   const auto big = weights_only(at::ones({1000}));
   std::vector<island> islands{{"a", big}, {"b", nullptr}, {"c", big}, {"d", weights_only(big->at(flat_weights))}};
   auto alone = islands.front();
@@ -145,7 +145,7 @@ TEST_CASE("what is shared is saved once and shared again") {
   CHECK(back[3].treasure->at(flat_weights).is_same(back[0].treasure->at(flat_weights)));
 }
 
-TEST_CASE("an event queue goes on in the same order, with the same sequence") {
+TEST_CASE("a loaded event queue continues in the same order and sequence") {
   struct event {
     int kind = 0;
     void persist(archive& state) { state(kind); }
@@ -170,7 +170,7 @@ TEST_CASE("an event queue goes on in the same order, with the same sequence") {
   CHECK(after.empty());
 }
 
-TEST_CASE("bytes that end early, go on or mean something else are refused") {
+TEST_CASE("truncated, oversized and mismatched bytes are refused") {
   const auto whole = written(island{.name = "x", .treasure = weights_only(at::ones({3}))});
   for (std::size_t size = 0; size < whole->size(); ++size) {
     CAPTURE(size);
@@ -184,7 +184,7 @@ TEST_CASE("bytes that end early, go on or mean something else are refused") {
   CHECK_THAT(complaint<bool>(written(std::uint8_t{2})), ContainsSubstring("byte 2"));
 }
 
-TEST_CASE("sizes are checked before memory is taken for them") {
+TEST_CASE("sizes are checked before memory is allocated") {
   constexpr auto huge = std::uint64_t{1} << 60;
   CHECK_THAT(complaint<std::string>(written(huge)), ContainsSubstring("more than its bytes can hold"));
   CHECK_THAT(complaint<std::vector<double>>(written(huge)), ContainsSubstring("more than its bytes can hold"));

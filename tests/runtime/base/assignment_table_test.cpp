@@ -31,7 +31,7 @@ TEST_CASE("a table holds what a map holds, whatever comes and goes") {
   CHECK(table.find({next + 1}) == nullptr);
 }
 
-TEST_CASE("one that stays long does not make the table grow") {
+TEST_CASE("an entry that stays long does not make the table grow") {
   assignment_table<int> table;
   table.insert({0}, -1);
   for (std::uint64_t id = 1; id < 100'000; ++id) {
@@ -44,7 +44,7 @@ TEST_CASE("one that stays long does not make the table grow") {
   CHECK(table.slots() <= 32);
 }
 
-TEST_CASE("an empty table knows nobody") {
+TEST_CASE("an empty table contains no entry") {
   assignment_table<int> table;
   CHECK(table.find({0}) == nullptr);
   CHECK(table.ids().empty());

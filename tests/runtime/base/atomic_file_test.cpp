@@ -71,7 +71,7 @@ TEST_CASE("a file appears under its name when it is committed, not before") {
   CHECK(entries_in(folder.path()) == 1);
 }
 
-TEST_CASE("a file that is given up leaves nothing, and the old one as it was") {
+TEST_CASE("abandoning a file leaves no new file and the old one unchanged") {
   const test::scratch_folder folder;
   const auto path = folder.path() / "file";
   write_atomically(path, "old");
@@ -95,7 +95,7 @@ TEST_CASE("a disk that fills while a file is written leaves the old one whole an
   CHECK(entries_in(folder.path()) == 1);
 }
 
-TEST_CASE("a part that a quota lets nobody begin is not left behind") {
+TEST_CASE("a temporary file that a quota prevents is not left over") {
   const test::scratch_folder folder;
   const auto path = folder.path() / "report.html";
   write_atomically(path, "old");
@@ -107,7 +107,7 @@ TEST_CASE("a part that a quota lets nobody begin is not left behind") {
   CHECK(entries_in(folder.path()) == 1);
 }
 
-TEST_CASE("lines that do not fit are not begun") {
+TEST_CASE("lines that do not fit are not written partially") {
   const test::scratch_folder folder;
   const auto path = folder.path() / "lines";
   line_file lines(path);
@@ -119,7 +119,7 @@ TEST_CASE("lines that do not fit are not begun") {
   CHECK(test::content_of(path) == "first\nthird\n");
 }
 
-TEST_CASE("an opened line file keeps what is there") {
+TEST_CASE("opening a line file keeps its content") {
   const test::scratch_folder folder;
   const auto path = folder.path() / "lines";
   line_file(path).append("a\n");
@@ -127,7 +127,7 @@ TEST_CASE("an opened line file keeps what is there") {
   CHECK(test::content_of(path) == "a\nb\n");
 }
 
-TEST_CASE("a device without space is named, and so is a folder that is not there") {
+TEST_CASE("errors name a full device and a missing folder") {
   open_file full("/dev/full", O_WRONLY);
   CHECK_THROWS_AS(full.write("x\n"), std::system_error);
   try {
@@ -163,7 +163,7 @@ TEST_CASE("links, devices, pipes and folders are not replaced, under neither nam
   CHECK(std::filesystem::is_character_file("/dev/null"));
 }
 
-TEST_CASE("what two write under one name at once is one of the two, whole") {
+TEST_CASE("two concurrent writers of one name leave one complete file") {
   const test::scratch_folder folder;
   const auto path = folder.path() / "file";
   const auto write = [&](char letter) {
@@ -182,7 +182,7 @@ TEST_CASE("what two write under one name at once is one of the two, whole") {
   CHECK(entries_in(folder.path()) == 1);
 }
 
-TEST_CASE("a file of lines that is moved away takes no more of them") {
+TEST_CASE("a line file that was moved gets no more lines") {
   const test::scratch_folder folder;
   line_file lines(folder.path() / "lines");
   lines.append("a\n");

@@ -68,7 +68,7 @@ TEST_CASE("semicolons or tabs separate fields where the first record has no comm
   CHECK(records_of("\"a,b\";c\n1;2\n") == std::vector<record>{{"a,b", "c"}, {"1", "2"}});
 }
 
-TEST_CASE("wrong quotes are an error of their record") {
+TEST_CASE("invalid quotes are an error of their record") {
   CHECK(first_error("a,b\n1,\"x\"y\n") ==
         "2: text follows the closing quote of field 2; expected a delimiter, and \"\" "
         "for a quote within quotes");
@@ -85,7 +85,7 @@ TEST_CASE("a field that is written reads back") {
   }
 }
 
-TEST_CASE("a number is the whole field, of its own kind") {
+TEST_CASE("a number must be the whole field and of the right kind") {
   std::int64_t whole = 5;
   double real = 0.0;
   CHECK((csv::is_number("-12", whole) && whole == -12));

@@ -3,7 +3,7 @@
 #include <set>
 using namespace mneme;
 
-TEST_CASE("numbers are put in once each, and come out ascending") {
+TEST_CASE("numbers are stored once and returned ascending") {
   for (const std::uint32_t step : {1U, 4096U, 0x10000U, 0x01000001U}) { // equal low bits, or equal high bits
     distinct_numbers numbers(100);
     std::set<std::uint32_t> expected;

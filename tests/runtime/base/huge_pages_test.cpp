@@ -35,7 +35,7 @@ bool prefers_huge_pages(const void* at) {
 
 } // namespace
 
-TEST_CASE("large blocks are to have huge pages, shorter ones stay as they are") {
+TEST_CASE("only large blocks get huge pages") {
   if (!std::filesystem::exists("/sys/kernel/mm/transparent_hugepage"))
     SKIP("this system has no huge pages");
   const mapped_block block;

@@ -2,7 +2,7 @@
 #include <catch2/catch_test_macros.hpp>
 using namespace mneme;
 
-TEST_CASE("an object that was known by a handle that counts is gone with the last of them") {
+TEST_CASE("a weak handle of a counted object expires with the last owner") {
   auto owner = std::make_shared<int>(7);
   const weak_handle<int> known(owner);
   CHECK(owner.use_count() == 1);
@@ -11,11 +11,11 @@ TEST_CASE("an object that was known by a handle that counts is gone with the las
   CHECK(known.expired());
 }
 
-TEST_CASE("an object that was known by a handle that does not count outlives who knows it") {
+TEST_CASE("a weak handle of a non-owned object does not expire") {
   const auto owner = std::make_shared<int>(7);
   const weak_handle<int> known(non_owning(owner));
   CHECK(owner.use_count() == 1);
   CHECK_FALSE(known.expired());
 }
 
-TEST_CASE("nothing is known at first") { CHECK(weak_handle<int>{}.expired()); }
+TEST_CASE("an empty weak handle is expired") { CHECK(weak_handle<int>{}.expired()); }

@@ -2,7 +2,7 @@
 #include <catch2/catch_test_macros.hpp>
 using namespace mneme;
 
-TEST_CASE("text from outside cannot give orders to a terminal") {
+TEST_CASE("external text cannot control a terminal") {
   CHECK(printable("a\x1b[2Jb\x07\x7f\r") == "a?[2Jb???");
   CHECK(printable("two\nlines\tand a tab") == "two\nlines\tand a tab");
   CHECK(printable("caf\xC3\xA9 \xC2\xA7") == "caf\xC3\xA9 \xC2\xA7"); // letters and a section sign
@@ -13,14 +13,14 @@ TEST_CASE("text from outside cannot give orders to a terminal") {
                   "txt") == "?txt"); // reverses the text direction
 }
 
-TEST_CASE("UTF-8 is told from other bytes") {
+TEST_CASE("valid UTF-8 is kept, other bytes are replaced") {
   CHECK(is_utf8(""));
   CHECK(is_utf8("caf\xC3\xA9 \xF0\x9F\x98\x80 \x1b"));
   CHECK_FALSE(is_utf8("caf\xE9"));
   CHECK_FALSE(is_utf8("\xE2\x82"));
 }
 
-TEST_CASE("text from outside is UTF-8 as it is shown") {
+TEST_CASE("external text is displayed as valid UTF-8") {
   CHECK(printable("caf\xE9") == "caf?"); // Latin-1
   CHECK(printable("\xFF\xFE"
                   "a") == "??a");

@@ -106,7 +106,7 @@ TEST_CASE("uniform numbers fill their interval evenly", "[rng]") {
   CHECK(ranged.variance == Catch::Approx(90.0 * 90 / 12).epsilon(0.01));
 }
 
-TEST_CASE("below is even, also where the bound does not divide the words", "[rng]") {
+TEST_CASE("below() is uniform even if the bound does not divide the word", "[rng]") {
   auto single = stream(2);
   for (const std::uint64_t bound : {1ULL, 2ULL, 7ULL, 10ULL, 250ULL}) {
     std::vector<int> counts(bound);

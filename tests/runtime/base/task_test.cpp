@@ -93,7 +93,7 @@ TEST_CASE("tasks with and without a value await each other, and go on where they
   CHECK(seen == lines{"before", "after", "answered"});
 }
 
-TEST_CASE("what a task without a value throws reaches whoever awaits or takes it") {
+TEST_CASE("an exception of a task without a value reaches its awaiter") {
   auto alone = failing();
   alone.start();
   CHECK(alone.done());

@@ -203,7 +203,7 @@ TEST_CASE("a number nearer to zero than any float is zero, and one above the lar
                                           "expected a number of at most 3.4e38 in size: scale the column\n");
 }
 
-TEST_CASE("what is wrong with a table is named by line and column", "[csv]") {
+TEST_CASE("errors of a table name line and column", "[csv]") {
   CHECK(errors_of("a,b,label\n1,2,x\n1,nan,x\n1,2\n,2,y\n1,2,\n1,2,y,4\n1,big,y\n-,1,y\n1,inf,y\n") ==
         "t.csv:3: error: the column 'b' holds 'nan'; expected a finite number: fill it in, or leave the row out\n"
         "t.csv:4: error: the line has 2 fields; expected 3, one for each column of the header\n"

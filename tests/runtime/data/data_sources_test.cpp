@@ -102,7 +102,7 @@ TEST_CASE("the folders of a data set are found without reading its files", "[dat
   CHECK_THAT(said(folders("digits")), ContainsSubstring("data set 'usps'"));
 }
 
-TEST_CASE("broken files of both splits are reported at once", "[data]") {
+TEST_CASE("broken files of both splits are reported together", "[data]") {
   const scratch_folder folder;
   put_mnist(folder.path() / "mnist");
   write_file(folder.path() / "mnist/train-images-idx3-ubyte", "");
@@ -114,7 +114,7 @@ TEST_CASE("broken files of both splits are reported at once", "[data]") {
                                ContainsSubstring("mnist/t10k-labels.idx1-ubyte: byte 9: error: row 1 has label 10"));
 }
 
-TEST_CASE("every data set of files says what brings it where it is missing", "[data]") {
+TEST_CASE("a missing data set names how to obtain it", "[data]") {
   const scratch_folder empty;
   for (const auto& source : data_sources()) {
     if (source.name == "synthetic" || source.is_own) // own_data_test.cpp

@@ -32,7 +32,7 @@ TEST_CASE("files are found in the first folder that has them all", "[data]") {
   CHECK(find_files(wanted, {}, {a.path(), b.path()})->front() == a.path() / "mnist/images-idx3.gz");
 }
 
-TEST_CASE("a root is searched itself only if its name or the scenario says that it is the folder", "[data]") {
+TEST_CASE("a root itself is searched only if its name or the scenario identifies it", "[data]") {
   const scratch_folder a;
   for (const char* folder : {"mnist", "fashion-mnist", "MNIST/raw"})
     for (const char* file : {"images-idx3", "labels-idx1"})
@@ -45,7 +45,7 @@ TEST_CASE("a root is searched itself only if its name or the scenario says that 
   CHECK(find_files(wanted, data, {data.root}));
 }
 
-TEST_CASE("missing files are an error that says where was searched, for what, and what brings them", "[data]") {
+TEST_CASE("missing files are an error with searched folders, names and the remedy", "[data]") {
   const scratch_folder a;
   put(a.path() / "mnist/images-idx3");
   const auto text = said(find_files(wanted, {}, {a.path(), "/nowhere"}));

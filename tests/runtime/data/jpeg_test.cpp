@@ -60,7 +60,7 @@ TEST_CASE("decode_jpeg() refuses damaged and truncated images", "[data]") {
                                "precision 12): convert it"));
 }
 
-TEST_CASE("a header that claims too much is refused before memory is taken", "[data]") {
+TEST_CASE("a header with excessive sizes is refused before memory is allocated", "[data]") {
   auto lying = jpeg_of(red_and_blue);
   const auto frame = lying.find("\xFF\xC0");
   REQUIRE(frame != std::string::npos);

@@ -69,7 +69,7 @@ TEST_CASE("a file may have a task column, other columns, quotes, blank lines and
   CHECK(split->rows({1}, {1}) == numbers{3});
 }
 
-TEST_CASE("what is wrong in a partition file is named with its line", "[partition]") {
+TEST_CASE("errors of a partition file have line numbers", "[partition]") {
   struct wrong {
     const char *text, *line, *says;
   };

@@ -267,7 +267,7 @@ TEST_CASE("a per-run seed repeats the pattern in every task, a per-task seed doe
   CHECK_FALSE(moved(false));
 }
 
-TEST_CASE("a split follows the seed alone", "[partition]") {
+TEST_CASE("a split depends on the seed only", "[partition]") {
   const auto kind = GENERATE(partition_kind::iid, partition_kind::dirichlet, partition_kind::shards,
                              partition_kind::class_share, partition_kind::sampled);
   auto from = split_by(kind, 5);

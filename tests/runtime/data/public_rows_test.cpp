@@ -24,7 +24,7 @@ std::map<std::int32_t, std::int64_t> by_label(const task_stream& stream, const s
 
 } // namespace
 
-TEST_CASE("a share of the rows of each task and class is public, and nobody else's") {
+TEST_CASE("a share of the rows of each task and class is public and belongs to no client") {
   const auto whole = make_task_stream(with_share(0.0, 2), hand_made_data(4, 200, {1, 1, 1})).value();
   const auto stream = make_task_stream(with_share(0.15, 2), hand_made_data(4, 200, {1, 1, 1})).value();
   for (std::size_t t = 0; t < 2; ++t) {

@@ -59,7 +59,7 @@ TEST_CASE("the same tensors are one data set for all their users, which ends wit
   CHECK(store.rows_of(images, labels)->labels == std::vector<std::int32_t>{0, 1, 2}); // can be created again
 }
 
-TEST_CASE("rows that are not rows are refused in words") {
+TEST_CASE("invalid tensors are refused with the reason") {
   row_store store(format_of_run());
   const auto refused = [&](const at::Tensor& images, const at::Tensor& labels, const std::string& why) {
     CHECK_THROWS_MATCHES(store.rows_of(images, labels), std::invalid_argument, Message("made rows: " + why));

@@ -35,7 +35,7 @@ TEST_CASE("the first rows of a file are kept, and of those the first of each cla
   CHECK(both.labels == labels{0, 0, 1, 1, 2});
 }
 
-TEST_CASE("limits of 0, or above what is there, keep all rows", "[data]") {
+TEST_CASE("limits of 0, or above the number of rows, keep all rows", "[data]") {
   const labels classes{0, 1, 1};
   CHECK(pixels_of(limited(table_of(classes), {}, 2)) == labels{0, 1, 2});
   CHECK(pixels_of(limited(table_of(classes), {.rows = 7, .per_class = 5}, 2)) == labels{0, 1, 2});
@@ -69,7 +69,7 @@ TEST_CASE("what is wrong with either split is reported", "[data]") {
   CHECK(said(with_splits({}, table_of({0}), bad_test)) == "test: error: b\n");
 }
 
-TEST_CASE("rows that were kept know where they stood in the file", "[data]") {
+TEST_CASE("kept rows retain their numbers in the file", "[data]") {
   const auto once = limited(table_of({0, 0, 1, 0, 1, 1}), {.per_class = 2}, 2);
   CHECK(once.file_rows == std::vector<std::int64_t>{0, 1, 2, 4});
   CHECK(limited(once, {.per_class = 1}, 2).file_rows == std::vector<std::int64_t>{0, 2});

@@ -84,7 +84,7 @@ TEST_CASE("classes that do not divide give the first tasks one more", "[curricul
   CHECK(sizes_of({.count = 1, .sizes = {10}}, 10) == numbers{10});
 }
 
-TEST_CASE("impossible sizes of tasks are refused with what would do", "[curriculum]") {
+TEST_CASE("impossible task sizes are refused with a possible value", "[curriculum]") {
   const auto error_of = [](tasks_section tasks, std::int64_t classes) {
     return first_finding(make_task_stream(with_tasks(std::move(tasks)), hand_made_data(classes, 100)));
   };

@@ -76,7 +76,7 @@ TEST_CASE("a share of the enrolled clients keeps its task when one begins, drawn
   }
 }
 
-TEST_CASE("who stays is not among those that change task one by one, or have not come yet") {
+TEST_CASE("clients that keep their task exclude those in transition and not yet enrolled") {
   auto from = coming_and_going(200, 0s);
   from.tasks.transition = task_transition::staggered;
   from.tasks.transition_spread = 10s;
@@ -95,7 +95,7 @@ TEST_CASE("who stays is not among those that change task one by one, or have not
   CHECK(stayed == enrolled - enrolled / 2);
 }
 
-TEST_CASE("where nothing changes by itself, nothing is expected and the task decides who is there") {
+TEST_CASE("without random changes no event is expected and the task determines enrolment") {
   auto from = of_clients(30);
   from.enrolment = {.kind = enrolment_kind::growing, .initial = 10, .added_per_task = 10};
   auto who = availability_of(from);
@@ -217,7 +217,7 @@ TEST_CASE("a file says when a client can be reached") {
   CHECK_FALSE(who.next_change());
 }
 
-TEST_CASE("changes of one time come by client, whatever they are") {
+TEST_CASE("simultaneous changes are ordered by client") {
   auto from = of_clients(3);
   from.devices.availability = device_availability::file;
   const std::vector<availability_span> spans{{.client = {0}, .from = when(0s), .to = when(5s)},

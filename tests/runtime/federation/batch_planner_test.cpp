@@ -78,7 +78,7 @@ TEST_CASE("batches whose outcomes are used meanwhile follow the times they are d
         std::vector<ids>{{5, 6, 7, 8}, {3, 4}, {2}, {1}});
 }
 
-TEST_CASE("a last rest of less than half of the smallest batch is no batch of its own") {
+TEST_CASE("a remainder below half of the smallest batch joins another batch") {
   std::vector<waiting_job> jobs;
   for (int i = 1; i <= 9; ++i)
     jobs.push_back({.assignment = static_cast<std::uint64_t>(i), .rows = i == 9 ? 1 : 10});
@@ -128,7 +128,7 @@ TEST_CASE("batches never cross shards or keys") {
   }
 }
 
-TEST_CASE("the order in which jobs are reported decides nothing") {
+TEST_CASE("batches do not depend on the order of reports") {
   std::vector<waiting_job> jobs;
   for (std::uint64_t i = 0; i < 40; ++i)
     jobs.push_back(

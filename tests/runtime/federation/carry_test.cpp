@@ -111,7 +111,7 @@ TEST_CASE("reports cross without durations; memories may come again, uploads may
   CHECK(shared.kept.size() == 1); // the memory
 }
 
-TEST_CASE("what does not fit together is refused") {
+TEST_CASE("inconsistent messages are refused") {
   one_shelf shared;
   auto wave = two_rounds();
   wave.ready.pop_back();
@@ -127,7 +127,7 @@ TEST_CASE("what does not fit together is refused") {
   CHECK_THROWS_AS(carry(loaded, back, shared), archive_error);
 }
 
-TEST_CASE("a name for a tensor that is none is refused") {
+TEST_CASE("an unknown tensor name is refused") {
   one_shelf shared;
   at::Tensor none;
   archive saved; // the first tensor, sent by name

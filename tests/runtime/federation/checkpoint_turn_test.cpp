@@ -18,7 +18,7 @@ TEST_CASE("a checkpoint is due every so many rounds, and stays so until it may b
   CHECK_FALSE(turn.is_due_after(7));
 }
 
-TEST_CASE("nothing is due where checkpoints are not wanted") {
+TEST_CASE("no checkpoint is due if checkpoints are disabled") {
   checkpoint_turn turn(checkpoint_section{.every = 0, .force = true});
   CHECK_FALSE(turn.are_taken());
   for (std::int64_t rounds = 1; rounds < 9; ++rounds)

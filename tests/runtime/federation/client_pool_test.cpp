@@ -85,7 +85,7 @@ TEST_CASE("idle clients are drawn without replacement, whoever became idle first
   CHECK(first.draw_idle(-1, 20).empty());
 }
 
-TEST_CASE("what a client works on is known where it may leave, until it has nothing to do") {
+TEST_CASE("the pool tracks a client's work if it may leave, until it is idle") {
   auto from = ten_clients(round_mode::sync);
   const auto settled = settings_of(from);
   client_pool stays(settled);
@@ -100,7 +100,7 @@ TEST_CASE("what a client works on is known where it may leave, until it has noth
   CHECK_FALSE(leaves.assignment_of({0}));
 }
 
-TEST_CASE("waiting brings nobody to a run whose clients are all gone for good, though days go on") {
+TEST_CASE("a run whose clients have left for good never gets one back") {
   auto from = ten_clients(round_mode::sync);
   from.enrolment = {.kind = enrolment_kind::random, .arrival_mean = 1s, .lifetime_mean = 1s, .absence_mean = 0s};
   from.devices.availability = device_availability::diurnal;

@@ -87,7 +87,7 @@ TEST_CASE("an upload is delivered once the other parties have their parts, whate
   }
 }
 
-TEST_CASE("a client that looks sends nothing, and its work ends with its last stage") {
+TEST_CASE("an observing client sends nothing and ends with its last stage") {
   auto from = three_clients();
   from.rounds.cohort = 1;
   federation_parts parts(toy_of(from).settings);

@@ -72,7 +72,7 @@ TEST_CASE("a wave is over with the last report of its last shard, and jobs that 
   CHECK(jobs_of(std::get<release>(commands.back())) == 3);
 }
 
-TEST_CASE("a failure is told when virtual time comes to it, the lowest job first where a wave fails as a whole") {
+TEST_CASE("a failure is reported at its virtual time, the lowest job first if a whole wave fails") {
   const auto parts = three_at_work(unknown_sizes());
   parts->ahead.begin_wave({0}, true);
   wave_report report;
@@ -129,7 +129,7 @@ TEST_CASE("rounds that run again come to where they were, and their jobs are par
   CHECK(jobs_of(std::get<release>(commands.back())) == 3);
 }
 
-TEST_CASE("a round that takes another time when it runs again ends the run in words") {
+TEST_CASE("a rerun with another duration ends the run with an error") {
   const auto parts = three_at_work(unknown_sizes());
   auto& owner = parts->in_flight.at({1});
   owner.stages.assign(1, 1s);
@@ -142,7 +142,7 @@ TEST_CASE("a round that takes another time when it runs again ends the run in wo
   CHECK_THAT(parts->ahead.failure()->reason, ContainsSubstring("the checkpoint is not of this run"));
 }
 
-TEST_CASE("results for which there is no room are computed again when virtual time needs them, which is said once") {
+TEST_CASE("results that do not fit are recomputed when needed, with one warning") {
   auto toy = unknown_sizes();
   toy.settings.results_bytes_max = 20;
   const auto parts = three_at_work(toy);

@@ -69,7 +69,7 @@ TEST_CASE("clients that are blind are told the round and the classes seen, whate
   CHECK(round.broadcast_in({1}, settings) == told);
 }
 
-TEST_CASE("what the proxy has said comes with the broadcast") {
+TEST_CASE("the proxy's advice is part of the broadcast") {
   const auto settings = three_tasks();
   current_round round;
   round.heard[index_of(party_id::proxy)].advice = as_tensors(9);
@@ -87,7 +87,7 @@ TEST_CASE("the size of an upload is that of the weights where the method says so
   CHECK(round.known_upload_bytes(settings) == 24);
 }
 
-TEST_CASE("a round that opens has no deadline and nobody at work") {
+TEST_CASE("an opened round has no deadline and no clients in flight") {
   current_round round;
   round.deadline = {};
   round.missing = round.folded = 3;

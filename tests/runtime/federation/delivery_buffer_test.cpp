@@ -28,7 +28,7 @@ TEST_CASE("a bundle holds uploads in the order in which they came, and is due by
   CHECK(buffer.is_due());
 }
 
-TEST_CASE("virtual time waits for a server that was given much and has not folded it") {
+TEST_CASE("virtual time waits while the server has too many unfolded uploads") {
   delivery_buffer buffer;
   buffer.add(upload_of(0), tuning::unfolded_bytes_max - 1);
   CHECK_FALSE(buffer.take()->tell_when_folded);

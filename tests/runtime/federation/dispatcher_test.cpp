@@ -54,7 +54,7 @@ TEST_CASE("clients beside the cohort look, at the price of their download or for
   }
 }
 
-TEST_CASE("what another party has said takes its link, and the last of both decides when work begins") {
+TEST_CASE("advice takes its party's link, and work starts at the later of both arrivals") {
   auto from = three_clients();
   from.devices.proxy_downlink_mbit = std::vector{0.000064, 0.0, 0.0}; // 24 bytes take 3 s
   auto toy = toy_of(from);
@@ -81,7 +81,7 @@ TEST_CASE("late work is left behind or kept, as the scenario says, and counted o
   }
 }
 
-TEST_CASE("what a client remembers is given to its next round, once its work has ended") {
+TEST_CASE("a client's memory is passed to its next round after its work has ended") {
   federation_parts parts(toy_of(three_clients()).settings);
   CHECK(parts.dispatch.give_cohort_work());
   parts.ahead.start_waiting();
@@ -101,7 +101,7 @@ TEST_CASE("what a client remembers is given to its next round, once its work has
   CHECK(as_number(again.memory) == 9);
 }
 
-TEST_CASE("work that was not started is forgotten without telling a shard, and work at a shard is called back") {
+TEST_CASE("work that was not started is dropped silently, and started work is recalled from its shard") {
   federation_parts parts(toy_of(three_clients()).settings);
   CHECK(parts.dispatch.give_cohort_work());
   parts.dispatch.abandon({{2}}, "left");

@@ -71,13 +71,13 @@ TEST_CASE("an upload delivered while a wave was out counts as if it had waited f
   CHECK_FALSE(waiting.results.evict(waiting.table, clients)); // nothing was delivered since the last wave
 }
 
-TEST_CASE("nothing is evicted where a second result might be another") {
+TEST_CASE("nothing is evicted if recomputing could give another result") {
   waiting_results waiting(1, {1, 2}, false);
   CHECK_FALSE(waiting.results.evict(waiting.table, instant_clients()));
   CHECK((waiting.in_phase(assignment_phase::finished) == ids{0, 1}));
 }
 
-TEST_CASE("what is needed is computed again, with what arrives next as far as there is room") {
+TEST_CASE("an evicted result is recomputed together with the next ones that fit") {
   const auto clients = instant_clients();
   waiting_results waiting(35, {5, 4, 3, 2, 1});
   CHECK(waiting.results.evict(waiting.table, clients));

@@ -234,7 +234,7 @@ TEST_CASE("clients outside the cohort look at their rows, and the round waits fo
   }
 }
 
-TEST_CASE("a method that promises sizes which its clients do not keep ends the run, and says so") {
+TEST_CASE("an upload of a size other than declared ends the run with an error") {
   for (const bool second_stage : {false, true}) {
     auto toy = toy_of(three_clients());
     federation run(toy.settings);
@@ -294,7 +294,7 @@ TEST_CASE("a run that is stopped ends after the event at hand, with a checkpoint
   }
 }
 
-TEST_CASE("a checkpoint that says what cannot be is refused in words, whatever its bytes are") {
+TEST_CASE("an inconsistent checkpoint is refused with the reason, whatever its bytes") {
   auto from = three_clients();
   from.rounds.mode = round_mode::async;
   from.rounds.concurrency = 3;

@@ -61,7 +61,7 @@ TEST_CASE("the job on top of the queue is taken although the budget is too small
   CHECK(ids(table.take_runnable({1}, 1, always)) == std::vector<std::uint64_t>{1});
 }
 
-TEST_CASE("what is not wanted any more stays parked") {
+TEST_CASE("jobs that are no longer needed stay parked") {
   in_flight_table table;
   table.add(assignment_of(0));
   table.add(assignment_of(1));

@@ -160,21 +160,21 @@ void play_while(std::uint64_t seed, GoOn go_on) {
 
 } // namespace
 
-TEST_CASE("random federations do what one client at a time does, in any order, cut off and resumed", "[play]") {
+TEST_CASE("random federations equal the sequential simulator in any order, interrupted and resumed", "[play]") {
   play_while(first_seed(1), [](std::uint64_t played) { return played < 5000; });
 }
 
-TEST_CASE("a federation in which clients come and go and none delivers anything says so", "[play]") {
+TEST_CASE("a run with churn but no deliveries fails as stalled and names the cause", "[play]") {
   constexpr std::uint64_t seed = 1'795'845'549'202'044'929; // found by random play
   CHECK(simulated(random_federation(seed))->report.status == run_status::failed);
   CHECK(fault_of(seed) == "");
 }
 
-TEST_CASE("a host that is lost after it has said that rounds have no jobs is followed by another", "[play]") {
+TEST_CASE("a host lost after reporting rounds without jobs is replaced", "[play]") {
   CHECK(fault_of(1'795'846'190'903'114'181) == ""); // found by random play
 }
 
-TEST_CASE("a run fails alike however much runs ahead, in any order, cut off and resumed", "[play]") {
+TEST_CASE("a run fails equally for any lookahead, order, interruption and resume", "[play]") {
   int failed = 0;
   for (std::uint64_t seed = 1; seed <= 600; ++seed) {
     INFO("seed " << seed);
@@ -184,7 +184,7 @@ TEST_CASE("a run fails alike however much runs ahead, in any order, cut off and 
   CHECK(failed > 100);
 }
 
-TEST_CASE("random federations do what one client at a time does, for ten minutes", "[play][slow]") {
+TEST_CASE("random federations equal the sequential simulator for ten minutes", "[play][slow]") {
   const auto today = std::chrono::system_clock::now().time_since_epoch().count(); // new seeds each time
   const auto began = std::chrono::steady_clock::now();
   play_while(first_seed(static_cast<std::uint64_t>(today)),

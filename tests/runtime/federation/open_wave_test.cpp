@@ -22,7 +22,7 @@ TEST_CASE("a wave is over with the last report of every shard that was given som
   CHECK_FALSE(wave.is_out());
 }
 
-TEST_CASE("batches that shards run at once are known when all have told, in the order of the shards") {
+TEST_CASE("batches of a wave are known when all shards have reported, in shard order") {
   open_wave wave;
   for (int s = 0; s < 3; ++s)
     wave.started(true);
@@ -37,7 +37,7 @@ TEST_CASE("batches that shards run at once are known when all have told, in the 
     CHECK(lists[s].shard == shard_id{s});
 }
 
-TEST_CASE("the failure of the lowest job is told, whichever came first") {
+TEST_CASE("the failure of the lowest job is reported, whichever arrives first") {
   open_wave wave;
   wave.failed(failure_at(7));
   wave.failed(failure_at(3));

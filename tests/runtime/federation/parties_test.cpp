@@ -37,7 +37,7 @@ TEST_CASE("a part of a client's result takes its party's link") {
   CHECK(sum_of(bytes) == 48);
 }
 
-TEST_CASE("an arrival that takes for ever is blamed on the keys of its party's link") {
+TEST_CASE("an arrival that never happens names the keys of its link") {
   federation_event event{.event_kind = federation_event::kind::arrival};
   CHECK_THAT(event.deciding_keys(), ContainsSubstring("devices.uplink_mbit"));
   event.where = party_id::proxy;

@@ -43,7 +43,7 @@ void load(federation_parts& parts, const archive& saved) {
 
 } // namespace
 
-TEST_CASE("a run goes on from a checkpoint: what was at work runs again up to where it was, then the others begin") {
+TEST_CASE("resuming reruns assignments in flight up to their position, then starts the others") {
   const auto toy = unknown_sizes(1000);
   const auto saved = saved_of(toy);
   federation_parts parts(toy.settings);
@@ -85,7 +85,7 @@ TEST_CASE("a result that is not stored is computed again when virtual time needs
   CHECK(first.phase == assignment_phase::finished);
 }
 
-TEST_CASE("a run without rounds to repeat goes on at once") {
+TEST_CASE("a resumed run without rounds to repeat continues immediately") {
   const auto toy = unknown_sizes(1000);
   federation_parts first(toy.settings);
   first.dispatch.plan_task({});

@@ -67,7 +67,7 @@ TEST_CASE("the queue holds one event for the earliest change of a client") {
   CHECK(clock.now() == at(6s));
 }
 
-TEST_CASE("a run comes to its dead end at the end of time, or when nothing comes of many events, and says why") {
+TEST_CASE("a run fails as stalled at the end of time or after many events without progress, and names the cause") {
   const auto settings = ten_clients();
   run_clock clock(settings);
   auto owner = numbered(1);
@@ -112,7 +112,7 @@ TEST_CASE("a clock that was saved goes on with the same events in the same order
   CHECK(third.event_sequence == 2);
 }
 
-TEST_CASE("a federation stops by itself after so many events") {
+TEST_CASE("a federation stops after a given number of events") {
   auto settings = ten_clients();
   settings.events_max = 1;
   run_clock clock(settings);

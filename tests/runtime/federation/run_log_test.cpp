@@ -55,7 +55,7 @@ TEST_CASE("batches enter the debugging digest only where a run is traced, and th
   }
 }
 
-TEST_CASE("a failed wave is forgotten, with all that was delivered and recorded while it was out") {
+TEST_CASE("a failed wave is dropped with its deliveries and records") {
   run_log log(true);
   log.record(second, {}, "client", "start", client_id{1}, 0);
   log.delivered(second, upload, 16);

@@ -58,7 +58,7 @@ public:
 
 } // namespace
 
-TEST_CASE("the last report of a wave leaves no round out") {
+TEST_CASE("the last report of a wave must cover every round") {
   begun_shard shard;
   CHECK(shard.journal.rounds_owed() == 2);
   CHECK(shard.wrong_with({}) == "ends its wave and owes 2 rounds");
@@ -70,7 +70,7 @@ TEST_CASE("the last report of a wave leaves no round out") {
   CHECK(shard.journal.rounds_owed() == 1);
 }
 
-TEST_CASE("a report tells of a round once, in its order, and of no other") {
+TEST_CASE("a report must contain each of its rounds once, in order, and no other") {
   const begun_shard shard;
   CHECK(shard.wrong_with({job(5, 0), job(6, 0)}, {end_of(6)}) == "tells of assignment 6 twice");
   CHECK(shard.wrong_with({}, {end_of(5), end_of(5)}) == "tells of assignment 5 out of its order");
@@ -83,7 +83,7 @@ TEST_CASE("a report tells of a round once, in its order, and of no other") {
         "blames another client for assignment 5 than was given it");
 }
 
-TEST_CASE("rounds whose jobs were not released do not go on, and nothing comes unasked") {
+TEST_CASE("rounds without released jobs do not advance, and unrequested reports are refused") {
   begun_shard shard;
   CHECK(shard.journal.take({.from = {3}, .issued = {job(5, 0), job(5, 0, 1), job(6, 0)}}).empty());
   CHECK(shard.wrong_with({job(5, 1)}) == "reports what nobody asked for");
@@ -115,7 +115,7 @@ TEST_CASE("what runs at once is listed once, whole and in batches that hold some
   CHECK(shard.wrong_with({}, {end_of(5), end_of(6)}).empty());
 }
 
-TEST_CASE("that rounds have no jobs to run at once is told once, whoever hosts them") {
+TEST_CASE("the absence of immediate jobs is reported once, for any host") {
   begun_shard shard(true);
   CHECK(shard.journal.take({.from = {3}, .released = std::vector<composition>{}, .last = false}).empty());
   shard.journal.host_lost();
@@ -128,7 +128,7 @@ TEST_CASE("that rounds have no jobs to run at once is told once, whoever hosts t
   CHECK(shard.journal.is_idle());
 }
 
-TEST_CASE("a host that repeats rounds tells of all of them, and comes to where they were") {
+TEST_CASE("a host that repeats rounds reports all of them up to their position") {
   begun_shard shard;
   CHECK(shard.journal.take({.from = {3}, .issued = {job(5, 0), job(6, 0)}}).empty());
   shard.journal.take(release{.to = {3}, .batches = {{{{5}, 0, 0}}}});

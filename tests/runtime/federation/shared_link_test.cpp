@@ -36,7 +36,7 @@ TEST_CASE("transfers that begin at different times share the link in equal parts
   CHECK(link.next_change() == never);
 }
 
-TEST_CASE("what a slow link cannot take goes to the others, and what ends leaves its part behind") {
+TEST_CASE("unused bandwidth of a slow link goes to other transfers, and an ended transfer frees its share") {
   shared_link link(10.0);
   link.add(transfer_of(1, 2e6, 1.0));
   link.add(transfer_of(2, 9e6));
@@ -62,7 +62,7 @@ TEST_CASE("a transfer over a link that is down waits, and one that can never end
   CHECK(dead.next_change() == end_of_runs);
 }
 
-TEST_CASE("a link that was saved between two changes goes on as it would have") {
+TEST_CASE("a link restored between two changes continues unchanged") {
   shared_link link(3.0);
   link.add(transfer_of(1, 1e6, 0.7));
   link.add(transfer_of(2, 5e6));

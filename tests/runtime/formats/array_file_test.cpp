@@ -63,7 +63,7 @@ TEST_CASE("endings of array files may have capital letters", "[arrays]") {
                  ContainsSubstring("train_y.NPY, too"));
 }
 
-TEST_CASE("what is wrong with a file of arrays names the file and the array", "[arrays]") {
+TEST_CASE("errors of an array file name the file and the array", "[arrays]") {
   const scratch_folder folder;
   const auto good = zip_of({{"train_y.npy", numbers}});
   CHECK(said_of(folder, "good.npz", good).empty());
@@ -79,7 +79,7 @@ TEST_CASE("what is wrong with a file of arrays names the file and the array", "[
              ContainsSubstring("metadata names: error: expected a JSON list of texts"));
 }
 
-TEST_CASE("changed bytes of an archive never read as another array in silence", "[arrays]") {
+TEST_CASE("changed bytes of an archive are detected or harmless", "[arrays]") {
   const scratch_folder folder;
   const auto good = zip_of({{"train_y.npy", numbers}, {"train_x.npy", npy_of<float>("<f4", "(2, 2)", {1, 2, 3, 4})}});
   for (std::size_t at = 0; at < good.size(); ++at) {

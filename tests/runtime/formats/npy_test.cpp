@@ -62,7 +62,7 @@ TEST_CASE("texts of bytes and of letters come as UTF-8", "[npy]") {
   CHECK(array_in(npy_of("|S3", "(2,)", std::string("catox\0", 6)), 5)->texts == std::vector<std::string>{"cat", "ox"});
 }
 
-TEST_CASE("what an array's header says is believed only as far as the bytes go", "[npy]") {
+TEST_CASE("sizes in an array header are checked against the number of bytes", "[npy]") {
   const std::string four(4, '\1');
   CHECK_THAT(flaw_of("PK"), ContainsSubstring("cut short"));
   CHECK_THAT(flaw_of("no array at all"), ContainsSubstring("is it a .npy file"));

@@ -148,7 +148,7 @@ TEST_CASE("a file made by hand is read, with metadata, spaces and its header in 
   CHECK(at::equal(read->at("a"), at::arange(1, 5, at::kByte).view({2, 2})));
 }
 
-TEST_CASE("a hostile file is refused with its byte and nothing worse") {
+TEST_CASE("a hostile file is refused with the offset of the error") {
   const auto& file =
       hostile_files[static_cast<std::size_t>(GENERATE(Catch::Generators::range(0, int(hostile_files.size()))))];
   INFO(file.name);
@@ -159,7 +159,7 @@ TEST_CASE("a hostile file is refused with its byte and nothing worse") {
   CHECK_THAT(first.where, Catch::Matchers::EndsWith("net.safetensors: byte " + std::to_string(file.byte)));
 }
 
-TEST_CASE("all that is wrong with a file is found at once") {
+TEST_CASE("all errors of a file are reported together") {
   const auto read = read_back(file_of(R"({"a":{"dtype":"Q4","shape":[2],"data_offsets":[0,2]},)"
                                       R"("b":{"dtype":"U8","shape":[9],"data_offsets":[2,4]}})",
                                       "1234"));
@@ -188,7 +188,7 @@ TEST_CASE("a file that is not there, or a folder, is a finding") {
   }
 }
 
-TEST_CASE("of a header that is wrong everywhere the first findings are enough", "[storage]") {
+TEST_CASE("only the first errors of a broken header are reported", "[storage]") {
   std::string header = "{";
   for (int i = 0; i < 100'000; ++i)
     header += (i > 0 ? ",\"tensor" : "\"tensor") + std::to_string(i) + "\":{\"dtype\":\"F8\"}";

@@ -20,7 +20,7 @@ TEST_CASE("durations are read in every unit and written in the largest that fits
   CHECK(duration_text(7ns) == "7 ns");
 }
 
-TEST_CASE("what is no duration is not taken for one", "[scenario]") {
+TEST_CASE("invalid durations are refused", "[scenario]") {
   for (const auto* text : {"", "s", "30", "30 S", "30 seconds", "-1 s", "+1 s", "1e3 s", "1 2 s", "1..5 s", "0.1 ns",
                            "1000001 h", "99999999999999999999 ns", "nan s"}) {
     CAPTURE(text);

@@ -42,7 +42,7 @@ TEST_CASE("a client can be reached within its spans, from their beginning to bef
   CHECK(after.until == never);
 }
 
-TEST_CASE("who is not named can never be reached; spans that touch are one") {
+TEST_CASE("a client without spans is never reachable; adjacent spans are joined") {
   const availability_trace trace(
       {{.client = {3}, .from = when(5s), .to = when(9s)}, {.client = {3}, .from = when(0s), .to = when(5s)}});
   CHECK(trace.window({3}, when(0s)).until == when(9s));
@@ -55,7 +55,7 @@ TEST_CASE("a trace is read by the names of its columns") {
   CHECK(complaints("from,to,client,period\n0,1.5,4,\n\n2,3,0,5\n").empty());
 }
 
-TEST_CASE("what is wrong with a trace is said by line") {
+TEST_CASE("errors of a trace have line numbers") {
   CHECK(complaints("client,from,to,site\n0,1,2,x\n") ==
         "trace.csv:1: the header names a column 'site', which nothing reads; expected client, from, to, period\n");
   CHECK(complaints("client,from\n") ==

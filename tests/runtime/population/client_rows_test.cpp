@@ -62,8 +62,7 @@ TEST_CASE("labels are classes mod 10, and every label of a task is dealt to with
   }
 }
 
-TEST_CASE("the share of a client that is gone is nobody's, and others hold what they would hold beside it",
-          "[population]") {
+TEST_CASE("the rows of an absent client belong to no one, and others keep theirs", "[population]") {
   const enrolled_rows all(full), fewer(shrinking);
   for (std::uint32_t t = 0; t < 4; ++t)
     for (std::uint32_t c = 0; c < 4; ++c) {

@@ -4,7 +4,7 @@
 #include <set>
 using namespace mneme;
 
-TEST_CASE("the n-th client of a set is the n-th in id order, whatever came and went before") {
+TEST_CASE("nth() returns the n-th id in order after any insertions and removals") {
   for (const std::int64_t clients : {1, 63, 64, 2048, 2049, 300'000}) {
     client_set set(clients);
     std::set<std::uint32_t> expected;

@@ -29,14 +29,14 @@ TEST_CASE("a cohort has distinct available clients, ascending") {
   }
 }
 
-TEST_CASE("fewer than the cohort: all of them; nobody: nobody") {
+TEST_CASE("if fewer clients are available than the cohort size, all are drawn") {
   const auto few = [](client_id client) { return client.value % 40000 == 3; };
   CHECK((draw(0, 100000, 50, few) == std::vector<client_id>{{3}, {40003}, {80003}}));
   CHECK(draw(0, 100000, 50, [](client_id) { return false; }).empty());
   CHECK((draw(0, 4, 50, everybody).size() == 4));
 }
 
-TEST_CASE("everybody is drawn equally often") {
+TEST_CASE("every client is drawn equally often") {
   // 4,000 cohorts of 5 out of 20: each client 1,000 times, standard deviation sqrt(4000 * 0.25 * 0.75) = 27.4.
   std::vector<int> times(20);
   for (std::uint64_t round = 0; round < 4000; ++round)

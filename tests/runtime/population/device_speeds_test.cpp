@@ -59,7 +59,7 @@ TEST_CASE("without an entry the net's own count of operations, or of bytes, deci
   CHECK(by_memory->front().forward_rows_per_second == Approx(120.0));
 }
 
-TEST_CASE("a profile that says nothing of the net, and a device that cannot hold it, are refused in words") {
+TEST_CASE("a profile without the net, and a device without enough memory, are refused with reasons") {
   const auto text_of = [](const device_profile& profile) {
     const auto speeds = speeds_of(with_profile(profile));
     return speeds ? std::string() : speeds.error().front().text;
@@ -123,7 +123,7 @@ TEST_CASE("a profile's links and their jitter hold in place of the keys") {
   CHECK(drawn[500] < 11ms);
 }
 
-TEST_CASE("what is wrong with a file of capacities is said by line") {
+TEST_CASE("errors of a capacity file have line numbers") {
   const scratch_folder folder;
   auto from = with_profile({.nets = {measured(10)}});
   from.devices.capacity_file = folder.path() / "capacity.csv";

@@ -80,7 +80,7 @@ TEST_CASE("the population adds the latency, and a trace that ends lets nothing p
   CHECK(clients.devices().link_traces_end());
 }
 
-TEST_CASE("what is wrong with a file of links is said by line") {
+TEST_CASE("errors of a link file have line numbers") {
   CHECK(complaints(three_stretches).empty());
   CHECK(complaints("client,from,to,uplink_mbit\n") ==
         "links.csv:1: the header names no column 'downlink_mbit'; expected a first line such as "

@@ -136,7 +136,7 @@ TEST_CASE("drop-outs come at their rate, by client and visit and never by task",
   CHECK(population(from).drops_out({0}, {0}, 0));
 }
 
-TEST_CASE("who drops out at work vanishes anywhere in the first stage, by client and visit", "[population]") {
+TEST_CASE("a drop-out happens at a random point of the first stage, by client and visit", "[population]") {
   const population some(of_clients(10'000));
   double sum = 0.0, squares = 0.0;
   for (std::uint32_t c = 0; c < 10'000; ++c) {

@@ -130,7 +130,7 @@ TEST_CASE("an evaluation is one line, with tasks and rounds from 1") {
                 R"("late_uploads":3,"dropped":4,"forgetting":null})");
 }
 
-TEST_CASE("of a round in which nothing was trained the loss is null, and it has no terms") {
+TEST_CASE("the loss of a round without training is null, without terms") {
   const auto line = json::parse(json_text(evaluation_record{}));
   CHECK(line["training_loss"].is_null());
   CHECK(line["training_loss_terms"] == json::object());

@@ -12,7 +12,7 @@ timeline_bin round_of(std::uint32_t number, std::int64_t client_rounds) {
 
 } // namespace
 
-TEST_CASE("a view shows what the run said last, and a version for each change") {
+TEST_CASE("a view has the latest state of the run, and a new version after each change") {
   live_view view;
   CHECK(view.now().folder.empty());
   view.began("runs/a", 2, {}, {});
@@ -46,7 +46,7 @@ TEST_CASE("a view shows what the run said last, and a version for each change") 
   CHECK(view.now().rounds_before == 1);
 }
 
-TEST_CASE("who waits for a change is woken by it, by the end, or when time is over") {
+TEST_CASE("wait_beyond() returns on a change, on close() and at the timeout") {
   live_view view;
   CHECK(view.wait_beyond(0, 1ms) == 0);
   std::thread run([&] { view.began("runs/a", 1, {}, {}); });

@@ -174,7 +174,7 @@ TEST_CASE("a run whose folder is renamed or removed cannot write elsewhere") {
   CHECK_THROWS_WITH(run.add(evaluation_record{}), ContainsSubstring("was removed"));
 }
 
-TEST_CASE("a run without the files that it began with says so, and where it goes on if it has them") {
+TEST_CASE("a run with missing files reports them and the folder to resume from") {
   const test::scratch_folder folder;
   auto run = made_at(folder.path() / "run");
   run.write_origin({.scenario = "x"});
@@ -193,7 +193,7 @@ TEST_CASE("a run without the files that it began with says so, and where it goes
   }
 }
 
-TEST_CASE("events.csv that became a link is not cut back: it is another's file") {
+TEST_CASE("cut_back() does not follow a link in place of events.csv") {
   const test::scratch_folder folder;
   const auto other = folder.path() / "other";
   test::write_file(other, "precious");
@@ -292,7 +292,7 @@ TEST_CASE("a disk that is really full leaves whole files") {
   CHECK(test::content_of(run.path() / "scenario.toml") == "seed = 1\n");
 }
 
-TEST_CASE("a run directory is opened by one at a time, and closed with its owner") {
+TEST_CASE("a run directory has one owner at a time") {
   const test::scratch_folder folder;
   {
     const auto first = made_at(folder.path() / "run");
@@ -333,7 +333,7 @@ TEST_CASE("a run directory remembers where it comes from and how it ended") {
   CHECK_FALSE(run.origin());
 }
 
-TEST_CASE("what was written after a state is cut off, and lines go on from there") {
+TEST_CASE("cut_back() removes later lines, and writing continues from there") {
   const test::scratch_folder folder;
   auto run = made_at(folder.path() / "run");
   const evaluation_record first{.accuracy_per_task = {50.0}, .per_class = {{8, 2}}},

@@ -139,7 +139,7 @@ TEST_CASE("folders of domains are read by domain, class and name", "[own]") {
         data->test.file_rows);
 }
 
-TEST_CASE("all that does not belong into a folder of pictures is named", "[own]") {
+TEST_CASE("files that do not belong in an image folder are named", "[own]") {
   const scratch_folder folder;
   const auto root = folder.path();
   const data_section data{.name = "folder", .root = root, .side = 0};
@@ -231,7 +231,7 @@ TEST_CASE("tokens are counted, or lie below a number that is given", "[own]") {
              ContainsSubstring("test_x: error: row 0 has the token 9; expected 0 to 8"));
 }
 
-TEST_CASE("what is wrong with arrays is named by array and row, all at once", "[own]") {
+TEST_CASE("errors of arrays name array and row, all together", "[own]") {
   const auto numbers = number_arrays();
   CHECK(said_of_arrays(zip_of(numbers)).empty());
   const auto bad =

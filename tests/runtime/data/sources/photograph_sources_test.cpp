@@ -86,7 +86,7 @@ TEST_CASE("tiny-imagenet: only rows that are kept are read, and they keep their 
   CHECK(levels_of(data->test) == std::vector<int>{202});
 }
 
-TEST_CASE("tiny-imagenet: what is damaged is named", "[data]") {
+TEST_CASE("tiny-imagenet: damaged files are named", "[data]") {
   const scratch_folder root;
   const auto folder = root.path() / "tiny-imagenet-200";
   const auto with = [&](const char* file, const std::string& content) {

@@ -51,7 +51,7 @@ TEST_CASE("made rows lie around the mean of their class with unit deviation", "[
   CHECK((test.slice(0, 0, at::nullopt, 2).mean(0) - mean).abs().max().item<double>() < 0.25); // the same distributions
 }
 
-TEST_CASE("impossible made data are refused by key, all at once", "[data]") {
+TEST_CASE("invalid keys of synthetic data are refused together", "[data]") {
   const auto wrong = load_data(made({3, 4}, 0, 0), 1);
   REQUIRE_FALSE(wrong);
   CHECK(wrong.error().size() == 3);
