@@ -17,8 +17,8 @@ std::int64_t out_floats(const conv_shape& shape) {
   return shape.rows * shape.out_height() * shape.out_width() * shape.filters;
 }
 
-/// Calls f(place in x, place in the filters' matrix, place in y, filters) for every product of a pixel with a tap, in
-/// which all filters follow each other.
+/// Calls f(index in x, row of the filter matrix, index in y, filters) for every product of a pixel and a tap; filters
+/// are contiguous.
 template <class F>
 void for_each_product(const conv_shape& shape, F f) {
   for (std::int64_t image = 0; image < shape.rows; ++image)
@@ -36,7 +36,7 @@ void for_each_product(const conv_shape& shape, F f) {
           }
 }
 
-/// FAILs where a value is further from `expected` than rounding of that many terms explains.
+/// Fails if a value differs from `expected` by more than the rounding error of its sum.
 void check_near(const conv_shape& shape, const char* text, const std::vector<float>& ours,
                 const std::vector<double>& expected, std::int64_t terms) {
   REQUIRE(ours.size() == expected.size());

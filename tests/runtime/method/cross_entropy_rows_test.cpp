@@ -12,7 +12,7 @@ TEST_CASE("the threads of a grid together take a step's cross-entropy", "[kernel
   const std::int64_t models = 3, rows = 7;
   for (const std::int64_t classes : {1, 2, 10, 103}) {
     auto logits = drawn_floats({models, rows, classes}, 4) * 20;
-    logits.select(1, 4).fill_(std::numeric_limits<float>::quiet_NaN()); // padded rows may hold anything
+    logits.select(1, 4).fill_(std::numeric_limits<float>::quiet_NaN()); // padded rows may hold any values
     auto labels = at::arange(models * rows, at::kLong).remainder(classes).view({models, rows});
     auto weight = at::full({models, rows}, 1.0F / 6.0F);
     labels.select(1, 4).fill_(-1);
@@ -30,7 +30,7 @@ TEST_CASE("the threads of a grid together take a step's cross-entropy", "[kernel
     run_on_host(group, 4);
     CHECK(largest_difference(d_logits, twin.d_logits) < 1e-6);
     CHECK(at::allclose(losses.sum(1), twin.values, 1e-6, 1e-6));
-    run_on_host(group); // again, in another shape: the same
+    run_on_host(group); // the same result with another grid
     CHECK(at::allclose(losses.sum(1), twin.values, 1e-6, 1e-6));
   }
 }

@@ -1,5 +1,5 @@
-// Label smoothing: the loss and its gradient against LibTorch's own cross_entropy_loss (at::cross_entropy_loss is
-// torch.nn.functional.cross_entropy), and numbers of PyTorch.
+// Label smoothing: the loss and its gradient, compared with LibTorch's cross_entropy_loss (at::cross_entropy_loss is
+// torch.nn.functional.cross_entropy) and with numbers of PyTorch.
 #include "runtime/kernels/cuda/cross_entropy_rows.hpp"
 #include "runtime/method/gradients.hpp"
 #include "runtime/method/training.hpp"
@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::int64_t nets = 3, rows = 7, padded_row = 4;
 
-/// Made-up steps of three models; one row of each is padding, which may hold anything.
+/// Generated steps of three models; one row of each is padding with arbitrary values.
 struct made_step {
   at::Tensor logits, labels, weight;
   explicit made_step(std::int64_t classes)

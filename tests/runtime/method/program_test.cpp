@@ -10,7 +10,7 @@ using Catch::Matchers::Message;
 
 namespace {
 
-/// Declares what it is made with, and is never run.
+/// A program that only declares its outputs and never runs.
 class declared_only final : public program {
 public:
   explicit declared_only(std::vector<declared_tensor> promised, std::string word = "noise", std::string options = "")

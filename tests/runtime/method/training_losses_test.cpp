@@ -1,4 +1,4 @@
-// What trainings say of their loss, summed up for a client, and found in the outcomes of its jobs.
+// Training losses: summed for a client, and read from the results of its jobs.
 #include "runtime/method/client_run.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 
@@ -7,7 +7,7 @@ using namespace mneme;
 
 namespace {
 
-/// Tells what it has trained with. Its outcomes are made by hand here.
+/// Reports a training loss. Its results are set by hand here.
 class telling_program final : public looped_program {
 public:
   std::string name() const override { return "telling"; }
@@ -59,7 +59,7 @@ TEST_CASE("losses are weighted by rows, and a training without a term counts as 
   CHECK_FALSE(losses.mean());
   losses.add(2, 1.0, {{"a", 1.0}});
   losses.add(6, 3.0, {{"a", 1.0}, {"b", 2.0}});
-  losses.add(0, 9.0, {{"c", 9.0}}); // without rows there is nothing to count
+  losses.add(0, 9.0, {{"c", 9.0}}); // without rows it does not count
   CHECK(losses.mean() == 2.5);      // (2 * 1 + 6 * 3) / 8
   CHECK(losses.term_means() == std::map<std::string, double>{{"a", 1.0}, {"b", 1.5}});
   training_losses both;
@@ -101,7 +101,7 @@ TEST_CASE("a client's result has the losses of its trainings and programs, and o
   const auto step = run.resume({work_output{program_output{std::make_shared<const tensor_map>(told)}}});
   const auto& result = std::get<client_result>(step);
   REQUIRE(result.losses);
-  CHECK(result.losses->rows == 16.0);    // the program counts by the client's 12
+  CHECK(result.losses->rows == 16.0);    // the program counts with the client's 12 rows
   CHECK(result.losses->mean() == 1.625); // (4 * 0.5 + 12 * 2) / 16
   CHECK(result.losses->term_means() == std::map<std::string, double>{{"cross_entropy", 0.125}, {"game", 1.125}});
 }
@@ -110,8 +110,7 @@ TEST_CASE("a round without a training has no losses") {
   const three_jobs method;
   client_run run(method, of_twelve_rows());
   (void)run.start();
-  (void)run.resume(
-      {work_output{train_output{.weights = weights_only(at::zeros({1}))}}}); // no rows: nothing was trained
+  (void)run.resume({work_output{train_output{.weights = weights_only(at::zeros({1}))}}}); // no rows, so no training
   (void)run.resume(trained(100.0, 4, false));
   const auto step = run.resume({work_output{program_output{std::make_shared<const tensor_map>()}}});
   CHECK_FALSE(std::get<client_result>(step).losses);

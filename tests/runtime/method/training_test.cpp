@@ -21,8 +21,8 @@ TEST_CASE("a cosine schedule falls from the learning rate to nearly nothing with
   CHECK(rate(3) == Approx(0.8 * (1 - std::sqrt(0.5)) / 2));
 }
 
-// PyTorch 2.11: MultiStepLR(SGD([p], lr=1.0), milestones=[2, 4], gamma=0.1), stepped after each of 6 epochs, trains
-// them at 1, 1, 0.1, 0.1, 0.01, 0.01: a milestone m acts after the m-th round.
+// PyTorch 2.11: MultiStepLR(SGD([p], lr=1.0), milestones=[2, 4], gamma=0.1), stepped after each of 6 epochs, uses the
+// rates 1, 1, 0.1, 0.1, 0.01, 0.01: a milestone m takes effect after the m-th round.
 TEST_CASE("a step schedule multiplies after each milestone's round, as MultiStepLR", "[training]") {
   training_section section{.learning_rate = 1.0, .schedule = schedule_kind::step, .milestones = {2, 4}, .factor = 0.1};
   const auto rate = [&](std::int64_t round) {
@@ -65,8 +65,8 @@ TEST_CASE("options of a round carry every key of [training]", "[training]") {
 }
 
 TEST_CASE("cross-entropy of two rows, by hand, is the mean over them", "[training]") {
-  // Row 1: logits ln 3 and 0, label 0: p = 3/4, loss ln 4/3. Row 2: equal logits, label 1: p = 1/2, loss ln 2.
-  // Row 3 is padded: whatever it holds counts nothing.
+  // Row 1: logits ln 3 and 0, label 0: p = 3/4, loss ln 4/3. Row 2: equal logits, label 1: p = 1/2, loss ln 2. Row 3 is
+  // padding and does not count.
   const auto nan = std::numeric_limits<float>::quiet_NaN();
   const auto logits = floats({std::log(3.0F), 0, 5, 5, nan, 1}).view({1, 3, 2});
   const auto labels = at::tensor({std::int64_t{0}, std::int64_t{1}, std::int64_t{-1}}, at::kLong).view({1, 3});

@@ -21,7 +21,7 @@ at::Tensor arrived(const char* name, const at::Tensor& value, wire_format format
   return across_the_wire(one(name, value), format, two_parameters)->at(name);
 }
 
-/// Numbers of all sizes, both signs, with ties of either half format among them.
+/// Numbers of all magnitudes and signs, including ties of both half-precision formats.
 at::Tensor many_floats() {
   std::vector<float> values{0.0f,     -0.0f, 1.0f + 0x1p-11f, 1.0f + 0x3p-11f, 1.0f + 0x1p-8f, 1.0f + 0x3p-8f, 65504.0f,
                             70000.0f, 1e-7f};

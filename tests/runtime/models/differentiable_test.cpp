@@ -1,4 +1,4 @@
-// Nets as functions that autograd follows, against the hand-written passes and against finite differences.
+// Nets as differentiable functions, compared with the hand-written passes and with finite differences.
 #include "runtime/models/network.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 #include <ATen/Parallel.h>
@@ -17,12 +17,12 @@ struct subject {
   shape3 shape;
   model_keys keys{};
   head_kind head = head_kind::linear;
-  double bound = 1e-6; ///< Relative; rounding of float32 grows with the number of layers.
+  double bound = 1e-6; ///< Relative; the float32 rounding error grows with the number of layers.
 };
 
-/// Every registered model, with the keys that change what it computes.
+/// Every registered model, with keys that change its computations.
 std::vector<subject> subjects() {
-  const shape3 small{3, 9, 10}, smaller{3, 5, 6}; // in long nets few values: none decides about a ReLU by rounding
+  const shape3 small{3, 9, 10}, smaller{3, 5, 6}; // few values in deep nets, so that rounding decides no ReLU
   const model_keys tokens{{"patch", "4"}, {"width", "12"}, {"depth", "2"}, {"heads", "3"}};
   auto adapted = tokens, resized = tokens;
   adapted.insert(adapted.end(), {{"adapter", "5"}});
@@ -70,7 +70,7 @@ model_ref net_for(const subject& chosen) {
   return kind->build(chosen.shape, 4).value();
 }
 
-/// [K, P], running statistics and zero-drawn adapters moved off their beginnings.
+/// [K, P]; running statistics and zero-initialized adapters are changed from their initial values.
 at::Tensor weights_for(const model& net, std::int64_t models) {
   std::vector<at::Tensor> rows;
   for (std::int64_t k = 0; k < models; ++k)
@@ -109,7 +109,7 @@ at::Tensor loss_of(const function_results& seen) {
   return loss;
 }
 
-/// Compares every model of a stack with itself alone and in others: results, gradients and second derivatives.
+/// Compares every model of a stack with the model alone and in other stacks: results, gradients and second derivatives.
 void check_bits(const model& net, const at::Tensor& inputs) {
   const auto most = inputs.size(0);
   const auto classes = net.classes() > 0 ? some : class_range{};
@@ -148,7 +148,7 @@ void check_bits(const model& net, const at::Tensor& inputs) {
 
 TEST_CASE("every registered model is tried as a function", "[models]") {
   auto tried = subjects();
-  // The blocks of resnet50; lstm_test.cpp, bert_test.cpp, efficientnet_test.cpp.
+  // The same blocks as resnet50, or tested by lstm_test.cpp, bert_test.cpp and efficientnet_test.cpp.
   for (const auto* const name : {"resnet152", "lstm", "bert", "efficientnet-lite0"})
     tried.push_back({.name = name});
   for (const auto& entry : models())
@@ -207,8 +207,8 @@ TEST_CASE("first and second derivatives of functions equal finite differences in
       struct slopes {
         double value = 0.0, by_inputs = 0.0, squared = 0.0, again = 0.0;
       };
-      // The loss at images + step * direction, its slope there, v = |its gradient by the weights, seen along
-      // `mixed`|^2, and the slope of v.
+      // The loss at images + step * direction, its derivative there, v = |its weight gradient, projected on `mixed`|^2,
+      // and the derivative of v.
       const auto at_step = [&](double step) {
         const auto weights = start.clone().set_requires_grad(true);
         const auto inputs = (images + step * direction).set_requires_grad(true);
@@ -238,7 +238,7 @@ TEST_CASE("a model's bits as a function depend neither on the stack nor on its p
   const std::int64_t most = 7;
   for (const auto& chosen : subjects()) {
     if (chosen.name == "resnet18" || chosen.name == "resnet32" || chosen.name == "ebr")
-      continue; // no other layers than smaller nets have
+      continue; // has the same layers as smaller nets
     const auto net = net_for(chosen);
     for (const std::int64_t rows : {3, 1}) {
       INFO(net->identity() << ", rows " << rows);

@@ -1,4 +1,4 @@
-// Numbers of schedules: betas and their products as the papers print them, in plain Python,
+// Values of schedules: betas and their products with the formulas of the papers, in plain Python,
 //   def products(betas): left = 1.0; return [left := left * (1 - b) for b in betas]
 //   linear: b[i] = a + (z - a) * i / (T - 1); scaled: squares of that between roots;
 //   cosine: f(t) = cos((t / T + 0.008) / 1.008 * pi / 2) ** 2, b[t] = min(1 - f(t + 1) / f(t), 0.999)
@@ -15,7 +15,7 @@ using Catch::Matchers::WithinRel;
 
 namespace {
 
-/// The noise that leads from x_0 to x_t, as a perfect net would tell it.
+/// The noise between x_0 and x_t, as a perfect net would predict it.
 at::Tensor oracle(const at::Tensor& x_0, const at::Tensor& x_t, double signal) {
   return (x_t - std::sqrt(signal) * x_0) / std::sqrt(1.0 - signal);
 }
@@ -38,7 +38,7 @@ TEST_CASE("schedules have the products of the papers' betas", "[models]") {
   CHECK_THAT(cosine.at(0), WithinRel(0.9998876852830568, 1e-12));
   CHECK_THAT(cosine.at(199), WithinRel(0.49384359044063697, 1e-12));
   CHECK_THAT(cosine.at(398), WithinRel(1.5179728659726302e-05, 1e-9));
-  CHECK_THAT(cosine.at(399), WithinRel(1.5179728659726315e-08, 1e-9)); // the last beta is held at 0.999
+  CHECK_THAT(cosine.at(399), WithinRel(1.5179728659726315e-08, 1e-9)); // the last beta is clamped to 0.999
 }
 
 TEST_CASE("noised rows of unit variance keep it at every time", "[models]") {
@@ -108,7 +108,7 @@ TEST_CASE("sampling with a perfect net ends at what was noised, for any number o
 }
 
 TEST_CASE("a step with eta 1 is a step of DDPM", "[models]") {
-  // Neighbouring times: the mean of Ho et al. 2020, eq. 11, and the variance of their eq. 7.
+  // Adjacent times: the mean of Ho et al. 2020, eq. 11, and the variance of their eq. 7.
   const auto schedule = linear_schedule(1000, 1e-4, 0.02);
   const std::int64_t time = 300;
   const double signal = schedule.at(time), before = schedule.at(time - 1), beta = 1.0 - signal / before;

@@ -23,7 +23,7 @@ std::shared_ptr<const embedding_model> small_net(bool normal, double low = -6.0,
   return std::make_shared<const embedding_model>(shape, pixels, classes);
 }
 
-/// A parameter in the shape that files have.
+/// A parameter in the shape of model files.
 at::Tensor named(const model& net, const at::Tensor& flat, const std::string& name) {
   for (const auto& parameter : net.layout())
     if (parameter.name == name)
@@ -35,7 +35,7 @@ at::Tensor named(const model& net, const at::Tensor& flat, const std::string& na
 struct seen_by_pytorch {
   at::Tensor features, logits;
 };
-/// The net by PyTorch's own layers; `noise` [B, D] of the samples, undefined in evaluation.
+/// The net with PyTorch's own layers; `noise` [B, D] of the samples, undefined in evaluation.
 seen_by_pytorch reference(const embedding_model& net, const at::Tensor& flat, const at::Tensor& images,
                           const at::Tensor& noise) {
   const auto value_of = [&](const std::string& name) { return named(net, flat, name); };
@@ -141,7 +141,7 @@ TEST_CASE("gradients of an embedding net in training equal autograd's, through s
     net->backward(flat.unsqueeze(0), kept, {0, classes}, d_logits.clone(), d_features, {}, {ours});
 
     auto noise = at::empty({rows, width});
-    rng_stream draw({.seed = 9, .index = 2U << 8U}); // the first drawing layer of the net
+    rng_stream draw({.seed = 9, .index = 2U << 8U}); // the net's first layer with random draws
     for (std::int64_t i = 0; i < noise.numel(); ++i)
       noise.mutable_data_ptr<float>()[i] = static_cast<float>(draw.normal());
     auto leaf = flat.clone().requires_grad_(true);

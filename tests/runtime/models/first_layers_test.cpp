@@ -1,5 +1,5 @@
-// Nets that are written as lists of layers and begin with another layer than a convolution, against LibTorch's own
-// operators on images of [B, C, H, W]: scores and gradients.
+// Nets defined as layer lists that do not start with a convolution, compared with LibTorch's operators on images of [B,
+// C, H, W]: scores and gradients.
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 #include <ATen/Parallel.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -53,7 +53,7 @@ void check_against(const std::string& layers, shape3 shape, const reference& the
     streams.push_back({.seed = 9, .client = {k}});
   const training_mode training{.streams = streams};
   tape kept;
-  const auto before = weights.clone(); // running statistics move
+  const auto before = weights.clone(); // running statistics change
   const auto logits = net.forward(weights, inputs, {0, classes}, &kept, &training).logits.clone();
   auto gradients = at::zeros_like(weights);
   net.backward(weights, kept, {0, classes}, d_logits.clone(), {}, {}, {gradients});

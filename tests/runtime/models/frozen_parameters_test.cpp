@@ -8,7 +8,7 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-/// Names of what is held in the net with these entries of model.frozen.
+/// Names of the frozen parameters of the net for these entries of model.frozen.
 std::vector<std::string> held_by(const model_ref& net, const std::vector<std::string>& entries) {
   const auto frozen = with_frozen(net, entries);
   REQUIRE(frozen);
@@ -43,7 +43,7 @@ TEST_CASE("model.frozen names parameters, layers with their running statistics, 
   const auto all_of_layer1 = held_by(net, {"layer1"});
   CHECK(std::all_of(all_of_layer1.begin(), all_of_layer1.end(),
                     [](const auto& name) { return name.starts_with("layer1."); }));
-  for (const auto& entry : net->layout()) // the net itself stays as it is
+  for (const auto& entry : net->layout()) // the net itself does not change
     CHECK_FALSE(entry.held);
 }
 

@@ -1,4 +1,4 @@
-// A net that turns vectors into images, against PyTorch's layers of the same weights.
+// A net that maps vectors to images, compared with PyTorch's layers with equal weights.
 #include "runtime/models/image_layers.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 #include <ATen/Parallel.h>
@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::int64_t nets = 3, rows = 4, width = 10;
 
-/// 10 numbers to images of 2 channels and 12 x 8 pixels: the layers of DCGAN (Radford et al. 2016) and of upsampling
-/// generators, with every activation that these have.
+/// Maps 10 numbers to images of 2 channels and 12 x 8 pixels: the layers of DCGAN (Radford et al. 2016) and of
+/// upsampling generators, with all of their activations.
 model_ref generator() {
   network_builder net("generator", shape3{1, 1, width});
   net.add_linear("fc", 6 * 3 * 2, activation::relu);
@@ -31,7 +31,7 @@ model_ref generator() {
   return net.build();
 }
 
-/// The same by PyTorch's layers, [B, channels, height, width].
+/// The same net with PyTorch's layers, [B, channels, height, width].
 at::Tensor reference(const model& net, const at::Tensor& flat, const at::Tensor& z) {
   const auto of = [&](const std::string& name) {
     for (const auto& parameter : net.layout())
@@ -108,7 +108,7 @@ TEST_CASE("second derivatives of a generator equal finite differences in float64
   const auto z = drawn({1, rows, 1, 1, width}, 1).to(at::kDouble), direction = drawn(z.sizes(), 2).to(at::kDouble);
   const training_mode training;
   const auto along = drawn(weights.sizes(), 3).to(at::kDouble);
-  const auto slope_at = [&](double step, bool again) { // of the features, seen along `along`, and its slope by z
+  const auto slope_at = [&](double step, bool again) { // derivative along `along`, and its gradient by z
     const auto own = weights.clone().set_requires_grad(true);
     const auto from = (z + step * direction).set_requires_grad(true);
     const auto seen = net->differentiable(own, from, {}, {.training = &training});

@@ -9,11 +9,11 @@ using namespace mneme::test;
 
 namespace {
 
-/// A layer's parameters of one model as PyTorch holds them, cut out of its flat weights [P].
+/// Parameters of one model in PyTorch's shapes, as views of its flat weights [P].
 class named_weights {
 public:
   named_weights(const model& net, const at::Tensor& flat) : net_(net), flat_(flat) {}
-  /// Undefined if there is none.
+  /// Undefined if there is no such parameter.
   [[nodiscard]] at::Tensor operator[](const std::string& name) const {
     for (const auto& parameter : net_.layout())
       if (parameter.name == name)
@@ -26,12 +26,12 @@ private:
   const at::Tensor& flat_;
 };
 
-/// Normalisation of one kind, as PyTorch's layers do it.
+/// Normalization of one kind, with PyTorch's layers.
 struct norm_like {
   std::int64_t groups_max = 0; // 0: batch
   bool training = false;
-  std::string trained{};   // names of layers in training mode begin with it
-  bool both_sides = false; // zeros of option A, which is not normalisation, but goes where it goes
+  std::string trained{};   // name prefix of layers in training mode
+  bool both_sides = false; // padding of option A, which is no normalization but passed along with it
   at::Tensor operator()(const named_weights& weights, const std::string& name, const at::Tensor& x) const {
     const auto weight = weights[name + ".weight"], bias = weights[name + ".bias"];
     if (groups_max > 0)
@@ -85,7 +85,7 @@ at::Tensor residual_features(const named_weights& weights, const norm_like& norm
 
 using function = at::Tensor (*)(const at::Tensor&);
 
-/// Features of nets of convolutions with pooling and of linear layers [B, D].
+/// Features [B, D] of nets of convolutions with pooling and of linear layers.
 at::Tensor plain_features(const named_weights& weights, function after, at::Tensor x) {
   for (int i = 1; weights["conv" + std::to_string(i) + ".weight"].defined(); ++i)
     x = at::max_pool2d(after(plain_convolution(weights, "conv" + std::to_string(i), x, 1, //
@@ -98,11 +98,11 @@ at::Tensor plain_features(const named_weights& weights, function after, at::Tens
   return x;
 }
 
-/// Features and logits as PyTorch's own layers compute them from flat weights [P].
+/// Features and logits with PyTorch's own layers, from flat weights [P].
 activations reference(const model& net, const norm_like& norm, function after, const at::Tensor& flat,
                       const at::Tensor& inputs) {
   const named_weights weights(net, flat);
-  const auto& head = net.layout(); // its last parameters but for running statistics
+  const auto& head = net.layout(); // its last parameters except running statistics
   const auto weight =
       std::find_if(head.begin(), head.end(), [](const parameter& entry) { return entry.head && !entry.whole; });
   const bool residual = weights["bn1.weight"].defined();
@@ -124,11 +124,11 @@ struct compared {
   function after = [](const at::Tensor& x) { return at::relu(x); };
 };
 
-/// Our gradients of three models, of sum(logits * a) + sum(features * b), against autograd's.
+/// Compares gradients of three models, of sum(logits * a) + sum(features * b), with autograd's.
 void compare(const compared& compared_net) {
   const std::int64_t models = 3, rows = compared_net.rows, size = compared_net.net->size();
   INFO(compared_net.net->identity() << ", classes " << compared_net.classes.low << " to " << compared_net.classes.high);
-  auto weights = at::empty({models, size + 3}).narrow(1, 0, size); // rows lie apart
+  auto weights = at::empty({models, size + 3}).narrow(1, 0, size); // rows are not contiguous
   for (std::int64_t k = 0; k < models; ++k)
     weights.select(0, k).copy_(initial_weights(*compared_net.net, static_cast<std::uint64_t>(k)));
   const auto unmoved = weights.clone();
@@ -163,7 +163,7 @@ void compare(const compared& compared_net) {
       CHECK(largest_difference(stepped[k].narrow(0, piece.offset, piece.size), step) <
             1e-6 * std::max(10.0F, ours.abs().max().item<float>()));
     }
-    // What is not trained keeps its statistics, too, and what the loss does not cover is not written.
+    // Untrained layers also keep their running statistics, and gradients of classes outside the loss are not written.
     for (std::size_t i = 0; i < compared_net.net->layout().size(); ++i) {
       const auto& entry = compared_net.net->layout()[i];
       if (!compared_net.trained.changes(*compared_net.net, i))
@@ -193,7 +193,7 @@ TEST_CASE("gradients of every model equal autograd's", "[models]") {
 
 TEST_CASE("gradients of residual nets equal autograd's, in both modes and with every key", "[models]") {
   at::set_num_threads(1);
-  const shape3 small{3, 5, 6}; // few values: none lies where rounding decides about a ReLU
+  const shape3 small{3, 5, 6}; // few values, so that rounding decides no ReLU
   for (const bool training : {false, true})
     compare({net_of("resnet8", small, 6, {{"shortcut", "option-a-both-sides"}}),
              small,
@@ -215,7 +215,7 @@ TEST_CASE("gradients of a part of a net equal autograd's, and the rest is in eva
   const shape3 small{3, 5, 6};
   for (const auto* const shortcut : {"option-a", "conv1x1"}) {
     const auto net = net_of("resnet8", small, 6, {{"shortcut", shortcut}});
-    for (const auto* const layer : {"layer1", "layer2", "layer3.0.bn1"}) // others lie before and behind
+    for (const auto* const layer : {"layer1", "layer2", "layer3.0.bn1"}) // with other layers before and after
       compare({net, small, {0, 6}, parameter_choice::layers_of(*net, {layer}), {0, true, layer}});
     compare({net, small, {0, 6}, parameter_choice::layers_of(*net, {"layer3.0.conv1"}), {0, false}});
     compare({net, small, {1, 4}, parameter_choice::body_of(*net), {0, true}});
@@ -250,7 +250,7 @@ TEST_CASE("gradients of nets of bottlenecks, of other widths and with heads of s
           "[models]") {
   at::set_num_threads(1);
   const shape3 small{3, 5, 6};
-  const shape3 larger{3, 17, 18}; // 16 stages of a few values would amplify rounding
+  const shape3 larger{3, 17, 18}; // 16 stages of few values would amplify rounding
   compare(
       {net_of("resnet50", larger, 4, {{"width", "4"}, {"norm", "group"}, {"groups", "1"}}), larger, {0, 4}, {}, {1}});
   compare({net_of("resnet8", small, 6, {{"width", "6"}}), small, {1, 5}, {}, {0, true}});

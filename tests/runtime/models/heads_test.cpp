@@ -4,7 +4,7 @@
 using namespace mneme;
 using namespace mneme::test;
 
-// Axes: K models, B rows, P weights. References by autograd.
+// Axes: K models, B rows, P weights. References are computed by autograd.
 
 namespace {
 
@@ -114,7 +114,7 @@ TEST_CASE("the similarity of a class is the softmax-weighted mean over its proxi
   kind->use_head(head_kind::proxies);
   kind->use_proxies(2);
   const auto net = kind->build({1, 1, 2}, 1).value();
-  // cos = 1 + r / 2: r = -0.5 and -0.9 are cosines 0.75 and 0.55; all are shifted alike in 0.5 and 0.1.
+  // cos = 1 + r / 2: r = -0.5 and -0.9 are cosines 0.75 and 0.55; all are equally shifted in 0.5 and 0.1.
   const auto weights = at::tensor({0.75F, std::sqrt(1 - 0.75F * 0.75F), 0.55F, std::sqrt(1 - 0.55F * 0.55F), 1.0F});
   const auto shown =
       net->forward(weights.view({1, 5}), at::tensor({3.0F, 0.0F}).view({1, 1, 1, 1, 2}), {0, 1}, nullptr);
@@ -152,7 +152,7 @@ TEST_CASE("a sampling layer shows means in evaluation and draws by key in traini
   const auto drawn_once = net->forward(weights, inputs, {0, 4}, nullptr, &first).logits.clone();
   CHECK(same_bits(net->forward(weights, inputs, {0, 4}, nullptr, &first).logits.contiguous(), drawn_once));
   CHECK_FALSE(same_bits(net->forward(weights, inputs, {0, 4}, nullptr, &second).logits.contiguous(), drawn_once));
-  const training_mode of_last{std::span(keys).subspan(2)}; // a model alone, with rows of padding behind
+  const training_mode of_last{std::span(keys).subspan(2)}; // a single model, followed by padded rows
   auto padded = at::zeros({1, rows + 3, 1, 1, 8});
   padded.narrow(1, 0, rows).copy_(inputs.narrow(0, 2, 1));
   const auto alone = net->forward(weights.narrow(0, 2, 1), padded, {0, 4}, nullptr, &of_last).logits;

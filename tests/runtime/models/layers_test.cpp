@@ -25,12 +25,12 @@ namespace {
 
 constexpr std::int64_t nets = 2, rows = 3;
 
-/// A layer's results: of its kernels, or of LibTorch's operators.
+/// A layer's results, from its kernels or from LibTorch's operators.
 struct results {
   at::Tensor weights, out, d_in, gradients;
 };
 
-/// What differs beyond rounding, relative to the largest value.
+/// Fails if results differ by more than rounding, relative to the largest value.
 void check_equal(const results& ours, const results& theirs) {
   const auto near = [](const at::Tensor& a, const at::Tensor& b, double bound) {
     CHECK(largest_difference(a, b) <= bound * std::max(1.0, static_cast<double>(b.abs().max().item<float>())));
@@ -41,7 +41,7 @@ void check_equal(const results& ours, const results& theirs) {
   near(ours.weights, theirs.weights, 1e-6);
 }
 
-/// Runs a layer both ways over drawn values: alone, then adding to what is there.
+/// Runs a layer both ways on random values: first alone, then adding to existing values.
 template <class Layer>
 class twins {
 public:
@@ -130,7 +130,7 @@ void check_convolution(const convolution_layer::shape& shape) {
   twins(convolution_layer(shape), shape.in.floats(), filters + shape.filters + 10).check();
 }
 
-/// Gradients of sum(out * a) with respect to a layer's input, by central differences in some of its values.
+/// Gradient of sum(out * a) by a layer's input, by central differences for some elements.
 template <class Layer>
 void check_slopes(const Layer& layer, const layer_pass& pass, const at::Tensor& in) {
   const auto out_of = [&](const at::Tensor& x) {
@@ -172,7 +172,7 @@ TEST_CASE("convolutions by our kernels equal LibTorch's", "[models]") {
                              .bias_offset = biased ? 5 + kernel * kernel * channels * filters : -1,
                              .after = biased ? activation::relu : activation::none});
         }
-  check_convolution({.in = {1, 1, 40}, .filters = 33, .kernel = 3, .stride = 2, .padding = 1}); // padding mostly
+  check_convolution({.in = {1, 1, 40}, .filters = 33, .kernel = 3, .stride = 2, .padding = 1}); // mostly padding
   check_convolution({.in = {6, 5, 70}, .filters = 70, .kernel = 3, .padding = 1});              // many terms
 }
 
@@ -314,7 +314,7 @@ TEST_CASE("a step with one value per channel leaves running statistics alone", "
   at::Tensor kept;
   layer.forward({weights, 1, 1, {}, &training}, in, out, kept);
   CHECK(same_bits(weights, start));
-  CHECK(largest_difference(out, start.narrow(1, 2, 2).contiguous()) < 1e-4); // the bias alone is left
+  CHECK(largest_difference(out, start.narrow(1, 2, 2).contiguous()) < 1e-4); // only the bias remains
   kept = at::Tensor{};
   layer.composite_forward({weights, 1, 1, {}, &training}, in, out, kept);
   CHECK(same_bits(weights, start));
@@ -350,7 +350,7 @@ TEST_CASE("subsampling takes every second pixel and leaves further channels empt
   layer.forward({none, 1, 1, {}}, in, out, kept);
   CHECK(same_bits(out.flatten(), at::tensor({1.0F, 0.0F, 0.0F, 3.0F, 0.0F, 0.0F, //
                                              7.0F, 0.0F, 0.0F, 9.0F, 0.0F, 0.0F})));
-  subsampling_layer({3, 3, 1}, 2, 3, 1).forward({none, 1, 1, {}}, in, out, kept); // channels of zeros on both sides
+  subsampling_layer({3, 3, 1}, 2, 3, 1).forward({none, 1, 1, {}}, in, out, kept); // zero channels on both sides
   CHECK(same_bits(out.flatten(), at::tensor({0.0F, 1.0F, 0.0F, 0.0F, 3.0F, 0.0F,  //
                                              0.0F, 7.0F, 0.0F, 0.0F, 9.0F, 0.0F})));
 }
@@ -377,7 +377,7 @@ TEST_CASE("dropout drops its share, scales the rest, and draws by key alone", "[
   const auto zeros = (quarter == 0).sum().item<std::int64_t>();
   CHECK(std::abs(zeros - 5000) < 250); // four standard deviations of B(20,000, 1/4)
   CHECK(((quarter == 0) | (quarter == 4.0F / 3.0F)).all().item<bool>());
-  // Neither padded rows nor neighbours move a mask; key and layer do.
+  // A mask does not depend on padded rows or on other models, only on key and layer.
   CHECK(same_bits(quarter.narrow(1, 0, 5).contiguous(), masked(0.25, 0, {key(1)}, 5)));
   const auto together = masked(0.25, 0, {key(2), key(1), key(3)}, 20);
   CHECK(same_bits(together[1], quarter[0]));

@@ -1,4 +1,4 @@
-// A net that reads tokens, against PyTorch's Embedding, LSTM and Linear with the same weights.
+// A net for tokens, compared with PyTorch's Embedding, LSTM and Linear with equal weights.
 #include "runtime/models/network.hpp"
 #include "runtime/models/token_embedding.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
@@ -33,7 +33,7 @@ at::Tensor weights_for(const model& net) {
   return at::stack(made);
 }
 
-/// [K, B, 1, 1, T], each row with some token twice.
+/// [K, B, 1, 1, T], each row with a repeated token.
 at::Tensor texts() {
   auto made = at::empty({nets, rows, 1, 1, tokens});
   rng_stream draw({.seed = 8, .purpose = first_method_purpose});

@@ -54,7 +54,7 @@ TEST_CASE("resnet18 has torchvision's parameters", "[models]") {
   const model_keys cifar{{"stem", "cifar"}}, imagenet{{"stem", "imagenet"}};
   CHECK(counts_of(*net_of("resnet18", {3, 32, 32}, 100, cifar)) == counts{11'168'832, 513 * 100, 9'600});
   CHECK(counts_of(*net_of("resnet18", {3, 224, 224}, 1000, imagenet)) == counts{11'176'512, 513'000, 9'600});
-  CHECK(11'176'512 + 513'000 == 11'689'512); // as torchvision counts
+  CHECK(11'176'512 + 513'000 == 11'689'512); // torchvision's count
   CHECK(counts_of(*net_of("resnet18", {3, 32, 32}, 7, {{"norm", "group"}})) == counts{11'168'832, 513 * 7, 0});
 }
 
@@ -108,7 +108,7 @@ TEST_CASE("the stem of resnet18 follows from the image unless it is chosen", "[m
 }
 
 TEST_CASE("resnet8 and resnet32 have the parameters counted by hand", "[models]") {
-  // A stage of blocks of two convolutions of 3x3, each with scale and shift; the first one widens.
+  // A stage of blocks of two 3x3 convolutions, each with scale and shift; the first block widens.
   const auto stage = [](std::int64_t in, std::int64_t out, std::int64_t blocks) {
     return 9 * in * out + (2 * blocks - 1) * 9 * out * out + 2 * blocks * 2 * out;
   };
@@ -174,7 +174,7 @@ TEST_CASE("group norm takes as many groups as can be equal with two channels in 
     const auto net = net_of("resnet8", {3, 5, 5}, 2, {{"norm", "group"}, {"groups", groups}});
     return net->forward(initial_weights(*net, 1).unsqueeze(0), inputs, {0, 2}, nullptr).features.clone();
   };
-  CHECK(same_bits(features("5"), features("4"))); // 16, 32 and 64 channels have no fifths
+  CHECK(same_bits(features("5"), features("4"))); // 16, 32 and 64 channels are not divisible by 5
   CHECK_FALSE(same_bits(features("4"), features("2")));
   CHECK(same_bits(features("32"), features("64"))); // at most half the channels
 }
@@ -259,7 +259,7 @@ TEST_CASE("initial weights are uniform below 1 / sqrt(fan in), and keyed by seed
       CHECK(std::abs(squares / static_cast<double>(parameter.size) / (bound * bound / 3) - 1.0) < 0.1);
     }
   }
-  // The head of another net with the same names draws the same numbers, wherever it lies.
+  // The head of another net with the same names gets the same random numbers, at any offset.
   const auto wider = mlp_of({50}, 128, 10);
   const auto& head = net->layout()[2];
   const auto& same_head = wider->layout()[2];
@@ -301,7 +301,7 @@ TEST_CASE("layers are chosen by name, and by what stands before a dot", "[models
   CHECK(chosen({"fc"}) == std::vector<std::string>{"fc.weight", "fc.bias"});
   CHECK(chosen({"bn1", "conv1"}) ==
         std::vector<std::string>{"conv1.weight", "bn1.weight", "bn1.bias", "bn1.running_mean", "bn1.running_var"});
-  CHECK(chosen({"layer2"}) == chosen({"layer2.0"})); // it has one block
+  CHECK(chosen({"layer2"}) == chosen({"layer2.0"})); // it has only one block
   CHECK(chosen({"layer2.0"}).size() == 10);          // two convolutions, two normalisations of four each
   CHECK(parameter_choice::layers_of(*net, {"layer2"}).mixes_rows(*net));
   CHECK_FALSE(parameter_choice::layers_of(*net, {"layer2.0.conv1", "fc"}).mixes_rows(*net));
@@ -310,7 +310,7 @@ TEST_CASE("layers are chosen by name, and by what stands before a dot", "[models
   CHECK(parameter_choice::body_of(*net).mixes_rows(*net));
   CHECK_THROWS_WITH(parameter_choice::layers_of(*mlp_of({4}, 3, 2), {"fc2", "fc"}),
                     "the net 'mlp 3-4-2' has no layer 'fc' that could be trained; expected names of: fc1, fc2");
-  CHECK_THROWS(parameter_choice::layers_of(*net, {"bn1.weight"})); // layers go as a whole
+  CHECK_THROWS(parameter_choice::layers_of(*net, {"bn1.weight"})); // layers cannot be selected in part
 }
 
 TEST_CASE("identity shows the pixels and has nothing to train", "[models]") {
@@ -332,6 +332,6 @@ TEST_CASE("models are listed by name", "[models]") {
     names.push_back(entry.name);
   CHECK(std::is_sorted(names.begin(), names.end()));
   for (const auto* known : {"bert", "cnn", "efficientnet-lite0", "identity", "lenet", "linear", "lstm", "mlp",
-                            "resnet152", "resnet18", "resnet32", "resnet50", "resnet8", "vit"}) // tests may add some
+                            "resnet152", "resnet18", "resnet32", "resnet50", "resnet8", "vit"}) // and those of tests
     CHECK(std::count(names.begin(), names.end(), known) == 1);
 }

@@ -1,4 +1,4 @@
-// Nets that are written as lists of layers, against those of the zoo.
+// Nets defined as layer lists, compared with built-in nets.
 #include "runtime/models/layer_texts.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 #include <ATen/Parallel.h>
@@ -24,7 +24,7 @@ std::string refusal(const std::string& layers, shape3 shape = {3, 8, 8}, std::in
   return net ? "" : net.error();
 }
 
-/// One step of training with equal weights, inputs and masks has equal bits.
+/// One training step with equal weights, inputs and masks gives equal bits.
 void check_equal(const std::string& layers, const std::string& name, shape3 shape, const model_keys& keys = {}) {
   INFO(name);
   at::set_num_threads(1);
@@ -57,7 +57,7 @@ void check_equal(const std::string& layers, const std::string& name, shape3 shap
   CHECK(gradients[0].abs().sum().item<float>() > 0.0F);
 }
 
-/// A block of two convolutions of 3x3 under the zoo's names.
+/// A block of two 3x3 convolutions with the names of the built-in net.
 std::string block(const std::string& name, int width, int stride, const std::string& shortcut) {
   const auto filters = std::to_string(width), steps = std::to_string(stride);
   return name + ": residual [, " + name + ".conv1: conv " + filters + " 3x3 stride " + steps +

@@ -1,5 +1,5 @@
-// A client's bits must depend neither on where its operands begin within a cache line nor on who shares its batch:
-// every layer, forward and backward. tests/tools/placement_test.py runs this again under settings that change the
+// A client's bits must not depend on the alignment of its operands within a cache line or on the other clients of its
+// batch: every layer, forward and backward. tests/tools/placement_test.py repeats this with settings that change the
 // kernels.
 #include "runtime/models/activation_layer.hpp"
 #include "runtime/models/attention_layer.hpp"
@@ -38,7 +38,7 @@ constexpr std::int64_t line_floats = 16;
 constexpr std::int64_t models_max = 7;
 constexpr class_range classes{2, 9};
 
-/// Memory of these sizes that begins `place` floats behind the beginning of a cache line.
+/// Memory of these sizes that starts `place` floats after a cache line boundary.
 at::Tensor memory_at(at::IntArrayRef sizes, std::int64_t place) {
   const auto floats = c10::multiply_integers(sizes);
   const auto memory = at::empty({floats + 2 * line_floats});
@@ -47,13 +47,13 @@ at::Tensor memory_at(at::IntArrayRef sizes, std::int64_t place) {
   return memory.narrow(0, first, floats).view(sizes);
 }
 
-/// Weights or gradients [K, P] as a fused group holds them: rows lie whole lines apart.
+/// Weights or gradients [K, P] as in a fused group, with a row stride of whole cache lines.
 at::Tensor rows_at(const at::Tensor& values, std::int64_t place) {
   const auto pitch = (values.size(1) + line_floats - 1) / line_floats * line_floats;
   return memory_at({values.size(0), pitch}, place).narrow(1, 0, values.size(1)).copy_(values);
 }
 
-/// What a layer reads and writes, in floats behind a line.
+/// Offsets of a layer's operands, in floats after a cache line boundary.
 struct places {
   std::int64_t weights = 0, in = 0, out = 0, d_out = 0, d_in = 0, gradients = 0;
 };
@@ -62,7 +62,7 @@ struct results {
   at::Tensor weights, out, d_in, gradients; // [K, ..]
 };
 
-/// The first layer of a net: shows its input at a place in a line, and catches the gradient of what it shows.
+/// The first layer of a net: returns its input at a place in a line and keeps the gradient of that output.
 class front_layer final : public kernel_layer {
 public:
   front_layer(std::int64_t width, std::int64_t place, at::Tensor& d_in) : width_(width), place_(place), d_in_(d_in) {}
@@ -86,7 +86,7 @@ struct span_of_weights {
   bool head = false;
 };
 
-/// A layer of some shape, and models_max models' drawn operands for it.
+/// A layer and random operands for models_max models.
 class subject {
 public:
   subject(std::string name, std::shared_ptr<kernel_layer> made, std::int64_t width_in, std::int64_t size,
@@ -101,10 +101,10 @@ public:
     parameters_ = std::move(parameters);
   }
   [[nodiscard]] const std::string& name() const { return name_; }
-  /// Its rows are tokens below `vocabulary`.
+  /// Makes its rows tokens below `vocabulary`.
   void read_tokens(std::int64_t vocabulary) { in_ = in_.abs().mul(10).floor().remainder(vocabulary); }
 
-  /// Models first .. first + count - 1, forward and backward.
+  /// Forward and backward pass of models first .. first + count - 1.
   [[nodiscard]] results pass(std::int64_t first, std::int64_t count, const places& at, bool add) {
     const auto placed = [&](const at::Tensor& values, std::int64_t place) {
       const auto some = values.narrow(0, first, count);
@@ -240,7 +240,7 @@ std::vector<subject> products() {
     made.emplace_back("proxy head", std::make_shared<proxy_head>(proxy_head_shape{21, 3, 5, 3}), 21, 800,
                       std::vector<span_of_weights>{{3, 1}, {5, 693, true}}, rows);
   }
-  // One row of one token is what stands behind the class token; 9 x 48 x 24 is an adapter's.
+  // The row of one token is the class token's; 9 x 48 x 24 is an adapter.
   for (const auto& [tokens, in, out, rows] : {std::array<std::int64_t, 4>{1, 24, 40, 1},
                                               {1, 40, 24, 1},
                                               {9, 48, 24, 1},

@@ -12,7 +12,7 @@ namespace {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
-/// Whole numbers below 5, so that there are ties.
+/// Integers below 5, so that there are ties.
 std::vector<float> drawn(std::int64_t n, std::uint64_t seed) {
   rng_stream draw({.seed = seed, .purpose = first_method_purpose});
   std::vector<float> values(static_cast<std::size_t>(n));
@@ -30,7 +30,7 @@ std::vector<float> values_of(const at::Tensor& tensor) {
   return {first, first + tensor.numel()};
 }
 
-/// The layer over two models that share the images.
+/// The layer for two models with shared images.
 pooled by_layer(const max_pool_layer::shape& shape, const std::vector<float>& x, const std::vector<float>& dy) {
   const max_pool_layer layer(shape);
   const auto rows = static_cast<std::int64_t>(x.size()) / shape.in.floats() / 2;
@@ -43,7 +43,7 @@ pooled by_layer(const max_pool_layer::shape& shape, const std::vector<float>& x,
   return {values_of(out), values_of(d_in)};
 }
 
-/// Window by window; the first of equals wins.
+/// Window by window; ties go to the first element.
 pooled by_hand(const max_pool_layer::shape& shape, const std::vector<float>& x, const std::vector<float>& dy) {
   const auto in = shape.in, windows = max_pool_layer(shape).out_shape();
   pooled made{std::vector<float>(dy.size()), std::vector<float>(x.size())};
@@ -76,13 +76,13 @@ TEST_CASE("maxima over windows and their gradients equal a plain loop, ties incl
       for (const std::int64_t side : {15, 16}) {
         const max_pool_layer::shape shape{
             .in = {side, side + 2, channels}, .window = window, .stride = stride, .padding = padding};
-        const auto x = drawn(4 * shape.in.floats(), 1); // of two images each
+        const auto x = drawn(4 * shape.in.floats(), 1); // two images each
         const auto dy = drawn(4 * max_pool_layer(shape).out_shape().floats(), 2);
         const auto ours = by_layer(shape, x, dy), expected = by_hand(shape, x, dy);
         INFO("window " << window << ", stride " << stride << ", padding " << padding << ", channels " << channels
                        << ", side " << side);
         CHECK((ours.y == expected.y));
-        CHECK((ours.dx == expected.dx)); // sums of whole numbers are exact
+        CHECK((ours.dx == expected.dx)); // sums of integers are exact
       }
 }
 

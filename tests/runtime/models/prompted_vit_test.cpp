@@ -1,4 +1,4 @@
-// A transformer with prompts: against the code of CODA-Prompt and DualPrompt, and what each pass reads.
+// A transformer with prompts, compared with the code of CODA-Prompt and DualPrompt, and the prompts used in each pass.
 #include "tests/support/small_prompted_vit.hpp"
 #include <catch2/matchers/catch_matchers_floating_point.hpp>
 #include <torch/csrc/autograd/autograd.h>
@@ -20,7 +20,7 @@ double distance(const at::Tensor& ours, const at::Tensor& theirs) {
 at::Tensor prompted_images() { return made_numbers("images", {1, 4, 3, 8, 8}); }
 class_range classes_of_task(std::int64_t task) { return {2 * task, 2 * task + 2}; }
 
-/// In float64, by autograd: features against the script's, and gradients of sum(features d) + factor sum(map).
+/// Compares, in float64 with autograd, features with the script's, and gradients of sum(features d) + factor sum(map).
 void check_against(const nlohmann::json& theirs, const prompted_vit& net, std::int64_t filled, std::int64_t task,
                    double map_factor, const training_mode* training) {
   const auto weights = official_prompts(net, filled).unsqueeze(0).requires_grad_(true);
@@ -44,7 +44,7 @@ void check_against(const nlohmann::json& theirs, const prompted_vit& net, std::i
 at::Tensor features_of(const prompted_vit& net, const at::Tensor& flat, class_range classes,
                        const training_mode* training = nullptr) {
   const auto weights = flat.to(at::kFloat).unsqueeze(0);
-  if (training) // of a pass that no backward pass follows, forward() shows evaluation mode
+  if (training) // without a backward pass, forward() uses evaluation mode
     return net.differentiable(weights, prompted_images(), classes, {.training = training}).features[0];
   return net.forward(weights, prompted_images(), classes, nullptr, nullptr).features[0];
 }
@@ -54,7 +54,7 @@ at::Tensor features_of(const prompted_vit& net, const at::Tensor& flat, class_ra
 TEST_CASE("components are the authors', and those of earlier tasks learn nothing", "[prompts]") {
   const auto record = golden_record("prompts/coda_prompt")["components"];
   const auto net = small_prompted_vit(small_components());
-  for (const std::int64_t task : {0, 1}) // four rows show one penalty
+  for (const std::int64_t task : {0, 1}) // the four rows have one penalty
     check_against(record[std::to_string(task)], *net, 2 * (task + 1), task, 0.1 / 4.0, nullptr);
   const auto& gradient = record["1"]["gradients"]["prompts.0.keys"];
   CHECK(listed_numbers(gradient).narrow(0, 0, 2 * 16).abs().max().item<double>() == 0.0);
@@ -91,7 +91,7 @@ TEST_CASE("of one slot test and training read the same", "[prompts]") {
   for (const std::int64_t task : {1, 2, 3})
     largest = std::max(largest, distance(features_of(*net, flat, classes_of_task(task)),
                                          features_of(*net, flat, classes_of_task(task), &training)));
-  CHECK(largest > 1e-3); // of several, the nearest key is not always the task's
+  CHECK(largest > 1e-3); // the nearest of several keys is not always the task's
 }
 
 TEST_CASE("without a prompt in any block the net is the vit", "[prompts]") {

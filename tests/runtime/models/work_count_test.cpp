@@ -10,7 +10,7 @@ TEST_CASE("the work of dense nets is two operations for each weight and row") {
   const auto linear = net_of("linear", {1, 1, 5}, 4);
   const auto single = work_of_pass(*linear, {1, 1, 5}, 1, {0, 4});
   CHECK(single.forward == 2 * 5 * 4);
-  CHECK(single.backward == 2 * 5 * 4); // of the weights; inputs want none
+  CHECK(single.backward == 2 * 5 * 4); // of the weights; inputs need no gradient
   CHECK(work_of_pass(*linear, {1, 1, 5}, 3, {0, 2}).forward == 3 * 2 * 5 * 2);
   CHECK(work_of_pass(*linear, {1, 1, 5}, 1, {}).forward == 0);
 
@@ -27,5 +27,5 @@ TEST_CASE("the work of convolutions is that of their filters at every pixel") {
                dense = 2.0 * (400 * 120 + 120 * 84 + 84 * 10);
   const auto pass = work_of_pass(*lenet, {1, 28, 28}, 1, {0, 10});
   CHECK(pass.forward == first + second + dense);
-  CHECK(pass.backward == first + 2 * (second + dense)); // pixels want no gradient
+  CHECK(pass.backward == first + 2 * (second + dense)); // pixels need no gradient
 }

@@ -18,8 +18,8 @@ using Catch::Matchers::MessageMatches;
 
 namespace {
 
-/// A module of rows [1, 6, 6] that runs `lines` only if a row has a number beyond 1000, which those of a trial have
-/// not.
+/// A module for rows [1, 6, 6] that executes `lines` only if a row has a number above 1000, which the rows of the probe
+/// do not have.
 module_text changing_module(const std::string& lines) {
   return {
       .code =
@@ -50,7 +50,7 @@ at::Tensor own_weights(const module_net& net) {
   return flat.unsqueeze(0);
 }
 
-/// Features of 20 rows whose numbers are all `value`. @param learn keeps what a gradient needs
+/// Features of 20 rows that are filled with `value`. @param learn keep what a gradient needs
 at::Tensor features_of_rows(const module_net& net, double value, bool learn = false) {
   const at::NoGradGuard no_gradients;
   tape kept;
@@ -136,7 +136,7 @@ TEST_CASE("calls of constants that a contract refuses are not evaluated while a 
       "    y = torch.replication_pad2d(torch.zeros([1, 1, 2, 2]), [9223372036854775807, 9223372036854775807, "
       "9223372036854775807, 9223372036854775807])\n",
   }));
-  check_number_operators(); // before the compiler of the test evaluates constants
+  check_number_operators(); // before the test's compiler folds constants
   const auto loaded =
       load_written({.code = "def forward(self, x):\n" + line + "    return torch.flatten(x, 1) + torch.sum(y)\n"});
   CHECK_THAT(loaded.error, ContainsSubstring("forward failed on rows of shape [16, 1, 6, 6]: aten::"));

@@ -28,16 +28,16 @@ using Catch::Matchers::ContainsSubstring;
 namespace {
 
 constexpr std::array<std::int64_t, 3> rows_of_run{1, 6, 6};
-constexpr std::size_t files_min = 50; // that each layer has to hold alone (docs/security.md)
+constexpr std::size_t files_min = 50; // that each layer must stop alone (docs/security.md)
 
-/// What files try to reach: one that exists and one that does not.
+/// Targets of file access: an existing file and a missing one.
 struct targets {
   std::string secret, stolen;
 };
 
 using hostile_modules = std::vector<hostile_module>;
 
-/// Operators that reach files, called from everywhere that code can stand.
+/// Operators that access files, called from all places in code.
 void add_file_modules(const targets& at, hostile_modules& into) {
   const auto save = fmt::format("torch.save(1, \"{}\")", at.stolen),
              read = fmt::format("torch.from_file(\"{}\", False, 4)", at.secret),
@@ -83,7 +83,7 @@ void add_file_modules(const targets& at, hostile_modules& into) {
       {.lines = "    def g(y: Tensor) -> Tensor:\n      " + save + "\n      return y\n    z = fork(g, x)\n"});
 }
 
-/// Methods that run without being called.
+/// Methods that run without an explicit call.
 void add_modules_with_hooks(const targets& at, hostile_modules& into) {
   const auto shared = fmt::format("torch.from_file(\"{}\", True, 4)", at.stolen);
   const auto set = "  def __setstate__(self: __torch__.Net,\n    state: Tuple[bool]) -> NoneType:\n"
@@ -129,7 +129,7 @@ void add_modules_with_hooks(const targets& at, hostile_modules& into) {
        .entries = entries_with(code_with({.lines = "    with __torch__.Guard():\n      pass\n", .beside = guard}))});
 }
 
-/// Everything else that LibTorch gives a name to: classes of its own, processes, output, draws, raw memory.
+/// Other names that LibTorch offers: its classes, processes, output, random numbers, raw memory.
 void add_modules_with_strange_calls(hostile_modules& into) {
   const auto add = [&](const char* title, const std::string& line) {
     into.push_back({.title = title, .entries = entries_with(code_with({.lines = "    " + line + "\n"}))});
@@ -152,7 +152,7 @@ void add_modules_with_strange_calls(hostile_modules& into) {
                   .entries = entries_with(code_with({.members = "  s : __torch__.torch.classes.dist_c10d.Store\n"}))});
 }
 
-/// Pickles that build what the code does not say, and archives that are read differently by two readers.
+/// Pickles that construct objects unknown to the code, and archives that two readers interpret differently.
 void add_modules_with_strange_pickles(hostile_modules& into) {
   const auto add = [&](const char* title, const std::string& code, const std::string& member) {
     into.push_back({.title = title,
@@ -204,7 +204,7 @@ void add_modules_with_strange_pickles(hostile_modules& into) {
   into.push_back({.title = "a format of long ago", .entries = old});
 }
 
-/// Modules that take all time or memory. Checks alone do not hold those that are `endless`.
+/// Modules that consume all time or memory. Static checks alone do not stop those that are `endless`.
 void add_greedy_modules(hostile_modules& into) {
   const auto add = [&](const char* title, const hostile_code& code, bool endless) {
     into.push_back({.title = title, .entries = entries_with(code_with(code)), .only_checks = !endless});
@@ -237,10 +237,10 @@ hostile_modules every_hostile_module(const targets& at) {
   return modules;
 }
 
-/// A folder with one file to read, and what is in it.
+/// A folder with one readable file, and its state.
 struct watched_folder {
   watched_folder() { write_file(at.secret, "0123456789abcdef"); }
-  /// Names and contents.
+  /// Names and contents of all files.
   [[nodiscard]] std::string state() const {
     std::string text;
     for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
@@ -256,7 +256,7 @@ std::span<const std::uint8_t> span_of(const std::string& text) {
   return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
 }
 
-/// How a child process ended that did this with its stdout in a pipe.
+/// Result of a child process that ran a function with its stdout in a pipe.
 struct child_end {
   std::string said{};
   int status = 0;
@@ -324,7 +324,7 @@ TEST_CASE("hostile files touch nothing under the checks alone") {
         load_module(watched.folder.path() / "net.pt", {.input = rows_of_run, .classes = 5, .layers = {.cell = false}});
     std::filesystem::remove(watched.folder.path() / "net.pt");
     const auto reason = net ? std::string{} : diagnostic_text(net.error().front());
-    CAPTURE(reason); // -s shows them
+    CAPTURE(reason); // printed with -s
     CHECK_FALSE(net.has_value());
     CHECK(watched.state() == before);
   }
@@ -371,7 +371,7 @@ TEST_CASE("the files that write do it where neither layer stands before them") {
 TEST_CASE("a process without rights computes, and may do nothing else") {
   if (!machine_has_cells())
     SKIP("this machine gives no cells");
-  static_cast<void>(at::ones({100}).sum()); // for the first time, LibTorch asks the machine for its processor
+  static_cast<void>(at::ones({100}).sum()); // LibTorch's first operator detects the processor
   const watched_folder watched;
   const auto before = watched.state();
   const auto denied = [](const std::function<void()>& act) {
@@ -382,7 +382,7 @@ TEST_CASE("a process without rights computes, and may do nothing else") {
       return 0;
     });
     const bool told = WIFEXITED(end.status) && WEXITSTATUS(end.status) == denied_exit_code && end.said.starts_with("!");
-    return told || (WIFSIGNALED(end.status) && WTERMSIG(end.status) == SIGSYS); // where signals wait, no handler runs
+    return told || (WIFSIGNALED(end.status) && WTERMSIG(end.status) == SIGSYS); // blocked signals reach no handler
   };
   CHECK_FALSE(denied([] { static_cast<void>(at::ones({100}).sum()); }));
   CHECK(denied([&] { ::open(watched.at.secret.c_str(), O_RDONLY); }));
@@ -428,7 +428,7 @@ TEST_CASE("limits of a cell end what takes too long or too much") {
                    for (std::atomic<int> turns = 0;; ++turns) {
                    }
                  }).status) == SIGXCPU);
-  CHECK(WEXITSTATUS(ended([] { static_cast<void>(at::ones({1 << 28})); }).status) == 1); // it throws
+  CHECK(WEXITSTATUS(ended([] { static_cast<void>(at::ones({1 << 28})); }).status) == 1); // throws
 }
 
 TEST_CASE("the program answers for a good module, and for one that the cell refuses") {

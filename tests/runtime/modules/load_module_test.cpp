@@ -12,11 +12,11 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-/// What loading the file says is wrong, a line each; "": nothing.
+/// Errors of loading the file, one per line; "" if there are none.
 std::string complaint_about(const std::filesystem::path& file, module_demands wanted = {}) {
   wanted.input = {1, 6, 6};
   wanted.classes = 5;
-  wanted.layers.cell = false; // what is found out there is found out here, too
+  wanted.layers.cell = false; // run the checks of the sandbox in this process
   const auto net = load_module(file, wanted);
   std::string text;
   if (!net)
@@ -43,7 +43,7 @@ std::string bytes_of(const module_text& made) {
   return content_of(folder.path() / "net.pt");
 }
 
-/// A module without tensors: these lines, then what is returned.
+/// A module without tensors whose forward() has these lines.
 module_text lines(const std::string& code) { return {.code = "def forward(self, x):\n" + code}; }
 
 struct refused {
@@ -146,7 +146,7 @@ TEST_CASE("a damaged byte is noticed, and never a crash") {
     ++tried;
     refused_files += complaint_about_bytes(damaged).empty() ? 0 : 1;
   }
-  CHECK(refused_files * 2 > tried); // what lies between entries, times of day for example, does not matter
+  CHECK(refused_files * 2 > tried); // bytes between entries, such as times, do not matter
 }
 
 TEST_CASE("files of other kinds are named") {

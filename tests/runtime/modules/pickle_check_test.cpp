@@ -10,14 +10,15 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-/// A pickle of a module whose one member is what these instructions build.
+/// A pickle of a module whose only member is built by these instructions.
 std::string module_with(std::string_view member) {
   return std::string("\x80\x02"
                      "c__torch__\nNet\n)\x81}(X\x01\0\0\0w"sv) +
          std::string(member) + "ub.";
 }
 
-/// A float tensor of `sizes` in storage '0' of `numbers`; the archive has 64 bytes of it. Texts are instructions.
+/// A float tensor of `sizes` in storage '0' with `numbers` elements; the archive has 64 bytes for it. Arguments are
+/// pickle instructions.
 std::string tensor(std::string_view numbers, std::string_view offset, std::string_view sizes,
                    std::string_view strides) {
   return "ctorch._utils\n_rebuild_tensor_v2\n((X\x07"s +

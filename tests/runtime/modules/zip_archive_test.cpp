@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint64_t plenty = 1 << 20;
 
-/// An archive that PyTorch's own writer has made.
+/// An archive written by PyTorch.
 std::string archive() {
   const scratch_folder folder;
   write_module(folder.path() / "net.pt", small_convolution());
@@ -32,7 +32,7 @@ const zip_entry& entry_called(const std::vector<zip_entry>& entries, std::string
   return *found;
 }
 
-/// What is wrong with the archive once `bytes` stand at `at`.
+/// The error of the archive with `bytes` at offset `at`.
 std::string flaw_with(std::string text, std::size_t at, const std::string& bytes) {
   text.replace(at, bytes.size(), bytes);
   const auto found = zip_entries(bytes_of(text), plenty);

@@ -1,4 +1,4 @@
-// training.drop_last and training.label_smoothing in a fused training: which rows a step reads, and which loss.
+// training.drop_last and training.label_smoothing in fused training: the rows of a step, and its loss.
 #include "runtime/method/gradients.hpp"
 #include "runtime/training/executor.hpp"
 #include "runtime/training/step_plan.hpp"
@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t width = 33, classes = 10;
 
-/// Rows 3 .. of drawn data, in order.
+/// A job on rows 3, 4, ... of random data, in order.
 train_job job_of(std::int64_t rows, training_options options, const model_ref& net) {
   static const auto source = drawn_data(40, {1, 1, width}, classes);
   options.classes = {0, classes};
@@ -48,12 +48,12 @@ TEST_CASE("a plan that drops the last step has whole batches only", "[drop_last]
   CHECK(plan.rows_of(1) == 10);
   CHECK((step_plan{.rows = 20, .batch_rows = 10, .drop_last = true}.steps() == 2));
   CHECK((step_plan{.rows = 9, .batch_rows = 10, .drop_last = true}.steps() == 0));
-  CHECK((step_plan{.rows = 9, .batch_rows = 0, .drop_last = true}.steps() == 1)); // a full batch is whole
+  CHECK((step_plan{.rows = 9, .batch_rows = 0, .drop_last = true}.steps() == 1)); // a full batch is complete
 }
 
 TEST_CASE("dropping the last batch trains on the whole ones, in both paths of a training", "[drop_last]") {
   at::set_num_threads(1);
-  for (const double momentum : {0.0, 0.9}) { // 0: nets of fully connected layers train client by client
+  for (const double momentum : {0.0, 0.9}) { // 0: chains of linear layers are trained client by client
     CAPTURE(momentum);
     const training_options options{.epochs = 2, .batch_rows = 10, .momentum = momentum, .drop_last = true};
     auto whole = options;
@@ -61,7 +61,7 @@ TEST_CASE("dropping the last batch trains on the whole ones, in both paths of a 
     const auto dropped = trained(mlp_job(23, options)), expected = trained(mlp_job(20, whole));
     CHECK(at::equal(dropped.weights->at(flat_weights), expected.weights->at(flat_weights)));
     CHECK(dropped.loss_mean == expected.loss_mean);
-    CHECK(dropped.rows_seen == 23); // an upload's weight is the client's rows
+    CHECK(dropped.rows_seen == 23); // the weight of an upload is the client's number of rows
     CHECK(rows_of(work(mlp_job(23, options))) == 40);
     CHECK(rows_of(work(mlp_job(23, whole))) == 46);
   }

@@ -8,7 +8,7 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-/// What a machine with wrong bits does to a net: it adds to logits where `is_wrong` says so.
+/// Emulates a machine with unequal bits: adds to the logits if `is_wrong` says so.
 class spoilt_model final : public wrapped_model {
 public:
   using condition = std::function<bool(const at::Tensor& weights)>;
@@ -28,7 +28,7 @@ std::vector<model_ref> spoilt(spoilt_model::condition is_wrong) {
   return {std::make_shared<spoilt_model>(net_of("mlp", {3, 8, 8}, 4), std::move(is_wrong))};
 }
 
-/// The findings that do not hold, by name.
+/// Names of the findings that do not hold.
 std::vector<std::string> broken(const std::vector<bits_finding>& findings) {
   std::vector<std::string> names;
   for (const auto& finding : findings)

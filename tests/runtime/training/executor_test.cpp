@@ -14,7 +14,7 @@ using Catch::Approx;
 
 namespace {
 
-/// What all clients of a test have in common.
+/// Common parameters of all clients of a test.
 struct setting {
   model_ref net{};
   std::shared_ptr<const dataset> source{};
@@ -23,7 +23,7 @@ struct setting {
   bool shared_start = true;
 };
 
-/// Clients with 0 to 23 rows, in no order.
+/// Clients with 0 to 23 rows, unordered.
 std::vector<job> ragged_clients(const setting& chosen, std::uint64_t clients) {
   std::vector<job> jobs;
   const auto shared = weights_only(initial_weights(*chosen.net, 1));
@@ -56,7 +56,7 @@ std::map<std::string, double> terms_of(const job_outcome& outcome) {
   return std::get<train_output>(std::get<work_output>(outcome)).loss_terms();
 }
 
-/// Every client's weights and loss are the same bits at every width.
+/// Checks that every client's weights and loss have the same bits at every width.
 void check_widths(const setting& chosen, std::uint64_t clients = 64) {
   const auto jobs = ragged_clients(chosen, clients);
   const auto alone = run_in_groups(jobs, 1);
@@ -80,7 +80,7 @@ setting small_mlp(training_options options) {
   return {.net = mlp_of({17}, 33, 10), .source = drawn_data(40, {1, 1, 33}, 10), .options = options};
 }
 
-/// A net whose forward pass throws when it meets weights that begin with 1e6.
+/// A net whose forward pass throws if the weights start with 1e6.
 class fragile final : public wrapped_model {
 public:
   using wrapped_model::wrapped_model;
@@ -92,7 +92,7 @@ public:
   }
 };
 
-/// Replaces the first weight of client k's start.
+/// Replaces the first initial weight of client k.
 void set_first_weight(job& queued, float value) {
   auto& request = std::get<train_job>(queued.request);
   auto changed = request.start->at(flat_weights).clone();
@@ -138,7 +138,7 @@ TEST_CASE("a convolutional client's bits do not depend on the width of its group
 }
 
 TEST_CASE("one step of plain SGD, by hand", "[executor]") {
-  // Softmax regression from zero on one row x = (2, 3), label 1 of 2: p = 1/2, so dW = (x, -x) / 2.
+  // Softmax regression from zero weights on one row x = (2, 3), label 1 of 2: p = 1/2, so dW = (x, -x) / 2.
   auto source = std::make_shared<dataset>();
   source->images = at::tensor(std::vector<int>{2, 3}).to(at::kByte).view({1, 1, 1, 2});
   source->labels = {1};
@@ -237,7 +237,7 @@ TEST_CASE("a throw in a fused batch is pinned on its culprit", "[executor]") {
       CHECK(same_bits(weights_of(result[k]), weights_of(expected[k])));
   REQUIRE(std::holds_alternative<std::string>(result[3]));
   CHECK(std::get<std::string>(result[3]).find("mat1 and mat2 shapes cannot be multiplied (2x3 and 2x3)") == 0);
-  CHECK(std::get<std::string>(result[3]).find("frame") == std::string::npos); // no stack of LibTorch's
+  CHECK(std::get<std::string>(result[3]).find("frame") == std::string::npos); // no stack trace of LibTorch
 }
 
 /// Ends a run before its step or block number `last` + 1.

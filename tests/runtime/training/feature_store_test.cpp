@@ -28,7 +28,7 @@ struct frozen_net {
   }
 };
 
-/// Rows of four of 20 tokens.
+/// Rows with four of 20 tokens.
 std::shared_ptr<const dataset> drawn_texts(std::int64_t rows) {
   auto texts = std::make_shared<dataset>();
   texts->vectors = at::empty({rows, 4});
@@ -43,10 +43,10 @@ std::shared_ptr<const dataset> drawn_texts(std::int64_t rows) {
 struct net_case {
   model_ref net;
   std::shared_ptr<const dataset> source;
-  bool depends; // on the number of rows, on a CPU
+  bool depends; // bits depend on the number of rows, on a CPU
 };
 
-/// Nets of every kind of layer, with 200 rows each.
+/// Nets with every kind of layer, 200 rows each.
 std::vector<net_case> nets_of_all_layers() {
   const auto texts_into = [](const std::string& name, const model_keys& keys) {
     auto kind = kind_with(name, keys);
@@ -64,7 +64,7 @@ std::vector<net_case> nets_of_all_layers() {
           {mlp_of({5}, 12, 6), rows, false}};
 }
 
-/// What is remembered has the same bits however it was asked for: at once, or in parts.
+/// Checks that cached features have the same bits whether requested together or in parts.
 void check_parts(const net_case& tried, const at::Device& device) {
   const auto weights = weights_only(initial_weights(*tried.net, 1));
   image_store images(device);
@@ -81,7 +81,7 @@ void check_parts(const net_case& tried, const at::Device& device) {
   for (const std::int64_t part : {1, 2, 3, 5, 7, 13, 30, 77}) {
     CAPTURE(tried.net->identity(), part);
     feature_store by_parts;
-    for (std::int64_t first = 0; first + part <= 200; first += part + 1) // the rows between come last
+    for (std::int64_t first = 0; first + part <= 200; first += part + 1) // the rows in between come last
       static_cast<void>(features(by_parts, first, part));
     CHECK(same_bits(features(by_parts, 0, 200), whole));
   }
@@ -94,8 +94,8 @@ TEST_CASE("features of a frozen net are computed once and then remembered", "[fe
   feature_store store;
   const auto plain = frozen.features(nullptr, 0, 300);
   CHECK(same_bits(frozen.features(&store, 10, 150), plain.narrow(0, 10, 150).contiguous()));
-  CHECK(same_bits(frozen.features(&store, 0, 300), plain)); // some known, some not
-  // What is remembered is what is shown: here something else.
+  CHECK(same_bits(frozen.features(&store, 0, 300), plain)); // some cached, some not
+  // Cached features are returned, even if their content was changed.
   auto& table = store.of(frozen.source, *frozen.net, frozen.weights);
   const std::vector<std::int64_t> row{7};
   table.put(row, at::full({1, 5}, 42.0F));
@@ -138,7 +138,7 @@ TEST_CASE("features are kept in a folder between runs, and a damaged file is com
     CHECK(same_bits(frozen.features(&again, 8, 292), plain.narrow(0, 8, 292).contiguous()));
   }
   auto content = content_of(file);
-  content[content.size() - 400] = static_cast<char>(content[content.size() - 400] ^ 1); // a bit of a feature
+  content[content.size() - 400] = static_cast<char>(content[content.size() - 400] ^ 1); // flips a bit of a feature
   write_file(file, content);
   feature_store healed(folder.path() / "cache");
   CHECK(same_bits(frozen.features(&healed, 0, 300), plain));

@@ -26,7 +26,7 @@ TEST_CASE("a step from a base is rounded once, from float64, and the sum begins 
 
 TEST_CASE("the threads of a grid together fold uploads as one loop does", "[folding]") {
   for (const std::int64_t size : {1, 4, 7, 1000, 1003})
-    for (const std::int64_t offset : {0, 1}) { // what begins between quads is read one by one
+    for (const std::int64_t offset : {0, 1}) { // unaligned data are read one by one
       auto sum = at::zeros({size + offset}, at::kDouble).narrow(0, offset, size), twin = at::zeros({size}, at::kDouble);
       for (std::size_t count = 1; count <= 8; ++count) {
         const auto uploads = drawn_uploads(count, size, offset);
@@ -35,7 +35,7 @@ TEST_CASE("the threads of a grid together fold uploads as one loop does", "[fold
         run_on_host(call, count == 1 ? 3 : 256);
         fold_uploads(twin, uploads);
       }
-      // Products of a float and a small whole number are exact, so all ways to add them give the same bits.
+      // Products of a float and a small integer are exact, so all summation orders give the same bits.
       CHECK(at::equal(sum, twin));
       auto mean = at::empty({size});
       run_on_host(mean_call(sum, mean, 33.0), 5);

@@ -30,7 +30,7 @@ at::Tensor trained(const train_job& request) {
   return weights_of(make_executor("cpu")->run(single)[0]).clone();
 }
 
-/// The same training as a plain loop: autograd, and SGD as PyTorch documents it.
+/// The same training as a plain loop with autograd and PyTorch's SGD.
 at::Tensor plainly_trained(const train_job& job) {
   const auto& with = job.options;
   auto flat = job.start->at(flat_weights).clone();
@@ -65,7 +65,7 @@ at::Tensor plainly_trained(const train_job& job) {
   return flat;
 }
 
-/// Clients with these numbers of rows, from starts of their own.
+/// Clients with these numbers of rows and different initial weights.
 std::vector<job> clients_of(const model_ref& net, shape3 shape, const std::vector<std::int64_t>& rows,
                             training_options options) {
   const auto source = drawn_data(40, shape, net->classes());
@@ -82,7 +82,7 @@ std::vector<job> clients_of(const model_ref& net, shape3 shape, const std::vecto
   return jobs;
 }
 
-/// Clients alone, in pairs and in fives end with the same bits, and with others than they began with.
+/// Checks that clients alone, in pairs and in fives end with the same bits, and that training changed them.
 void check_fused(const model_ref& net, shape3 shape, training_options options,
                  const std::vector<std::int64_t>& rows = {7, 3, 4, 0, 7}) {
   INFO(net->identity());
@@ -105,7 +105,7 @@ void check_fused(const model_ref& net, shape3 shape, training_options options,
   }
 }
 
-/// The running statistics among weights [P], one after the other.
+/// The running statistics in weights [P], concatenated.
 at::Tensor statistics_of(const model& net, const at::Tensor& flat) {
   std::vector<at::Tensor> tensors;
   for (const auto& parameter : net.layout())
@@ -129,7 +129,7 @@ TEST_CASE("clients of every model end with the same bits alone and fused", "[exe
                               training_options{.optimizer = optimizer_kind::adam, .batch_rows = 0}}) {
     check_fused(net_of("linear", small, 6), small, options);
     check_fused(mlp_of({21}, 270, 6), small, options);
-    check_fused(net_of("cnn", small, 6), small, options); // draws its dropout
+    check_fused(net_of("cnn", small, 6), small, options); // has dropout
     check_fused(net_of("lenet", {1, 17, 16}, 6), {1, 17, 16}, options);
     check_fused(net_of("resnet8", small, 6), small, options);
     check_fused(net_of("resnet8", small, 6, few_groups), small, options);
@@ -144,7 +144,7 @@ TEST_CASE("clients of a fully connected net trained one after the other end with
   const shape3 small{3, 10, 9};
   for (const auto& net : {net_of("linear", small, 6), mlp_of({21}, 270, 6), mlp_of({33, 12}, 270, 6)})
     for (const auto& [batch, classes] : std::vector<std::pair<std::int64_t, class_range>>{
-             {4, {0, 6}}, {0, {0, 6}}, {3, {0, 6}}, {4, {0, 5}}}) { // rows have labels 0 to 4 where classes are fewer
+             {4, {0, 6}}, {0, {0, 6}}, {3, {0, 6}}, {4, {0, 5}}}) { // labels are 0 to 4 for five classes
       INFO(net->identity() << ", batch " << batch << ", classes below " << classes.high);
       auto alone = clients_of(net, small, {7, 3, 4, 0, 7}, {.epochs = 3, .batch_rows = batch});
       const auto few = drawn_data(40, small, 5);
@@ -170,8 +170,8 @@ TEST_CASE("clients of a fully connected net trained one after the other end with
 
 TEST_CASE("clients of resnet18 end with the same bits alone and fused", "[executor]") {
   at::set_num_threads(1);
-  const auto net = net_of("resnet18", {3, 18, 17}, 6, {{"stem", "imagenet"}}); // windows of its pooling overlap
-  check_fused(net, {3, 18, 17}, {.batch_rows = 4}, {2, 4, 3, 0, 2});           // one step a client
+  const auto net = net_of("resnet18", {3, 18, 17}, 6, {{"stem", "imagenet"}}); // its pooling windows overlap
+  check_fused(net, {3, 18, 17}, {.batch_rows = 4}, {2, 4, 3, 0, 2});           // one step per client
 }
 
 TEST_CASE("a frozen body keeps every bit, its running statistics too, and nothing is dropped", "[executor]") {
@@ -187,7 +187,7 @@ TEST_CASE("a frozen body keeps every bit, its running statistics too, and nothin
       CHECK(same_bits(after.narrow(0, parameter.offset, parameter.size),
                       before.narrow(0, parameter.offset, parameter.size)) == !parameter.head);
     }
-    // With the full batch, all that a stream could still draw are masks.
+    // With a full batch, only masks are random.
     job.options.batch_rows = 0;
     auto other = job;
     other.stream.visit = 9;
@@ -201,7 +201,7 @@ TEST_CASE("running statistics move by the step's own rows, and no optimizer touc
   at::set_num_threads(1);
   const shape3 small{3, 10, 9};
   const auto net = net_of("resnet8", small, 6);
-  const auto job = with_model(net, small, 3, {.batch_rows = 0}); // padding would make four rows of them
+  const auto job = with_model(net, small, 3, {.batch_rows = 0}); // padding would make four rows
   auto seen = job.start->at(flat_weights).clone().unsqueeze(0);
   const auto inputs = reference_gather(*job.samples.source, *job.samples.rows, {});
   const training_mode training;
@@ -225,7 +225,7 @@ TEST_CASE("dropout does not depend on the padding of a step", "[executor]") {
   at::set_num_threads(1);
   const shape3 small{3, 10, 9};
   const auto net = net_of("cnn", small, 6);
-  // Three rows are padded to four where a batch allows it.
+  // Three rows are padded to four if a batch allows it.
   const auto padded = trained(with_model(net, small, 3, {.epochs = 2, .batch_rows = 4}));
   const auto tight = trained(with_model(net, small, 3, {.epochs = 2, .batch_rows = 3}));
   CHECK(largest_difference(padded, tight) < 1e-6);
@@ -251,7 +251,7 @@ TEST_CASE("every client and every epoch has a shuffle of its own", "[executor]")
   auto other = base;
   other.stream.visit = 3;
   CHECK_FALSE(same_bits(trained(base), trained(other)));
-  auto second = base; // one epoch after another of the same stream repeats the shuffle; two epochs do not
+  auto second = base; // the same stream shuffles both single epochs equally, but not two epochs of one training
   second.start = weights_only(trained(base));
   auto both = base;
   both.options.epochs = 2;
@@ -264,7 +264,7 @@ TEST_CASE("the order of a full batch hardly matters, that of small ones does", "
     other.stream.visit = 3;
     return largest_difference(trained(job), trained(other));
   };
-  CHECK(difference(0) < 1e-6); // only sums are taken in another order
+  CHECK(difference(0) < 1e-6); // only the summation order differs
   CHECK(difference(2) > 1e-3);
 }
 

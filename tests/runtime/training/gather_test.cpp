@@ -17,7 +17,7 @@ at::Tensor gathered(const dataset& source, const std::vector<std::int64_t>& rows
   return out;
 }
 
-/// One 2 x 3 image, 10 20 30 / 40 50 60, shown as it is.
+/// One 2 x 3 image, 10 20 30 / 40 50 60, without a transform.
 dataset small_image() {
   dataset made;
   made.images = at::tensor(std::vector<int>{10, 20, 30, 40, 50, 60}).to(at::kByte).view({1, 1, 2, 3});

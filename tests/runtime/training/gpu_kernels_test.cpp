@@ -12,7 +12,7 @@ using namespace mneme::test;
 
 namespace {
 
-/// One of two equal groups, on `device`: five models of `size` weights, of which three take three steps.
+/// Result of a group on `device`: five models of `size` weights, of which three take three steps.
 at::Tensor stepped(const at::Device& device, const training_options& options, std::int64_t size, std::int64_t pitch) {
   const auto rows_on = [&](std::uint64_t seed) { return drawn_floats({5, pitch}, seed).to(device).narrow(1, 0, size); };
   const auto weights = rows_on(1), gradients = rows_on(2);
@@ -40,7 +40,7 @@ TEST_CASE("an optimizer on a device takes the steps that its CPU twin takes", "[
                                          .clip_norm = 1.5 * extra};
           CAPTURE(static_cast<int>(kind), extra, size, pitch);
           const auto ours = stepped(device, options, size, pitch), twin = stepped(at::kCPU, options, size, pitch);
-          // Adam divides by roots of moments: of 100,003 gradients one is so close to 0 that roundings show.
+          // Adam divides by roots of moments: of 100,003 gradients one is close to 0 and amplifies rounding errors.
           CHECK(largest_difference(ours, twin) < (kind == optimizer_kind::sgd ? 2e-6 : 5e-3));
           CHECK((ours - twin).abs().mean().item<double>() < 1e-6);
           CHECK(same_bits(ours, stepped(device, options, size, pitch)));
@@ -130,7 +130,7 @@ TEST_CASE("a device keeps its copy of rows whose handle does not count", "[gpu]"
     return out.cpu();
   };
   const auto first = gathered();
-  rows.images.fill_(7); // which a second copy would have
+  rows.images.fill_(7); // a second copy would show this change
   CHECK(same_bits(gathered(), first));
   store.forget_unused();
   CHECK(same_bits(gathered(), first));
@@ -143,9 +143,9 @@ TEST_CASE("uploads folded on a device make the mean that the CPU makes", "[gpu]"
   for (const std::int64_t size : {1, 7, 1000, 1'000'003})
     for (const std::int64_t offset : {0, 1}) {
       auto sum = at::zeros({size}, at::kDouble), on_device = sum.to(device);
-      fold_uploads(sum, drawn_uploads(19, size, offset)); // more than a launch holds
+      fold_uploads(sum, drawn_uploads(19, size, offset)); // more than fit one launch
       fold_uploads(on_device, drawn_uploads(19, size, offset, device));
-      CHECK(at::equal(on_device.cpu(), sum)); // products of a float and a small whole number are exact
+      CHECK(at::equal(on_device.cpu(), sum)); // products of a float and a small integer are exact
       CHECK(largest_difference(take_mean(on_device, 60.0).cpu(), take_mean(sum, 60.0)) < 1e-7);
       CHECK(at::equal(on_device.cpu(), sum)); // both zeros
     }

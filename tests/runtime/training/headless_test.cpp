@@ -1,4 +1,4 @@
-// Nets without a head, and losses of features and maps alone.
+// Nets without a head, and losses of features and maps only.
 #include "runtime/models/function.hpp"
 #include "runtime/training/executor.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
@@ -14,7 +14,7 @@ namespace {
 
 const shape3 small{3, 10, 9};
 
-/// The mean over rows of |features|^2 / 2, or of |map|^2 / 2 of the maps that are asked for.
+/// The mean over rows of |features|^2 / 2, or of |map|^2 / 2 for the requested maps.
 class shrinking_loss final : public loss {
 public:
   std::string identity() const override { return "shrinking"; }
@@ -59,7 +59,7 @@ std::string refusal_of(train_job job) {
   return std::get<std::string>(run_all({{.id = {}, .request = std::move(job)}})[0]);
 }
 
-/// Steps of gradient descent over all rows on the same loss, by autograd in float64: [P].
+/// Gradient descent over all rows on the same loss, by autograd in float64: [P].
 at::Tensor plainly_trained(const train_job& job) {
   const auto rows = reference_gather(*job.samples.source, *job.samples.rows, {}).unsqueeze(0).to(at::kDouble);
   auto flat = job.start->at(flat_weights).unsqueeze(0).to(at::kDouble);

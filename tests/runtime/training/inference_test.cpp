@@ -15,7 +15,7 @@ namespace {
 
 image_store on_cpu() { return image_store(at::kCPU); }
 
-/// Four rows whose two pixels are the logits of two classes, by way of a linear net that is the identity.
+/// Four rows whose two pixels are the logits of two classes, because the net is a linear identity.
 struct hand_made {
   std::shared_ptr<dataset> source = std::make_shared<dataset>();
   model_ref net = net_of("linear", {1, 1, 3}, 3);
@@ -132,7 +132,7 @@ TEST_CASE("a net with a frozen front is evaluated behind it as it is whole, on m
   embedding_shape shape{.hidden = {9}, .embedding = 4, .classifier = {6}};
   const auto net = std::make_shared<const embedding_model>(shape, shape3{1, 1, 12}, 5);
   const auto flat = initial_weights(*net, 2);
-  auto other_classifier = flat.clone(); // what was in front of it is all that counts
+  auto other_classifier = flat.clone(); // only the parameters before it matter
   other_classifier.narrow(0, net->encoder()->size(), net->classifier()->size()).fill_(7.0F);
   auto images = on_cpu();
   const auto judged = [&](const predictor& learnt, std::int64_t first, std::int64_t count, feature_store* store) {

@@ -8,7 +8,7 @@ using namespace mneme::test;
 
 namespace {
 
-/// What a device keeps besides weights and gradients, on the host.
+/// The optimizer's state in addition to weights and gradients, on the host.
 struct moments {
   at::Tensor first{}, second{};
 };
@@ -32,7 +32,7 @@ void take_step(const models_in_step& models, const training_options& options, st
       run_on_host(call);
 }
 
-/// Three steps of models 1 .. 3 of five, by both; the largest difference of any weight.
+/// Largest weight difference after three steps of models 1 .. 3 of five, by both implementations.
 double difference(const training_options& options, std::int64_t size, std::int64_t pitch) {
   const auto trained = odd_segments(size);
   auto weights = drawn_rows(5, size, pitch, 1), twin = weights.clone();
@@ -69,7 +69,7 @@ TEST_CASE("the threads of a grid together take an optimizer's step", "[kernels]"
                                        .clip_norm = 1.5 * extra};
         for (const auto pitch : {size, (size + 15) / 16 * 16}) {
           CAPTURE(static_cast<int>(kind), extra, size, pitch);
-          CHECK(difference(options, size, pitch) < 1e-5); // a step is 0.05; sums are fused with products or not
+          CHECK(difference(options, size, pitch) < 1e-5); // a step is 0.05; multiply-add may or may not be fused
         }
       }
 }
@@ -90,7 +90,7 @@ TEST_CASE("a launch holds sixteen pieces and 256 models with numbers of their ow
   auto rows = at::zeros({600, 100});
   std::vector<segment> trained;
   for (std::int64_t i = 0; i < 33; ++i)
-    trained.push_back({3 * i, i == 5 ? 0 : 2}); // an empty one is none
+    trained.push_back({3 * i, i == 5 ? 0 : 2}); // an empty segment is ignored
   CHECK(sgd_calls({rows, rows, {}, {}, trained, {0, 600}}, {}).size() == 2);
   std::vector<std::int64_t> taken(599);
   std::iota(taken.begin(), taken.end(), 1);

@@ -7,8 +7,8 @@ using namespace mneme;
 using namespace mneme::test;
 
 TEST_CASE("two steps of SGD with momentum and decay, by hand", "[training]") {
-  // Step 1: g = 1 + 0.5 * 2 = 2, v = 2, w = 2 - 0.1 * 2 = 1.8.
-  // Step 2: g = 1 + 0.5 * 1.8 = 1.9, v = 0.9 * 2 + 1.9 = 3.7, w = 1.8 - 0.37 = 1.43. Element 0 is not trained.
+  // Step 1: g = 1 + 0.5 * 2 = 2, v = 2, w = 2 - 0.1 * 2 = 1.8. Step 2: g = 1 + 0.5 * 1.8 = 1.9, v = 0.9 * 2 + 1.9 =
+  // 3.7, w = 1.8 - 0.37 = 1.43. Element 0 is not trained.
   const auto check = [](auto sgd, const at::Tensor& weights) {
     sgd.step({0, 1}, std::vector<std::int64_t>{1});
     CHECK(largest_difference(weights, floats({2, 1.8F})) < 1e-6);
@@ -23,7 +23,7 @@ TEST_CASE("two steps of SGD with momentum and decay, by hand", "[training]") {
 }
 
 TEST_CASE("one step of Adam moves by the learning rate, and AdamW shrinks first", "[training]") {
-  // At step 1 both moments are corrected to g and g^2: the step is lr * g / (|g| + 1e-8).
+  // At step 1 both moments are bias-corrected to g and g^2: the step is lr * g / (|g| + 1e-8).
   auto weights = floats({1, 1}).unsqueeze(0), gradients = floats({0.5F, -4}).unsqueeze(0);
   optimizer adam({.optimizer = optimizer_kind::adam, .learning_rate = 0.1}, {{0, 2}}, weights, gradients);
   adam.step({0, 1}, std::vector<std::int64_t>{1});
@@ -36,7 +36,7 @@ TEST_CASE("one step of Adam moves by the learning rate, and AdamW shrinks first"
 }
 
 TEST_CASE("clipping brings a gradient to the norm asked for, and leaves smaller ones", "[training]") {
-  // The norm is 5 over the trained elements; the 1,000 lies outside of them. Model 1's norm is 0.5.
+  // The norm is 5 over the trained elements; the 1,000 is not trained. Model 1 has norm 0.5.
   auto weights = at::zeros({2, 3});
   auto gradients = floats({3, 1000, 4, 0.3F, 1000, 0.4F}).view({2, 3});
   optimizer sgd({.learning_rate = 1.0, .clip_norm = 1.0}, {{0, 1}, {2, 1}}, weights, gradients);

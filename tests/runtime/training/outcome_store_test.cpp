@@ -1,4 +1,4 @@
-// What programs of several slices have made is found again by later runs, by its content.
+// Results of programs with several slices are found by later runs, by content.
 #include "runtime/training/executor.hpp"
 #include "runtime/training/outcome_store.hpp"
 #include "tests/support/learning.hpp"
@@ -10,7 +10,7 @@ using namespace mneme::test;
 
 namespace {
 
-/// Sums its first row, labels and "x" up, in so many slices, and counts them.
+/// Sums its first row, labels and "x" in a given number of slices, and counts the slices.
 class counting final : public looped_program {
 public:
   explicit counting(std::int64_t slices) : slices_(slices) {}
@@ -69,7 +69,7 @@ TEST_CASE("an outcome of several slices is found again by what it follows from, 
   CHECK(first.slices == 3);
   CHECK(files_in(folder).size() == 1);
   CHECK((run(folder, job_of(3, 1.0F, source)) == answer{first.sum, 0}));
-  CHECK((run(folder, job_of(3, 1.0F, drawn_data(4, {1, 2, 2}, 2))) == answer{first.sum, 0})); // rows of equal content
+  CHECK((run(folder, job_of(3, 1.0F, drawn_data(4, {1, 2, 2}, 2))) == answer{first.sum, 0})); // rows with equal content
 
   CHECK(run(folder, job_of(3, 2.0F, source)).slices == 3);
   CHECK(run(folder, job_of(2, 1.0F, source)).slices == 2);

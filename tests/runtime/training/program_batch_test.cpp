@@ -15,7 +15,7 @@ namespace {
 
 using steps = std::vector<program_step>;
 
-/// A program of a test: what it declares, and a function.
+/// A test program: its declared outputs and a function.
 class scripted : public program {
 public:
   using body = std::function<steps(std::span<const program_call>)>;
@@ -31,7 +31,7 @@ private:
   body run_;
 };
 
-/// A program of one call at a time.
+/// A program that handles one call at a time.
 program_ref of_each(std::vector<declared_tensor> promised, std::function<program_step(const program_call&)> run) {
   return std::make_shared<const scripted>(std::move(promised), [run](std::span<const program_call> calls) {
     steps made;
@@ -57,13 +57,13 @@ std::string error_of(const job_outcome& outcome) {
   return why ? *why : "";
 }
 
-/// Says what a program that answers `made` is told.
+/// The error for a program that declares `promised` and returns `made`.
 std::string error_of_answer(named_tensors made, std::vector<declared_tensor> promised) {
   return error_of(outcome_of(
       {.body = of_each(std::move(promised), [&](const program_call&) { return program_step{.tensors = made}; })}));
 }
 
-/// Steps down the gradient of sum((x - t)^2 (1 + x^2)), a slice each; stacked over calls.
+/// Gradient descent on sum((x - t)^2 (1 + x^2)), one step per slice; stacked over calls.
 class descent final : public program {
 public:
   [[nodiscard]] std::string name() const override { return "descent"; }
@@ -98,7 +98,7 @@ program_job descent_of(std::uint64_t seed, std::int64_t slices) {
   return {.body = std::make_shared<const descent>(), .in = in};
 }
 
-/// Notes what it is told, and stops a run after so many slices.
+/// Records progress, and stops a run after a given number of slices.
 class counting_watch final : public slice_watch {
 public:
   explicit counting_watch(std::size_t slices_max) : slices_max_(slices_max) {}
@@ -113,7 +113,7 @@ private:
   std::size_t slices_max_;
 };
 
-/// Sixteen steps that second derivatives of a net make, each by itself, on images [rows, inputs].
+/// Sixteen independent steps with second derivatives of a net, on images [rows, inputs].
 std::vector<program_job> inversions_of(const model_ref& net, std::int64_t rows) {
   const auto inputs = net->layout()[0].shape[1];
   const auto body = std::make_shared<const scripted>(
@@ -162,7 +162,7 @@ TEST_CASE("a program has first and second derivatives, whatever its caller has s
     CHECK(tensors_of(made).at("second").item<float>() == 288.0F);
     for (const auto& [name, value] : tensors_of(made)) {
       CHECK_FALSE(value.requires_grad());
-      CHECK_FALSE(value.grad_fn()); // the graph has died with the job
+      CHECK_FALSE(value.grad_fn()); // the graph was freed with the job
     }
   };
   check();
@@ -243,7 +243,7 @@ TEST_CASE("a program goes through its slices, each call as long as it needs", "[
   counting_watch watch(100);
   const std::vector<job> batch{{.request = descent_of(1, 3)}, {.request = descent_of(2, 5)}};
   const auto results = make_executor("cpu")->run(batch, &watch);
-  CHECK(watch.seen == std::vector<double>{0.0, 1.0 / 5, 2.0 / 5, 3.0 / 5, 4.0 / 5}); // the slowest call's
+  CHECK(watch.seen == std::vector<double>{0.0, 1.0 / 5, 2.0 / 5, 3.0 / 5, 4.0 / 5}); // progress of the slowest call
   for (std::size_t k = 0; k < 2; ++k) { // d/dx (x - t)^2 (1 + x^2) = 2 (x - t) (1 + x^2) + 2 x (x - t)^2
     const auto target = drawn({5}, k + 1).to(at::kDouble);
     auto x = at::zeros({5}, at::kDouble);
@@ -257,7 +257,7 @@ TEST_CASE("a program can be stopped between two slices", "[program_batch]") {
   counting_watch watch(2);
   const std::vector<job> batch{{.request = descent_of(1, 1)}, {.request = descent_of(2, 5)}};
   const auto results = make_executor("cpu")->run(batch, &watch);
-  CHECK(tensors_of(results[0]).at("x").size(0) == 5); // it had ended before
+  CHECK(tensors_of(results[0]).at("x").size(0) == 5); // it had ended earlier
   CHECK(error_of(results[1]) == interrupted_text);
 }
 
@@ -286,7 +286,7 @@ TEST_CASE("a call's bits do not depend on its company, and a program that breaks
 
 TEST_CASE("second derivatives through a stacked net have the bits of one alone", "[program_batch]") {
   for (const std::int64_t rows : {4, 1})
-    for (const auto& net : {mlp_of({6}, 9, 5), mlp_of({40}, 64, 5)}) { // no whole vectors anywhere, and nothing else
+    for (const auto& net : {mlp_of({6}, 9, 5), mlp_of({40}, 64, 5)}) { // sizes without and with only whole vectors
       INFO(net->identity() << ", rows " << rows);
       check_program(inversions_of(net, rows));
     }

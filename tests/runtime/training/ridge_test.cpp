@@ -8,7 +8,7 @@ using namespace mneme::test;
 
 namespace {
 
-/// Features h [90, M = 40] and one-hot labels or anything else y [90, C = 3].
+/// Features h [90, M = 40] and targets y [90, C = 3], one-hot labels or others.
 struct regression {
   matrix h = drawn_matrix(90, 40, 1), y = drawn_matrix(90, 3, 2);
   [[nodiscard]] matrix gram() const { return gram_of(h); }

@@ -23,7 +23,7 @@ at::Tensor gathered(const dataset& source, const std::vector<std::int64_t>& rows
   return out;
 }
 
-/// A row's bytes by a resampler of the test's own, normalised.
+/// A row's bytes resampled by the test and normalized.
 at::Tensor expected_of(const dataset& source, std::int64_t row, resampler how) {
   const auto shape = source.shape();
   auto bytes = at::empty({shape[0], shape[1], shape[2]}, at::kByte);
@@ -39,7 +39,7 @@ TEST_CASE("a data set says in which size its images are shown", "[gather]") {
   CHECK(shown_as({3, 6, 9}, {}).shape() == sizes{3, 6, 9});
   CHECK(shown_as({3, 6, 9}, {.resize = 16}).shape() == sizes{3, 16, 24});
   CHECK(shown_as({3, 9, 6}, {.resize = 16}).shape() == sizes{3, 24, 16});
-  CHECK(shown_as({3, 7, 10}, {.resize = 16}).shape() == sizes{3, 16, 22}); // 22.86, cut off
+  CHECK(shown_as({3, 7, 10}, {.resize = 16}).shape() == sizes{3, 16, 22}); // 22.86, truncated
   CHECK(shown_as({1, 6, 9}, {.resize = 16, .crop = 14}).shape() == sizes{1, 14, 14});
   CHECK(shown_as({1, 6, 9}, {.crop = 5}).shape() == sizes{1, 5, 5});
   CHECK(shown_as({1, 6, 9}, {.crop = 5}).stored_shape() == sizes{1, 6, 9});
@@ -53,7 +53,7 @@ TEST_CASE("rows are brought to their size by cubics, and their middle is shown",
   CHECK(largest_difference(out[0], expected_of(source, 2, how)) < 1e-5);
   CHECK(same_bits(out[1], at::zeros({3, 14, 14})));
   CHECK(largest_difference(out[2], expected_of(source, 0, how)) < 1e-5);
-  // Padded crops and flips act on what is shown.
+  // Padded crops and flips apply to the resized image.
   const auto moved = gathered(source, {0}, {{.down = 1, .right = -2, .flip = true}})[0];
   CHECK(same_bits(moved.flip(2).narrow(1, 0, 13).narrow(2, 2, 12).contiguous(),
                   out[2].narrow(1, 1, 13).narrow(2, 0, 12).contiguous()));
@@ -89,20 +89,21 @@ TEST_CASE("parts have five to a hundred percent of an image, and shapes up to th
     tops.insert(part.top);
   }
   CHECK((0.045 <= smallest && smallest < 0.055));
-  CHECK((0.45 < sum / draws && sum / draws < 0.525)); // uniform, less what does not fit where shapes are not square
+  CHECK((0.45 < sum / draws && sum / draws < 0.525)); // uniform, except crops that do not fit non-square images
   CHECK(*tops.begin() == 0);
   CHECK(*tops.rbegin() > 70);
 }
 
 TEST_CASE("what does not fit within ten draws is the largest part in the middle", "[gather]") {
-  // A part has 50 to 1000 pixels and must not be higher than 10 (rounded): 6.5 of 100 draws, and of ten none by 0.51.
+  // A crop has 50 to 1000 pixels and a height of at most 10 (rounded): 6.5 of 100 draws fit, and none of ten with
+  // probability 0.51.
   int middles = 0;
   for (std::uint64_t draw = 0; draw < 1000; ++draw) {
     const auto part = drawn_part(draw, 10, 100);
     middles += part.top == 0 && part.left == 43 && part.height == 10 && part.width == 13;
   }
   CHECK((450 < middles && middles < 570));
-  const auto tall = drawn_part(0, 1000, 1); // nothing of a line's width has a shape of three to four
+  const auto tall = drawn_part(0, 1000, 1); // no crop of a line has an aspect ratio between 3/4 and 4/3
   CHECK((tall.height == 1 && tall.width == 1 && tall.top == 499));
 }
 

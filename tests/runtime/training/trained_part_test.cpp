@@ -1,4 +1,4 @@
-// What is trained of a net, and what is not.
+// Trained and untrained parts of a net.
 #include "runtime/models/frozen_parameters.hpp"
 #include "runtime/training/executor.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
@@ -11,14 +11,14 @@ using namespace mneme::test;
 
 namespace {
 
-/// A part of a net, as options say it.
+/// Options that train a part of a net.
 training_options with_part(training_options options, trainable_part part, std::vector<std::string> layers = {}) {
   options.trained = part;
   options.layers = std::move(layers);
   return options;
 }
 
-/// Every parameter changes if and only if it is chosen, and clients end with the same bits alone and fused.
+/// Checks that exactly the selected parameters change, and that clients alone and fused end with the same bits.
 void check_part(const model_ref& net, const training_options& options) {
   INFO(net->identity());
   const auto jobs = clients_of(net, options);
@@ -38,7 +38,7 @@ void check_part(const model_ref& net, const training_options& options) {
   }
 }
 
-/// Two linear layers with a ReLU, trained in the order of the rows with SGD in float64; `trained` of the four tensors.
+/// Two linear layers with a ReLU, trained in row order with SGD in float64; `trained` selects of the four tensors.
 at::Tensor plainly_trained(const train_job& job, const std::array<bool, 4>& trained) {
   const auto& with = job.options;
   auto flat = job.start->at(flat_weights).to(at::kDouble);
@@ -89,7 +89,7 @@ TEST_CASE("what is not trained keeps every bit, its running statistics too, fuse
     check_part(net_of("cnn", small, 6), with_part(base, trainable_part::layers, {"fc1"}));
     check_part(mlp_of({21, 9}, 270, 6), with_part(base, trainable_part::layers, {"fc1", "fc3"}));
   }
-  // Means and log deviations are of one product.
+  // Means and log deviations come from one product.
   check_part(net_of("vee", {1, 1, 270}, 6), with_part({.batch_rows = 4}, trainable_part::layers, {"encoder.mu"}));
 }
 
@@ -127,7 +127,7 @@ TEST_CASE("naming all layers trains as naming none, and the head as head", "[tra
 
 TEST_CASE("layers are dropped only behind what is trained", "[trained part]") {
   at::set_num_threads(1);
-  const auto net = net_of("cnn", small, 6); // drops behind its convolutions, and behind fc1
+  const auto net = net_of("cnn", small, 6); // has dropout after its convolutions and after fc1
   const auto draws = [&](const std::vector<std::string>& layers) {
     auto jobs = clients_of(net, with_part({.batch_rows = 0}, trainable_part::layers, layers), {7});
     const auto first = weights_of(run_all(jobs)[0]).clone();
@@ -137,7 +137,7 @@ TEST_CASE("layers are dropped only behind what is trained", "[trained part]") {
   CHECK_FALSE(draws({"fc2"}));
   CHECK(draws({"fc1"}));
   CHECK(draws({"conv2"}));
-  CHECK_FALSE(draws({"conv1"})); // pixels that it makes are read by conv2, which is not trained
+  CHECK_FALSE(draws({"conv1"})); // its pixels are read by conv2, which is not trained
 }
 
 TEST_CASE("in evaluation mode running statistics stay and nothing is dropped, while all is trained", "[trained part]") {
@@ -212,10 +212,9 @@ TEST_CASE("no class is left to learn where all are held") {
 
 TEST_CASE("parameters of model.frozen keep every bit and the others train, fused and alone", "[trained part]") {
   at::set_num_threads(1);
-  for (const auto& base :
-       {training_options{.epochs = 2, .batch_rows = 4}, // gradients go straight into weights where nothing is held
-        training_options{.batch_rows = 3, .momentum = 0.9, .weight_decay = 0.01, .clip_norm = 1.0},
-        training_options{.optimizer = optimizer_kind::adam, .batch_rows = 4, .weight_decay = 0.1}}) {
+  for (const auto& base : {training_options{.epochs = 2, .batch_rows = 4}, // gradients are applied to weights directly
+                           training_options{.batch_rows = 3, .momentum = 0.9, .weight_decay = 0.01, .clip_norm = 1.0},
+                           training_options{.optimizer = optimizer_kind::adam, .batch_rows = 4, .weight_decay = 0.1}}) {
     const auto resnet = net_of("resnet8", small, 6);
     check_part(with_frozen(resnet, {"conv1.weight", "layer2.0.bn1.bias", "fc.bias"}).value(), base);
     check_part(with_frozen(resnet, {"bn1", "layer1", "*.running_*"}).value(), base);

@@ -1,4 +1,4 @@
-// What a training says of its loss: worked by hand, of one row with one feature.
+// The reported training loss, computed by hand for one row with one feature.
 #include "runtime/training/executor.hpp"
 #include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
 
@@ -10,7 +10,7 @@ using Catch::Matchers::WithinAbs;
 
 namespace {
 
-/// x = 1 with label 0, from weights 0: the first step moves w and b of class 0 by rate / 2 and those of class 1 by
+/// x = 1 with label 0, from zero weights: the first step changes w and b of class 0 by rate / 2 and those of class 1 by
 /// -rate / 2, so that at a rate of 1 the logits are 1 and -1.
 train_output after(std::int64_t epochs, loss_ref objective, double momentum = 0.0) {
   auto source = std::make_shared<dataset>();
@@ -45,10 +45,10 @@ TEST_CASE("a training's loss is that of its last epoch, before each step", "[tra
   CHECK_THAT(twice.loss_mean, WithinAbs(second, 1e-6));
   REQUIRE(twice.loss_terms().size() == 1);
   CHECK(twice.loss_terms().at("cross_entropy") == twice.loss_mean);
-  const auto in_step = after(2, nullptr, 0.5); // no step straight into the weights: another path, the same numbers
+  const auto in_step = after(2, nullptr, 0.5); // momentum uses another code path with the same numbers
   CHECK_THAT(in_step.loss_mean, WithinAbs(second, 1e-6));
   CHECK(in_step.loss_terms() == std::map<std::string, double>{{"cross_entropy", in_step.loss_mean}});
-  const auto none = after(0, nullptr); // the time of an epoch, and no training
+  const auto none = after(0, nullptr); // virtual time of an epoch, but no training
   CHECK(none.loss_mean == 0.0);
   CHECK(none.loss_terms().empty());
 }
@@ -56,7 +56,7 @@ TEST_CASE("a training's loss is that of its last epoch, before each step", "[tra
 TEST_CASE("the proximal term is part of the loss, with its factor", "[training_loss]") {
   const auto once = after(1, proximal_objective(0.5));
   CHECK_THAT(once.loss_mean, WithinAbs(first, 1e-7));
-  CHECK(once.loss_terms().at("proximal") == 0.0); // nothing has moved
+  CHECK(once.loss_terms().at("proximal") == 0.0); // no weight has changed
   const auto twice = after(2, proximal_objective(0.5));
   CHECK_THAT(twice.loss_terms().at("cross_entropy"), WithinAbs(second, 1e-6));
   CHECK_THAT(twice.loss_terms().at("proximal"), WithinAbs(0.25, 1e-7)); // 0.5 / 2 * 4 * 0.5^2
@@ -74,6 +74,6 @@ TEST_CASE("an objective that names no term has one, the loss", "[training_loss]"
 }
 
 TEST_CASE("half a square distance is summed over all elements", "[training_loss]") {
-  const auto a = at::arange(21, at::kFloat), b = at::zeros({21}); // more than a vector holds
+  const auto a = at::arange(21, at::kFloat), b = at::zeros({21}); // more than one vector
   CHECK(half_square_distance(a, b, 0.5).item<double>() == 0.25 * 2870.0);
 }

@@ -25,7 +25,7 @@ model_keys adapted(const char* bottleneck = "3") {
   return keys;
 }
 
-/// P of the parameters that `counts`.
+/// Number of weights in the parameters for which `counts` is true.
 template <class Counts>
 std::int64_t sum_of(const model& net, Counts counts) {
   std::int64_t total = 0;
@@ -36,7 +36,7 @@ std::int64_t sum_of(const model& net, Counts counts) {
 
 bool is_adapter(const parameter& entry) { return entry.name.find(".adapter.") != std::string::npos; }
 
-/// Initial weights whose adapters are not zero, [P].
+/// Initial weights with nonzero adapters, [P].
 at::Tensor lively_weights(const model& net, std::uint64_t seed) {
   auto flat = initial_weights(net, seed);
   for (const auto& parameter : net.layout())
@@ -45,7 +45,7 @@ at::Tensor lively_weights(const model& net, std::uint64_t seed) {
   return flat;
 }
 
-/// Clients with these numbers of rows, from starts of their own.
+/// Clients with these numbers of rows and different initial weights.
 std::vector<job> clients_of(const model_ref& net, const std::vector<std::int64_t>& rows, training_options options) {
   const auto source = drawn_data(40, images, net->classes());
   options.classes = {0, net->classes()};
@@ -187,7 +187,7 @@ TEST_CASE("clients of vit end with the same bits in groups of 1, 3 and 16", "[ex
 TEST_CASE("beside adapters the body stays as it was, bit for bit, and all else is trained", "[executor]") {
   at::set_num_threads(1);
   const auto net = net_of("vit", images, 5, adapted());
-  for (const auto& options : {training_options{.batch_rows = 4}, // gradients go straight to the weights
+  for (const auto& options : {training_options{.batch_rows = 4}, // gradients are applied to weights directly
                               training_options{.batch_rows = 4, .momentum = 0.9, .weight_decay = 0.1},
                               training_options{.optimizer = optimizer_kind::adamw, .weight_decay = 0.1}}) {
     const auto jobs = clients_of(net, {8}, options);

@@ -8,7 +8,7 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-/// Notes what happens, and waits for it.
+/// Records events, and waits for them.
 class witness final : public connection_watcher {
   template <class Ready, class Take>
   auto waited(Ready ready, Take take) {
@@ -53,7 +53,7 @@ public:
   bool may_retry(connection_id which) {
     return waited([&] { return may_retry_.contains(which); }, [&] { return may_retry_.at(which); });
   }
-  /// The reason of any connection that has ended.
+  /// The reason of any closed connection.
   std::string any_reason() {
     return waited([&] { return !reasons_.empty(); }, [&] { return reasons_.begin()->second; });
   }
@@ -84,7 +84,7 @@ tls_identity_ref identity_in(const std::filesystem::path& folder, const std::fil
       .value();
 }
 
-/// Both ends of a connection, with identities of their own.
+/// Both ends of a connection, each with its own identity.
 struct two_ends {
   witness server_sees, client_sees;
   connection_loop server, client;
@@ -104,7 +104,7 @@ archive numbers(std::size_t count) {
   return made;
 }
 
-/// The whole way there, and that the content is what it was.
+/// Sends a message over the connection and checks its content.
 void check_a_message(two_ends& ends) {
   const auto there = ends.server_sees.next_opened();
   ends.server.trust(there);
@@ -137,7 +137,7 @@ TEST_CASE("a peer of another authority is not believed, on either side") {
   REQUIRE(make_keys(theirs.path()));
   const auto mine = identity_in(ours.path(), ours.path() / "ca.pem");
   {
-    two_ends ends(mine, identity_in(theirs.path(), ours.path() / "ca.pem")); // it believes us, we do not believe it
+    two_ends ends(mine, identity_in(theirs.path(), ours.path() / "ca.pem")); // it trusts us, but we do not trust it
     CHECK_THAT(ends.server_sees.any_reason(), ContainsSubstring("certificate that is not accepted"));
     CHECK_THAT(ends.client_sees.reason(ends.which), ContainsSubstring("alert"));
   }
@@ -186,7 +186,7 @@ TEST_CASE("a peer that does not say who it is, or falls silent, is let go") {
   const connection_limits hasty{.introduction = std::chrono::milliseconds(300),
                                 .silence = std::chrono::milliseconds(300)};
   {
-    two_ends ends(nullptr, nullptr, hasty); // open, but nobody trusts anybody
+    two_ends ends(nullptr, nullptr, hasty); // open, but not authenticated
     CHECK(ends.server_sees.any_reason() == "does not say who it is");
   }
   witness sees;

@@ -19,7 +19,7 @@ std::shared_ptr<const archive> message_of(std::vector<std::uint8_t> content) {
   return made;
 }
 
-/// All that a writer has to say now; at most `step` bytes leave at a time.
+/// All bytes that a writer can send now, in steps of at most `step` bytes.
 bytes all_of(frame_writer& from, bool copies = false, std::size_t step = frame_bytes_max) {
   bytes all;
   outgoing_frames out(copies);
@@ -37,7 +37,7 @@ bytes all_of(frame_writer& from, bool copies = false, std::size_t step = frame_b
   return all;
 }
 
-/// A preamble, then a frame's header.
+/// A preamble and the header of a frame.
 bytes begun_with(std::uint32_t length, std::uint8_t kind) {
   frame_writer writer;
   bytes out = all_of(writer);
@@ -80,7 +80,7 @@ TEST_CASE("messages arrive as they were sent, however the stream is cut") {
 }
 
 TEST_CASE("what is sent in pieces and in one piece is the same, wherever the link stops") {
-  tensor_map tensors; // one whose bytes are referred to, one whose bytes are copied
+  tensor_map tensors; // one is sent by reference, one is copied
   tensors.put("long", at::arange(200'000, at::kFloat));
   tensors.put("short", at::arange(3, at::kFloat));
   const auto streams = [&](bool copies, std::size_t step) {
@@ -97,7 +97,7 @@ TEST_CASE("what is sent in pieces and in one piece is the same, wherever the lin
   for (const std::size_t step : {5'000U, 77'777U, 1'000'000U})
     CHECK((streams(false, step) == whole));
 
-  frame_reader reader(1'000'000); // reads into messages as far as it can
+  frame_reader reader(1'000'000); // reads into messages directly where possible
   std::vector<archive::buffer> messages;
   for (std::size_t at = 0; at < whole.size();) {
     const auto room = reader.room();
@@ -125,7 +125,7 @@ TEST_CASE("a sender stops at the window and goes on with what is confirmed") {
   frame_writer writer;
   writer.add(message_of(std::vector<std::uint8_t>(2 * window_bytes)));
   const auto first = all_of(writer);
-  CHECK(writer.waiting_bytes() == window_bytes + 8); // the length of the vector goes before it
+  CHECK(writer.waiting_bytes() == window_bytes + 8); // preceded by the length of the vector
   CHECK_FALSE(writer.has_something());
   writer.confirmed(1000);
   CHECK(all_of(writer).size() == 1000 + 8);
@@ -138,13 +138,13 @@ TEST_CASE("a receiver holds credits back until whole messages have been consumed
   writer.add(message_of(std::vector<std::uint8_t>(window_bytes + credit_bytes_min)));
   frame_reader reader(2 * window_bytes);
   reader.feed(all_of(writer));
-  const auto credit = reader.take_credit(); // a message that is coming is confirmed as it comes
+  const auto credit = reader.take_credit(); // a partial message is acknowledged while it arrives
   CHECK(credit == window_bytes);
   writer.confirmed(credit);
   reader.feed(all_of(writer));
   const auto messages = reader.take_messages();
   REQUIRE(messages.size() == 1);
-  CHECK(reader.take_credit() == 0); // it is longer than the window, and whole
+  CHECK(reader.take_credit() == 0); // longer than the window, and complete
   reader.consumed(messages.front()->size());
   CHECK(reader.take_credit() == credit_bytes_min + 8);
 }

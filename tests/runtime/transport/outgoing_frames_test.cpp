@@ -11,7 +11,7 @@ std::vector<std::byte> bytes_of(std::size_t count) {
   return made;
 }
 
-/// A header, a long piece of a message, and another header.
+/// A header, a long part of a message, and another header.
 struct framed_message {
   std::vector<std::byte> header = bytes_of(8), blob = bytes_of(5000);
   std::shared_ptr<const archive> message = std::make_shared<const archive>();

@@ -53,7 +53,7 @@ TEST_CASE("tensors of integers are not divided by zero, and their smallest not b
                ContainsSubstring("-9223372036854775808 is divided by -1, which no integer of its type holds"));
     CHECK_THAT(divided(name, integers({smallest_of_32}, at::kInt), integers({-1}, at::kInt)),
                ContainsSubstring("-2147483648 is divided by -1"));
-    CHECK(divided(name, integers({smallest_of_32}), integers({-1})).empty()); // 64 bits hold its negative
+    CHECK(divided(name, integers({smallest_of_32}), integers({-1})).empty()); // its negative fits 64 bits
     CHECK_THAT(divided(name, integers({5}), integers({1, 0})), ContainsSubstring("divided by zero"));
     CHECK(divided(name, at::ones({2}), at::zeros({2})).empty()); // infinite
   }

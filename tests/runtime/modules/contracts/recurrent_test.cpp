@@ -10,7 +10,7 @@ namespace {
 
 using tensor_list = std::vector<at::Tensor>;
 
-/// Weights of one layer as torch.nn holds them: 3 features, 6 hidden numbers, so many gates.
+/// Weights of one layer in torch.nn's layout: 3 features, hidden size 6, `gates` gates.
 tensor_list layer_weights(std::int64_t gates, std::int64_t features = 3) {
   return {at::ones({gates * 6, features}), at::ones({gates * 6, 6}), at::ones({gates * 6}), at::ones({gates * 6})};
 }

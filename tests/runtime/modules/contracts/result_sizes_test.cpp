@@ -10,7 +10,7 @@ namespace {
 
 constexpr auto enormous = std::int64_t{1} << 62;
 
-/// An accepted call of an operator and one that makes too many numbers.
+/// An accepted call of an operator, and one with too large a result.
 struct sized_call {
   const char* name;
   named_arguments right, wrong;

@@ -1,4 +1,4 @@
-// convit: a transformer with a token for each task, against the authors' code and by what must follow from its shape.
+// convit: a transformer with task tokens, compared with the authors' code, and properties that follow from its shape.
 #include "tests/support/nets.hpp"
 #include "tests/support/small_convit.hpp"
 #include <catch2/matchers/catch_matchers_floating_point.hpp>
@@ -32,7 +32,7 @@ const parameter& named(const model& net, const std::string& name) {
   return net.layout().front();
 }
 
-/// The script's gradient of a parameter of ours: rows of a head side by side.
+/// The script's gradient of one of our parameters; head rows are concatenated.
 at::Tensor official_gradient(const nlohmann::json& gradients, const parameter& entry) {
   if (!entry.head)
     return listed_values(gradients[entry.name]);
@@ -42,7 +42,7 @@ at::Tensor official_gradient(const nlohmann::json& gradients, const parameter& e
 struct trained_pass {
   at::Tensor logits, features, map, gradients;
 };
-/// One pass over all classes and back, by the script's slopes.
+/// A forward pass over all classes and a backward pass with the script's gradients.
 trained_pass pass_of(const model& net, const at::Tensor& weights, const at::Tensor& images,
                      const training_mode* training = nullptr) {
   tape kept;
@@ -97,7 +97,7 @@ TEST_CASE("gates, values and places begin as the authors' do", "[convit]") {
   const auto flat = initial_weights(net, 3);
   const auto first = [&](const std::string& part) { return as_in_files(flat, named(net, "blocks.0.attn." + part)); };
   CHECK(apart(first("pos_proj.weight").narrow(0, 0, 9), listed_values(record["local_directions"])) == 0.0);
-  CHECK(first("pos_proj.weight").narrow(0, 9, 3).abs().max().item<float>() < 0.1F); // drawn
+  CHECK(first("pos_proj.weight").narrow(0, 9, 3).abs().max().item<float>() < 0.1F); // random
   CHECK(apart(first("v.weight"), at::eye(24)) == 0.0);
   CHECK(record["values_are_tokens"] == true);
   CHECK(apart(first("gating_param"), listed_values(record["gate"])) == 0.0);
@@ -160,11 +160,10 @@ TEST_CASE("a pass computes the tasks of its classes, and shows zeros for the oth
   const auto weights = initial_weights(net, 5).unsqueeze(0);
   const auto whole = net.forward(weights, shown_images(), {0, 9}, nullptr, nullptr);
   const auto early = net.forward(weights, shown_images(), {0, 3}, nullptr, nullptr);
-  CHECK(apart(early.logits, whole.logits.narrow(2, 0, 3)) < 1e-6); // products of different width
+  CHECK(apart(early.logits, whole.logits.narrow(2, 0, 3)) < 1e-6); // matrix products of different width
   CHECK(apart(early.features.narrow(2, 0, 8), whole.features.narrow(2, 0, 8)) < 1e-6);
   CHECK(early.features.narrow(2, 8, 16).abs().max().item<float>() == 0.0F);
-  const auto inner =
-      net.forward(weights, shown_images(), {4, 7}, nullptr, nullptr); // within the second and the third task
+  const auto inner = net.forward(weights, shown_images(), {4, 7}, nullptr, nullptr); // in the second and the third task
   CHECK(apart(inner.logits, whole.logits.narrow(2, 4, 3)) < 1e-6);
 }
 
@@ -178,7 +177,7 @@ TEST_CASE("a row does not depend on other rows, nor do its bits on other models"
   for (const std::int64_t rows : {1, 5, 16, 20}) {
     const auto few =
         net.forward(weights.narrow(0, 0, 1), images.narrow(1, 0, rows).contiguous(), {0, 5}, nullptr, nullptr);
-    CHECK(apart(few.logits, many.narrow(1, 0, rows)) < 1e-6); // products of different width
+    CHECK(apart(few.logits, many.narrow(1, 0, rows)) < 1e-6); // matrix products of different width
   }
   const std::vector<rng_key> keys{{.seed = 1}, {.seed = 2}, {.seed = 3}};
   const training_mode together{keys};
