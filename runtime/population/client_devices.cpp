@@ -105,7 +105,7 @@ std::size_t client_devices::profile_of(client_id client) const {
   return std::min(static_cast<std::size_t>(place), share_ends_.size() - 1);
 }
 
-/// Null: use the links of the keys.
+/// Null: the keys of [devices] give the link.
 const link_profile* client_devices::link_of(client_id client) const {
   if (devices_.profiles_read.empty())
     return nullptr;

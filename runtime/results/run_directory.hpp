@@ -23,8 +23,8 @@ struct node_record {
   double busy_seconds = 0.0;                        ///< Sum over its workers.
   std::uint64_t bytes_sent = 0, bytes_received = 0; ///< Sent to the node, and received from it.
   std::uint64_t bytes_waiting = 0;                  ///< Bytes queued for it now.
-  std::int64_t losses = 0;                          ///< Number of times it was lost,
-  double away_seconds = 0.0;                        ///< and total time until it was back.
+  std::int64_t losses = 0;                          ///< Number of times it was lost.
+  double away_seconds = 0.0;                        ///< Total time from each loss to its return.
   std::string wrong{};                              ///< Reason for its rejection; empty if it is accepted.
   bool is_there = true;                             ///< Connected now.
 };

@@ -1,6 +1,5 @@
 """Nets of torch as exported programs: scores, gradients and ten steps as in PyTorch, batch norms included; dropout by
 the seed of the run; files from a shell."""
-import itertools
 import os
 import subprocess
 import sys

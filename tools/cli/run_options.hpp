@@ -10,7 +10,7 @@ namespace mneme {
 /// Parses the values of --set, "KEY=VALUE" each.
 [[nodiscard]] expected<overrides> parsed_settings(const std::vector<std::string>& settings);
 [[nodiscard]] progress_style style_option(bool quiet, bool json);
-/// Warns on stderr if the run had no round of that number, so that its values were not stored; 0: not requested.
+/// Warns on stderr if a completed run had fewer rounds than `round`, so that --round stored nothing. 0: not requested.
 void warn_of_absent_round(const run_summary& ended, std::int64_t round);
 /// Returns the exit code; on failure prints the reason and how to resume on stderr.
 int exit_code_of(const run_summary& ended);

@@ -7,7 +7,7 @@
 #include <vector>
 namespace mneme {
 
-/// Data that are generated from the seed are left to the runs, since no other run uses them.
+/// Does not hold data that are generated from the seed: they belong to one run only.
 class shared_data {
 public:
   /// Null for generated data and for data that cannot be loaded; the latter are reported by the check of the points.

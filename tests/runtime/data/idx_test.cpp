@@ -44,7 +44,7 @@ TEST_CASE("idx files are read no further than the limits need", "[data]") {
   CHECK(files.read({.rows = 2})->size() == 2);
   CHECK(files.read({.rows = 9})->size() == 5);
   CHECK(files.read({.per_class = 1})->size() == 3); // classes 0, 1, 2 are the first three rows
-  CHECK(files.read({.per_class = 2})->size() == 5); // class 2 has one row: to the end
+  CHECK(files.read({.per_class = 2})->size() == 5); // class 2 has only one row, so all rows are read
   CHECK(files.read({.rows = 4, .per_class = 1})->size() == 3);
 }
 

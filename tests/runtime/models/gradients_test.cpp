@@ -31,7 +31,7 @@ struct norm_like {
   std::int64_t groups_max = 0; // 0: batch
   bool training = false;
   std::string trained{};   // name prefix of layers in training mode
-  bool both_sides = false; // padding of option A, which is no normalization but passed along with it
+  bool both_sides = false; // of option-A padding (not normalization): zeros on both sides
   at::Tensor operator()(const named_weights& weights, const std::string& name, const at::Tensor& x) const {
     const auto weight = weights[name + ".weight"], bias = weights[name + ".bias"];
     if (groups_max > 0)

@@ -103,7 +103,7 @@ class Chain:
             "add", "add_")
 
     def added(self, node):
-        """A residual block and the node where its branches start; or a patch embedding."""
+        """Texts of a residual block or a patch embedding, and the node that is its input."""
         if node not in self.sums:
             embedded = embedding_of(self.traced, node, self.modules)
             if embedded:
@@ -134,7 +134,7 @@ class Chain:
         return nodes
 
     def single(self, node):
-        """The text of a layer, in a list, and its input node."""
+        """Texts of a layer or an encoder (empty for a layer without text), and its input node."""
         reads = node.args[0] if node.args else None
         if node.op == "call_module" and isinstance(self.modules[node.target], torch.nn.MultiheadAttention):
             raise Untraceable(f"the weights of '{node.target}' are used, not its output alone")
