@@ -248,6 +248,14 @@ class Modules(unittest.TestCase):
                 self.assertEqual(first, self.digest("--threads", str(threads), "--set", f"worker.models_max={width}",
                                                     "--set", f"worker.shards={shards}", *trained), (trained, threads))
 
+    def test_an_exported_program_has_one_digest_on_two_nodes(self):
+        nodes = [Node(self.folder, "--threads", "1") for _ in range(2)]
+        for node in nodes:
+            self.addCleanup(node.end)
+        trained = ("--set", f"model.module={PROGRAM_FILE}")
+        self.assertEqual(self.digest("--nodes", ",".join(node.address for node in nodes), *trained),
+                         self.digest(*trained))
+
     def test_another_module_gives_another_scenario_digest(self):
         other = os.path.join(self.folder, "other.pt")
         with open(other, "wb") as file:
