@@ -40,8 +40,8 @@ def first(data):
 
 
 def norms():
-    return nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 8, 3, groups=2),
-                         nn.InstanceNorm2d(8, affine=True), nn.SiLU(), nn.AdaptiveAvgPool2d(2), nn.Flatten(),
+    return nn.Sequential(nn.Conv2d(3, 8, 3, bias=False), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 8, 3, groups=2),
+                         nn.GroupNorm(2, 8), nn.SiLU(), nn.AdaptiveAvgPool2d(2), nn.Flatten(),
                          nn.BatchNorm1d(32), nn.Linear(32, CLASSES))
 
 

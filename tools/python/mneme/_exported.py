@@ -2,10 +2,11 @@
 import copy
 import importlib.util
 import io
+import logging
 import os
 import sys
 import warnings
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 
 import torch
 
@@ -51,9 +52,16 @@ def advice(error):
 
 @contextmanager
 def quiet():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
+    """Without warnings and messages of torch, which prints whole graphs where it fails."""
+    level = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    unread = io.StringIO()
+    try:
+        with warnings.catch_warnings(), redirect_stdout(unread), redirect_stderr(unread):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(level)
 
 
 # -- from a shell -----------------------------------------------------------------------------------------------------
