@@ -172,7 +172,9 @@ void node_service::handle(const connection_closed& in) {
   connection_ = 0;
   const bool had_run = session_ != nullptr;
   end_session();
-  if (leaving_)
+  if (failure_)
+    ended_ = tl::unexpected(*failure_);
+  else if (leaving_)
     ended_ = node_end::left;
   else if (!in.may_retry)
     ended_ = failed("run at " + settings_.join.text(), in.why);
@@ -294,7 +296,7 @@ void node_service::handle(const scenario_loaded& in) {
     refusal.reasons.push_back("cannot load the scenario: " + diagnostic_text(problem));
   send(message_of(node_message::refusal, std::move(refusal)));
   loop_.close(connection_, "was refused"); // once the refusal has been sent
-  ended_ = tl::unexpected(in.world.error());
+  failure_ = in.world.error();
 }
 
 void node_service::start_work(const node_layout& layout) {

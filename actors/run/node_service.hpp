@@ -101,6 +101,7 @@ private:
   std::chrono::milliseconds backoff_{};
   std::string last_problem_;
   std::optional<recorder_stopwatch> leaving_; // null: it takes work
+  std::optional<diagnostics> failure_;        // to load the scenario; it ends when the connection is closed
   std::optional<expected<node_end>> ended_;
   std::mutex mutex_; // guards the members up to actors_
   std::condition_variable changed_;
