@@ -2,11 +2,13 @@
 #include "runtime/portable/matrix_products.hpp"
 #include "runtime/portable/replaced_kernels.hpp"
 #include <ATen/ATen.h>
+#include <algorithm>
 #include <stdexcept>
 namespace mneme::portable {
 namespace {
 
-// Axes: N images, G groups, C channels of the input and O of the output (of a group), h and w of a filter, L places.
+// Axes: N images, G groups, C channels of the input and O of the output (of a group), h and w of a filter, L pixels
+// of a result.
 
 using integers = std::vector<std::int64_t>;
 
@@ -48,61 +50,106 @@ void expect_planes(const at::Tensor& input) {
 /// Images and filters of one dimension as planes of height 1.
 at::Tensor planes(const at::Tensor& given) { return given.dim() == 3 ? given.unsqueeze(2) : given; }
 
-/// [C h w, L] of one image [C, H, W].
-at::Tensor patches(const at::Tensor& image, const at::Tensor& filters, const geometry& with) {
-  return at::im2col(image.contiguous(), {filters.size(2), filters.size(3)}, with.dilation, with.padding, with.stride);
+// Images are channels last here, so that what a filter reads of a row lies together.
+
+/// Zeros around images [N, C, H, W]: [N, H + padding, W + padding, C].
+at::Tensor zeros_around(at::IntArrayRef sizes, const geometry& with, const at::Tensor& like) {
+  return at::zeros({sizes[0], sizes[2] + 2 * with.padding[0], sizes[3] + 2 * with.padding[1], sizes[1]},
+                   like.options());
 }
 
-/// The image [C, H, W] whose pixels are the sums of the patches' [C h w, L] that cover them.
-at::Tensor covered(const at::Tensor& columns, const at::Tensor& filters, at::IntArrayRef size, const geometry& with) {
-  return at::col2im(columns, {size[0], size[1]}, {filters.size(2), filters.size(3)}, with.dilation, with.padding,
-                    with.stride);
+/// The images themselves within zeros_around(), as [N, C, H, W].
+at::Tensor inner_images(const at::Tensor& padded, const geometry& with) {
+  return padded.narrow(1, with.padding[0], padded.size(1) - 2 * with.padding[0])
+      .narrow(2, with.padding[1], padded.size(2) - 2 * with.padding[1])
+      .permute({0, 3, 1, 2});
 }
 
-/// Group g of the channels of an image, or of the rows of filters.
-at::Tensor group(const at::Tensor& given, std::int64_t g, std::int64_t groups) {
-  const auto width = given.size(0) / groups;
-  return given.narrow(0, g * width, width);
-}
+/// A convolution cut into products: of some images at once, and of one group of channels.
+struct convolution_parts {
+  const at::Tensor& filters; // [O of all groups, C, h, w]
+  const geometry& with;
+  std::int64_t height, width; // of what correlated() gives
 
-at::Tensor as_matrix(const at::Tensor& given) { return given.reshape({given.size(0), -1}); }
+  [[nodiscard]] std::int64_t places() const { return height * width; }
+  [[nodiscard]] std::int64_t terms() const { return filters.size(1) * filters.size(2) * filters.size(3); }
+  [[nodiscard]] std::int64_t group_width() const { return filters.size(0) / with.groups; }
 
-/// [N, O, places] of images [N, C, H, W] with filters [O, C, h, w].
+  /// Filters of group g: [O, h w C].
+  [[nodiscard]] at::Tensor filter_rows(std::int64_t g) const {
+    return filters.narrow(0, g * group_width(), group_width()).permute({0, 2, 3, 1}).reshape({group_width(), terms()});
+  }
+  /// What filters read, a view: [n, height, width, h, w, C] of padded images [n, .., C of all groups].
+  [[nodiscard]] at::Tensor windows(const at::Tensor& padded, std::int64_t g) const {
+    const auto own = padded.narrow(3, g * filters.size(1), filters.size(1));
+    const auto by = own.strides();
+    return own.as_strided({own.size(0), height, width, filters.size(2), filters.size(3), own.size(3)},
+                          {by[0], with.stride[0] * by[1], with.stride[1] * by[2], with.dilation[0] * by[1],
+                           with.dilation[1] * by[2], by[3]});
+  }
+  /// [n L, h w C]
+  [[nodiscard]] at::Tensor patches(const at::Tensor& padded, std::int64_t g) const {
+    return windows(padded, g).reshape({padded.size(0) * places(), terms()});
+  }
+  /// Results of group g, [n L, O] of values [n, O of all groups, height, width].
+  [[nodiscard]] at::Tensor value_rows(const at::Tensor& values, std::int64_t g) const {
+    return values.narrow(1, g * group_width(), group_width()).permute({0, 2, 3, 1}).reshape({-1, group_width()});
+  }
+  /// Calls act(first image, number of images, group): patches of a call stay in a cache.
+  template <class Act>
+  void for_each_product(std::int64_t images, Act act) const {
+    constexpr std::int64_t patch_floats_max = std::int64_t{1} << 18U;
+    const auto block = std::max<std::int64_t>(patch_floats_max / std::max<std::int64_t>(places() * terms(), 1), 1);
+    for (std::int64_t first = 0; first < images; first += block)
+      for (std::int64_t g = 0; g < with.groups; ++g)
+        act(first, std::min(block, images - first), g);
+  }
+};
+
+/// [N, O, height, width] of images [N, C, H, W] with filters [O, C, h, w].
 at::Tensor correlated(const at::Tensor& images, const at::Tensor& filters, const geometry& with, at::IntArrayRef size) {
-  auto out = images.new_zeros({images.size(0), filters.size(0), size[0], size[1]});
-  for (std::int64_t n = 0; n < images.size(0); ++n)
-    for (std::int64_t g = 0; g < with.groups; ++g) {
-      auto into = as_matrix(group(out[n], g, with.groups));
-      multiply_matrices(as_matrix(group(filters, g, with.groups)),
-                        patches(group(images[n], g, with.groups), filters, with), into);
-    }
-  return out;
+  const convolution_parts parts{filters, with, size[0], size[1]};
+  const auto padded = zeros_around(images.sizes(), with, images);
+  inner_images(padded, with).copy_(images);
+  const auto out = at::empty({images.size(0), size[0], size[1], filters.size(0)}, images.options());
+  parts.for_each_product(images.size(0), [&](std::int64_t first, std::int64_t count, std::int64_t g) {
+    multiply_matrices(
+        parts.patches(padded.narrow(0, first, count), g), parts.filter_rows(g).t(),
+        out.narrow(0, first, count).flatten(0, 2).narrow(1, g * parts.group_width(), parts.group_width()));
+  });
+  return out.permute({0, 3, 1, 2});
 }
 
-/// The transpose of correlated(): [N, C, H, W] of values [N, O, places].
+/// The transpose of correlated(): [N, C, H, W] of values [N, O, height, width].
 at::Tensor spread(const at::Tensor& values, const at::Tensor& filters, const geometry& with, at::IntArrayRef size) {
-  auto out = values.new_zeros({values.size(0), filters.size(1) * with.groups, size[0], size[1]});
-  for (std::int64_t n = 0; n < values.size(0); ++n)
-    for (std::int64_t g = 0; g < with.groups; ++g) {
-      const auto own = as_matrix(group(filters, g, with.groups));
-      auto columns = values.new_empty({own.size(1), values.size(2) * values.size(3)});
-      multiply_matrices(own.t(), as_matrix(group(values[n], g, with.groups)), columns);
-      group(out[n], g, with.groups).copy_(covered(columns, filters, size, with));
-    }
-  return out;
+  const convolution_parts parts{filters, with, values.size(2), values.size(3)};
+  const auto padded = zeros_around({values.size(0), filters.size(1) * with.groups, size[0], size[1]}, with, values);
+  parts.for_each_product(values.size(0), [&](std::int64_t first, std::int64_t count, std::int64_t g) {
+    const auto targets = parts.windows(padded.narrow(0, first, count), g);
+    const auto columns = at::empty(targets.sizes(), values.options());
+    multiply_matrices(parts.value_rows(values.narrow(0, first, count), g), parts.filter_rows(g),
+                      columns.view({count * parts.places(), parts.terms()}));
+    for (std::int64_t i = 0; i < filters.size(2); ++i) // windows overlap, those of one tap do not
+      for (std::int64_t j = 0; j < filters.size(3); ++j)
+        targets.select(3, i).select(3, j).add_(columns.select(3, i).select(3, j));
+  });
+  return inner_images(padded, with);
 }
 
 /// [O, C, h, w]: the gradient of filters, from what correlated() has read and the gradient of what it gave.
 at::Tensor of_filters(const at::Tensor& images, const at::Tensor& d_out, const at::Tensor& filters,
                       const geometry& with) {
-  auto sum = at::zeros_like(filters, at::MemoryFormat::Contiguous);
-  for (std::int64_t n = 0; n < images.size(0); ++n)
-    for (std::int64_t g = 0; g < with.groups; ++g) {
-      auto own = as_matrix(group(sum, g, with.groups));
-      multiply_matrices(as_matrix(group(d_out[n], g, with.groups)),
-                        patches(group(images[n], g, with.groups), filters, with).t(), own, 1.0, 1.0);
-    }
-  return sum;
+  const convolution_parts parts{filters, with, d_out.size(2), d_out.size(3)};
+  const auto padded = zeros_around(images.sizes(), with, images);
+  inner_images(padded, with).copy_(images);
+  const auto sums = at::zeros({with.groups, parts.terms(), parts.group_width()}, filters.options());
+  parts.for_each_product(images.size(0), [&](std::int64_t first, std::int64_t count, std::int64_t g) {
+    multiply_matrices(parts.patches(padded.narrow(0, first, count), g).t(),
+                      parts.value_rows(d_out.narrow(0, first, count), g), sums[g], 1.0, 1.0);
+  });
+  return sums.view({with.groups, filters.size(2), filters.size(3), filters.size(1), parts.group_width()})
+      .permute({0, 4, 3, 1, 2})
+      .reshape(filters.sizes());
 }
 
 integers size_of_result(const at::Tensor& images, const at::Tensor& filters, const geometry& with) {
