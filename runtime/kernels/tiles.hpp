@@ -1,22 +1,7 @@
-/// tiles: sums of products that stay in registers, the inner loop of all convolutions.
+/// tiles: sums of products that stay in registers, the inner loop of Winograd's convolutions.
 #pragma once
 #include "runtime/kernels/instruction_set.hpp"
 namespace mneme::kernels {
-
-/// Columns j .. j + width - 1 of b [terms, n], zeros beyond n, to panel [terms, width].
-template <int Width>
-MNEME_INLINE void pack_panel(const float* b, std::int64_t terms, std::int64_t n, std::int64_t j, float* panel) {
-  const std::int64_t columns = n - j < Width ? n - j : Width;
-  for (std::int64_t p = 0; p < terms; ++p, panel += Width) {
-    if (columns == Width) {
-      for (int i = 0; i < Width; ++i)
-        panel[i] = b[p * n + j + i];
-      continue;
-    }
-    for (std::int64_t i = 0; i < Width; ++i)
-      panel[i] = i < columns ? b[p * n + j + i] : 0.0F;
-  }
-}
 
 /// The sums of one tile: Rows rows, Vectors vectors of columns. Terms of packed A lie side by side in its rows, or,
 /// `Across`, below each other; `Stride` floats lie between its rows.
@@ -51,22 +36,6 @@ MNEME_INLINE void whole_tile(const float* a, const float* panel, std::int64_t te
       }
       store(to, sums[r][v]);
     }
-}
-
-/// A tile of which only `columns` exist, whose rows lie anywhere.
-template <int Lanes, int Vectors, int Rows, bool Across, std::int64_t Stride>
-MNEME_INLINE void partial_tile(const float* a, const float* panel, std::int64_t terms, float* const* c,
-                               std::int64_t columns, bool add, float scale = 1.0F) {
-  using vec = typename floats<Lanes>::type;
-  vec sums[Rows][Vectors] = {};
-  sum_tile<Lanes, Vectors, Rows, Across, Stride>(a, panel, terms, sums);
-  float row[Vectors * Lanes];
-  for (int r = 0; r < Rows; ++r) {
-    for (int v = 0; v < Vectors; ++v)
-      store(row + v * Lanes, vec(scale * sums[r][v]));
-    for (std::int64_t i = 0; i < columns; ++i)
-      c[r][i] = add ? c[r][i] + row[i] : row[i];
-  }
 }
 
 /// Rows of the largest tile: all registers but those of two columns and a factor.

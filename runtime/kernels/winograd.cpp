@@ -52,8 +52,10 @@ MNEME_INLINE void with_row_stride(std::int64_t channels, Act act) {
     act(std::integral_constant<std::int64_t, row_stride<64>>{});
   else if (channels <= 128)
     act(std::integral_constant<std::int64_t, row_stride<128>>{});
-  else
+  else if (channels <= 256)
     act(std::integral_constant<std::int64_t, row_stride<256>>{});
+  else
+    act(std::integral_constant<std::int64_t, row_stride<512>>{});
 }
 
 template <int Lanes>
@@ -368,7 +370,7 @@ void turn(const conv_shape& shape, const float* w, float* turned) {
 } // namespace
 
 bool winograd_pays(const conv_shape& shape) {
-  constexpr std::int64_t channels_max = 256; // beyond, transformed filters fit no cache
+  constexpr std::int64_t channels_max = 512;
   constexpr std::int64_t pixels_min = 16;
   const auto fits = [](std::int64_t channels) { return channels % 16 == 0 && channels <= channels_max; };
   return shape.kernel == 3 && shape.stride == 1 && shape.padding <= 2 && fits(shape.channels) && fits(shape.filters) &&

@@ -16,11 +16,11 @@ at::Tensor place_at_line(const at::Tensor& like, std::size_t slot, kernels::scra
   return at::from_blob(memory.take(slot, like.numel()), like.sizes(), like.strides(), at::kFloat);
 }
 
+} // namespace
+
 at::Tensor at_line(const at::Tensor& values, std::size_t slot, kernels::scratch& memory) {
   return begins_at_line(values) ? values : place_at_line(values, slot, memory).copy_(values);
 }
-
-} // namespace
 
 void aligned_product(at::Tensor result, const at::Tensor& added, const at::Tensor& a, const at::Tensor& b, double beta,
                      double alpha, kernels::scratch& memory) {

@@ -15,4 +15,7 @@ namespace mneme {
 void aligned_product(at::Tensor result, const at::Tensor& added, const at::Tensor& a, const at::Tensor& b, double beta,
                      double alpha, kernels::scratch& memory);
 
+/// `values`, or a copy in this slot of `memory` if they do not begin at a cache line. @pre dense, without overlap
+[[nodiscard]] at::Tensor at_line(const at::Tensor& values, std::size_t slot, kernels::scratch& memory);
+
 } // namespace mneme

@@ -3,8 +3,8 @@
 #include "runtime/models/layer.hpp"
 namespace mneme {
 
-/// What convolution_layer does where kernels::convolve does not reach: on a GPU (device_twins.cpp), and as a function
-/// of LibTorch's autograd.
+/// What convolution_layer computes where Winograd's kernels do not reach: other shapes (oneDNN), on a GPU (cuDNN), in
+/// portable arithmetic (runtime/portable/convolutions.hpp), and as a function for autograd.
 struct composite_convolution {
   image_shape in{}, out{};
   std::int64_t kernel = 1, stride = 1, padding = 0;
@@ -17,8 +17,11 @@ struct composite_convolution {
 
 private:
   [[nodiscard]] bool biased() const { return bias_offset >= 0; }
-  /// Model k's filters, in memory [kernel, kernel, in, out channels], as LibTorch takes them.
+  /// Model k's filters, in memory [kernel, kernel, in, out channels], as LibTorch takes them. On a CPU they are a copy
+  /// in the memory of the pass, channels last, which oneDNN reads without another copy.
   [[nodiscard]] at::Tensor filters_of(const layer_pass& pass, std::int64_t k) const;
+  /// The gradient of filters_of() in the order of the weights.
+  [[nodiscard]] static at::Tensor in_weight_order(const layer_pass& pass, const at::Tensor& d_filters);
   [[nodiscard]] at::Tensor applied(const at::Tensor& images, const at::Tensor& filters, const at::Tensor& bias) const;
 };
 

@@ -1,6 +1,6 @@
 /// convolution_layer: a convolution over channels-last images, with or without bias, then the activation.
 #pragma once
-#include "runtime/kernels/convolution.hpp"
+#include "runtime/kernels/winograd.hpp"
 #include "runtime/models/composite_convolution.hpp"
 namespace mneme {
 
@@ -16,6 +16,7 @@ public:
   explicit convolution_layer(const shape& sizes);
   [[nodiscard]] image_shape out_shape() const;
   [[nodiscard]] std::int64_t width(class_range) const override { return out_shape().floats(); }
+  [[nodiscard]] bool depends_on_row_count() const override { return !kernels::winograd_pays(geometry(1)); }
   void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
   [[nodiscard]] bool owns_gradient() const override { return shape_.after == activation::relu; }
   [[nodiscard]] bool adds() const override { return true; }
@@ -30,6 +31,11 @@ public:
 
 private:
   [[nodiscard]] kernels::conv_shape geometry(std::int64_t rows) const;
+  /// True if Winograd's kernels compute these tensors.
+  [[nodiscard]] bool is_transformed(const at::Tensor& in) const {
+    return in.is_cpu() && kernels::winograd_pays(geometry(1));
+  }
+  void backward_to_results(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const;
   [[nodiscard]] bool biased() const { return shape_.bias_offset >= 0; }
   [[nodiscard]] composite_convolution composite() const;
 

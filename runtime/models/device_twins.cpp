@@ -1,87 +1,14 @@
-// Convolutions and batch normalisation on devices: LibTorch's operators, with gradients by hand. No graph is kept for
-// them; all other layers are functions there.
-#include "runtime/models/composite_convolution.hpp"
+// Batch normalisation on devices: LibTorch's operators, with gradients by hand. No graph is kept for it and for
+// convolutions (composite_convolution.cpp); all other layers are functions there.
 #include "runtime/models/normalisation.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/clamp_min.h>
-#include <ATen/ops/convolution.h>
-#include <ATen/ops/convolution_backward.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/native_batch_norm.h>
 #include <ATen/ops/native_batch_norm_backward.h>
-#include <ATen/ops/relu.h>
-#include <ATen/ops/stack.h>
 #include <ATen/ops/threshold_backward.h>
 #include <cmath>
 namespace mneme {
-
-// -- convolutions: one model after the other --------------------------------------------------------------------------
-
-namespace {
-
-/// Model k's part of `whole` [K, B, floats of an image] as LibTorch takes images: [B, channels, height, width].
-at::Tensor images_of_model(const at::Tensor& whole, std::int64_t k, const image_shape& image) {
-  return whole[k].view({whole.size(1), image.height, image.width, image.channels}).permute({0, 3, 1, 2});
-}
-
-} // namespace
-
-at::Tensor composite_convolution::filters_of(const layer_pass& pass, std::int64_t k) const {
-  return pass.weights_row(k)
-      .narrow(0, weight_offset, kernel * kernel * in.channels * out.channels)
-      .view({kernel, kernel, in.channels, out.channels})
-      .permute({3, 2, 0, 1});
-}
-
-at::Tensor composite_convolution::applied(const at::Tensor& images, const at::Tensor& filters,
-                                          const at::Tensor& bias) const {
-  return at::convolution(images, filters, bias, {stride, stride}, {padding, padding}, {1, 1}, false, {0, 0}, 1);
-}
-
-void composite_convolution::forward(const layer_pass& pass, const at::Tensor& from, at::Tensor& into) const {
-  for (std::int64_t k = 0; k < pass.models; ++k) {
-    const auto bias = biased() ? pass.weights_row(k).narrow(0, bias_offset, out.channels) : at::Tensor{};
-    images_of_model(into, k, out).copy_(applied(images_of_model(from, k, in), filters_of(pass, k), bias));
-  }
-  if (after == activation::relu)
-    at::relu_(into);
-}
-
-void composite_convolution::backward(const layer_pass& pass, const kernel_layer::backward_data& data,
-                                     const gradient_sink& sink) const {
-  if (after == activation::relu)
-    data.d_out.masked_fill_(data.out <= 0, 0);
-  for (std::int64_t k = 0; k < pass.models; ++k) {
-    const auto [d_in, d_filters, d_bias] = at::convolution_backward(
-        images_of_model(data.d_out, k, out), images_of_model(data.in, k, in), filters_of(pass, k),
-        at::OptionalIntArrayRef({out.channels}), {stride, stride}, {padding, padding}, {1, 1}, false, {0, 0}, 1,
-        {data.d_in != nullptr, !data.fixed, biased() && !data.fixed});
-    if (data.d_in && data.add)
-      images_of_model(*data.d_in, k, in).add_(d_in);
-    else if (data.d_in)
-      images_of_model(*data.d_in, k, in).copy_(d_in);
-    if (data.fixed)
-      continue;
-    write_gradient(sink, k, weight_offset, d_filters.permute({2, 3, 1, 0}).contiguous());
-    if (biased())
-      write_gradient(sink, k, bias_offset, d_bias);
-  }
-}
-
-at::Tensor composite_convolution::function(const function_pass& pass, const at::Tensor& from) const {
-  const auto filters = pass.weights_at(weight_offset, {kernel, kernel, in.channels, out.channels});
-  const auto bias = biased() ? pass.weights_at(bias_offset, {out.channels}) : at::Tensor{};
-  std::vector<at::Tensor> results;
-  for (std::int64_t k = 0; k < pass.models; ++k) { // copies: each model's operands begin at a line
-    const auto row = filters.size(0) == 1 ? 0 : k;
-    const auto own = filters.select(0, row).permute({3, 2, 0, 1}).clone(at::MemoryFormat::Contiguous);
-    const auto images = images_of_model(from.contiguous(), k, in).clone(at::MemoryFormat::Contiguous);
-    const auto y = applied(images, own, biased() ? bias.select(0, row).clone() : at::Tensor{});
-    results.push_back(y.permute({0, 2, 3, 1}).flatten(1));
-  }
-  const auto y = at::stack(results);
-  return after == activation::relu ? at::relu(y) : y;
-}
 
 // -- batch normalisation: LibTorch's, with a channel for each channel of each model -----------------------------------
 

@@ -43,8 +43,8 @@ public:
   [[nodiscard]] virtual std::int64_t width(class_range classes) const = 0;
   /// Bytes besides its output that one row needs until the backward pass.
   [[nodiscard]] virtual std::int64_t kept_bytes_per_row() const { return 0; }
-  /// True if, on a CPU and in evaluation mode, products of LibTorch compute the layer: bits of a row may depend on how
-  /// many rows there are.
+  /// True if, on a CPU and in evaluation mode, products or convolutions of LibTorch compute the layer: bits of a row
+  /// may depend on how many rows there are.
   [[nodiscard]] virtual bool depends_on_row_count() const { return false; }
 
   /// in [K, B, width before] -> [K, B, width], by operators that autograd follows to any order.

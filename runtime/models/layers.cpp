@@ -11,8 +11,8 @@ namespace mneme {
 namespace {
 
 constexpr std::int64_t units_max = 65'536;
-constexpr std::int64_t kernel_max = 15; // as kernels::convolve takes them
-constexpr double norm_epsilon = 1e-5;   // PyTorch's
+constexpr std::int64_t kernel_max = 15;
+constexpr double norm_epsilon = 1e-5; // PyTorch's
 
 /// What arrives at a layer.
 enum class arriving : std::uint8_t { images, numbers, tokens, indices };

@@ -210,7 +210,7 @@ bool network::depends_on_row_count(class_range classes) const noexcept {
 }
 
 bool network::trains_behind_features(const parameter_choice& trained) const {
-  if (net_.features == 0 || trained.whole() || depends_on_row_count({}))
+  if (net_.features == 0 || trained.whole())
     return false;
   const auto roles = roles_for(trained);
   for (std::size_t i = 0; i < net_.nodes.size(); ++i) {

@@ -6,8 +6,7 @@ namespace mneme {
 /// What such passes show of a row may be computed once and used in every step of a training.
 class row_wise_model : public model {
 public:
-  /// True if a training of `trained` leaves everything up to the features as it is, and a row's features have the same
-  /// bits on a CPU whoever shares their pass.
+  /// True if a training of `trained` leaves everything up to the features as it is.
   [[nodiscard]] virtual bool trains_behind_features(const parameter_choice& trained) const = 0;
   /// forward() of what lies behind the features [K, B, D]. backward() may follow it.
   /// @pre trains_behind_features() of what is trained

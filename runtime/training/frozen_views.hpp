@@ -17,8 +17,9 @@ struct taught_rows {
                float* logits_to) const;
 };
 
-/// A front or a teacher of one group of trainings, on a CPU. Rows are the same in every epoch, and the net gives them
-/// the same bits whoever shares their pass: so steps see what they would have seen.
+/// A front or a teacher of one group of trainings, on a CPU. Rows are the same in every epoch. They pass in blocks of
+/// one client's rows, so a client's bits do not depend on other clients. A net whose bits depend on the number of rows
+/// gives a step the same values up to rounding.
 class frozen_views {
 public:
   frozen_views(const row_wise_model& net, const training_options& options, const parameter_choice& trained)
@@ -30,8 +31,6 @@ public:
   [[nodiscard]] bool has_front() const;
   /// The rows as their features, in the order of `samples`. @param weights [P]
   [[nodiscard]] sample_view behind_front(const sample_view& samples, const at::Tensor& weights, image_store& images);
-  /// True if a teacher's outputs for a row do not depend on the number of rows in a pass.
-  [[nodiscard]] bool can_keep(const teacher_view& view) const { return !net_.depends_on_row_count(view.classes); }
   /// @param teacher [P]
   [[nodiscard]] taught_rows taught(const sample_view& samples, const teacher_view& view, const at::Tensor& teacher,
                                    image_store& images);

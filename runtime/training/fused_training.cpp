@@ -187,8 +187,8 @@ void fused_training::keep_frozen_views() {
     if (client.plan.steps() == 0)
       break;
     for (std::size_t t = 0; t < teachers_.size(); ++t)
-      if (const auto& view = options_.teachers[t]; views.can_keep(view))
-        teachers_[t].keep_rows(k, views.taught(client.job->samples, view, teachers_[t].weights(k), images_));
+      teachers_[t].keep_rows(k,
+                             views.taught(client.job->samples, options_.teachers[t], teachers_[t].weights(k), images_));
     if (!behind_front_)
       continue;
     client.in_front = std::make_unique<train_job>(*client.job);

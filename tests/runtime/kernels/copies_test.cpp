@@ -1,7 +1,6 @@
 // Portable arithmetic has the bits of AVX2 on every machine, and uses AVX-512 versions of some kernels. A process
 // selects versions once, so this program starts itself with each selection and compares.
 #include "runtime/base/rng.hpp"
-#include "runtime/kernels/convolution.hpp"
 #include "runtime/kernels/dropout.hpp"
 #include "runtime/kernels/elementwise.hpp"
 #include "runtime/kernels/fold.hpp"
@@ -11,6 +10,7 @@
 #include "runtime/kernels/products.hpp"
 #include "runtime/kernels/sigmoid.hpp"
 #include "runtime/kernels/token_rows.hpp"
+#include "runtime/kernels/winograd.hpp"
 #include "tests/support/drawn_floats.hpp"
 #include <bit>
 #include <catch2/catch_test_macros.hpp>
@@ -242,23 +242,20 @@ void products(std::ostream& out) {
 
 void convolutions(std::ostream& out) {
   kernels::scratch memory;
-  for (const std::int64_t channels : {1, 3, 16, 48})
-    for (const std::int64_t filters : {1, 6, 16, 32})
-      for (const std::int64_t kernel : {1, 3, 5})
-        for (const std::int64_t stride : {1, 2}) {
-          const kernels::conv_shape shape{3, 9, 7, channels, filters, kernel, stride, kernel / 2};
-          const std::int64_t pixels = shape.rows * shape.out_height() * shape.out_width();
-          const auto x = test::drawn_floats(shape.rows * shape.height * shape.width * channels, 1);
-          const auto w = test::drawn_floats(shape.terms() * filters, 2), bias = test::drawn_floats(filters, 3);
-          auto y = test::drawn_floats(pixels * filters, 4), dx = x, dw = w;
-          bits_of_results bits;
-          kernels::convolve(shape, x.data(), w.data(), bias.data(), true, y.data(), memory);
-          kernels::convolve_back(shape, y.data(), w.data(), dx.data(), stride == 1, memory);
-          kernels::correlate(shape, x.data(), y.data(), dw.data(), 0.3F, true, memory);
-          bits.add(y), bits.add(dx), bits.add(dw);
-          out << "convolutions " << channels << " to " << filters << " by " << kernel << ", stride " << stride << ' '
-              << bits.value() << '\n';
-        }
+  for (const std::int64_t channels : {16, 48})
+    for (const std::int64_t filters : {16, 32}) {
+      const kernels::conv_shape shape{3, 9, 7, channels, filters, 3, 1, 1};
+      const std::int64_t pixels = shape.rows * shape.out_height() * shape.out_width();
+      const auto x = test::drawn_floats(shape.rows * shape.height * shape.width * channels, 1);
+      const auto w = test::drawn_floats(shape.terms() * filters, 2), bias = test::drawn_floats(filters, 3);
+      auto y = test::drawn_floats(pixels * filters, 4), dx = x, dw = w;
+      bits_of_results bits;
+      kernels::winograd_convolve(shape, x.data(), w.data(), bias.data(), true, y.data(), memory);
+      kernels::winograd_convolve_back(shape, y.data(), w.data(), dx.data(), true, memory);
+      kernels::winograd_correlate(shape, x.data(), y.data(), dw.data(), 0.3F, true, memory);
+      bits.add(y), bits.add(dx), bits.add(dw);
+      out << "convolutions " << channels << " to " << filters << ' ' << bits.value() << '\n';
+    }
 }
 
 /// Output of the test below with this selection.

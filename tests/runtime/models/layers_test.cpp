@@ -1,5 +1,4 @@
 #include "runtime/models/attention_layer.hpp"
-#include "runtime/models/convolution_layer.hpp"
 #include "runtime/models/dropout.hpp"
 #include "runtime/models/gelu_layer.hpp"
 #include "runtime/models/linear_layer.hpp"
@@ -122,14 +121,6 @@ private:
   bool frozen_ = false;
 };
 
-void check_convolution(const convolution_layer::shape& shape) {
-  INFO(shape.in.height << " x " << shape.in.width << " x " << shape.in.channels << ", " << shape.filters
-                       << " filters, kernel " << shape.kernel << ", stride " << shape.stride << ", padding "
-                       << shape.padding << ", bias at " << shape.bias_offset);
-  const auto filters = shape.kernel * shape.kernel * shape.in.channels * shape.filters;
-  twins(convolution_layer(shape), shape.in.floats(), filters + shape.filters + 10).check();
-}
-
 /// Gradient of sum(out * a) by a layer's input, by central differences for some elements.
 template <class Layer>
 void check_slopes(const Layer& layer, const layer_pass& pass, const at::Tensor& in) {
@@ -155,26 +146,6 @@ void check_slopes(const Layer& layer, const layer_pass& pass, const at::Tensor& 
 }
 
 } // namespace
-
-TEST_CASE("convolutions by our kernels equal LibTorch's", "[models]") {
-  at::set_num_threads(1);
-  for (const std::int64_t kernel : {1, 3, 5, 7})
-    for (const std::int64_t stride : {1, 2})
-      for (const std::int64_t padding : {std::int64_t{0}, kernel / 2})
-        for (const auto& [channels, filters] : {std::pair<std::int64_t, std::int64_t>{3, 5}, {17, 16}, {32, 16}}) {
-          const bool biased = stride == 1;
-          check_convolution({.in = {9, 11, channels},
-                             .filters = filters,
-                             .kernel = kernel,
-                             .stride = stride,
-                             .padding = padding,
-                             .weight_offset = 4,
-                             .bias_offset = biased ? 5 + kernel * kernel * channels * filters : -1,
-                             .after = biased ? activation::relu : activation::none});
-        }
-  check_convolution({.in = {1, 1, 40}, .filters = 33, .kernel = 3, .stride = 2, .padding = 1}); // mostly padding
-  check_convolution({.in = {6, 5, 70}, .filters = 70, .kernel = 3, .padding = 1});              // many terms
-}
 
 TEST_CASE("linear layers and heads by our kernels equal LibTorch's", "[models]") {
   for (const std::int64_t in : {1, 13, 297})

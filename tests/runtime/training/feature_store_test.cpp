@@ -59,8 +59,8 @@ std::vector<net_case> nets_of_all_layers() {
   return {{texts_into("bert", {{"width", "8"}, {"heads", "1"}, {"depth", "2"}}), texts, true},
           {net_of("vit", {3, 8, 8}, 6, vit), images, true},
           {texts_into("lstm", {{"embedding", "4"}, {"hidden", "5"}}), texts, false},
-          {net_of("resnet8", {3, 8, 8}, 6), images, false},
-          {net_of("cnn", {3, 8, 8}, 6), images, false},
+          {net_of("resnet8", {3, 8, 8}, 6), images, true},
+          {net_of("cnn", {3, 8, 8}, 6), images, true},
           {mlp_of({5}, 12, 6), rows, false}};
 }
 

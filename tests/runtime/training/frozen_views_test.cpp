@@ -12,7 +12,7 @@ using namespace mneme::test;
 namespace {
 
 constexpr std::int64_t pixels = 20, classes = 4;
-const shape3 pictures{3, 8, 8};
+const shape3 pictures{16, 8, 8}; // whole vectors of channels: bits do not depend on the number of rows
 
 /// Two blocks with batch norms and dropout before the features, one behind them.
 std::shared_ptr<const network> split_net() {

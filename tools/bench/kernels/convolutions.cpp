@@ -1,4 +1,4 @@
-#include "runtime/kernels/convolution.hpp"
+#include "runtime/kernels/winograd.hpp"
 #include "tools/bench/kernels/contest.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/convolution.h>
@@ -50,14 +50,15 @@ at::Tensor in_files_order(const at::Tensor& filters) { return filters.permute({0
 
 contest forward_of(const conv_shape& shape) {
   const auto filters = drawn({1, shape.kernel, shape.kernel, shape.channels, shape.filters}, 2);
-  return {.kernel = "convolve",
+  return {.kernel = "winograd_convolve",
           .shape = text_of(shape),
           .in = {images(1, shape, 1), filters, in_files_order(filters), drawn({1, shape.filters}, 3)},
           .out = results(1, shape, 4),
           .ours =
               [shape, memory = std::make_shared<kernels::scratch>()](const operands& in, at::Tensor& out) {
-                kernels::convolve(shape, in[0].const_data_ptr<float>(), in[1].const_data_ptr<float>(),
-                                  in[3].const_data_ptr<float>(), false, out.mutable_data_ptr<float>(), *memory);
+                kernels::winograd_convolve(shape, in[0].const_data_ptr<float>(), in[1].const_data_ptr<float>(),
+                                           in[3].const_data_ptr<float>(), false, out.mutable_data_ptr<float>(),
+                                           *memory);
               },
           .theirs =
               [shape](const operands& in) {
@@ -71,14 +72,14 @@ contest forward_of(const conv_shape& shape) {
 
 contest back_of(const conv_shape& shape) {
   const auto filters = drawn({1, shape.kernel, shape.kernel, shape.channels, shape.filters}, 2);
-  return {.kernel = "convolve_back",
+  return {.kernel = "winograd_convolve_back",
           .shape = text_of(shape),
           .in = {results(1, shape, 1), filters, in_files_order(filters), images(1, shape, 3)},
           .out = images(1, shape, 4),
           .ours =
               [shape, memory = std::make_shared<kernels::scratch>()](const operands& in, at::Tensor& out) {
-                kernels::convolve_back(shape, in[0].const_data_ptr<float>(), in[1].const_data_ptr<float>(),
-                                       out.mutable_data_ptr<float>(), false, *memory);
+                kernels::winograd_convolve_back(shape, in[0].const_data_ptr<float>(), in[1].const_data_ptr<float>(),
+                                                out.mutable_data_ptr<float>(), false, *memory);
               },
           .theirs =
               [shape](const operands& in) {
@@ -92,14 +93,14 @@ contest back_of(const conv_shape& shape) {
 
 contest filters_of(const conv_shape& shape) {
   const auto filters = drawn({1, shape.kernel, shape.kernel, shape.channels, shape.filters}, 2);
-  return {.kernel = "correlate",
+  return {.kernel = "winograd_correlate",
           .shape = text_of(shape),
           .in = {results(1, shape, 1), images(1, shape, 3), in_files_order(filters)},
           .out = filters.clone(),
           .ours =
               [shape, memory = std::make_shared<kernels::scratch>()](const operands& in, at::Tensor& out) {
-                kernels::correlate(shape, in[1].const_data_ptr<float>(), in[0].const_data_ptr<float>(),
-                                   out.mutable_data_ptr<float>(), 1.0F, false, *memory);
+                kernels::winograd_correlate(shape, in[1].const_data_ptr<float>(), in[0].const_data_ptr<float>(),
+                                            out.mutable_data_ptr<float>(), 1.0F, false, *memory);
               },
           .theirs =
               [shape](const operands& in) {
@@ -116,24 +117,14 @@ contest filters_of(const conv_shape& shape) {
 std::vector<contest> convolution_contests() {
   const std::vector<conv_shape> shapes{
       // cnn of B1, ten images of 32 x 32 x 3
-      {.rows = 10, .height = 32, .width = 32, .channels = 3, .filters = 32, .kernel = 3},
       {.rows = 10, .height = 30, .width = 30, .channels = 32, .filters = 64, .kernel = 3},
-      // lenet
-      {.rows = 32, .height = 28, .width = 28, .channels = 1, .filters = 6, .kernel = 5, .padding = 2},
-      {.rows = 32, .height = 14, .width = 14, .channels = 6, .filters = 16, .kernel = 5},
       // resnet8 and resnet32
-      {.rows = 32, .height = 32, .width = 32, .channels = 3, .filters = 16, .kernel = 3, .padding = 1},
       {.rows = 32, .height = 32, .width = 32, .channels = 16, .filters = 16, .kernel = 3, .padding = 1},
-      {.rows = 32, .height = 32, .width = 32, .channels = 16, .filters = 32, .kernel = 3, .stride = 2, .padding = 1},
       {.rows = 32, .height = 8, .width = 8, .channels = 64, .filters = 64, .kernel = 3, .padding = 1},
       // resnet18 on 32 x 32
       {.rows = 16, .height = 32, .width = 32, .channels = 64, .filters = 64, .kernel = 3, .padding = 1},
-      {.rows = 16, .height = 32, .width = 32, .channels = 64, .filters = 128, .kernel = 3, .stride = 2, .padding = 1},
-      {.rows = 16, .height = 32, .width = 32, .channels = 64, .filters = 128, .kernel = 1, .stride = 2},
       {.rows = 16, .height = 16, .width = 16, .channels = 128, .filters = 128, .kernel = 3, .padding = 1},
-      {.rows = 16, .height = 4, .width = 4, .channels = 512, .filters = 512, .kernel = 3, .padding = 1},
-      // resnet18 on 224 x 224: its stem
-      {.rows = 2, .height = 224, .width = 224, .channels = 3, .filters = 64, .kernel = 7, .stride = 2, .padding = 3}};
+      {.rows = 16, .height = 4, .width = 4, .channels = 512, .filters = 512, .kernel = 3, .padding = 1}};
   std::vector<contest> contests;
   for (const auto& shape : shapes)
     for (const auto& made : {forward_of, back_of, filters_of})
