@@ -3,45 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <unsupported/Eigen/SpecialFunctions>
 namespace mneme {
 namespace {
 
-/// Continued fraction of the incomplete beta function, by Lentz's method (Press et al., "Numerical Recipes", 1992,
-/// section 6.4).
-double beta_fraction(double a, double b, double x) {
-  constexpr double tiny = 1e-300, enough = 1e-15;
-  constexpr int terms_max = 1'000;
-  const auto away_from_zero = [](double value) { return std::abs(value) < tiny ? tiny : value; };
-  double c = 1.0, d = 1.0 / away_from_zero(1.0 - (a + b) * x / (a + 1.0));
-  double product = d;
-  for (int m = 1; m <= terms_max; ++m) {
-    const double even = m * (b - m) * x / ((a + 2.0 * m - 1.0) * (a + 2.0 * m));
-    d = 1.0 / away_from_zero(1.0 + even * d);
-    c = away_from_zero(1.0 + even / c);
-    product *= d * c;
-    const double odd = -(a + m) * (a + b + m) * x / ((a + 2.0 * m) * (a + 2.0 * m + 1.0));
-    d = 1.0 / away_from_zero(1.0 + odd * d);
-    c = away_from_zero(1.0 + odd / c);
-    product *= d * c;
-    if (std::abs(d * c - 1.0) < enough)
-      break;
-  }
-  return product;
-}
-
-/// The regularized incomplete beta function I_x(a, b).
-double incomplete_beta(double a, double b, double x) {
-  if (x <= 0.0 || x >= 1.0)
-    return x <= 0.0 ? 0.0 : 1.0;
-  const double front =
-      std::exp(std::lgamma(a + b) - std::lgamma(a) - std::lgamma(b) + a * std::log(x) + b * std::log1p(-x));
-  return x < (a + 1.0) / (a + b + 2.0) ? front * beta_fraction(a, b, x) / a
-                                       : 1.0 - front * beta_fraction(b, a, 1.0 - x) / b;
-}
-
 /// P(T > t) of Student's distribution, for t > 0.
 double share_above(double t, double degrees) {
-  return 0.5 * incomplete_beta(0.5 * degrees, 0.5, degrees / (degrees + t * t));
+  return 0.5 * Eigen::numext::betainc(0.5 * degrees, 0.5, degrees / (degrees + t * t));
 }
 
 } // namespace
