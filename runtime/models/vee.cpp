@@ -17,11 +17,6 @@ public:
     table.integer("embedding", shape_.embedding, {.low = 1, .high = 65'536}, "Numbers in an embedding.");
     table.integers("classifier", shape_.classifier, {.low = 1, .high = 65'536},
                    "Widths of the classifier's hidden layers.");
-    if (!shape_.normal)
-      return;
-    table.number("log_sigma_low", shape_.low, {.low = -80.0, .high = 0.0},
-                 "Log deviations below are taken as this, and have no gradient.");
-    table.number("log_sigma_high", shape_.high, {.low = 0.0, .high = 40.0}, "The same above.");
   }
 
   [[nodiscard]] tl::expected<model_ref, std::string> build(std::array<std::int64_t, 3> shape,

@@ -20,8 +20,6 @@ public:
     table.integer("heads", heads_, {.low = 1, .high = 1024}, "Heads of attention; they share the channels evenly.");
     table.integer("adapter", adapter_, {.low = 0, .high = 65'536},
                   "Bottleneck of the adapter beside each MLP: only adapters and head are trained then; 0: none.");
-    table.number("adapter_scale", adapter_scale_, {.low = 0.0, .high = 1e6},
-                 "What an adapter's result is multiplied by.");
     head_keys(table);
   }
 
@@ -91,7 +89,7 @@ private:
     text << "vit " << shape[0] << "x" << shape[1] << "x" << shape[2] << "-" << classes << " image " << image_px_
          << " patch " << patch_px_ << " width " << width_ << " depth " << depth_ << " heads " << heads_;
     if (adapter_ > 0)
-      text << " adapter " << adapter_ << " by " << std::hexfloat << adapter_scale_;
+      text << " adapter " << adapter_ << " by " << std::hexfloat << adapter_scale;
     return text.str();
   }
 
@@ -141,16 +139,16 @@ private:
     net.go_to(z);
     add_tokens_linear(net, name + ".down", {.out = adapter_, .after = activation::relu, .drawn = draw_kind::uniform});
     net.add_dropout(dropped);
-    add_tokens_linear(net, name + ".up", {.out = width_, .scale = adapter_scale_, .drawn = draw_kind::zeros});
+    add_tokens_linear(net, name + ".up", {.out = width_, .scale = adapter_scale, .drawn = draw_kind::zeros});
     net.add_sum(without, activation::none);
     net.freeze(true);
   }
 
   static constexpr std::int64_t mlp_ratio = 4;
   static constexpr double dropped = 0.1;
+  static constexpr double adapter_scale = 0.1; // s of AdaptFormer
 
   std::int64_t image_px_ = 0, patch_px_ = 16, width_ = 768, depth_ = 12, heads_ = 12, adapter_ = 0;
-  double adapter_scale_ = 0.1;
 };
 
 const model_registration vit_line{
