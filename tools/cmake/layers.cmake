@@ -40,7 +40,7 @@ target_link_libraries(mneme_formats PRIVATE ZLIB::ZLIB nlohmann_json::nlohmann_j
 target_link_libraries(mneme_modules PRIVATE ZLIB::ZLIB nlohmann_json::nlohmann_json)
 target_link_libraries(mneme_data PRIVATE JPEG::JPEG PNG::PNG ZLIB::ZLIB LibLZMA::LibLZMA)
 target_link_libraries(mneme_storage PRIVATE SQLite::SQLite3 nlohmann_json::nlohmann_json)
-target_link_libraries(mneme_results PRIVATE nlohmann_json::nlohmann_json ZLIB::ZLIB)
+target_link_libraries(mneme_results PRIVATE nlohmann_json::nlohmann_json PNG::PNG)
 target_compile_definitions(mneme_results PUBLIC MNEME_VERSION="${PROJECT_VERSION}")
 target_include_directories(mneme_scenario SYSTEM PUBLIC ${TOMLPLUSPLUS_INCLUDE})
 target_link_libraries(mneme_scenario PRIVATE nlohmann_json::nlohmann_json)
