@@ -142,7 +142,7 @@ TEST_CASE("resnet50 and resnet152 compute what torchvision's compute", "[models]
   check("resnet50", 0.0, 1e-4); // rounding grows with the number of layers
   check("resnet50_group");
   check("resnet152", 0.0, 2e-3);
-  check("resnet152_group", 2e-2); // rounding puts a ReLU on the other side of its kink
+  check("resnet152_group", 3e-2); // rounding puts a ReLU on the other side of its kink
 }
 
 TEST_CASE("vit computes what a vision transformer of PyTorch's layers computes, with and without adapters",
