@@ -1,8 +1,11 @@
 #include "runtime/models/token_embedding.hpp"
+#include "runtime/base/check.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/stack.h>
+#include <ATen/ops/zeros.h>
+#include <cmath>
 #include <fmt/format.h>
 #include <stdexcept>
 namespace mneme {
@@ -25,6 +28,52 @@ at::Tensor token_embedding_layer::tokens_of(const at::Tensor& in, std::int64_t k
   for (std::int64_t i = 0; i < host.numel(); ++i)
     tokens.mutable_data_ptr<std::int64_t>()[i] = token_of(host.const_data_ptr<float>()[i], shape_.vocabulary);
   return tokens.to(in.device());
+}
+
+void token_embedding_layer::forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out,
+                                    at::Tensor& /*kept*/) const {
+  for (std::int64_t k = 0; k < pass.models; ++k) {
+    const auto own = pass.weights_row(k);
+    const auto words = own.narrow(0, shape_.weight_offset, shape_.vocabulary * shape_.channels)
+                           .view({shape_.vocabulary, shape_.channels});
+    auto rows = out.select(0, k).view({pass.rows, shape_.tokens, shape_.channels});
+    rows.copy_(words.index_select(0, tokens_of(in, k)).view(rows.sizes()));
+    if (shape_.position_offset >= 0)
+      rows.add_(own.narrow(0, shape_.position_offset, shape_.tokens * shape_.channels)
+                    .view({shape_.tokens, shape_.channels}));
+    if (shape_.type_offset >= 0)
+      rows.add_(own.narrow(0, shape_.type_offset, shape_.channels));
+  }
+}
+
+/// Gradients of a table whose first rows alone are read.
+void token_embedding_layer::back_table(const gradient_sink& sink, std::int64_t k, std::int64_t offset,
+                                       std::int64_t rows, const at::Tensor& first_rows) const {
+  auto whole = at::zeros({rows, shape_.channels}, first_rows.options());
+  whole.narrow(0, 0, first_rows.size(0)).copy_(first_rows);
+  write_gradient(sink, k, offset, whole);
+}
+
+void token_embedding_layer::backward(const layer_pass& pass, const backward_data& data,
+                                     const gradient_sink& sink) const {
+  MNEME_CHECK(!data.d_in, shape_.tokens);
+  for (std::int64_t k = 0; k < pass.models && !shape_.frozen; ++k) {
+    const auto tokens = tokens_of(data.in, k).to(at::kCPU);
+    const auto d = data.d_out.select(0, k).to(at::kCPU).contiguous(); // sums in the order of tokens on every device
+    auto words = at::zeros({shape_.vocabulary, shape_.channels}, at::kFloat);
+    for (std::int64_t i = 0; i < tokens.numel(); ++i) {
+      const auto token = tokens.const_data_ptr<std::int64_t>()[i];
+      float* const row = words.mutable_data_ptr<float>() + token * shape_.channels;
+      for (std::int64_t c = 0; c < shape_.channels && token != shape_.padding; ++c)
+        row[c] += d.const_data_ptr<float>()[i * shape_.channels + c];
+    }
+    write_gradient(sink, k, shape_.weight_offset, words.to(data.in.device()));
+    const auto by_position = data.d_out.select(0, k).sum(0).view({shape_.tokens, shape_.channels});
+    if (shape_.position_offset >= 0)
+      back_table(sink, k, shape_.position_offset, shape_.positions, by_position);
+    if (shape_.type_offset >= 0)
+      back_table(sink, k, shape_.type_offset, shape_.types, by_position.sum(0, true));
+  }
 }
 
 at::Tensor token_embedding_layer::function(const function_pass& pass, const at::Tensor& in) const {

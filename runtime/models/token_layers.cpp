@@ -124,7 +124,8 @@ void add_text_embedding(network_builder& to, const std::string& prefix, const te
                                      .channels = layer.channels,
                                      .padding = layer.padding,
                                      .positions = layer.positions,
-                                     .types = layer.types};
+                                     .types = layer.types,
+                                     .frozen = to.frozen()};
   const auto table = [&](const char* name, std::int64_t rows) {
     return to.add_parameter(
         {.name = prefix + name + ".weight", .shape = {rows, layer.channels}, .deviation = deviation});

@@ -90,14 +90,14 @@ struct span_of_weights {
 class subject {
 public:
   subject(std::string name, std::shared_ptr<kernel_layer> made, std::int64_t width_in, std::int64_t size,
-          std::int64_t rows = 3)
-      : subject(std::move(name), made, width_in, size, rows, true) {
+          std::int64_t rows = 3, bool gradient_wanted = true)
+      : subject(gradient_wanted, std::move(name), made, width_in, size, rows) {
     kernels_ = std::move(made);
   }
   /// @param parameters ascending
   subject(std::string name, std::shared_ptr<function_layer> made, std::int64_t width_in, std::int64_t size,
           std::vector<span_of_weights> parameters, std::int64_t rows = 3, bool gradient_wanted = true)
-      : subject(std::move(name), std::move(made), width_in, size, rows, gradient_wanted) {
+      : subject(gradient_wanted, std::move(name), std::move(made), width_in, size, rows) {
     parameters_ = std::move(parameters);
   }
   [[nodiscard]] const std::string& name() const { return name_; }
@@ -126,10 +126,14 @@ public:
     const layer_pass pass{made.weights, count, rows_, classes, &own, &memory_};
     at::Tensor kept;
     kernels_->forward(pass, in, made.out, kept);
-    kernels_->backward(
-        pass,
-        {.in = in, .out = made.out, .kept = kept, .d_out = d_out, .d_in = &made.d_in, .add = add && kernels_->adds()},
-        sink);
+    kernels_->backward(pass,
+                       {.in = in,
+                        .out = made.out,
+                        .kept = kept,
+                        .d_out = d_out,
+                        .d_in = gradient_wanted_ ? &made.d_in : nullptr,
+                        .add = add && kernels_->adds()},
+                       sink);
     return made;
   }
 
@@ -161,8 +165,8 @@ public:
   }
 
 private:
-  subject(std::string name, std::shared_ptr<layer> made, std::int64_t width_in, std::int64_t size, std::int64_t rows,
-          bool gradient_wanted)
+  subject(bool gradient_wanted, std::string name, std::shared_ptr<layer> made, std::int64_t width_in, std::int64_t size,
+          std::int64_t rows)
       : name_(std::move(name)), layer_(std::move(made)), rows_(rows), gradient_wanted_(gradient_wanted),
         weights_(drawn({models_max, size}, 1).abs_().add_(0.1)), // running variances are positive
         in_(drawn({models_max, rows, width_in}, 2)), d_out_(drawn({models_max, rows, layer_->width(classes)}, 3)) {
@@ -357,7 +361,7 @@ std::vector<subject> others() {
                                                                                          .weight_offset = 3,
                                                                                          .position_offset = 240,
                                                                                          .type_offset = 370}),
-                    5, 420, std::vector<span_of_weights>{{3, 231}, {240, 126}, {370, 42}}, 3, false);
+                    5, 420, 3, false);
   made.back().read_tokens(11);
   for (const std::int64_t hidden : {5, 16})
     made.emplace_back("memory of " + std::to_string(hidden),
