@@ -118,7 +118,7 @@ std::size_t connection::moved(std::ptrdiff_t count, const char* act) {
     fail(error == SSL_ERROR_ZERO_RETURN ? "has closed the connection"
                                         : std::string(act) + " by TLS fails: " + tls_error_text());
   }
-  if (count == 0)
+  if (count == 0 || errno == ECONNRESET)
     fail(reader_.has_begun() ? "has closed the connection"
                              : "has closed the connection at once; it may expect MNEME_SECRET or certificates");
   if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)

@@ -127,7 +127,7 @@ class Uniform(Folder):
                                                                       "where", "columns"):
                     continue
                 self.assertIn(name, call.__doc__, (call.__name__, name))
-        for name in ("data", "partition", "methods", "threads", "on_evaluation", "loggers", "quiet", "nodes", "keys"):
+        for name in ("data", "partition", "methods", "threads", "on_evaluation", "loggers", "quiet", "accept", "keys"):
             calls = (mneme.run, mneme.resume, mneme.sweep, mneme.compare)
             parameters = [inspect.signature(call).parameters.get(name) for call in calls]
             self.assertEqual(len({part.annotation for part in parameters if part is not None}), 1, name)

@@ -7,6 +7,33 @@ from ways_to_run import facts_of
 
 SMOKE = os.path.join(ROOT, "scenarios", "smoke")
 SHORT = ["--set", "rounds.per_task=1", "--threads", "1"]
+BACKBONE = """[data]
+name = "synthetic"
+shape = [16]
+classes = 10
+rows = 200
+[tasks]
+kind = "{kind}"
+{tasks}
+[clients]
+count = 2
+[model]
+name = "mlp"
+hidden = [12, 9]
+{backbone}
+[strategy]
+name = "fedavg"
+"""
+
+
+def write_backbone_scenarios(folder):
+    """behind.toml, whose net trained.toml trains on other classes."""
+    behind = "count = 2\nclasses = 4\nclass_order = [6, 7, 8, 9, 0, 1, 2, 3, 4, 5]"
+    for name, kind, tasks, backbone in (("trained", "single", "classes = 6", ""),
+                                        ("behind", "class-incremental", behind,
+                                         'backbone = "trained.toml"\ntrainable = "head"')):
+        with open(os.path.join(folder, name + ".toml"), "w", encoding="utf-8") as file:
+            file.write(BACKBONE.format(kind=kind, tasks=tasks, backbone=backbone))
 
 
 def _content(path):
@@ -113,7 +140,6 @@ class Backbone(Features):
 
     def __init__(self, folder, run):
         super().__init__(folder, run)
-        from cache_search import write_backbone_scenarios  # pylint: disable=import-outside-toplevel
         write_backbone_scenarios(folder)
 
 

@@ -87,7 +87,8 @@ class Way:
         nodes = [subprocess.Popen([programs.program, "node", "--join", address, "--threads", "1", "--idle-timeout",
                                    "1 min"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
                  for _ in range(self.nodes)]
-        outcome = programs.run([*words, "--accept", address, "--workers-min", str(self.nodes)])
+        outcome = programs.run([*words, "--accept", address, "--workers-min", str(self.nodes), "--set",
+                                "worker.join_timeout=\"2 min\""])
         codes = []
         for node in nodes:
             if outcome.code != 0 and node.poll() is None:

@@ -12,8 +12,8 @@
 // tokens of tasks that are over, without augmentation. The rate is one for all epochs of a round; a warm-up is a job of
 // its own, at its mean rate, in the first round of a task. Rows are not shown three times, and weight decay reaches
 // biases, too. LGA names a ResNet-18 for all methods, and DyTox's net is none: here it is the paper's own.
-#include "strategies/baselines/rehearsal.hpp"
 #include "strategies/baselines/dytox/convit.hpp"
+#include "strategies/baselines/rehearsal.hpp"
 #include "strategies/shared/training_keys.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/one_hot.h>

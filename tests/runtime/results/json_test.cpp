@@ -68,8 +68,8 @@ TEST_CASE("error and trace digest appear where there is one") {
   const auto summary =
       json::parse(json_text(run_summary{.status = "failed", .error = "disk full", .trace_digest = "ff"}));
   auto keys = summary_keys;
-  keys.insert(keys.begin() + 4, "trace_digest");
-  keys.insert(keys.begin() + 9, "error");
+  keys.insert(keys.begin() + 5, "trace_digest");
+  keys.insert(keys.begin() + 10, "error");
   CHECK(keys_of(summary) == keys);
   CHECK(summary["error"] == "disk full");
   CHECK(summary["trace_digest"] == "ff");

@@ -40,10 +40,14 @@ at::Tensor best_of(const job_outcome& outcome) {
   return std::get<train_output>(std::get<work_output>(outcome)).observed->at(best_epoch_weights);
 }
 
+/// Relative to the norm: single steps agree to 1e-6, and rounding grows with them. In the third epoch (from step 7 on)
+/// it changes the sign of a value before a ReLU.
+double bound_after(std::int64_t epochs) { return epochs < 3 ? 1e-5 : 1e-3; }
+
 void compare_weights(official_steps& both, const std::string& where, const model& net, const at::Tensor& flat,
-                     const nlohmann::json& official) {
+                     const nlohmann::json& official, double bound) {
   for (const auto& entry : net.layout())
-    both.weights(where + entry.name, entry.name, as_in_files(flat, entry), official[entry.name]);
+    both.weights(where + entry.name, entry.name, as_in_files(flat, entry), official[entry.name], bound);
 }
 
 } // namespace
@@ -57,12 +61,15 @@ TEST_CASE("OSCAR's net after every epoch is the authors', and the epoch that is 
     job.options.epochs = epoch + 1;
     const auto done = outcome_of(job);
     const auto where = "epoch " + std::to_string(epoch + 1) + " ";
-    both.term(where + "loss", both["losses"][static_cast<std::size_t>(epoch)], done.loss_mean);
-    compare_weights(both, where, *net, done.weights->at(flat_weights), both["nets"][static_cast<std::size_t>(epoch)]);
+    both.term(where + "loss", both["losses"][static_cast<std::size_t>(epoch)], done.loss_mean,
+              0.1 * bound_after(epoch + 1));
+    compare_weights(both, where, *net, done.weights->at(flat_weights), both["nets"][static_cast<std::size_t>(epoch)],
+                    bound_after(epoch + 1));
     CHECK(both["rates"][static_cast<std::size_t>(epoch)] == job.options.learning_rate); // losses are below 7
   }
   job.observation = best_epoch_observation();
-  compare_weights(both, "kept ", *net, outcome_of(job).observed->at(best_epoch_weights), both["kept"]);
+  compare_weights(both, "kept ", *net, outcome_of(job).observed->at(best_epoch_weights), both["kept"],
+                  bound_after(epochs));
   REQUIRE(both["kept"] == both["nets"][3]); // the last epoch has as many right answers, and no more
 }
 
