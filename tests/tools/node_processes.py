@@ -1,6 +1,7 @@
 """Helpers for tests of nodes: node processes, runs that use them, and links that can be cut."""
 import json
 import os
+import random
 import re
 import signal
 import socket
@@ -24,8 +25,16 @@ def words(settings):
 
 
 def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
+    """A port whose successor is free, too: under torchrun the run listens there. Both are below the range from which the
+    kernel takes ports of outgoing connections."""
+    while True:
+        port = random.randrange(15000, 32000)
+        try:
+            for number in (port, port + 1):
+                socket.create_server(("127.0.0.1", number)).close()
+            return port
+        except OSError:
+            continue
 
 
 class Node:
