@@ -25,8 +25,8 @@ def words(settings):
 
 
 def free_port():
-    """A port whose successor is free, too: under torchrun the run listens there. Both are below the range from which the
-    kernel takes ports of outgoing connections."""
+    """A port whose successor is free, too: under torchrun the run listens there. Both are below the range of ports of
+    outgoing connections."""
     while True:
         port = random.randrange(15000, 32000)
         try:
