@@ -162,7 +162,7 @@ module_statistics statistics_of(const exported_call& call, const at::Tensor& row
 /// In training mode, running statistics move as often as the pass asks. A step with one value a channel, which
 /// PyTorch refuses, leaves them as they are.
 void compute_norm(const exported_call& call, call_stack& stack, const module_mode& mode) {
-  const bool is_still = mode.still && ((*mode.still)[call.mean] || (*mode.still)[call.variance]);
+  const bool is_still = !mode.still.empty() && (mode.still[call.mean] || mode.still[call.variance]);
   const bool in_training = mode.training && !is_still;
   const auto rows = tensor_argument(call, stack, "input");
   if (mode.statistics) {

@@ -21,8 +21,8 @@ struct module_statistics {
 struct module_mode {
   bool training = false; ///< Layers are in training mode that the file has so.
   rng_key stream{};      ///< Masks of dropout follow from it.
-  /// [tensors] true: a buffer that does not move, so that its layer is in evaluation mode. Null: all move.
-  const std::vector<bool>* still = nullptr;
+  /// [tensors] true: a buffer that does not move, so that its layer is in evaluation mode. Empty: all move.
+  std::vector<bool> still{};
   std::int64_t statistics_moves = 1; ///< As in training_mode.
   /// Where batch normalizations note their statistics; they move no running ones then. Null: not wanted.
   std::vector<module_statistics>* statistics = nullptr;

@@ -151,12 +151,6 @@ void module_net::for_each_tensor(const Use& use) const {
     use(held, place++, in_layout(held) ? std::optional(in_layout_so_far++) : std::nullopt);
 }
 
-/// The mode of one model's pass.
-struct module_net::pass_mode {
-  module_mode mode{};
-  std::vector<bool> still{}; ///< module_mode::still
-};
-
 bool module_net::trains_module(const parameter_choice& trained) const {
   bool trains_any = trained.whole() || trained.moves_statistics();
   for (std::size_t i = 0; i < head_first_ && !trains_any; ++i)
@@ -179,28 +173,27 @@ std::vector<bool> module_net::still_tensors(const parameter_choice& trained) con
   return still;
 }
 
-module_net::pass_mode module_net::mode_of(const training_mode* training, std::int64_t k) const {
+/// The mode of a pass of model k, without statistics.
+module_mode module_net::mode_of(const training_mode* training, std::int64_t k) const {
   const parameter_choice everything;
   const auto& trained = training && training->trained ? *training->trained : everything;
-  pass_mode made;
   if (!shape_.training || !training || !trains_module(trained))
-    return made;
-  made.still = still_tensors(trained);
-  made.mode.training = true;
-  made.mode.statistics_moves = training->statistics_moves;
+    return {};
+  module_mode mode{.training = true, .still = still_tensors(trained), .statistics_moves = training->statistics_moves};
   if (draws() && !training->streams.empty())
-    made.mode.stream = training->streams[static_cast<std::size_t>(k)];
-  return made;
+    mode.stream = training->streams[static_cast<std::size_t>(k)];
+  return mode;
 }
 
 /// Writes the buffers that a pass has moved into the weights of its model, [P].
-void module_net::put_moved(const at::Tensor& weights, std::span<const at::Tensor> values, const pass_mode& made) const {
-  if (!made.mode.training)
+void module_net::put_moved(const at::Tensor& weights, std::span<const at::Tensor> values,
+                           const module_mode& mode) const {
+  if (!mode.training)
     return;
   const at::NoGradGuard written;
   auto flat = weights;
   for_each_tensor([&](const auto&, std::size_t place, std::optional<std::size_t> entry) {
-    if (entry && layout_[*entry].buffer && !made.still[place])
+    if (entry && layout_[*entry].buffer && !mode.still[place])
       put_as_in_files(flat, layout_[*entry], values[place].detach());
   });
 }
@@ -319,14 +312,12 @@ activations module_net::forward(const at::Tensor& weights, const at::Tensor& inp
   for (std::int64_t k = 0; k < models; ++k) {
     const auto own = weights.select(0, weights.size(0) == 1 ? 0 : k); // [P]
     model_pass one_pass{.values = module_values(own, module_learns), .head = head_values(own, classes, learn)};
-    const auto made = mode_of(training, k);
-    auto mode = made.mode;
-    mode.still = mode.training ? &made.still : nullptr;
+    const auto mode = mode_of(training, k);
     {
       const at::AutoGradMode followed(module_learns);
       one_pass.features = features_of(images.select(0, k), one_pass.values, learn, mode);
     }
-    put_moved(own, one_pass.values, made);
+    put_moved(own, one_pass.values, mode);
     const at::AutoGradMode followed(learn);
     if (classes.size() > 0)
       one_pass.logits = logits_of(one_pass.features, one_pass.head, classes);
@@ -393,10 +384,8 @@ function_results module_net::differentiable(const at::Tensor& weights, const at:
     });
     for (auto i = head_first_; i < layout_.size() && classes.size() > 0; ++i)
       head.push_back(rows_of(layout_[i], own, classes).clone());
-    const auto made = mode_of(wanted.training, k);
+    auto mode = mode_of(wanted.training, k);
     std::vector<module_statistics> found;
-    auto mode = made.mode;
-    mode.still = made.mode.training ? &made.still : nullptr;
     mode.statistics = wanted.statistics || mode.training ? &found : nullptr;
     features.push_back(features_of(images.select(0, k), values, true, mode));
     if (classes.size() > 0)

@@ -74,10 +74,9 @@ private:
   [[nodiscard]] bool moves(const module_graph::held_tensor& held) const;
   [[nodiscard]] bool trains_module(const parameter_choice& trained) const;
   [[nodiscard]] std::vector<bool> still_tensors(const parameter_choice& trained) const;
-  struct pass_mode;
-  [[nodiscard]] pass_mode mode_of(const training_mode* training, std::int64_t k) const;
+  [[nodiscard]] module_mode mode_of(const training_mode* training, std::int64_t k) const;
   [[nodiscard]] std::vector<at::Tensor> module_values(const at::Tensor& weights, bool learn) const;
-  void put_moved(const at::Tensor& weights, std::span<const at::Tensor> values, const pass_mode& mode) const;
+  void put_moved(const at::Tensor& weights, std::span<const at::Tensor> values, const module_mode& mode) const;
   [[nodiscard]] batch_statistics statistics_of(const module_statistics& found, const at::Tensor& weights) const;
   [[nodiscard]] std::vector<at::Tensor> head_values(const at::Tensor& weights, class_range classes, bool learn) const;
   [[nodiscard]] std::int64_t pass_bytes_max(std::int64_t rows) const;
