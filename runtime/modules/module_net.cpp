@@ -86,6 +86,15 @@ bool module_net::moves(const module_graph::held_tensor& held) const {
   return shape_.training && held.moves && held.value.scalar_type() == at::kFloat;
 }
 
+/// Calls `use` with each tensor that the module reads, its place among them, and its place in the layout: nullopt if it
+/// is not in it.
+template <class Use>
+void module_net::for_each_tensor(const Use& use) const {
+  std::size_t in_layout_so_far = 0, place = 0;
+  for (const auto& held : graph_->tensors())
+    use(held, place++, in_layout(held) ? std::optional(in_layout_so_far++) : std::nullopt);
+}
+
 void module_net::add_parameter(parameter entry) {
   entry.offset = size();
   entry.size = c10::multiply_integers(entry.shape);
@@ -125,10 +134,10 @@ std::shared_ptr<const model> module_net::with_frozen(const std::vector<bool>& ch
 }
 
 void module_net::put_own_values(at::Tensor& flat) const {
-  std::size_t i = 0;
-  for (const auto& held : graph_->tensors())
-    if (in_layout(held))
-      put_as_in_files(flat, layout_[i++], held.value.to(flat.device()));
+  for_each_tensor([&](const auto& held, std::size_t, std::optional<std::size_t> entry) {
+    if (entry)
+      put_as_in_files(flat, layout_[*entry], held.value.to(flat.device()));
+  });
 }
 
 std::vector<std::string> module_net::warnings() const {
@@ -142,14 +151,6 @@ std::vector<std::string> module_net::warnings() const {
 }
 
 // -- training mode ----------------------------------------------------------------------------------------------------
-
-/// Calls `use` with each tensor that the module reads, its place among them and its place in the layout; none: nullopt.
-template <class Use>
-void module_net::for_each_tensor(const Use& use) const {
-  std::size_t in_layout_so_far = 0, place = 0;
-  for (const auto& held : graph_->tensors())
-    use(held, place++, in_layout(held) ? std::optional(in_layout_so_far++) : std::nullopt);
-}
 
 bool module_net::trains_module(const parameter_choice& trained) const {
   bool trains_any = trained.whole() || trained.moves_statistics();
@@ -200,18 +201,17 @@ void module_net::put_moved(const at::Tensor& weights, std::span<const at::Tensor
 
 // -- forward ----------------------------------------------------------------------------------------------------------
 
-/// What the graph reads besides rows, in its order.
+/// Values of the graph's tensors, in its order. @param learn parameters that train are leaves of autograd
 std::vector<at::Tensor> module_net::module_values(const at::Tensor& weights, bool learn) const {
   std::vector<at::Tensor> values;
-  std::size_t i = 0;
-  for (const auto& held : graph_->tensors()) {
-    if (!in_layout(held)) {
+  for_each_tensor([&](const auto& held, std::size_t, std::optional<std::size_t> place) {
+    if (!place) {
       values.push_back(held.value.clone()); // a copy: threads share it, and the graph may write
-      continue;
+      return;
     }
-    const auto& entry = layout_[i++];
+    const auto& entry = layout_[*place];
     values.push_back(own_copy(as_in_files(weights, entry), learn && !entry.frozen && !entry.buffer));
-  }
+  });
   return values;
 }
 
@@ -261,9 +261,9 @@ void module_net::check_result(const at::Tensor& result, const at::Tensor& rows, 
                     fmt::join(expected, ", "), rows.device().str()));
 }
 
-/// [B, C, H, W] -> [B, D], in calls of as many rows as the module is shown, in training mode in one call. Of a step the
-/// last call has fewer. Elsewhere it is filled up with zeros: every call has one shape, and a row's bits do not depend
-/// on how many come with it.
+/// [B, C, H, W] -> [B, D], in calls of rows_at_once rows; in training mode in one call. The last call of a step has
+/// fewer rows. Otherwise it is padded with zeros, so that all calls have one shape and a row's bits do not depend on
+/// the number of rows.
 at::Tensor module_net::features_of(const at::Tensor& rows, std::span<const at::Tensor> values, bool of_step,
                                    const module_mode& mode) const {
   std::vector<at::Tensor> parts;
@@ -390,6 +390,8 @@ function_results module_net::differentiable(const at::Tensor& weights, const at:
     features.push_back(features_of(images.select(0, k), values, true, mode));
     if (classes.size() > 0)
       logits.push_back(logits_of(features.back(), head, classes));
+    if (!wanted.statistics)
+      continue;
     auto& of_model = statistics.emplace_back();
     for (const auto& each : found)
       of_model.push_back(statistics_of(each, own));

@@ -28,9 +28,9 @@ struct trial_demands {
   std::int64_t rows_max = 0; ///< Rows of a call; 0: as many as are usual.
 };
 
-/// Calls the graph with rows of this form on `device`: several at once, or one by one where several cannot be
-/// told apart to the last bit. Fails in words where results have another form than [B, D] float32 and finite, differ
-/// from call to call, depend on the rows beside, or where tensors of the module are written to.
+/// Calls the graph with rows of this form on `device`: several at once, or one by one if a row's bits depend on its
+/// place in a call. Fails with all reasons if results are not [B, D] float32 and finite, differ from call to call or
+/// depend on the other rows of a call, or if tensors of the module are written to.
 [[nodiscard]] tl::expected<trial_result, std::vector<std::string>> tried_module(const module_graph& graph,
                                                                                 const module_rows& rows,
                                                                                 const at::Device& device,
