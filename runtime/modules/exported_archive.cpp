@@ -88,7 +88,6 @@ std::vector<std::int64_t> sizes_of(const json& meta, const char* name) {
 }
 
 tensor_layout layout_of(const json& meta) {
-  constexpr std::int64_t strided = 7;
   const auto type = scalar_type_of(integer_of(field(meta, "dtype")));
   if (!type)
     throw exported_error("it has a type that modules may not have; expected float32, integers or bool");
@@ -97,7 +96,8 @@ tensor_layout layout_of(const json& meta) {
                        .sizes = sizes_of(meta, "sizes"),
                        .strides = sizes_of(meta, "strides"),
                        .offset = tag == "as_int" ? integer_of(offset) : -1};
-  if (layout.sizes.size() != layout.strides.size() || layout.offset < 0 || integer_of(field(meta, "layout")) != strided)
+  if (layout.sizes.size() != layout.strides.size() || layout.offset < 0 ||
+      integer_of(field(meta, "layout")) != strided_layout)
     throw exported_error("it is not a strided tensor");
   return layout;
 }

@@ -32,6 +32,9 @@ struct exported_archive {
 
 namespace exported {
 
+/// The number that torch._export.serde.schema gives dense layouts.
+constexpr std::int64_t strided_layout = 7;
+
 /// The number that torch._export.serde.schema gives a type, as a type of LibTorch. nullopt: none that modules may have.
 [[nodiscard]] std::optional<at::ScalarType> scalar_type_of(std::int64_t number);
 

@@ -115,14 +115,6 @@ private:
     return number;
   }
 
-  /// A number where the operator takes a tensor: it does not change the type of the result, as in Python.
-  static at::Tensor number_tensor(const at::Scalar& number) {
-    const auto type = number.isFloatingPoint() ? at::kDouble : number.isBoolean() ? at::kBool : at::kLong;
-    auto tensor = at::scalar_tensor(number, at::TensorOptions(type));
-    tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
-    return tensor;
-  }
-
   bool read_numbers() {
     const auto& number = tag_ == "as_sym_int" && value_.contains("as_int") ? value_["as_int"] : value_;
     const bool is_integer = tag_ == "as_int" || &number != &value_;
@@ -172,14 +164,14 @@ private:
   }
 
   bool read_others() {
-    constexpr std::int64_t strided = 7;
     if (tag_ == "as_string" && is({TypeKind::StringType}))
       set(string_of(value_));
     else if (tag_ == "as_scalar_type" && is({TypeKind::ScalarTypeType, TypeKind::IntType}))
       set(static_cast<std::int64_t>(scalar_type()));
     else if (tag_ == "as_memory_format" && is({TypeKind::MemoryFormatType, TypeKind::IntType}))
       set(static_cast<std::int64_t>(memory_format()));
-    else if (tag_ == "as_layout" && is({TypeKind::LayoutType, TypeKind::IntType}) && integer_of(value_) == strided)
+    else if (tag_ == "as_layout" && is({TypeKind::LayoutType, TypeKind::IntType}) &&
+             integer_of(value_) == strided_layout)
       set(static_cast<std::int64_t>(at::kStrided));
     else if (tag_ == "as_device" && is({TypeKind::DeviceObjType}))
       set(device_); // of the run, whatever device the program was exported on
@@ -236,6 +228,13 @@ std::int32_t slot_table::find(const std::string& name, bool is_integer) const {
     throw exported_error(fmt::format("'{}' is {}", name,
                                      is_integer ? "a tensor; expected an integer" : "an integer; expected a tensor"));
   return place->second;
+}
+
+at::Tensor number_tensor(const at::Scalar& number) {
+  const auto type = number.isFloatingPoint() ? at::kDouble : number.isBoolean() ? at::kBool : at::kLong;
+  auto tensor = at::scalar_tensor(number, at::TensorOptions(type));
+  tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
+  return tensor;
 }
 
 void add_argument(const json& value, const c10::Argument& argument, const slot_table& slots, const at::Device& device,

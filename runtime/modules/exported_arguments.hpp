@@ -23,6 +23,9 @@ private:
   std::vector<slot_kind> kinds_;
 };
 
+/// A number where an operator takes a tensor: it does not change the type of the result, as in Python.
+[[nodiscard]] at::Tensor number_tensor(const at::Scalar& number);
+
 /// Appends an argument to the call: a value, or an operand that names slots. Integers are at most 2^28, since kernels
 /// add and multiply sizes without checks; the end of a slice may be the largest integer. Throws exported_error if the
 /// value is not of the argument's type.

@@ -1,9 +1,10 @@
 #include "runtime/modules/exported_graph.hpp"
 #include "runtime/base/failure_of.hpp"
 #include "runtime/modules/compute_in_mode.hpp"
+#include "runtime/modules/contracts/call_errors.hpp"
 #include "runtime/modules/contracts/operator_work.hpp"
+#include "runtime/modules/exported_arguments.hpp"
 #include "runtime/modules/module_memory.hpp"
-#include <ATen/ops/scalar_tensor.h>
 #include <algorithm>
 #include <fmt/format.h>
 #include <limits>
@@ -68,8 +69,7 @@ private:
         place = at(operand.items[0].slot);
         break;
       case form::number_tensor:
-        place = at::scalar_tensor(at(operand.items[0].slot).toInt(), at::TensorOptions(at::kLong));
-        place.toTensor().unsafeGetTensorImpl()->set_wrapped_number(true);
+        place = exported::number_tensor(at(operand.items[0].slot).toInt());
         break;
       case form::tensors:
         place = tensors_of(operand);
@@ -164,7 +164,7 @@ private:
   }
 
   void store(std::int32_t slot, IValue value) {
-    constexpr std::int64_t numbers_max = std::int64_t{1} << 31;
+    constexpr auto numbers_max = contracts::call_limits::numbers_max;
     if (value.isTensor()) {
       const auto& tensor = value.toTensor();
       if (!tensor.defined() || tensor.layout() != at::kStrided || at::isComplexType(tensor.scalar_type()) ||
