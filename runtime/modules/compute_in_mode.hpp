@@ -1,4 +1,4 @@
-/// compute_in_mode: calls that do something else in training than in evaluation.
+/// compute_in_mode: calls whose result differs between training and evaluation mode.
 #pragma once
 #include "runtime/modules/exported_program.hpp"
 namespace mneme {

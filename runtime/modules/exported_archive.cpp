@@ -9,7 +9,7 @@
 namespace mneme::exported {
 namespace {
 
-/// The name of an entry beneath the folder that holds the whole archive.
+/// The name of an entry without the archive's top folder.
 std::string_view inner_name(const zip_entry& entry) {
   return std::string_view(entry.name).substr(entry.name.find('/') + 1);
 }
@@ -28,7 +28,7 @@ public:
       throw exported_error(fmt::format("the archive has no entry '{}'", name));
     return zip_content(file_, *place->second);
   }
-  /// The content if there is such an entry of a few bytes, else "".
+  /// The content of an entry of at most 64 bytes; "" if there is none or it is longer.
   [[nodiscard]] std::string short_content(const std::string& name) const {
     constexpr std::uint64_t bytes_max = 64;
     const auto place = by_name_.find(name);

@@ -20,7 +20,7 @@ public:
                                const module_mode& mode) const override;
   [[nodiscard]] bool has_training_mode() const override { return has_training_mode_; }
   [[nodiscard]] std::int64_t draws() const override { return program_->draws; }
-  [[nodiscard]] std::string undrawable() const override { return program_->undrawable; }
+  [[nodiscard]] std::string unseeded_draw() const override { return program_->unseeded_draw; }
   [[nodiscard]] std::int64_t fixed_rows() const override { return program_->fixed_rows; }
   /// The values of a buffer `rows` of four integers, which forward() need not read.
   [[nodiscard]] std::vector<std::int64_t> own_rows() const override { return program_->own_rows; }

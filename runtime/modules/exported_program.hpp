@@ -78,8 +78,8 @@ struct exported_program {
   std::vector<std::int64_t> own_rows{}; ///< The values of a buffer `rows`.
   std::int64_t fixed_rows = 0;          ///< Rows of the call that was exported; 0: any number.
   std::int32_t rows_slot = -1, result_slot = -1, slots = 0;
-  std::int64_t draws = 0;   ///< Masks that a pass in training mode draws.
-  std::string undrawable{}; ///< A call that draws in training what no key decides; "": there is none.
+  std::int64_t draws = 0;      ///< Masks that a pass in training mode draws.
+  std::string unseeded_draw{}; ///< A call whose draws in training follow from no key; "" if there is none.
 };
 
 /// Throws exported_error, or nlohmann::json::exception, if a call is not one of an allowed operator with arguments of

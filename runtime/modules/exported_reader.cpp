@@ -220,7 +220,7 @@ private:
     if (is_one_of(call.name, {"batch_norm", "instance_norm"}))
       return read_statistics(schema, call);
     if (call.kind == call_kind::operation && call.mode_argument >= 0) // alpha_dropout, rrelu
-      made_.undrawable = call.place;
+      made_.unseeded_draw = call.place;
     if (call.kind == call_kind::operation && !has_flag && call.op->hasTag(at::Tag::nondeterministic_seeded))
       throw exported_error("it draws random numbers in evaluation mode, too; export the net after net.eval()");
     number_draws(call);
@@ -239,7 +239,7 @@ private:
     if (call.kind != call_kind::recurrent)
       return;
     if (call.op->schema().argumentIndexWithName("batch_sizes"))
-      made_.undrawable = call.place;
+      made_.unseeded_draw = call.place;
     constexpr std::int64_t layers_max = 64; // recurrent_error() refuses more
     made_.draws += std::clamp<std::int64_t>(integer_argument(call, "num_layers") - 2, 0, layers_max);
   }

@@ -5,7 +5,7 @@
 #include <filesystem>
 namespace mneme {
 
-/// What stands between a module's file and this process. Only tests leave a layer out, to show what the other holds.
+/// Protection against a module's file. Only tests turn one layer off, to test the other alone.
 struct module_layers {
   bool checks = true;                 ///< TorchScript: code, pickles and graph are checked before any of it runs.
   bool cell = true;                   ///< A process without rights loads and tries the file first.
@@ -13,19 +13,19 @@ struct module_layers {
   std::int64_t cell_memory_bytes = 0; ///< As above.
 };
 
-/// What the run asks of a module.
+/// Requirements of a run on a module.
 struct module_demands {
   std::array<std::int64_t, 3> input{}; ///< C, H, W of a row; not read where the module says its own.
-  row_form form = row_form::images;    ///< How rows are given to forward().
-  std::int64_t tokens = 0;             ///< row_form::tokens: they lie below this.
+  row_form form = row_form::images;    ///< As forward() takes rows.
+  std::int64_t tokens = 0;             ///< row_form::tokens: exclusive upper bound of tokens.
   bool own_rows = false;               ///< The module has a member `rows`, [B, C, H, W]: at most B rows in a call.
-  std::int64_t classes = 0;            ///< Those of the run; 0: features are wanted, and no head behind them.
+  std::int64_t classes = 0;            ///< Those of the run; 0: features are wanted, without a head.
   bool scores = false;                 ///< forward() returns scores of the classes, not features.
   head_kind head = head_kind::linear;
   bool trained = false;     ///< Its parameters are to be trained.
-  bool training = false;    ///< Batch norms and dropout are in training mode while it is trained, where the file has
-                            ///< them so.
-  bool native_code = false; ///< It may be loaded without a cell, where the machine gives none.
+  bool training = false;    ///< While it is trained, batch norms and dropout are in training mode if they are so in the
+                            ///< file.
+  bool native_code = false; ///< It may be loaded without a cell if the machine supports none.
   std::string device = "cpu";
   module_layers layers{};
 };

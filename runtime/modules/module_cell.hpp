@@ -10,7 +10,7 @@
 #include <vector>
 namespace mneme {
 
-/// What a cell shall find out about the file of a module.
+/// The trial of a module's file that a cell runs.
 struct cell_question {
   std::array<std::int64_t, 3> input{}; ///< C, H, W of a row; not read where the module says its own.
   row_form form = row_form::images;    ///< As in module_rows.
@@ -18,7 +18,7 @@ struct cell_question {
   bool own_rows = false;               ///< The module has a member `rows`.
   bool trained = false;                ///< A gradient has to reach a parameter.
   bool training = false;               ///< As in module_demands.
-  bool checked = true;                 ///< False only where a test shows what the cell alone holds.
+  bool checked = true;                 ///< False only in tests of the cell alone.
   std::int64_t seconds = 0;            ///< Processor time; 0: as many as suit the file's size.
   std::int64_t memory_bytes = 0;       ///< 0: as many as suit the file's size.
 };
@@ -50,11 +50,12 @@ constexpr const char* cell_word = "cell";
 /// unless a test says otherwise
 [[nodiscard]] cell_answer ask_cell(std::span<const std::uint8_t> file, cell_question question);
 
-/// The other half, behind its start: gives up all rights, tries the file, answers on stdout. Returns an exit code.
-/// @pre `question` says seconds and memory_bytes
+/// Runs in the cell's process: gives up all rights, tries the file, answers on stdout. Returns an exit code.
+/// @pre seconds and memory_bytes of `question` are set
 [[nodiscard]] int answer_as_cell(std::span<const std::uint8_t> file, const cell_question& question);
 
-/// All of the other half: reads the file from stdin, and answers. @param words of the command line, cell_word first
+/// The whole program of a cell: reads the file from stdin, then as above. @param words of the command line, cell_word
+/// first
 [[nodiscard]] int become_cell(std::span<const char* const> words);
 
 } // namespace mneme

@@ -15,11 +15,11 @@ enum class module_format : std::uint8_t {
   script    ///< torch.jit.save
 };
 
-/// The format of an archive. Fails with what it is instead, and how a file is made that a run can load.
+/// The format of an archive. Fails with the kind of any other file, and the line that exports a program.
 [[nodiscard]] tl::expected<module_format, std::string> format_of_module(const std::vector<zip_entry>& entries);
 
 /// Reads the module onto a device. Fails with all reasons. @pre archive_refusals() has none for TorchScript
-/// @param checked false only where a test shows what the sandbox alone holds
+/// @param checked false only in tests of the sandbox alone
 [[nodiscard]] tl::expected<std::shared_ptr<const module_graph>, std::vector<std::string>>
 read_module_graph(std::span<const std::uint8_t> file, const std::vector<zip_entry>& entries, const at::Device& device,
                   bool checked);

@@ -13,22 +13,22 @@ namespace mneme {
 struct module_statistics {
   std::size_t mean = 0, variance = 0;        ///< The running statistics, among the graph's tensors.
   at::Tensor batch_mean{}, batch_variance{}; ///< [C]; the variance is biased.
-  std::int64_t values = 0;                   ///< Of a channel.
+  std::int64_t values = 0;                   ///< Number of values per channel.
   bool moves = false;                        ///< The layer was in training mode.
 };
 
 /// How a pass runs. The default is evaluation mode.
 struct module_mode {
-  bool training = false; ///< Layers are in training mode that the file has so.
-  rng_key stream{};      ///< Masks of dropout follow from it.
+  bool training = false; ///< Layers that the file has in training mode are in it.
+  rng_key stream{};      ///< Key of the dropout masks.
   /// [tensors] true: a buffer that does not move, so that its layer is in evaluation mode. Empty: all move.
   std::vector<bool> still{};
   std::int64_t statistics_moves = 1; ///< As in training_mode.
-  /// Where batch normalizations note their statistics; they move no running ones then. Null: not wanted.
+  /// Receives the statistics of batch normalizations, whose running statistics do not move then. Null: not wanted.
   std::vector<module_statistics>* statistics = nullptr;
 };
 
-/// Const, shared by all threads: a call leaves nothing behind that another one sees.
+/// Const and shared by all threads: a call has no effect on other calls.
 class module_graph {
 public:
   /// A parameter or buffer that forward() reads.
@@ -56,15 +56,16 @@ public:
   [[nodiscard]] virtual bool has_training_mode() const { return false; }
   /// Masks that a pass in training mode draws.
   [[nodiscard]] virtual std::int64_t draws() const { return 0; }
-  /// A call that no run can repeat in training mode, since LibTorch's own generator draws for it; "": there is none.
-  [[nodiscard]] virtual std::string undrawable() const { return {}; }
+  /// A call that draws from LibTorch's own generator in training mode, so that no run could be repeated; "" if there is
+  /// none.
+  [[nodiscard]] virtual std::string unseeded_draw() const { return {}; }
   /// B, C, H, W: the most rows of a call and their shape, where the module says so itself; else empty.
   [[nodiscard]] virtual std::vector<std::int64_t> own_rows() const { return {}; }
   /// Rows of the call that was exported, where their number was fixed; else 0.
   [[nodiscard]] virtual std::int64_t fixed_rows() const { return 0; }
   /// A sentence for the user about a format that a later version does not load; "": none.
   [[nodiscard]] virtual std::string deprecation() const { return {}; }
-  /// Layers that do not train with the parameters although the file has them.
+  /// Layers of the file that do not train with the parameters.
   [[nodiscard]] virtual untrained_layers untrained() const { return {}; }
 
 protected: // copied as what they are

@@ -1,4 +1,4 @@
-/// module_net: a net that another program made, with a head of ours behind it.
+/// module_net: a net from a file of another program, with a head added by the run.
 #pragma once
 #include "runtime/models/function.hpp"
 #include "runtime/modules/module_graph.hpp"
@@ -8,7 +8,7 @@ namespace mneme {
 
 class module_memory;
 
-/// What the net is like besides its graph, as loading it has found out.
+/// Properties of the net other than its graph, found while loading it.
 struct module_shape {
   std::string file{};                  ///< Its name, for errors.
   std::string digest{};                ///< That of the file, hex.
@@ -16,7 +16,7 @@ struct module_shape {
   row_form form = row_form::images;    ///< As forward() takes them.
   std::int64_t width = 0;              ///< D, numbers that forward() returns for a row.
   std::int64_t classes = 0;            ///< Those of the run; 0: there is no head.
-  /// What forward() returns are scores of the classes; else they are features, and the net ends with a head of ours.
+  /// forward() returns scores of the classes; else it returns features, and the run adds a head.
   bool scores = false;
   head_kind head = head_kind::linear;
   bool trained = false;          ///< Its parameters train, but for those with requires_grad = False in the file.

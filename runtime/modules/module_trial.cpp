@@ -179,7 +179,7 @@ private:
     return wrong_.size() == before;
   }
 
-  /// Rows in the opposite order, and half of them moved beside rows of zeros.
+  /// True if bits change when rows are reversed, or when half of them are moved and the others set to zero.
   [[nodiscard]] bool places_differ(const at::Tensor& first) const {
     if (count_ < 2)
       return false;
@@ -191,7 +191,7 @@ private:
     return !at::equal(called(moved).narrow(0, half - 1, half), first.narrow(0, 0, half));
   }
 
-  /// True if rows one by one give what they give together, but for rounding.
+  /// True if rows one by one give the same results as together, except for rounding.
   [[nodiscard]] bool agree(const at::Tensor& together) const {
     for (std::int64_t i = 0; i < count_; ++i) {
       const auto alone = called(rows_.narrow(0, i, 1))[0], beside = together[i];
@@ -214,7 +214,7 @@ private:
   void check_draws() {
     constexpr std::int64_t draws_max = 256;
     constexpr const char* advice = "; with model.module_training = false it is trained in evaluation mode";
-    if (const auto call = graph_.undrawable(); !call.empty())
+    if (const auto call = graph_.unseeded_draw(); !call.empty())
       wrong_.push_back(
           fmt::format("{} draws in training by LibTorch's own generator, so that no run could be repeated; "
                       "expected dropout, and dropout of attention or between the layers of an LSTM or "

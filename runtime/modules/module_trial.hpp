@@ -25,7 +25,7 @@ struct trial_result {
 struct trial_demands {
   bool trained = false;      ///< A gradient has to reach a parameter.
   bool training = false;     ///< As in module_demands.
-  std::int64_t rows_max = 0; ///< Rows of a call; 0: as many as are usual.
+  std::int64_t rows_max = 0; ///< Of a call; 0: the default.
 };
 
 /// Calls the graph with rows of this form on `device`: several at once, or one by one if a row's bits depend on its
