@@ -11,12 +11,8 @@ from mneme._errors import ScenarioError
 from mneme._methods import Method, host
 
 
-def methods_of(path):
-    """The named Method classes of a file, in file order. Raises ScenarioError if there is none, and any exception of
-    the file."""
-    path = os.path.abspath(os.fspath(path))
-    if not os.path.isfile(path):
-        raise ScenarioError([(path, "no such file; expected one of Python with classes that derive from mneme.Method")])
+def loaded(path):
+    """The module of a Python file with this absolute path; executes the file unless it is imported already."""
     name = os.path.splitext(os.path.basename(path))[0]
     known = sys.modules.get(name)
     if getattr(known, "__file__", None) != path:
@@ -27,8 +23,18 @@ def methods_of(path):
         sys.modules[name] = known
         sys.path.insert(0, os.path.dirname(path))  # for modules in the same folder
         spec.loader.exec_module(known)
-    found = [value for value in vars(known).values()
-             if inspect.isclass(value) and issubclass(value, Method) and value.name and value.__module__ == name]
+    return known
+
+
+def methods_of(path):
+    """The named Method classes of a file, in file order. Raises ScenarioError if there is none, and any exception of
+    the file."""
+    path = os.path.abspath(os.fspath(path))
+    if not os.path.isfile(path):
+        raise ScenarioError([(path, "no such file; expected one of Python with classes that derive from mneme.Method")])
+    code = loaded(path)
+    found = [value for value in vars(code).values() if inspect.isclass(value) and issubclass(value, Method)
+             and value.name and value.__module__ == code.__name__]
     if not found:
         raise ScenarioError([(path, "no method; expected a class that derives from mneme.Method and has a name")])
     return found

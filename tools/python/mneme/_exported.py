@@ -1,6 +1,5 @@
 """Modules of torch as exported programs: torch.export.save, without what a run does not read."""
 import copy
-import importlib.util
 import io
 import logging
 import os
@@ -10,6 +9,7 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 
 import torch
 
+from mneme._code import loaded
 from mneme._errors import ScenarioError
 from mneme._slim import slim
 
@@ -26,7 +26,7 @@ def exported(module, example):
     example: a batch of rows as forward() takes them. Its number of rows is free in the file.
     """
     rows = torch.as_tensor(example)
-    if rows.dim() == 0 or rows.shape[0] < 2:
+    if rows.dim() == 0 or rows.shape[0] < 2:  # torch.export takes a size of 1 as fixed
         rows = torch.stack([rows, rows]) if rows.dim() == 0 else rows.repeat(2, *[1] * (rows.dim() - 1))
     try:
         with quiet():
@@ -52,7 +52,7 @@ def advice(error):
 
 @contextmanager
 def quiet():
-    """Without warnings and messages of torch, which prints whole graphs where it fails."""
+    """Suppresses warnings and output of torch, which prints whole graphs when it fails."""
     level = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     unread = io.StringIO()
@@ -74,11 +74,7 @@ def made_by(source):
     path, _, name = source.rpartition(":")
     if not path or not os.path.exists(path):
         raise ScenarioError([("net", f"{source}: expected FILE.py:FUNCTION, a file that exists; {USAGE}")])
-    spec = importlib.util.spec_from_file_location(os.path.splitext(os.path.basename(path))[0], path)
-    code = importlib.util.module_from_spec(spec)
-    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
-    spec.loader.exec_module(code)
-    make = getattr(code, name, None)
+    make = getattr(loaded(os.path.abspath(path)), name, None)
     module = make() if callable(make) else make
     if not isinstance(module, torch.nn.Module):
         raise ScenarioError([("net", f"{source} gives {type(module).__name__}; expected a torch.nn.Module or a "
@@ -89,7 +85,8 @@ def made_by(source):
 def export_net(words):
     """mneme export-net: returns an exit code."""
     import argparse
-    parser = argparse.ArgumentParser(prog="python -m mneme export-net", description=made_by.__doc__)
+    parser = argparse.ArgumentParser(prog="python -m mneme export-net",
+                                     description="Export the module that FUNCTION of FILE.py returns.")
     parser.add_argument("source", metavar="FILE.py:FUNCTION")
     parser.add_argument("--rows", required=True, help="the shape of a row: 3x32x32, or 30 of a table or of tokens")
     parser.add_argument("--tokens", action="store_true", help="rows are tokens (int64), not numbers")
