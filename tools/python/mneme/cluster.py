@@ -28,6 +28,13 @@ def compute(address: str, secret: str, threads: int, options: tuple[str, ...]) -
             raise
 
 
+def wait_until_done(tasks: list[Any]) -> None:
+    """Waits at most 5 s for tasks with done(): nodes end with the run."""
+    until = time.monotonic() + 5
+    while not all(task.done() for task in tasks) and time.monotonic() < until:
+        time.sleep(0.1)
+
+
 class Cluster:
     """Starts `nodes` processes of `mneme node` with `threads_per_node` workers each (0: one per core). options: further
     options of `mneme node`, such as ("--python-code", "methods.py")."""
@@ -123,9 +130,7 @@ class Dask(Cluster):
                                          resources=self.resources) for i in range(self.nodes)]
 
     def stop(self) -> None:
-        until = time.monotonic() + 5
-        while not all(task.done() for task in self.tasks) and time.monotonic() < until:
-            time.sleep(0.05)  # nodes end with the run
+        wait_until_done(self.tasks)
         self.client.cancel(self.tasks)
 
 
@@ -141,9 +146,7 @@ class Submitit(Cluster):
                      for _ in range(self.nodes)]
 
     def stop(self) -> None:
-        until = time.monotonic() + 5
-        while not all(job.done() for job in self.jobs) and time.monotonic() < until:
-            time.sleep(0.1)
+        wait_until_done(self.jobs)
         for job in self.jobs:
             if not job.done():
                 job.cancel()
