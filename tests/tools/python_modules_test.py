@@ -246,7 +246,7 @@ class Fallback(unittest.TestCase):
             with self.assertRaisesRegex(mneme.ScenarioError, "weights = False: the module becomes a file"):
                 mneme.net(Average(), weights=False)
 
-    def test_what_cannot_be_scripted_is_refused_with_the_reason_or_recorded_from_an_example(self):
+    def test_what_cannot_be_scripted_is_refused_with_the_reason_or_exported_from_an_example(self):
         class Dynamic(nn.Module):
             def __init__(self):
                 super().__init__()

@@ -60,7 +60,7 @@ class Scratch(unittest.TestCase):
         return self.path(name)
 
     def cluster(self, *options, count=1):
-        """How a run accepts so many nodes of one thread, and the nodes."""
+        """(arguments of run(), nodes): starts `count` nodes with one thread each."""
         with socket.create_server(("127.0.0.1", 0)) as listener:
             address = f"127.0.0.1:{listener.getsockname()[1]}"
         nodes = [Node(self.folder, address, "--threads", "1", *options) for _ in range(count)]

@@ -150,7 +150,7 @@ class ModuleSearch:
         return sorted(os.path.join(at, name) for at, _, names in os.walk(self.work) for name in names)
 
     def try_seed(self, seed, count=1):
-        """One module for each of so many seeds; None, or what was found."""
+        """Tries a module for each of `count` seeds. Returns None, or a text about the fault."""
         seeds = list(range(seed, seed + count))
         files = [self.drawn_file(number) for number in seeds]
         ended = self._validated(seeds, files)

@@ -17,11 +17,11 @@ FOREIGN = ["aten.from_file.default", "aten.save.default", "aten.set_.source_Stor
 
 
 class Shape(tuple):
-    """Of a tensor of ones."""
+    """The shape of a tensor of ones."""
 
 
 class Shapes(tuple):
-    """Of a list of tensors."""
+    """The shapes of a list of tensors of ones."""
 
 
 IMAGE = Shape((2, 4, 9, 9))
@@ -195,7 +195,7 @@ def packed(entries):
 
 
 def changed_number(value, draw, chance):
-    """The value, in which numbers are others with this chance."""
+    """The value with each number replaced by another with this chance."""
     if isinstance(value, (Shape, Shapes)):
         return type(value)(changed_number(part, draw, chance) for part in value)
     if isinstance(value, (list, tuple)):
@@ -266,7 +266,7 @@ def drawn_archive(entries, draw):
             try:
                 change_json(document, draw)
             except (TypeError, KeyError, IndexError, ValueError, AttributeError):
-                pass  # an earlier change has left nothing to change
+                pass  # an earlier change has removed what this one needs
         made[name] = json.dumps(document).encode()
         return made
     name = draw.choice(sorted(made))

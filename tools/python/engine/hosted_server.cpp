@@ -350,7 +350,7 @@ private:
   bool opens_, folds_, closes_, predicts_;         // true: overridden by the user's class
   std::map<std::string, weighted_average> others_; // tensors other than the weights, in the open round
   nb::object shown_;                               // the weights as passed to Python,
-  at::Tensor shown_of_;                            // and the engine's tensor behind them
+  at::Tensor shown_of_;                            // and the engine's tensor of them
 };
 
 /// Replaces a server whose constructor failed: the first step of the run fails with the reason.

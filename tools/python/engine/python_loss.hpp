@@ -6,6 +6,7 @@ namespace mneme {
 
 namespace nb = nanobind;
 
+/// A base, so that the name is set before differentiable_loss keeps a pointer to its text.
 struct python_loss_name {
   std::string name_;
 };

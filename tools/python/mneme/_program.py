@@ -7,9 +7,9 @@ CODE = "--python-code"
 
 
 def main():
-    """Becomes the program. `mneme export` and `mneme export-net` are Python's. With --python-code FILE, once or more
-    often, the program runs in this process and knows the methods of these files: every command does, `run`, `help`,
-    `list` and `node` among them."""
+    """Replaces this process by the program. `mneme export` and `mneme export-net` are implemented in Python. With
+    --python-code FILE, which may be repeated, the program runs in this process instead, and every command has the
+    methods of these files."""
     words = sys.argv[1:]
     if words[:1] == ["export"]:
         from mneme.loggers import export
