@@ -174,16 +174,18 @@ std::vector<bool> module_net::still_tensors(const parameter_choice& trained) con
   return still;
 }
 
-/// The mode of a pass of model k, without statistics.
-module_mode module_net::mode_of(const training_mode* training, std::int64_t k) const {
+/// The mode of a pass, without the stream of its model and without statistics.
+module_mode module_net::mode_of(const training_mode* training) const {
   const parameter_choice everything;
   const auto& trained = training && training->trained ? *training->trained : everything;
   if (!shape_.training || !training || !trains_module(trained))
     return {};
-  module_mode mode{.training = true, .still = still_tensors(trained), .statistics_moves = training->statistics_moves};
-  if (draws() && !training->streams.empty())
-    mode.stream = training->streams[static_cast<std::size_t>(k)];
-  return mode;
+  return {.training = true, .still = still_tensors(trained), .statistics_moves = training->statistics_moves};
+}
+
+/// The key of the dropout masks of model k.
+rng_key module_net::stream_of(const training_mode* training, std::int64_t k) const {
+  return draws() && training && !training->streams.empty() ? training->streams[static_cast<std::size_t>(k)] : rng_key{};
 }
 
 /// Writes the buffers that a pass has moved into the weights of its model, [P].
@@ -309,10 +311,11 @@ activations module_net::forward(const at::Tensor& weights, const at::Tensor& inp
   if (keep)
     keep->values.clear();
   const autograd_on tracking;
+  auto mode = mode_of(training);
   for (std::int64_t k = 0; k < models; ++k) {
     const auto own = weights.select(0, weights.size(0) == 1 ? 0 : k); // [P]
     model_pass one_pass{.values = module_values(own, module_learns), .head = head_values(own, classes, learn)};
-    const auto mode = mode_of(training, k);
+    mode.stream = stream_of(training, k);
     {
       const at::AutoGradMode followed(module_learns);
       one_pass.features = features_of(images.select(0, k), one_pass.values, learn, mode);
@@ -376,6 +379,7 @@ function_results module_net::differentiable(const at::Tensor& weights, const at:
   const auto images = inputs.view({inputs.size(0), inputs.size(1), channels, height, width});
   std::vector<at::Tensor> features, logits;              // [K]
   std::vector<std::vector<batch_statistics>> statistics; // [K]
+  auto mode = mode_of(wanted.training);
   for (std::int64_t k = 0; k < inputs.size(0); ++k) {
     const auto own = weights.select(0, weights.size(0) == 1 ? 0 : k); // [P]
     std::vector<at::Tensor> values, head;
@@ -384,8 +388,8 @@ function_results module_net::differentiable(const at::Tensor& weights, const at:
     });
     for (auto i = head_first_; i < layout_.size() && classes.size() > 0; ++i)
       head.push_back(rows_of(layout_[i], own, classes).clone());
-    auto mode = mode_of(wanted.training, k);
     std::vector<module_statistics> found;
+    mode.stream = stream_of(wanted.training, k);
     mode.statistics = wanted.statistics || mode.training ? &found : nullptr;
     features.push_back(features_of(images.select(0, k), values, true, mode));
     if (classes.size() > 0)

@@ -74,7 +74,8 @@ private:
   [[nodiscard]] bool moves(const module_graph::held_tensor& held) const;
   [[nodiscard]] bool trains_module(const parameter_choice& trained) const;
   [[nodiscard]] std::vector<bool> still_tensors(const parameter_choice& trained) const;
-  [[nodiscard]] module_mode mode_of(const training_mode* training, std::int64_t k) const;
+  [[nodiscard]] module_mode mode_of(const training_mode* training) const;
+  [[nodiscard]] rng_key stream_of(const training_mode* training, std::int64_t k) const;
   [[nodiscard]] std::vector<at::Tensor> module_values(const at::Tensor& weights, bool learn) const;
   void put_moved(const at::Tensor& weights, std::span<const at::Tensor> values, const module_mode& mode) const;
   [[nodiscard]] batch_statistics statistics_of(const module_statistics& found, const at::Tensor& weights) const;
