@@ -27,7 +27,7 @@ struct data_source {
   bool index_files = false;     ///< Images in idx files; data.transposed applies.
   bool picture_folders = false; ///< Images of any size, resized to data.side.
   bool holds_tokens = false;    ///< Rows are tokens instead of pixels.
-  bool has_domains = false;     ///< Rows know their domain, for tasks.transform = "domains".
+  bool has_domains = false;     ///< Each row has a domain, for tasks.transform = "domains".
   bool is_own = false;          ///< User data at data.file or data.root.
   bool own_file = false;        ///< User data at data.file.
   std::int64_t classes = 0;     ///< Number of classes if a class order is published for the data set, else 0.

@@ -43,8 +43,8 @@ struct drawn_parts {
 /// Reports every class that has no row in one of the parts.
 [[nodiscard]] diagnostics absent_classes(const own_part& train, const own_part& test, const own_classes& classes);
 
-/// Reports names that cannot be displayed: each must be UTF-8 of 1 to 200 bytes without control characters. Duplicates
-/// are reported once.
+/// Reports names that cannot be displayed, and duplicates. A name must be UTF-8 of 1 to 200 bytes without control
+/// characters.
 [[nodiscard]] diagnostics wrong_names(const std::vector<std::string>& names, const std::string& where);
 
 /// Combines rows in memory. @param test without rows: drawn from `train` @param tokens as in raw_data

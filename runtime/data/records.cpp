@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::int64_t channels = 3, side = 32;
 constexpr std::size_t pixel_bytes = channels * side * side;
-constexpr std::int64_t records_max = 1'000'000; // a packed file could state a megabyte in a thousand bytes
+constexpr std::int64_t records_max = 1'000'000; // a thousand bytes of a packed file can expand to a megabyte
 
 struct record_file {
   byte_stream stream{};

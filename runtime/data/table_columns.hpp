@@ -10,7 +10,7 @@ namespace mneme {
 enum class column_use : std::uint8_t {
   number,
   label,
-  split,  ///< Says "train" or "test".
+  split,  ///< "train" or "test".
   domain, ///< Domain of the row.
   ignored ///< In data.ignore_columns.
 };

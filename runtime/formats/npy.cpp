@@ -92,7 +92,7 @@ private:
   std::string_view text_;
 };
 
-/// The dtype without its byte order: "<" for ">" and "=".
+/// The dtype as its little-endian form: "<" for ">" and "=".
 std::string with_low_bytes_first(std::string name) {
   if (name.starts_with('>') || name.starts_with('='))
     name.front() = '<';

@@ -109,7 +109,7 @@ bool read_wide(bytes_view file, std::uint64_t at, std::uint64_t end, zip_entry& 
   return into.bytes != see_wide && into.stored_bytes != see_wide && into.header != see_wide;
 }
 
-/// Parses the directory record at `at` and moves `at` behind it.
+/// Parses the directory record at `at` and moves `at` past it.
 tl::expected<zip_entry, zip_flaw> entry_of_line(bytes_view file, std::uint64_t& at, std::uint64_t end) {
   const auto damaged = [&] { return flaw({at, "a line of the archive's directory is damaged"}); };
   if (!lies_within(at, line_bytes, end) || read_number<std::uint32_t>(file, at) != line_mark)

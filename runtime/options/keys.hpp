@@ -18,12 +18,13 @@ struct byte_size {
   auto operator<=>(const byte_size&) const = default;
 };
 
-/// Log-normal distribution over clients: one alternative of device_value, beside one number and one number per client.
+/// Log-normal distribution of a value over clients.
 struct log_normal {
   double median = 1.0;
   double sigma = 0.0; ///< Standard deviation of the logarithm; 0: all clients have the median.
   bool operator==(const log_normal&) const = default;
 };
+/// A property of devices: one number for all clients, one number per client, or a distribution over clients.
 using device_value = std::variant<double, std::vector<double>, log_normal>;
 
 /// A share of the clients whose devices have one profile: a built-in profile, a file, or the text of a profile.

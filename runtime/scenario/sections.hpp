@@ -39,7 +39,7 @@ struct section {
   std::string name{}; ///< "" for the keys above all sections.
   std::string meaning{};
   section_keys keys{};
-  std::string details{}; ///< Sentences behind the keys in `mneme help SECTION`; "": none.
+  std::string details{}; ///< Sentences after the keys in `mneme help SECTION`; "": none.
 };
 
 /// Sections in the order of the resolved scenario. [model] and [strategy] end with the keys of `model.kind` and

@@ -13,7 +13,7 @@ struct hostile_module {
   std::string title{};
   archive_entries entries{};
   bool writes = false;     ///< If nothing stops it, the module creates a file in the folder.
-  bool only_checks = true; ///< True: static checks only; the module would loop or allocate forever.
+  bool only_checks = true; ///< True: static checks refuse it. False: only the sandbox stops it.
 };
 
 /// Code of a module: lines of forward(), lines of the class, and further definitions.

@@ -1,4 +1,4 @@
-/// Layers as functions: results and gradients, taken by autograd, of a layer that stands alone.
+/// layer_functions: output and gradients of a single layer, computed by autograd.
 #pragma once
 #include "runtime/base/autograd_on.hpp"
 #include "runtime/models/layer.hpp"
@@ -16,8 +16,9 @@ struct function_of_layer {
   at::Tensor d_weights; ///< [K, P]; NaN where the layer does not read the weight.
 };
 
-/// @param inputs what the net reads; null: `in`
-/// @param parameters where they begin, ascending; none: a layer may have parameters of known sizes anywhere
+/// @param inputs input of the net; null: `in`
+/// @param offsets of the layer's parameters, ascending; empty: 0 .. P - 1, so that parameters of known sizes can begin
+/// anywhere
 inline function_of_layer run_function(const layer& tried, const at::Tensor& weights, const at::Tensor& in,
                                       const at::Tensor& d_out, class_range classes = {},
                                       const training_mode* training = nullptr, const at::Tensor* inputs = nullptr,

@@ -13,7 +13,7 @@ TEST_CASE("a checkpoint is due every so many rounds, and stays so until it may b
   CHECK(turn.goes_on_meanwhile());
   turn.allow(true);
   CHECK_FALSE(turn.is_due_after(4)); // the previous one is being written
-  CHECK_FALSE(turn.kept());          // nobody waits for it
+  CHECK_FALSE(turn.kept());          // the run does not wait for it
   CHECK(turn.is_due_after(5));
   CHECK_FALSE(turn.is_due_after(7));
 }

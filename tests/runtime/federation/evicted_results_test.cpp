@@ -90,8 +90,8 @@ TEST_CASE("an evicted result is recomputed together with the next ones that fit"
   CHECK((chosen == std::vector<assignment_id>{{1}, {0}}));
   waiting_results small(10, {2, 1});
   CHECK(small.results.evict(small.table, clients));
-  CHECK(
-      (small.results.to_recompute({0}, small.table, clients) == std::vector<assignment_id>{{0}})); // needed in any case
+  // An evicted result that is needed is recomputed even if it does not fit.
+  CHECK((small.results.to_recompute({0}, small.table, clients) == std::vector<assignment_id>{{0}}));
 }
 
 TEST_CASE("results that arrive at one time are kept in the order in which they will be delivered") {

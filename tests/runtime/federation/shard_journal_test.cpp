@@ -140,7 +140,7 @@ TEST_CASE("a host that repeats rounds reports all of them up to their position")
   CHECK(shard.wrong_with({job(5, 0)}) == "ends its wave and owes 1 rounds");
   CHECK(shard.wrong_with({job(6, 0)}, {end_of(5)}) == "ends assignment 5 before its time");
   CHECK(shard.journal.take({.from = {3}, .issued = {job(5, 0), job(6, 0)}}).empty());
-  CHECK(shard.journal.rounds_owed() == 1); // round 5 is behind
+  CHECK(shard.journal.rounds_owed() == 1); // round 5 has not caught up
   CHECK(shard.wrong_with({}) == "ends its wave and owes 1 rounds");
   CHECK(shard.wrong_with({job(6, 1)}) == "goes on with assignment 6 before its time");
   CHECK(shard.journal.stages_told({5}) == 1);
