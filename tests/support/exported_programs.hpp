@@ -1,4 +1,4 @@
-/// Programs of torch.export that a test makes call by call, as torch.export.save writes them.
+/// exported_programs: programs in the format of torch.export.save, built by tests call by call.
 #pragma once
 #include "runtime/modules/exported_graph.hpp"
 #include "tests/support/archives.hpp"
@@ -21,14 +21,14 @@ inline json tensors_named(const std::vector<std::string>& names) {
   return {{"as_tensors", list}};
 }
 
-/// A program whose rows are called "x". Its parts are public, so that a test may damage them.
+/// A program with the input "x". Its parts are public, so that a test can damage them.
 class made_program {
 public:
   struct held {
     std::string kind = "parameter"; ///< Else "buffer".
     std::string name{};
     at::Tensor value{};
-    std::string stored_as{}; ///< The entry with its bytes; tied weights have one.
+    std::string stored_as{}; ///< Archive entry with its bytes; tied weights share one.
   };
 
   json tensor(const std::string& name, const at::Tensor& value, const std::string& kind = "parameter") {
@@ -69,7 +69,7 @@ public:
   }
 
   [[nodiscard]] archive_entries entries(const std::string& result = "") const {
-    json config = json::object(), inputs = json::array(), specs = json::array();
+    json config = json::object(), specs = json::array();
     archive_entries made;
     for (const auto& [kind, name, value, stored_as] : tensors) {
       config[name] = {{"path_name", stored_as}, {"use_pickle", false}, {"tensor_meta", meta_of(value, kind)}};
@@ -82,7 +82,7 @@ public:
     specs.push_back({{"user_input", {{"arg", tensor_named("x")}}}});
     const auto returned = !result.empty() ? result : nodes.empty() ? "x" : nodes.back()["name"].get<std::string>();
     json program = {{"graph_module",
-                     {{"graph", {{"inputs", inputs}, {"nodes", nodes}, {"tensor_values", json::object()}}},
+                     {{"graph", {{"inputs", json::array()}, {"nodes", nodes}, {"tensor_values", json::object()}}},
                       {"signature",
                        {{"input_specs", specs},
                         {"output_specs", json::array({{{"user_output", {{"arg", tensor_named(returned)}}}}})}}}}},

@@ -28,7 +28,6 @@ words = sys.argv[1:]
 if words == ["--version"]:
     sys.exit(print("mneme canned"))
 if words[0] == "node":
-    pass
     import time
     time.sleep(100)
 options = dict(word.split("=") for word in words if "=" in word)
