@@ -42,8 +42,9 @@ TEST_CASE("a healthy machine is exit code 0, one with other bits is 1", "[doctor
   CHECK(exit_code_of(report_with(true)) == exit_done);
   CHECK(exit_code_of(report_with(false)) == exit_failed);
   CHECK(text_of(report_with(true)) ==
-        "memory\n  memory  1 GiB\n  place   a?[2J\n\nequal bits\n  places   equal bits: 3 nets\n  company  equal bits: "
-        "vit: other bits\n\nOK: on this machine a scenario has one digest for any number of threads.\n");
+        "memory\n  memory  1 GiB\n  place   a?[2J\n\n"
+        "equal bits\n  places   equal bits: 3 nets\n  company  equal bits: vit: other bits\n\n"
+        "OK: on this machine a scenario has one digest for any number of threads.\n");
   CHECK_THAT(text_of(report_with(false)), ContainsSubstring("  company  OTHER BITS: vit: other bits\n") &&
                                               ContainsSubstring("Digests of a scenario may differ"));
 }

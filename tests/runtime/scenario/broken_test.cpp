@@ -97,10 +97,11 @@ TEST_CASE("a key that the chosen kind does not read is a warning if the user gav
                              probe_sections);
   const auto read = folder.read("a.toml");
   CHECK(folder.all(read.warnings) == // class_share has its default, so setting it changes nothing
-        "a.toml:2:8: error: rounds.late has no effect: only rounds with a deadline read it\na.toml:5:8: error: "
-        "partition.beta has no effect: only partition.kind = \"dirichlet\" and \"dirichlet-capped\" read "
-        "it\na.toml:9:9: error: tasks.count has no effect: tasks.kind = \"single\" has one task\na.toml:12:12: error: "
-        "training.momentum has no effect: only training.optimizer = \"sgd\" read it\n");
+        "a.toml:2:8: error: rounds.late has no effect: only rounds with a deadline read it\n"
+        "a.toml:5:8: error: partition.beta has no effect: only partition.kind = \"dirichlet\" and "
+        "\"dirichlet-capped\" read it\n"
+        "a.toml:9:9: error: tasks.count has no effect: tasks.kind = \"single\" has one task\n"
+        "a.toml:12:12: error: training.momentum has no effect: only training.optimizer = \"sgd\" read it\n");
   CHECK(read.value.tasks.count == 1);
 }
 
@@ -109,9 +110,9 @@ TEST_CASE("keys of images have no effect on rows of tokens, and those of idx fil
   folder.write("a.toml",
                "[data]\nname = \"shakespeare\"\ntransposed = true\nnormalize = \"unit\"\nside = 64\n" + probe_sections);
   CHECK(folder.all(folder.read("a.toml").warnings) ==
-        "a.toml:3:14: error: data.transposed has no effect: only data sets in idx files read it\na.toml:4:13: error: "
-        "data.normalize has no effect: only images read it\na.toml:5:8: error: data.side has no effect: only data sets "
-        "in image folders read it\n");
+        "a.toml:3:14: error: data.transposed has no effect: only data sets in idx files read it\n"
+        "a.toml:4:13: error: data.normalize has no effect: only images read it\n"
+        "a.toml:5:8: error: data.side has no effect: only data sets in image folders read it\n");
   folder.write("b.toml", "[data]\nname = \"digits\"\ntransposed = true\nnormalize = \"unit\"\n" + probe_sections);
   CHECK(folder.read("b.toml").warnings.empty());
 }
