@@ -323,9 +323,10 @@ expected<raw_data> load_arrays(const data_section& data, std::uint64_t seed) {
 
 const source_registration arrays_line{
     {.name = "arrays",
-     .summary = "your own rows in data.file: .npz, .safetensors or .npy files beside each other, with train_x (uint8 "
-                "images, float32 numbers or int64 tokens), train_y, test_x, test_y, and train_domain, test_domain, "
-                "class_names and domain_names where there are some; docs/data.md",
+     .summary =
+         "your own arrays in data.file: .npz, .safetensors or a folder of .npy files, with train_x (uint8 images, "
+         "float32 numbers or int64 tokens), train_y, test_x, test_y, and optionally train_domain, test_domain, "
+         "class_names and domain_names; docs/data.md",
      .load = [](const data_section& data, const auto&, std::uint64_t seed) { return load_arrays(data, seed); },
      .has_domains = true,
      .is_own = true,

@@ -33,7 +33,7 @@ expected<raw_data> load_cifar10(const data_section& data, const std::vector<std:
 
 const source_registration cifar10_line{
     {.name = "cifar10",
-     .summary = "50,000 + 10,000 photographs, colour 32x32, 10 classes; tools/fetch_data cifar10",
+     .summary = "50,000 + 10,000 photographs, color 32x32, 10 classes; tools/fetch_data cifar10",
      .files = cifar10_files,
      .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load_cifar10(data, roots); }}};
 

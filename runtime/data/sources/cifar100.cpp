@@ -27,7 +27,7 @@ expected<raw_data> load_cifar100(const data_section& data, const std::vector<std
 
 const source_registration cifar100_line{
     {.name = "cifar100",
-     .summary = "50,000 + 10,000 photographs, colour 32x32, 100 classes; tools/fetch_data cifar100",
+     .summary = "50,000 + 10,000 photographs, color 32x32, 100 classes; tools/fetch_data cifar100",
      .files = cifar100_files,
      .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load_cifar100(data, roots); },
      .classes = 100}};

@@ -15,8 +15,8 @@ expected<raw_data> load_csv(const data_section& data, std::uint64_t seed) {
 
 const source_registration csv_line{
     {.name = "csv",
-     .summary = "your own table in data.file: a header, a column of labels (words or numbers), columns of numbers, and "
-                "columns split (train, test) and domain where there are some; docs/data.md",
+     .summary = "your own table in data.file: a header, a label column (words or numbers), numeric columns, and "
+                "optionally columns split (train, test) and domain; docs/data.md",
      .load = [](const data_section& data, const auto&, std::uint64_t seed) { return load_csv(data, seed); },
      .has_domains = true,
      .is_own = true,

@@ -49,8 +49,8 @@ expected<raw_data> load_digits(const data_section& data, const std::vector<std::
 
 const source_registration digits_line{
     {.name = "digits",
-     .summary = "67,291 + 12,007 handwritten digits in 2 domains (mnist, usps), grey 28x28, 10 classes; limits of rows "
-                "hold for each domain; tools/fetch_data mnist usps",
+     .summary = "67,291 + 12,007 handwritten digits in 2 domains (mnist, usps), gray 28x28, 10 classes; row limits "
+                "apply per domain; tools/fetch_data mnist usps",
      .parts = {"mnist", "usps"},
      .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load_digits(data, roots); },
      .index_files = true,

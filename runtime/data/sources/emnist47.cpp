@@ -20,7 +20,7 @@ const idx_set emnist47_files{
 const source_registration emnist47_line{
     {.name = "emnist47",
      .summary =
-         "37,600 + 4,700 upright images, a subset of EMNIST Balanced, grey 28x28, 47 classes; no public download",
+         "37,600 + 4,700 upright images, a subset of EMNIST Balanced, gray 28x28, 47 classes; no public download",
      .files = emnist47_files.files,
      .load = [](const data_section& data, const auto& roots,
                 std::uint64_t) { return load_idx(emnist47_files, data, roots); },

@@ -19,7 +19,7 @@ const idx_set emnist_balanced_files{
 
 const source_registration emnist_balanced_line{
     {.name = "emnist-balanced",
-     .summary = "112,800 + 18,800 handwritten digits and letters, grey 28x28, 47 classes; tools/fetch_data "
+     .summary = "112,800 + 18,800 handwritten digits and letters, gray 28x28, 47 classes; tools/fetch_data "
                 "emnist-balanced (its images are transposed: data.transposed = true)",
      .files = emnist_balanced_files.files,
      .load = [](const data_section& data, const auto& roots,

@@ -21,7 +21,7 @@ const idx_set fashion_mnist_files{
 
 const source_registration fashion_mnist_line{
     {.name = "fashion-mnist",
-     .summary = "60,000 + 10,000 articles of clothing, grey 28x28, 10 classes; Debian package dataset-fashion-mnist or "
+     .summary = "60,000 + 10,000 articles of clothing, gray 28x28, 10 classes; Debian package dataset-fashion-mnist or "
                 "tools/fetch_data fashion-mnist",
      .files = fashion_mnist_files.files,
      .load = [](const data_section& data, const auto& roots,

@@ -109,9 +109,8 @@ diagnostics find_folder_warnings(const data_section& data, const std::vector<pat
 
 const source_registration folder_line{
     {.name = "folder",
-     .summary = "your own pictures in data.root: train/CLASS/*.{png,jpg,jpeg} and test/CLASS/..., or CLASS/... with "
-                "data.test_share; a folder for each domain around those of the classes where there are domains; "
-                "docs/data.md",
+     .summary = "your own images in data.root: train/CLASS/*.{png,jpg,jpeg} and test/CLASS/..., or CLASS/... with "
+                "data.test_share; domains are one folder level above the classes; docs/data.md",
      .load = load_folder,
      .find_warnings = find_folder_warnings,
      .picture_folders = true,

@@ -44,7 +44,7 @@ expected<raw_data> load_imagenet_r(const data_section& data, const std::vector<p
 
 const source_registration imagenet_r_line{
     {.name = "imagenet-r",
-     .summary = "24,000 + 6,000 renditions of things (art, toys, sketches) in JPEG, colour 224x224, 200 classes; "
+     .summary = "24,000 + 6,000 renditions of objects (art, toys, sketches) in JPEG, color 224x224, 200 classes; "
                 "every fifth image of a class is a test image; no download by mneme",
      .files = imagenet_r_files,
      .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load_imagenet_r(data, roots); }}};

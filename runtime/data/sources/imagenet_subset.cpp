@@ -51,7 +51,7 @@ expected<raw_data> load_imagenet_subset(const data_section& data, const std::vec
 
 const source_registration imagenet_subset_line{
     {.name = "imagenet-subset",
-     .summary = "classes of ImageNet in folders train/ and val/, JPEG scaled to colour squares of data.side pixels; no "
+     .summary = "classes of ImageNet in folders train/ and val/, JPEG scaled to color squares of data.side pixels; no "
                 "download by mneme",
      .files = imagenet_subset_files,
      .load = [](const data_section& data, const auto& roots,

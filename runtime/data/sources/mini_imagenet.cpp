@@ -45,7 +45,7 @@ expected<raw_data> load_mini_imagenet(const data_section& data, const std::vecto
 
 const source_registration mini_imagenet_line{
     {.name = "mini-imagenet",
-     .summary = "50,000 + 10,000 photographs in JPEG, scaled to colour 84x84, 100 classes; the first 500 files of a "
+     .summary = "50,000 + 10,000 photographs in JPEG, scaled to color 84x84, 100 classes; the first 500 files of a "
                 "class are training images; no download by mneme",
      .files = mini_imagenet_files,
      .load = [](const data_section& data, const auto& roots, std::uint64_t) {

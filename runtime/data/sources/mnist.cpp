@@ -19,7 +19,7 @@ const idx_set mnist_files{
 
 const source_registration mnist_line{
     {.name = "mnist",
-     .summary = "60,000 + 10,000 handwritten digits, grey 28x28, 10 classes; tools/fetch_data mnist",
+     .summary = "60,000 + 10,000 handwritten digits, gray 28x28, 10 classes; tools/fetch_data mnist",
      .files = mnist_files.files,
      .load = [](const data_section& data, const auto& roots,
                 std::uint64_t) { return load_idx(mnist_files, data, roots); },

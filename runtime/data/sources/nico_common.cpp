@@ -68,9 +68,9 @@ expected<raw_data> load_nico_common(const data_section& data, const std::vector<
 const source_registration nico_common_line{
     {.name = "nico-common",
      .summary =
-         "NICO++: pictures of 60 things in 6 surroundings (autumn, dim, grass, outdoor, rock, water) in JPEG or "
-         "PNG, brought to data.side; every fifth of a folder is a test image, unless lists say it; no download by "
-         "mneme",
+         "NICO++: images of 60 objects in 6 contexts (autumn, dim, grass, outdoor, rock, water) in JPEG or PNG, "
+         "resized to data.side; every fifth image of a folder is a test image, unless lists define the split; no "
+         "download by mneme",
      .files = nico_common_files,
      .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load_nico_common(data, roots); },
      .picture_folders = true,

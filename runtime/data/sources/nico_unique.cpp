@@ -60,8 +60,8 @@ expected<raw_data> load_nico_unique(const data_section& data, const std::vector<
 
 const source_registration nico_unique_line{
     {.name = "nico-unique",
-     .summary = "NICO++: pictures of 60 things in 6 surroundings of their own in JPEG or PNG, brought to data.side; "
-                "every fifth of a folder is a test image, unless lists say it; no download by mneme",
+     .summary = "NICO++: images of 60 objects, each in 6 contexts of its own, in JPEG or PNG, resized to data.side; "
+                "every fifth image of a folder is a test image, unless lists define the split; no download by mneme",
      .files = nico_unique_files,
      .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load_nico_unique(data, roots); },
      .picture_folders = true,

@@ -38,8 +38,8 @@ expected<raw_data> load_open_image(const data_section& data, const std::vector<p
 
 const source_registration open_image_line{
     {.name = "open-image",
-     .summary = "OpenImage: pictures of 20 kinds of things with 6 sorts each as domains, in JPEG or PNG, brought to "
-                "data.side; laid out as in OSCAR's code; no download by mneme",
+     .summary = "OpenImage: images of 20 categories with 6 subcategories each as domains, in JPEG or PNG, resized to "
+                "data.side; layout of OSCAR's code; no download by mneme",
      .files = open_image_files,
      .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load_open_image(data, roots); },
      .picture_folders = true,

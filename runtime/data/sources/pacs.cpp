@@ -47,8 +47,8 @@ expected<raw_data> load_pacs(const data_section& data, const std::vector<std::fi
 
 const source_registration pacs_line{
     {.name = "pacs",
-     .summary = "8,003 + 1,988 images in 4 domains (photo, art_painting, cartoon, sketch), colour 32x32, 7 classes; "
-                "limits of rows hold for each domain; no public download",
+     .summary = "8,003 + 1,988 images in 4 domains (photo, art_painting, cartoon, sketch), color 32x32, 7 classes; "
+                "row limits apply per domain; no public download",
      .files = pacs_files,
      .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load_pacs(data, roots); },
      .has_domains = true}};

@@ -158,8 +158,8 @@ expected<raw_data> load_shakespeare(const data_section& data, const std::vector<
 
 const source_registration shakespeare_line{
     {.name = "shakespeare",
-     .summary = "what 1,352 roles say, 3,853,057 windows of 80 characters and 321,077 of every tenth speech, 80 "
-                "classes by the next character, the most frequent first; no public download in this form",
+     .summary = "lines of 1,352 roles: 3,853,057 + 321,077 windows of 80 characters (every tenth speech is a test "
+                "speech), 80 classes by the next character, the most frequent first; no public download in this form",
      .files = shakespeare_files,
      .load = [](const data_section& data, const auto& roots, std::uint64_t) { return load_shakespeare(data, roots); },
      .holds_tokens = true}};

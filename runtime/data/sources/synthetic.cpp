@@ -162,7 +162,8 @@ expected<raw_data> zeros_for_synthetic(const data_section& data) {
 
 const source_registration synthetic_line{
     {.name = "synthetic",
-     .summary = "data.rows made rows of data.shape, a Gaussian cloud for each of data.classes, from the seed alone",
+     .summary = "data.rows generated rows of data.shape, one Gaussian distribution per class (data.classes), from the "
+                "seed alone",
      .load = [](const data_section& data, const auto&, std::uint64_t seed) { return load_synthetic(data, seed); },
      .load_zeros = zeros_for_synthetic,
      .from_seed = true}};

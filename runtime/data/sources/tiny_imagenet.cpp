@@ -93,7 +93,7 @@ expected<raw_data> load_tiny_imagenet(const data_section& data, const std::vecto
 
 const source_registration tiny_imagenet_line{
     {.name = "tiny-imagenet",
-     .summary = "100,000 + 10,000 photographs in JPEG, colour 64x64, 200 classes; tools/fetch_data tiny-imagenet",
+     .summary = "100,000 + 10,000 photographs in JPEG, color 64x64, 200 classes; tools/fetch_data tiny-imagenet",
      .files = tiny_imagenet_files,
      .load = [](const data_section& data, const auto& roots, std::uint64_t) {
        return load_tiny_imagenet(data, roots);

@@ -17,7 +17,7 @@ const idx_set usps_files{
 
 const source_registration usps_line{
     {.name = "usps",
-     .summary = "7,291 + 2,007 handwritten digits, grey 16x16, 10 classes; tools/fetch_data usps",
+     .summary = "7,291 + 2,007 handwritten digits, gray 16x16, 10 classes; tools/fetch_data usps",
      .files = usps_files.files,
      .load = [](const data_section& data, const auto& roots,
                 std::uint64_t) { return load_idx(usps_files, data, roots); },
