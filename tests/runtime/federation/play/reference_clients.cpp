@@ -97,7 +97,7 @@ membership reference_clients::member(client_id client_number) const {
   return client.enrolled ? membership::active : client.has_left ? membership::left : membership::not_yet;
 }
 
-/// True if the client is enrolled and can still enter the open task.
+/// True if the client takes part or can still do so: it may return, or has not entered the open task yet.
 bool reference_clients::may_take_part(client_id client_number) const {
   const auto& client = clients_[client_number.value];
   if (population_.has_random_enrolment())
