@@ -33,7 +33,7 @@ TEST_CASE("archives, safetensors and arrays beside each other give the same arra
   const std::string header = R"({"__metadata__":{"names":"[\"ab\",\"cd\"]"},"train_y":{"dtype":"I64","shape":[3],)"
                              R"("data_offsets":[0,24]}})";
   write_file(folder.path() / "a.safetensors",
-             lowest_first(header.size(), 8) + header + numbers.substr(numbers.size() - 24));
+             little_endian(header.size(), 8) + header + numbers.substr(numbers.size() - 24));
   for (const char* name : {"a.npz", "a.safetensors", "train_y.npy", "."}) {
     INFO(name);
     const auto arrays = read_array_file(folder.path() / name, known);
@@ -50,7 +50,7 @@ TEST_CASE("endings of array files may have capital letters", "[arrays]") {
   write_file(folder.path() / "train_y.NPY", numbers);
   const std::string header = R"({"train_y":{"dtype":"U64","shape":[3],"data_offsets":[0,24]}})";
   write_file(folder.path() / "a.SafeTensors",
-             lowest_first(header.size(), 8) + header + numbers.substr(numbers.size() - 24));
+             little_endian(header.size(), 8) + header + numbers.substr(numbers.size() - 24));
   for (const char* name : {"a.NPZ", "a.SafeTensors", "train_y.NPY", "."}) {
     INFO(name);
     const auto arrays = read_array_file(folder.path() / name, known);
@@ -75,7 +75,7 @@ TEST_CASE("errors of an array file name the file and the array", "[arrays]") {
   CHECK_THAT(said_of(folder, "e.txt", "1"), ContainsSubstring("expected a file that ends with .safetensors, .npz"));
   CHECK_THAT(said_of(folder, "names.npy", numbers.substr(0, 90)), ContainsSubstring("names.npy: error: "));
   const std::string header = R"({"__metadata__":{"names":"ab"}})";
-  CHECK_THAT(said_of(folder, "f.safetensors", lowest_first(header.size(), 8) + header),
+  CHECK_THAT(said_of(folder, "f.safetensors", little_endian(header.size(), 8) + header),
              ContainsSubstring("metadata names: error: expected a JSON list of texts"));
 }
 
