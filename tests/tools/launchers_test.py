@@ -60,9 +60,9 @@ class Launchers(NodesCase):
     def compare_with_one_process(self, command, environment=None):
         for name, settings in SCENARIOS:
             scenario = f"scenarios/smoke/{name}.toml"
-            alone = self.summary(scenario, "--threads", "1", *words(settings))
+            alone = self.digest(scenario, "--threads", "1", *words(settings))
             found = self.launched(command, scenario, *words(settings), environment=environment)
-            self.assertEqual(found["run_digest"], alone["run_digest"], name)
+            self.assertEqual(found["run_digest"], alone, name)
             self.assertEqual(len(found["nodes"]), 2)
             self.assertEqual(sum(node["losses"] for node in found["nodes"]), 0)
             self.assertGreater(min(node["client_rounds"] for node in found["nodes"]), 0)
@@ -85,25 +85,25 @@ class Launchers(NodesCase):
 
     def test_ranks_that_are_killed_or_started_late_change_no_digest(self):
         scenario = "scenarios/smoke/fedprox.toml"
-        alone = self.summary(scenario, "--threads", "1", *words(LONG))
+        alone = self.digest(scenario, "--threads", "1", *words(LONG))
         folder = self.out()
         first, killed, _ = self.ranks(3, scenario, "--out", folder, *words(LONG))
         while first.poll() is None and not os.path.exists(os.path.join(folder, "metrics.jsonl")):
             pass
         killed.kill()
         found, said = self.ended(first, folder)
-        self.assertEqual(found["run_digest"], alone["run_digest"], said)
+        self.assertEqual(found["run_digest"], alone, said)
         self.assertEqual(sum(node["losses"] for node in found["nodes"]), 1, said)
 
     def test_an_interrupted_run_resumes_distributed(self):
         scenario = "scenarios/smoke/fedprox.toml"
-        alone = self.summary(scenario, "--threads", "1", *words(LONG))
+        alone = self.digest(scenario, "--threads", "1", *words(LONG))
         process, folder = self.begun(scenario, "--threads", "1", *words([*LONG, "checkpoint.force=true"]))
         process.terminate()
         process.communicate(timeout=60)
         first, second = self.ranks(2, folder, command="resume")
         found, said = self.ended(first, folder)
-        self.assertEqual(found["run_digest"], alone["run_digest"], said)
+        self.assertEqual(found["run_digest"], alone, said)
         self.assertEqual(second.wait(timeout=60), 0)
 
     def test_a_rank_that_never_comes_ends_the_wait_with_a_sentence(self):

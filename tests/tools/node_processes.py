@@ -124,6 +124,8 @@ class Link:
 
 
 class NodesCase(unittest.TestCase):
+    digests = {}  # of runs in one process, by their arguments
+
     def setUp(self):
         self.scratch = tempfile.TemporaryDirectory()
         self.addCleanup(self.scratch.cleanup)
@@ -177,6 +179,12 @@ class NodesCase(unittest.TestCase):
         done = mneme("run", scenario, "--quiet", "--out", folder, *accept, *options, before=before)
         self.assertEqual(done.returncode, 0, done.stderr)
         return self.read(folder)
+
+    def digest(self, scenario, *options):
+        """Digest of a run in one process, which runs once for all tests."""
+        if (scenario, options) not in self.digests:
+            self.digests[scenario, options] = self.summary(scenario, *options)["run_digest"]
+        return self.digests[scenario, options]
 
     def begun(self, scenario, *options, before=()):
         """Starts a run and waits until it computes."""

@@ -54,10 +54,10 @@ class Nodes(NodesCase):
     def test_one_two_and_three_nodes_give_the_digest_of_one_process(self):
         for name in ("fedavg", "fedasync", "stsa", "lga", "fil-ver", "devices"):
             scenario = f"scenarios/smoke/{name}.toml"
-            alone = self.summary(scenario, "--threads", "2")
+            alone = self.digest(scenario, "--threads", "2")
             for nodes in ((2,), (1, 2), (1, 1, 1)):
                 found = self.summary(scenario, "--threads", "1", nodes=nodes)
-                self.assertEqual(found["run_digest"], alone["run_digest"], f"{name}, {nodes}")
+                self.assertEqual(found["run_digest"], alone, f"{name}, {nodes}")
                 self.assertEqual(len(found["nodes"]), len(nodes))
                 self.assertEqual(sum(node["losses"] for node in found["nodes"]), 0)
                 self.assertGreaterEqual(sum(node["client_rounds"] for node in found["nodes"]), found["client_rounds"])
@@ -72,27 +72,27 @@ class Nodes(NodesCase):
 
     def test_nodes_that_are_killed_or_stopped_change_nothing(self):
         scenario, settings = LONG
-        alone = self.summary(scenario, "--threads", "1", *words(settings))
+        alone = self.digest(scenario, "--threads", "1", *words(settings))
         accept, (lost, stopped, _) = self.cluster(1, 1, 1)
         process, folder = self.begun(scenario, "--threads", "1", *accept, *words(
             [*settings, "worker.node_silence=\"1 s\""]))
         lost.process.kill()
         stopped.stop()
         found, said = self.ended(process, folder)
-        self.assertEqual(found["run_digest"], alone["run_digest"])
+        self.assertEqual(found["run_digest"], alone)
         self.assertEqual(sorted(node["losses"] for node in found["nodes"]), [0, 1, 1], said)
         self.assertIn("is lost: it has given no sign of life for 1000 ms", said)
 
     def test_a_drained_node_gives_its_shards_back_and_nothing_runs_again(self):
         for scenario, settings in ((LONG[0], LONG[1]), ("scenarios/smoke/fedasync.toml", ["rounds.per_task=2000"])):
-            alone = self.summary(scenario, "--threads", "1", *words(settings))
+            alone = self.digest(scenario, "--threads", "1", *words(settings))
             accept, (drained, staying) = self.cluster(1, 1)
             process, folder = self.begun(scenario, "--threads", "1", *accept, *words(settings))
             drained.process.send_signal(signal.SIGTERM)
             self.assertEqual(drained.process.wait(timeout=30), 0, drained.text())
             self.assertIn("has left\n", drained.text())
             found, said = self.ended(process, folder)
-            self.assertEqual(found["run_digest"], alone["run_digest"])
+            self.assertEqual(found["run_digest"], alone)
             self.assertEqual([node["losses"] for node in found["nodes"]], [0, 0], said)
             self.assertIn("leaves; its shards move to other hosts", said)
             self.assertEqual(sum(node["client_rounds"] for node in found["nodes"]),
@@ -106,17 +106,17 @@ class Nodes(NodesCase):
 
     def test_the_last_node_may_leave_and_the_run_computes_itself(self):
         scenario, settings = LONG
-        alone = self.summary(scenario, "--threads", "1", *words(settings))
+        alone = self.digest(scenario, "--threads", "1", *words(settings))
         accept, (node,) = self.cluster(1)
         process, folder = self.begun(scenario, "--threads", "1", *accept, *words(settings))
         node.process.send_signal(signal.SIGTERM)
         self.assertEqual(node.process.wait(timeout=30), 0, node.text())
         found, _ = self.ended(process, folder)
-        self.assertEqual(found["run_digest"], alone["run_digest"])
+        self.assertEqual(found["run_digest"], alone)
 
     def test_after_the_grace_period_a_node_ends_and_its_rounds_run_again(self):
         scenario, settings = LONG
-        alone = self.summary(scenario, "--threads", "1", *words(settings))
+        alone = self.digest(scenario, "--threads", "1", *words(settings))
         address = f"127.0.0.1:{free_port()}"
         node = self.node(address, "--threads", "1", "--grace", "0 s")
         process, folder = self.begun(scenario, "--threads", "1", "--accept", address, "--workers-min", "1",
@@ -124,11 +124,11 @@ class Nodes(NodesCase):
         node.process.send_signal(signal.SIGTERM)
         self.assertEqual(node.process.wait(timeout=30), 0, node.text())
         found, _ = self.ended(process, folder)
-        self.assertEqual(found["run_digest"], alone["run_digest"])
+        self.assertEqual(found["run_digest"], alone)
 
     def test_without_any_node_the_run_computes_itself_or_waits_for_one(self):
         scenario, settings = LONG
-        alone = self.summary(scenario, "--threads", "1", *words(settings))
+        alone = self.digest(scenario, "--threads", "1", *words(settings))
         for what_then in ("here", "wait"):
             accept, (node,) = self.cluster(1)
             process, folder = self.begun(scenario, "--threads", "1", *accept, *words(
@@ -139,18 +139,18 @@ class Nodes(NodesCase):
                 self.assertIsNone(process.poll())
                 self.node(accept[1], "--threads", "1")
             found, said = self.ended(process, folder)
-            self.assertEqual(found["run_digest"], alone["run_digest"])
+            self.assertEqual(found["run_digest"], alone)
             self.assertEqual(found["nodes"][0]["losses"], 1, said)
 
     def test_a_node_that_joins_late_takes_work(self):
         for scenario, settings in ((LONG[0], ["rounds.per_task=1000"]),
                                    ("scenarios/smoke/fedasync.toml", ["rounds.per_task=3000"])):
-            alone = self.summary(scenario, "--threads", "1", *words(settings))
+            alone = self.digest(scenario, "--threads", "1", *words(settings))
             accept, (first,) = self.cluster(1)
             process, folder = self.begun(scenario, "--threads", "1", *accept, *words(settings))
             late = self.node(accept[1], "--threads", "1")
             found, said = self.ended(process, folder)
-            self.assertEqual(found["run_digest"], alone["run_digest"])
+            self.assertEqual(found["run_digest"], alone)
             for node in found["nodes"]:
                 self.assertGreater(node["client_rounds"], 0, said)
             self.assertEqual(len(found["nodes"]), 2)
@@ -167,7 +167,7 @@ class Nodes(NodesCase):
             self.assertGreater(self.read(os.path.join(folder, seed))["nodes"][0]["client_rounds"], 0)
         self.assertEqual(node.process.wait(timeout=30), 0)
         alone = self.summary("scenarios/smoke/fedavg.toml", "--accept", f"127.0.0.1:{free_port()}")
-        self.assertEqual(alone["run_digest"], self.summary("scenarios/smoke/fedavg.toml")["run_digest"])
+        self.assertEqual(alone["run_digest"], self.digest("scenarios/smoke/fedavg.toml"))
 
     def test_files_that_a_scenario_names_are_sent_once_by_their_content(self):
         """One node gets four kinds of files, another a module; their paths exist only for the run."""
@@ -249,7 +249,7 @@ class Nodes(NodesCase):
 
     def test_a_run_that_waits_for_nodes_can_be_interrupted_and_resumes_without_them(self):
         scenario, settings = LONG
-        alone = self.summary(scenario, "--threads", "1", *words(settings))
+        alone = self.digest(scenario, "--threads", "1", *words(settings))
         accept, (node,) = self.cluster(1)
         process, folder = self.begun(scenario, *accept, *words(
             [*settings, "worker.without_nodes=\"wait\"", "checkpoint.force=true"]))
@@ -260,18 +260,18 @@ class Nodes(NodesCase):
         self.assertEqual(process.returncode, 130, said)
         done = mneme("resume", folder, "--quiet", "--threads", "1")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(self.read(folder)["run_digest"], alone["run_digest"])
+        self.assertEqual(self.read(folder)["run_digest"], alone)
 
     def test_an_interrupted_run_resumes_with_nodes(self):
         scenario, settings = LONG
-        alone = self.summary(scenario, "--threads", "1", *words(settings))
+        alone = self.digest(scenario, "--threads", "1", *words(settings))
         process, folder = self.begun(scenario, "--threads", "1", *words([*settings, "checkpoint.force=true"]))
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=60)
         accept, _ = self.cluster(1)
         done = mneme("resume", folder, "--quiet", "--threads", "1", *accept)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(self.read(folder)["run_digest"], alone["run_digest"])
+        self.assertEqual(self.read(folder)["run_digest"], alone)
 
     def test_nodes_and_runs_serve_metrics(self):
         scenario, _ = LONG
@@ -332,10 +332,10 @@ class Nodes(NodesCase):
         return node.text(), done.stderr
 
     def test_a_secret_or_certificates_admit_nodes(self):
-        alone = self.summary("scenarios/smoke/fedavg.toml")
+        alone = self.digest("scenarios/smoke/fedavg.toml")
         for trust in (self.secret("secret", "0123456789abcdef"), self.keys("ours")):
             accept, _ = self.cluster(1, trust=trust)
-            self.assertEqual(self.summary("scenarios/smoke/fedavg.toml", *accept)["run_digest"], alone["run_digest"])
+            self.assertEqual(self.summary("scenarios/smoke/fedavg.toml", *accept)["run_digest"], alone)
         ours, other = self.secret("secret", "0123456789abcdef"), self.secret("other", "0123456789abcdeF")
         node, run = self.refused_node(ours, other)
         self.assertIn("does not have the same secret (MNEME_SECRET or --secret)", node)
@@ -383,14 +383,14 @@ class Nodes(NodesCase):
             peer.close()
 
     def test_a_node_leaves_a_run_that_sends_weights_of_another_size(self):
-        alone = self.summary("scenarios/smoke/fedavg.toml", "--threads", "1")
+        alone = self.digest("scenarios/smoke/fedavg.toml", "--threads", "1")
         port = free_port()
         link = ForgingLink(port, answering=DamagedMessage(FIRST_START, with_a_number_less))
         self.addCleanup(link.close)
         node = self.node(link.address, "--threads", "1")
         found = self.summary("scenarios/smoke/fedavg.toml", "--threads", "1", "--accept", f"127.0.0.1:{port}",
                              "--workers-min", "1")
-        self.assertEqual(found["run_digest"], alone["run_digest"])
+        self.assertEqual(found["run_digest"], alone)
         self.assertEqual(found["nodes"][0]["losses"], 1)
         node.wait_for("has asked for what cannot be done: .*start weights are Float")
 
