@@ -198,7 +198,6 @@ class Nodes(NodesCase):
         self.assertEqual(found["run_digest"], alone["run_digest"])
         self.summary("scenarios/smoke/module.toml", nodes=[1])
 
-
     def test_a_module_is_tried_by_a_program_that_knows_nothing_of_the_node(self):
         """The reason of a refusal is sent to a peer; a fork of the node would contain the memory of earlier runs."""
         accept, (node,) = self.cluster(1)
@@ -210,7 +209,6 @@ class Nodes(NodesCase):
             begun_as |= {line[1] for line in command_lines_below(node.process.pid) if len(line) > 1}
         self.assertEqual(run.returncode, 0)
         self.assertEqual(begun_as - {b"node"}, {b"cell"})  # between vfork and exec it shows the node's command line
-
 
     def test_a_projection_file_is_sent_like_weights(self):
         named = self.projection()
@@ -233,7 +231,6 @@ class Nodes(NodesCase):
             with open(f"/proc/{node.process.pid}/smaps", encoding="ascii", errors="replace") as file:
                 flags = [line.split() for line in file if line.startswith("VmFlags:")]
             self.assertEqual(any("hg" in line for line in flags), wanted)
-
 
     def test_two_runs_cannot_accept_nodes_at_one_address(self):
         scenario, _ = LONG
@@ -325,8 +322,9 @@ class Nodes(NodesCase):
     def refused_node(self, trust_of_run, trust_of_node, environment=None):
         """The output of a node that cannot join, and of the run that waits for it."""
         accept, (node,) = self.cluster(1, trust=trust_of_node, environment=environment)
+        node.wait_for("waits for the run")
         done = mneme("run", "scenarios/smoke/fedavg.toml", *accept[:4], *trust_of_run, "--out", self.out(), "--set",
-                     "worker.join_timeout=\"3 s\"")
+                     "worker.join_timeout=\"2 s\"")
         self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
         self.assertIn("0 nodes with 0 workers have joined at", done.stderr)
         self.assertEqual(node.process.wait(timeout=30), 2, node.text())
@@ -342,6 +340,7 @@ class Nodes(NodesCase):
         self.assertIn("does not have the same secret (MNEME_SECRET or --secret)", node)
         self.assertIn("does not have the same secret", run)
         accept, (open_node,) = self.cluster(1)
+        open_node.wait_for("waits for the run")
         self.assertEqual(mneme("run", "scenarios/smoke/fedavg.toml", *accept, *ours, "--out", self.out(), "--set",
                                "worker.join_timeout=\"2 s\"").returncode, 2)
         open_node.wait_for("it may expect MNEME_SECRET or certificates")
@@ -445,13 +444,17 @@ class Nodes(NodesCase):
         shutil.copy(PROGRAM, other)
         with open(other, "ab") as file:
             file.write(b"\0")
-        for how, cause in (({"program": other}, "has another build of mneme: "),
-                           ({"environment": {**os.environ, "MNEME_KERNELS": "plain"}},
-                            "has another instruction set of mneme's kernels: plain")):
-            accept, (node,) = self.cluster(1, **how)
-            refused = mneme("run", "scenarios/smoke/fedavg.toml", *accept, "--out", self.out(), "--set",
-                            "worker.join_timeout=\"3 s\"")
-            self.assertEqual((refused.returncode, refused.stdout), (2, ""))
+        address = f"127.0.0.1:{free_port()}"
+        nodes = [(self.node(address, "--threads", "1", **how), cause) for how, cause in (
+            ({"program": other}, "has another build of mneme: "),
+            ({"environment": {**os.environ, "MNEME_KERNELS": "plain"}},
+             "has another instruction set of mneme's kernels: plain"))]
+        for node, _ in nodes:
+            node.wait_for("waits for the run")
+        refused = mneme("run", "scenarios/smoke/fedavg.toml", "--accept", address, "--workers-min", "2", "--out",
+                        self.out(), "--set", "worker.join_timeout=\"2 s\"")
+        self.assertEqual((refused.returncode, refused.stdout), (2, ""))
+        for node, cause in nodes:
             self.assertIn(cause, refused.stderr)
             self.assertEqual(node.process.wait(timeout=30), 2)
             self.assertIn("rejects this node, because it " + cause, node.text())
@@ -462,8 +465,9 @@ class Nodes(NodesCase):
         os.mkdir(empty)
         here, there = ({**os.environ, "MNEME_DATA": folder} for folder in (full, empty))
         accept, (node,) = self.cluster(1, environment=there)
+        node.wait_for("waits for the run")
         refused = mneme("run", "scenarios/smoke/fedavg.toml", "--set", "data.name=\"usps\"", *accept, "--out",
-                        self.out(), "--set", "worker.join_timeout=\"3 s\"", environment=here)
+                        self.out(), "--set", "worker.join_timeout=\"2 s\"", environment=here)
         self.assertEqual(refused.returncode, 2)
         self.assertIn("cannot load the scenario", refused.stderr)
         self.assertEqual(node.process.wait(timeout=30), 2)
