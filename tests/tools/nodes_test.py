@@ -52,12 +52,17 @@ def command_lines_below(parent):
 
 class Nodes(NodesCase):
     def test_one_two_and_three_nodes_give_the_digest_of_one_process(self):
-        for name in ("fedavg", "fedasync", "stsa", "lga", "fil-ver", "devices"):
-            scenario = f"scenarios/smoke/{name}.toml"
-            alone = self.digest(scenario, "--threads", "2")
-            for nodes in ((2,), (1, 2), (1, 1, 1)):
-                found = self.summary(scenario, "--threads", "1", nodes=nodes)
-                self.assertEqual(found["run_digest"], alone, f"{name}, {nodes}")
+        """The nodes of a number stay for all scenarios of a command."""
+        names = ("fedavg", "fedasync", "stsa", "lga", "fil-ver", "devices")
+        scenarios = {name: f"scenarios/smoke/{name}.toml" for name in names}
+        for nodes in ((2,), (1, 2), (1, 1, 1)):
+            folder = self.out()
+            accept, _ = self.cluster(*nodes)
+            done = mneme("run", *scenarios.values(), "--quiet", "--out", folder, *accept, "--threads", "1")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            for name, scenario in scenarios.items():
+                found = self.read(os.path.join(folder, name))
+                self.assertEqual(found["run_digest"], self.digest(scenario, "--threads", "2"), f"{name}, {nodes}")
                 self.assertEqual(len(found["nodes"]), len(nodes))
                 self.assertEqual(sum(node["losses"] for node in found["nodes"]), 0)
                 self.assertGreaterEqual(sum(node["client_rounds"] for node in found["nodes"]), found["client_rounds"])
