@@ -148,11 +148,12 @@ expected<std::optional<node_end>> node_service::check_time() {
 
 /// Resolves the name each time: it may not exist yet.
 expected<void> node_service::connect() {
-  if (const auto addresses = resolved(settings_.join); !addresses) {
+  auto addresses = resolved(settings_.join);
+  if (!addresses) {
     retry_later(addresses.error().front().text);
     return {};
   }
-  auto place = loop_.place_of(settings_.join);
+  auto place = loop_.place_of(settings_.join, std::move(*addresses));
   if (!place)
     return tl::unexpected(place.error());
   connection_ = loop_.connect(std::move(*place));

@@ -52,14 +52,19 @@ expected<node_place> connection_loop::place_of(const node_address& address) cons
   auto addresses = resolved(address);
   if (!addresses)
     return tl::unexpected(addresses.error());
-  const bool is_local = std::all_of(addresses->begin(), addresses->end(),
-                                    [](const socket_address& place) { return place.is_loopback(); });
+  return place_of(address, std::move(*addresses));
+}
+
+expected<node_place> connection_loop::place_of(const node_address& address,
+                                               std::vector<socket_address> addresses) const {
+  const bool is_local =
+      std::all_of(addresses.begin(), addresses.end(), [](const socket_address& place) { return place.is_loopback(); });
   if (!identity_ && !is_local)
     return failed(
         address.text(),
         "is not on the loopback (127.0.0.1, ::1), where connections need a secret or certificates; expected "
         "MNEME_SECRET=$(openssl rand -hex 32) in the environment of all processes, or --cert, --key and --ca");
-  return node_place{.host = address.host, .addresses = std::move(*addresses)};
+  return node_place{.host = address.host, .addresses = std::move(addresses)};
 }
 
 expected<std::uint16_t> connection_loop::listen(const node_address& address) {

@@ -43,6 +43,8 @@ public:
   [[nodiscard]] expected<std::uint16_t> listen(const node_address& address);
   /// Resolves an address. Without an identity only on the loopback.
   [[nodiscard]] expected<node_place> place_of(const node_address& address) const;
+  /// As above, for an address that has been resolved.
+  [[nodiscard]] expected<node_place> place_of(const node_address& address, std::vector<socket_address> addresses) const;
   /// Starts to connect; opened() or closed() follows. Tries the addresses in turn.
   connection_id connect(node_place place);
   void trust(connection_id id) { add(trusted{id}); }
