@@ -351,7 +351,7 @@ void connection_loop::end(connection_id id, const std::string& why, bool may_ret
   {
     const std::lock_guard hold(mutex_);
     consumed_.erase(id);
-    if (entry->second.accepted && !entry->second.stream->is_trusted())
+    if (!entry->second.stream->is_trusted()) // attempts of a node to join are unlimited
       figures_.erase(id);
   }
   held_.erase(entry);
