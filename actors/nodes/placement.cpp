@@ -28,7 +28,7 @@ placement_state::placement_state(placement_actor::pointer self, run_context_ref 
   for (std::uint32_t s = 0; s < static_cast<std::uint32_t>(context_->shards); ++s)
     journals_.emplace_back(shard_id{s}, *context_->population);
   if (pool_->workers() == 0 || context_->local_workers > 0) // otherwise the first nodes are about to join
-    place_homeless();
+    assign_orphaned_shards();
 }
 
 placement_actor::behavior_type placement_state::make_behavior() {
@@ -57,23 +57,23 @@ void placement_state::on_command(Command command) {
   if constexpr (std::is_same_v<Command, abandon>)
     for (const auto id : command.assignments)
       validator_.forget(id);
-  bring_home(shard);
+  return_to_preferred(shard);
   journals_.at(shard.value).take(shard_journal::command(std::move(command)));
   forward(shard);
 }
 
 /// Moves a shard to its preferred host, or away from a node that leaves, if that costs no computing.
-void placement_state::bring_home(shard_id shard) {
+void placement_state::return_to_preferred(shard_id shard) {
   auto& journal = journals_.at(shard.value);
   const auto before = map_.place_of(shard);
   const bool is_leaving = before.where == shard_place::kind::node && map_.is_leaving(before.node);
-  if (!can_move(journal, is_leaving) || !map_.bring_home(shard))
+  if (!can_move(journal, is_leaving) || !map_.return_to_preferred(shard))
     return;
   if (!journal.is_idle() && !is_leaving)
     return send(before, shard, journal.change_host());
   journal.host_lost();
   held_.at(shard.value).clear();
-  if (map_.place_of(shard).where != shard_place::kind::nowhere)
+  if (map_.place_of(shard).where != shard_place::kind::unassigned)
     journal.host_found();
 }
 
@@ -93,8 +93,8 @@ void placement_state::forward(shard_id shard) {
 }
 
 void placement_state::send(shard_place to, shard_id shard, shard_journal::command order) {
-  if (to.where == shard_place::kind::here)
-    std::visit([&](auto& command) { self_->send(peers_.here.at(shard.value), std::move(command)); }, order);
+  if (to.where == shard_place::kind::local)
+    std::visit([&](auto& command) { self_->send(peers_.local.at(shard.value), std::move(command)); }, order);
   else {
     if (const auto* const wave = std::get_if<start_rounds>(&order))
       for (const auto& given : wave->assignments)
@@ -154,7 +154,7 @@ void placement_state::join(node_number number) {
   map_.join(number, view.workers);
   if (!view.is_initial)
     warn(fmt::format("node {} {}, with {} workers", view.address, is_back ? "is back" : "has joined", view.workers));
-  place_homeless();
+  assign_orphaned_shards();
 }
 
 void placement_state::leave(node_number number) {
@@ -164,7 +164,7 @@ void placement_state::leave(node_number number) {
   map_.leave(number);
   for (std::uint32_t s = 0; s < journals_.size(); ++s)
     if (map_.place_of({s}) == shard_place{.where = shard_place::kind::node, .node = number}) {
-      bring_home({s});
+      return_to_preferred({s});
       forward({s});
     }
   end_leave_if_empty(number);
@@ -194,11 +194,11 @@ void placement_state::lose(node_number number, const std::string& reason) {
   });
   warn(fmt::format("node {} is lost: it {}; its {} shards move to other hosts{}", view.address, reason, orphaned.size(),
                    view.is_dropped ? ", and it is not used again" : ""));
-  place_homeless();
+  assign_orphaned_shards();
 }
 
-void placement_state::place_homeless() {
-  for (const auto shard : map_.place_homeless()) {
+void placement_state::assign_orphaned_shards() {
+  for (const auto shard : map_.assign_orphaned_shards()) {
     journals_.at(shard.value).host_found();
     forward(shard);
   }
@@ -210,7 +210,7 @@ void placement_state::check_nodes() {
     if (!std::exchange(interrupted_, true))
       pool_->interrupt();
     for (std::uint32_t s = 0; s < journals_.size(); ++s)
-      if (map_.place_of({s}).where == shard_place::kind::nowhere) // no host would ever reply
+      if (map_.place_of({s}).where == shard_place::kind::unassigned) // no host would ever reply
         return self_->quit(caf::make_error(run_errc::interrupted, std::string(interrupted_text)));
   }
   self_->delayed_send(self_, node_check_interval, look_after_nodes{});

@@ -18,7 +18,7 @@ namespace mneme {
 struct placement_peers {
   report_taker_actor scheduler{};
   recorder_actor recorder{};
-  std::vector<shard_host_actor> here{}; ///< By shard: its host in the run's own process.
+  std::vector<shard_host_actor> local{}; ///< By shard: its host in the run's own process.
   /// Computes a sampled round in this process; its outcome arrives as a replay_report.
   std::function<void(assignment)> replay{};
 };
@@ -47,7 +47,7 @@ private:
   // -- from the scheduler
   template <class Command>
   void on_command(Command command);
-  void bring_home(shard_id shard);
+  void return_to_preferred(shard_id shard);
   [[nodiscard]] bool can_move(const shard_journal& journal, bool is_urgent) const;
   void forward(shard_id shard);
   void send(shard_place to, shard_id shard, shard_journal::command order);
@@ -71,7 +71,7 @@ private:
   void leave(node_number number);
   void end_leave_if_empty(node_number number);
   void lose(node_number number, const std::string& reason);
-  void place_homeless();
+  void assign_orphaned_shards();
   void check_nodes();
   void warn(const std::string& text) { self_->send(peers_.recorder, run_warning{.text = text}); }
 

@@ -89,7 +89,7 @@ void placement_state::accept(held_report held, shard_id shard, node_number numbe
   });
   forward(shard);
   if (map_.is_there(number) && map_.is_leaving(number)) {
-    bring_home(shard);
+    return_to_preferred(shard);
     forward(shard);
     end_leave_if_empty(number);
   }

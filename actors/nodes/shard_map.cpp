@@ -3,33 +3,34 @@
 namespace mneme {
 namespace {
 
-constexpr shard_place local{.where = shard_place::kind::here};
+constexpr shard_place local{.where = shard_place::kind::local};
 constexpr shard_place at_node(std::uint32_t number) { return {.where = shard_place::kind::node, .node = number}; }
 
 } // namespace
 
 shard_map::shard_map(std::size_t shards, std::int64_t local_workers, bool is_local_fallback)
-    : homes_(shards), places_(shards), local_workers_(local_workers), is_local_fallback_(is_local_fallback) {
-  choose_homes();
+    : preferred_(shards), places_(shards), local_workers_(local_workers), is_local_fallback_(is_local_fallback) {
+  choose_preferred();
 }
 
-void shard_map::choose_homes() {
+void shard_map::choose_preferred() {
   std::vector<shard_place> host_of_worker(static_cast<std::size_t>(local_workers_), local);
   for (std::uint32_t n = 0; n < nodes_.size(); ++n)
     if (nodes_[n].is_there && !nodes_[n].is_leaving)
       host_of_worker.insert(host_of_worker.end(), static_cast<std::size_t>(nodes_[n].workers), at_node(n));
-  for (std::size_t s = 0; s < homes_.size(); ++s)
-    homes_[s] = host_of_worker.empty() ? shard_place{} : host_of_worker[s * host_of_worker.size() / homes_.size()];
+  for (std::size_t s = 0; s < preferred_.size(); ++s)
+    preferred_[s] =
+        host_of_worker.empty() ? shard_place{} : host_of_worker[s * host_of_worker.size() / preferred_.size()];
 }
 
 void shard_map::join(std::uint32_t node, std::int64_t workers) {
   nodes_.at(node) = {.workers = workers, .is_there = true};
-  choose_homes();
+  choose_preferred();
 }
 
 void shard_map::leave(std::uint32_t node) {
   nodes_.at(node).is_leaving = true;
-  choose_homes();
+  choose_preferred();
 }
 
 std::vector<shard_id> shard_map::lose(std::uint32_t node) {
@@ -73,27 +74,27 @@ std::optional<shard_place> shard_map::least_loaded() const {
 }
 
 shard_place shard_map::host_for(shard_id shard) const {
-  if (const auto& home = homes_[shard.value]; is_available(home))
-    return home;
+  if (const auto& preferred = preferred_[shard.value]; is_available(preferred))
+    return preferred;
   if (const auto host = least_loaded())
     return *host;
   return is_local_fallback_ ? local : shard_place{};
 }
 
-std::vector<shard_id> shard_map::place_homeless() {
+std::vector<shard_id> shard_map::assign_orphaned_shards() {
   std::vector<shard_id> placed;
   for (std::uint32_t s = 0; s < places_.size(); ++s)
-    if (places_[s].where == shard_place::kind::nowhere)
-      if (places_[s] = host_for({s}); places_[s].where != shard_place::kind::nowhere)
+    if (places_[s].where == shard_place::kind::unassigned)
+      if (places_[s] = host_for({s}); places_[s].where != shard_place::kind::unassigned)
         placed.push_back({s});
   return placed;
 }
 
-bool shard_map::bring_home(shard_id shard) {
+bool shard_map::return_to_preferred(shard_id shard) {
   auto& place = places_.at(shard.value);
-  const auto& home = homes_[shard.value];
+  const auto& preferred = preferred_[shard.value];
   const bool must_move = place.where == shard_place::kind::node && nodes_[place.node].is_leaving;
-  if (place == home || (!must_move && !is_available(home)))
+  if (place == preferred || (!must_move && !is_available(preferred)))
     return false;
   place = host_for(shard);
   return true;

@@ -7,8 +7,8 @@ namespace mneme {
 
 /// Host of a shard: a node by its number, the run's own process, or none.
 struct shard_place {
-  enum class kind : std::uint8_t { nowhere, here, node };
-  kind where = kind::nowhere;
+  enum class kind : std::uint8_t { unassigned, local, node };
+  kind where = kind::unassigned;
   std::uint32_t node = 0;
   bool operator==(const shard_place&) const = default;
 };
@@ -36,23 +36,23 @@ public:
   /// Removes a lost node. Returns its shards, which have no host now.
   [[nodiscard]] std::vector<shard_id> lose(std::uint32_t node);
   /// Assigns orphaned shards to hosts, if possible. Returns the assigned shards.
-  [[nodiscard]] std::vector<shard_id> place_homeless();
+  [[nodiscard]] std::vector<shard_id> assign_orphaned_shards();
   /// Moves an idle shard to its preferred host, or away from a node that leaves. Returns whether the host changes.
-  [[nodiscard]] bool bring_home(shard_id shard);
+  [[nodiscard]] bool return_to_preferred(shard_id shard);
 
 private:
   struct node_share {
     std::int64_t workers = 0;
     bool is_there = false, is_leaving = false;
   };
-  void choose_homes();
+  void choose_preferred();
   [[nodiscard]] bool is_available(const shard_place& host) const;
-  /// Best host for a shard; nowhere if there is none.
+  /// Best host for a shard; unassigned if there is none.
   [[nodiscard]] shard_place host_for(shard_id shard) const;
   [[nodiscard]] std::optional<shard_place> least_loaded() const;
 
   std::vector<node_share> nodes_;
-  std::vector<shard_place> homes_; // preferred host, by shard; nowhere: none
+  std::vector<shard_place> preferred_; // preferred host, by shard; unassigned: none
   std::vector<shard_place> places_;
   std::int64_t local_workers_;
   bool is_local_fallback_;

@@ -73,7 +73,7 @@ public:
         const placement_peers placement{
             .scheduler = scheduler,
             .recorder = recorder_,
-            .here = peers.shards,
+            .local = peers.shards,
             .replay = [replays = replays_.get()](assignment given) { replays->compute(std::move(given)); }};
         reported = peers.placement = placement_ =
             system.spawn<placement_actor::stateful_impl<placement_state>>(context, nodes, records, placement);

@@ -4,8 +4,8 @@ using namespace mneme;
 
 namespace {
 
-constexpr shard_place here{.where = shard_place::kind::here};
-constexpr shard_place nowhere{};
+constexpr shard_place local{.where = shard_place::kind::local};
+constexpr shard_place unassigned{};
 constexpr shard_place node(std::uint32_t number) { return {.where = shard_place::kind::node, .node = number}; }
 
 std::vector<shard_place> places(const shard_map& map, std::uint32_t shards) {
@@ -23,7 +23,7 @@ shard_map placed(std::size_t shards, const std::vector<std::int64_t>& workers, b
     map.add();
     map.join(n, workers[n]);
   }
-  CHECK(map.place_homeless().size() == shards);
+  CHECK(map.assign_orphaned_shards().size() == shards);
   return map;
 }
 
@@ -32,20 +32,20 @@ shard_map placed(std::size_t shards, const std::vector<std::int64_t>& workers, b
 TEST_CASE("shards are spread over hosts by their workers, neighbors together") {
   CHECK((places(placed(4, {1, 3}), 4) == std::vector{node(0), node(1), node(1), node(1)}));
   CHECK((places(placed(2, {2, 2}), 2) == std::vector{node(0), node(1)}));
-  CHECK((places(placed(4, {1, 1}, true, 2), 4) == std::vector{here, here, node(0), node(1)}));
+  CHECK((places(placed(4, {1, 1}, true, 2), 4) == std::vector{local, local, node(0), node(1)}));
 }
 
 TEST_CASE("shards of a lost node move to the least loaded host, and return when they are idle") {
   auto map = placed(4, {2, 1, 1});
   CHECK((map.lose(0) == std::vector<shard_id>{{0}, {1}}));
-  CHECK((map.place_of({0}) == nowhere));
-  CHECK(map.place_homeless().size() == 2);
+  CHECK((map.place_of({0}) == unassigned));
+  CHECK(map.assign_orphaned_shards().size() == 2);
   CHECK((places(map, 4) == std::vector{node(1), node(2), node(1), node(2)}));
-  CHECK_FALSE(map.bring_home({0})); // its node is lost
+  CHECK_FALSE(map.return_to_preferred({0})); // its node is lost
   map.join(0, 2);
-  CHECK(map.place_homeless().empty());
-  CHECK(map.bring_home({0}));
-  CHECK_FALSE(map.bring_home({0}));
+  CHECK(map.assign_orphaned_shards().empty());
+  CHECK(map.return_to_preferred({0}));
+  CHECK_FALSE(map.return_to_preferred({0}));
   CHECK((map.place_of({0}) == node(0)));
 }
 
@@ -53,13 +53,13 @@ TEST_CASE("without any node shards stay in the run's process, or wait") {
   for (const bool is_local_fallback : {true, false}) {
     auto map = placed(2, {1, 1}, is_local_fallback);
     CHECK(map.lose(0).size() == 1);
-    CHECK(map.place_homeless().size() == 1);
+    CHECK(map.assign_orphaned_shards().size() == 1);
     CHECK(map.lose(1).size() == 2);
-    CHECK(map.place_homeless().size() == (is_local_fallback ? 2 : 0));
-    CHECK((map.place_of({0}) == (is_local_fallback ? here : nowhere)));
+    CHECK(map.assign_orphaned_shards().size() == (is_local_fallback ? 2 : 0));
+    CHECK((map.place_of({0}) == (is_local_fallback ? local : unassigned)));
     map.join(1, 1);
-    CHECK(map.place_homeless().size() == (is_local_fallback ? 0 : 2));
-    CHECK(map.bring_home({1}) == is_local_fallback);
+    CHECK(map.assign_orphaned_shards().size() == (is_local_fallback ? 0 : 2));
+    CHECK(map.return_to_preferred({1}) == is_local_fallback);
     CHECK((map.place_of({1}) == node(1)));
   }
 }
@@ -69,10 +69,10 @@ TEST_CASE("idle shards move to nodes that join later") {
   CHECK((places(map, 4) == std::vector{node(0), node(0), node(1), node(1)}));
   map.add();
   CHECK_FALSE(map.is_there(2));
-  CHECK_FALSE(map.bring_home({3})); // the new node is not ready yet
+  CHECK_FALSE(map.return_to_preferred({3})); // the new node is not ready yet
   map.join(2, 2);
   for (std::uint32_t s = 0; s < 4; ++s)
-    CHECK(map.bring_home({s}) == (s > 0));
+    CHECK(map.return_to_preferred({s}) == (s > 0));
   CHECK((places(map, 4) == std::vector{node(0), node(1), node(2), node(2)}));
 }
 
@@ -80,15 +80,15 @@ TEST_CASE("a node that leaves gets no shards and gives each back when it is idle
   auto map = placed(4, {1, 1});
   map.leave(0);
   CHECK(map.hosts_shards(0));
-  CHECK(map.bring_home({0}));
-  CHECK(map.bring_home({1}));
+  CHECK(map.return_to_preferred({0}));
+  CHECK(map.return_to_preferred({1}));
   CHECK_FALSE(map.hosts_shards(0));
   CHECK((places(map, 4) == std::vector{node(1), node(1), node(1), node(1)}));
   map.leave(1); // the last one
-  CHECK(map.bring_home({0}));
-  CHECK((map.place_of({0}) == here));
+  CHECK(map.return_to_preferred({0}));
+  CHECK((map.place_of({0}) == local));
   auto waiting = placed(1, {1}, false);
   waiting.leave(0);
-  CHECK(waiting.bring_home({0}));
-  CHECK((waiting.place_of({0}) == nowhere));
+  CHECK(waiting.return_to_preferred({0}));
+  CHECK((waiting.place_of({0}) == unassigned));
 }
