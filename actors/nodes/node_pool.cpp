@@ -136,7 +136,7 @@ void node_pool::detach() {
 }
 
 node_pool::~node_pool() {
-  constexpr std::chrono::seconds patience{1}; // a node that is not told retries until its idle timeout
+  constexpr std::chrono::seconds patience{1}; // without `end` a node retries until its idle timeout
   if (settings_.nodes_stay)
     return;
   std::unique_lock hold(mutex_);

@@ -36,7 +36,7 @@ void uplink_state::report(wave_report& wave) {
   wake_later();
 }
 
-/// Workers that make no more results while others wait for the network are told when these have left.
+/// Wakes workers that paused because results waited for the network, once these have been sent.
 void uplink_state::wake_later() {
   constexpr auto looks_again = std::chrono::milliseconds(5);
   if (wakes_later_)

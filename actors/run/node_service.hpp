@@ -29,7 +29,7 @@ struct node_settings {
 };
 
 enum class node_end : std::uint8_t {
-  run_over, ///< The run has told its nodes to end.
+  run_over, ///< The run is over.
   left,     ///< Interrupted: its shards were given back, or it had none.
   overdue,  ///< Interrupted, and the grace period has passed: its rounds run again elsewhere.
   idle,     ///< No run within the idle timeout.
@@ -50,7 +50,7 @@ public:
   [[nodiscard]] expected<node_end> serve();
   /// After serve(): a thread still loads.
   [[nodiscard]] bool is_loading() const { return loading_ > 0; }
-  /// Removes its files from the disk, where it cannot be destroyed.
+  /// Removes its files, if the service is not destroyed.
   void remove_files() noexcept { files_.remove(); }
   /// Thread-safe.
   [[nodiscard]] std::vector<measurement> measurements();

@@ -23,7 +23,7 @@ void write(const std::filesystem::path& path, std::span<const std::byte> bytes) 
 constexpr std::string_view folder_begin = "mneme-node-";
 constexpr const char* lock_name = "lock";
 
-/// Nodes that were killed leave folders whose locks nobody holds any more. One without a lock is being made, or empty.
+/// Removes folders of nodes that were killed: no process holds their locks. A folder without a lock is new or empty.
 void remove_left_behind(const std::filesystem::path& around) {
   std::error_code ignored;
   for (std::filesystem::directory_iterator at(around, ignored), end; !ignored && at != end; at.increment(ignored)) {

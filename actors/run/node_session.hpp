@@ -6,19 +6,19 @@
 #include <optional>
 namespace mneme {
 
-/// Files that runs have sent, by content, for as long as the process lives, in a folder that goes with it; folders of
-/// nodes that were killed go when the next one begins.
+/// Files that runs have sent, by content, in a temporary folder of this process. The constructor removes folders of
+/// nodes that were killed.
 class node_files {
 public:
   node_files();
   ~node_files();
   node_files(const node_files&) = delete;
   node_files& operator=(const node_files&) = delete;
-  /// Empty: it is not there.
+  /// Path of the file; empty if no run has sent it.
   [[nodiscard]] std::filesystem::path find(const offered_file& file) const;
   /// Throws archive_error unless the bytes have the digest that was offered.
   void put(const offered_file& file, const std::vector<std::byte>& bytes);
-  /// Before its time: the process ends without destroying it.
+  /// Removes the folder, for processes that end without destroying this object.
   void remove() noexcept;
   [[nodiscard]] const std::filesystem::path& folder() const noexcept { return folder_; }
 

@@ -89,7 +89,7 @@ public:
     scheduler_ = system.spawn<scheduler_actor::stateful_impl<scheduler_state>>(
         context, std::function<scheduler_peers(scheduler_actor)>(peers), std::move(setup.past));
   }
-  /// Everybody quits, the scheduler first: nobody is left to take another's end for a failure.
+  /// Ends all actors, the scheduler first, so that it does not report the end of another actor as a failure.
   ~run_actors() {
     if (nodes_)
       nodes_->detach();

@@ -172,7 +172,7 @@ void warn_of_other_bits(const prepared_run& run) {
     run.view->warned(warning);
 }
 
-/// @param from the checkpoint that the run goes on from; empty: it begins
+/// @param from checkpoint from which the run continues; empty: it begins
 run_summary perform(const prepared_run& run, run_actors_setup setup, const run_options& options,
                     const std::filesystem::path& from) {
   caf::actor_system_config config;

@@ -291,10 +291,10 @@ void connection_loop::take_in(owned_descriptor socket, const socket_address& pee
                .accepted = true};
 }
 
-/// Whoever has a certificate needs a moment to show it, and finds a place however many others come and say nothing:
-/// where all are taken, the first of the address that has most of them leaves.
+/// Keeps the number of unauthenticated connections below its limit, so that silent peers cannot prevent others from
+/// connecting: closes the oldest connection of the address with the most.
 void connection_loop::make_place_for_stranger() {
-  std::map<std::string, std::vector<connection_id>> strangers; // by address, the first first
+  std::map<std::string, std::vector<connection_id>> strangers; // by address, oldest first
   std::size_t count = 0;
   for (const auto& [id, held] : held_)
     if (held.accepted && !held.stream->is_trusted()) {
