@@ -2,7 +2,6 @@
 #pragma once
 #include "runtime/base/diagnostic.hpp"
 #include <cstdint>
-#include <filesystem>
 #include <netinet/in.h>
 #include <sys/socket.h>
 namespace mneme {
