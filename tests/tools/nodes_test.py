@@ -324,9 +324,9 @@ class Nodes(NodesCase):
         self.assertIn("within the idle timeout", node.text())
         self.assertEqual(node.text().count("waits for the run"), 1)
 
-    def refused_node(self, trust_of_run, trust_of_node, environment=None):
+    def refused_node(self, trust_of_run, trust_of_node):
         """The output of a node that cannot join, and of the run that waits for it."""
-        accept, (node,) = self.cluster(1, trust=trust_of_node, environment=environment)
+        accept, (node,) = self.cluster(1, trust=trust_of_node)
         node.wait_for("waits for the run")
         done = mneme("run", "scenarios/smoke/fedavg.toml", *accept[:4], *trust_of_run, "--out", self.out(), "--set",
                      "worker.join_timeout=\"2 s\"")
