@@ -1,7 +1,6 @@
 """Python methods on nodes and on the command line: digests, names, and refusals."""
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -16,6 +15,7 @@ python_package.enter()
 
 import mneme  # noqa: E402
 import python_methods as methods  # noqa: E402
+from node_processes import free_port  # noqa: E402
 from program import ROOT  # noqa: E402
 from python_package import scenario  # noqa: E402
 
@@ -61,8 +61,7 @@ class Scratch(unittest.TestCase):
 
     def cluster(self, *options, count=1):
         """(arguments of run(), nodes): starts `count` nodes with one thread each."""
-        with socket.create_server(("127.0.0.1", 0)) as listener:
-            address = f"127.0.0.1:{listener.getsockname()[1]}"
+        address = f"127.0.0.1:{free_port()}"
         nodes = [Node(self.folder, address, "--threads", "1", *options) for _ in range(count)]
         for node in nodes:
             self.addCleanup(node.end)
