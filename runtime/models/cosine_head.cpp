@@ -1,7 +1,6 @@
 #include "runtime/models/cosine_head.hpp"
 #include "runtime/models/unit_rows.hpp"
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/matmul.h>
 namespace mneme {
 
 // Axes: K models, B rows, C classes of the pass, D features.

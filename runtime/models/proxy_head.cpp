@@ -1,8 +1,7 @@
 #include "runtime/models/proxy_head.hpp"
 #include "runtime/models/unit_rows.hpp"
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/matmul.h>
-#include <ATen/ops/softmax.h>
+#include <ATen/ops/exp.h>
 namespace mneme {
 
 // Axes: K models, B rows, C classes of the pass, N proxies of a class, D features.

@@ -1,6 +1,5 @@
 #include "runtime/models/upsampling.hpp"
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/matmul.h>
 #include <ATen/ops/zeros.h>
 #include <algorithm>
 namespace mneme {

@@ -1,6 +1,7 @@
 #include "runtime/portable/decompositions.hpp"
 #include "runtime/portable/replaced_kernels.hpp"
 #include <ATen/ATen.h>
+#include <algorithm>
 #include <stdexcept>
 // Eigen's own kernels, on one thread. What the compiler makes of them for any x86-64 processor fixes their bits.
 #define EIGEN_DONT_PARALLELIZE
