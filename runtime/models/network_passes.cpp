@@ -89,15 +89,14 @@ activations network::forward_from(network_place first, const at::Tensor& weights
   if (net_.features == first)
     outputs.features = flat_rows;
   const auto end = features_only ? net_.features : net_.nodes.size();
-  auto run = runs(inputs.is_cpu()).begin();
+  const auto& all = runs(inputs.is_cpu());
+  auto run = std::find_if(all.begin(), all.end(), [&](const function_run& each) { return each.first >= first; });
   for (auto i = first; i < end;) {
-    while (run != runs(inputs.is_cpu()).end() && run->first < i)
-      ++run;
-    const bool is_run = run != runs(inputs.is_cpu()).end() && run->first == i;
     const auto before = i;
-    if (is_run) {
+    if (run != all.end() && run->first == i) {
       run_functions(*run, pass, roles, with);
       i = run->last;
+      ++run;
     } else {
       run_node(i, roles.empty() || roles[i].trained ? pass : still, with);
       ++i;
