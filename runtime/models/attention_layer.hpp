@@ -19,8 +19,8 @@ public:
   explicit attention_layer(const shape& sizes) : shape_(sizes) {}
   [[nodiscard]] std::int64_t width(class_range) const override { return shape_.queries * shape_.channels; }
   [[nodiscard]] bool depends_on_row_count() const override { return true; }
-  /// in [K, B, tokens * 3 * channels]
   [[nodiscard]] bool is_function(bool on_cpu) const override { return !on_cpu; }
+  /// in [K, B, tokens * 3 * channels]
   void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
   void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const override;
   [[nodiscard]] at::Tensor function(const function_pass& pass, const at::Tensor& in) const override;

@@ -3,8 +3,8 @@
 #include "runtime/models/layer.hpp"
 namespace mneme {
 
-/// What convolution_layer computes where Winograd's kernels do not reach: other shapes (oneDNN), on a GPU (cuDNN), in
-/// portable arithmetic (runtime/portable/convolutions.hpp), and as a function for autograd.
+/// Convolutions that Winograd's kernels do not compute: other shapes (oneDNN, or runtime/portable/convolutions.hpp in
+/// portable arithmetic), on a GPU (cuDNN), and as a function for autograd.
 struct composite_convolution {
   image_shape in{}, out{};
   std::int64_t kernel = 1, stride = 1, padding = 0;

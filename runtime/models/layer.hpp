@@ -30,8 +30,8 @@ struct image_shape {
   [[nodiscard]] std::int64_t pixels() const { return height * width; }
 };
 
-/// Const, shared by threads. A layer is a function of LibTorch's operators; a kernel_layer has passes of its own
-/// besides.
+/// Const, shared by threads. Every layer is a function of LibTorch's operators; a kernel_layer also has forward and
+/// backward passes of its own.
 class layer {
 public:
   virtual ~layer() = default;

@@ -19,8 +19,8 @@ public:
   /// h of all tokens.
   [[nodiscard]] std::int64_t width(class_range) const override { return shape_.tokens * shape_.hidden; }
   [[nodiscard]] std::int64_t kept_bytes_per_row() const override;
-  /// in [K, B, T * I]
   [[nodiscard]] bool is_function(bool on_cpu) const override { return !on_cpu; }
+  /// in [K, B, T * I]
   void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
   void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const override;
   [[nodiscard]] at::Tensor function(const function_pass& pass, const at::Tensor& in) const override;

@@ -44,20 +44,20 @@ struct network_parts {
   std::int64_t feature_width = 0, classes = 0;
 };
 
-/// Neighbouring nodes that are computed as one function, none of them on both sides of the features.
+/// Consecutive nodes that are computed as one function, all before the features or all after them.
 struct function_run {
   std::size_t first = 0, last = 0;                     ///< Nodes first .. last - 1.
   std::size_t first_parameter = 0, last_parameter = 0; ///< Of the layout.
   std::vector<std::int64_t> offsets{};                 ///< Of these parameters within [P].
-  std::vector<network_place> reads{};                  ///< Values that are made before it.
-  std::vector<network_place> shows{};                  ///< Values that are read behind it.
-  std::vector<network_place> maps{};                   ///< Further values: shown where a pass asks for them.
-  std::size_t slot = 0;                                ///< Of its tensors in a tape, among those of all runs.
+  std::vector<network_place> reads{};                  ///< Inputs: values of earlier nodes.
+  std::vector<network_place> shows{};                  ///< Outputs: values that later nodes or the caller read.
+  std::vector<network_place> maps{};                   ///< Outputs only in passes that ask for these maps.
+  std::size_t slot = 0;                                ///< Of its first tensor in a tape, among those of all runs.
   [[nodiscard]] std::size_t tensors() const {
     return last_parameter - first_parameter + reads.size() + shows.size() + maps.size();
   }
 };
-/// Runs that begin and end with a function layer; sums, and layers that are cheap either way, join between them.
+/// Runs that begin and end with a function layer. Sums, and kernel layers with joins_functions(), may lie between.
 [[nodiscard]] std::vector<function_run> function_runs(const network_parts& net, bool on_cpu);
 
 /// A tensor of these sizes from the tape's spare memory: the smallest that is large enough. Where none is, a new one
