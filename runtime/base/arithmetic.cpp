@@ -5,9 +5,12 @@
 namespace mneme {
 namespace {
 
-/// Null: the part is not linked. A function, since registrations run before main().
-void (*&installer())() {
-  static void (*install)() = nullptr;
+using install_function = void (*)();
+
+/// The registered function; null if the part is not linked. A function-local static, since registrations run before
+/// main().
+install_function& installer() {
+  static install_function install = nullptr;
   return install;
 }
 
