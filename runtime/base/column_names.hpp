@@ -13,8 +13,7 @@ namespace mneme::csv {
 
 /// The name of `known` that `name` is a spelling of, "" if none. Such spellings differ in capital letters, blanks and
 /// underscores, by one letter more or less, or by two letters swapped; of the names in `absent` also by "id", "index"
-/// or "number" at the end. A name with a replaced letter counts as a different word
-/// ("raw" for "row", "mask" for
+/// or "number" at the end. A name with a replaced letter counts as a different word ("raw" for "row", "mask" for
 /// "task").
 /// @param absent those of `known` that the header does not have
 [[nodiscard]] std::string misspelt_name(std::string_view name, const std::vector<std::string>& known,

@@ -42,8 +42,7 @@ void put_record(std::string& to, const std::string& data) {
   put_number(to, masked_checksum(data));
 }
 
-// -- messages (protocol buffers): the fields of Event, Summary and Summary.Value that are needed
-// -----------------------
+// -- messages (protocol buffers): the needed fields of Event, Summary and Summary.Value ------------------------------
 
 enum wire_type : unsigned { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
 
