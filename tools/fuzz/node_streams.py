@@ -73,7 +73,7 @@ class Link:
                 return
             try:
                 far = socket.create_connection(("127.0.0.1", self.to))
-            except OSError:  # the run is not there yet
+            except OSError:  # the run does not listen yet
                 near.close()
                 continue
             number, self.connections = self.connections, self.connections + 1

@@ -69,7 +69,7 @@ class _Said:
 
 
 def _conversation(program, folder, scenario):
-    """What a run over one node says and hears."""
+    """{"run": bytes, "node": bytes}: the traffic of a run with one node, by sender."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     said = _Said()
