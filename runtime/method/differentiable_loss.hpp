@@ -18,8 +18,7 @@ struct loss_rows {
   at::Tensor weight{};            ///< [R] float32: loss_input::row_weight
   at::Tensor is_replayed{};       ///< [R] bool
   at::Tensor targets{};           ///< [R, C], or undefined
-  std::vector<activations>
-      teachers{}; ///< Outputs of the job's teachers for these rows, as training_options lists them.
+  std::vector<activations> teachers{}; ///< Outputs for these rows, in the order of train_job::teachers.
   double label_smoothing = 0.0;
   const tensor_map* side = nullptr; ///< train_job::side
 

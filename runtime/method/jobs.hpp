@@ -54,12 +54,11 @@ struct train_job {
   }
 };
 struct train_output {
-  tensors_ref weights{};  ///< `flat_weights` [P]; null if the job requests another result
-  at::Tensor gradients{}; ///< [P] float32: training_result::gradient, ::squared_gradients
-  at::Tensor row_norms{}; ///< [n] float64, in the order of `samples`: training_result::row_norms
-  double loss_mean = 0.0; ///< Mean over the steps of the last epoch, with penalties; 0 if nothing was trained.
-  tensors_ref
-      observed{}; ///< Records of train_job::observation, on the host; null without one or if nothing was trained.
+  tensors_ref weights{};           ///< `flat_weights` [P]; null if the job requests another result
+  at::Tensor gradients{};          ///< [P] float32: training_result::gradient, ::squared_gradients
+  at::Tensor row_norms{};          ///< [n] float64, in the order of `samples`: training_result::row_norms
+  double loss_mean = 0.0;          ///< Mean over the steps of the last epoch, with penalties; 0 if nothing was trained.
+  tensors_ref observed{};          ///< Records of train_job::observation, on the host; null if nothing was observed.
   const char* loss_name = nullptr; ///< loss::main_term(); null if nothing was trained.
   /// Terms of the loss by name, if it has several; else null.
   std::shared_ptr<const std::map<std::string, double>> several_terms{};

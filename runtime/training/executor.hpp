@@ -10,11 +10,12 @@ namespace mneme {
 class executor {
 public:
   virtual ~executor() = default;
-  /// One outcome per job, in the same order. The bits of an outcome do not depend on the company
-  /// (design section 3, rule 3). A failure of the whole batch is found by running it again one by
-  /// one, so that only the culprit's outcome is a text. @pre not empty; all keys are equal
-  /// @param watch is asked between steps, blocks and slices; what it ends has the outcome interrupted_text. Null: all
-  /// run to their ends
+  /// Returns one outcome per job, in the same order. The bits of an outcome do not depend on the other jobs of the
+  /// batch. If the whole batch fails, its jobs run again one by one, so that only the failing job's outcome is an error
+  /// text.
+  /// @pre not empty; all keys are equal
+  /// @param watch may interrupt the batch between steps, blocks and slices; interrupted jobs have the outcome
+  /// interrupted_text. Null: all jobs run to their end
   [[nodiscard]] virtual outcomes run(std::span<const job> batch, slice_watch* watch = nullptr) = 0;
 };
 

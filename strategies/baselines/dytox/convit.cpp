@@ -10,9 +10,9 @@ namespace mneme {
 namespace {
 
 constexpr std::int64_t convit_mlp_ratio = 4;
-constexpr double convit_deviation = 0.02; // of what is drawn from a normal
+constexpr double convit_deviation = 0.02; // standard deviation of initial values
 
-/// The first k^2 heads, k = floor(sqrt(H)), look at one place each of a k x k grid around a patch.
+/// Each of the first k^2 heads, k = floor(sqrt(H)), attends to one cell of a k x k grid around a patch.
 std::vector<float> local_directions(std::int64_t heads) {
   const auto side = static_cast<std::int64_t>(std::sqrt(static_cast<double>(heads)));
   const float centre = static_cast<float>(side - 1) / 2.0F; // of an odd grid a patch, of an even one between four
@@ -26,7 +26,7 @@ std::vector<float> local_directions(std::int64_t heads) {
   return directions;
 }
 
-/// From one patch of the grid to another: dx, dy, dx^2 + dy^2, [N, N, 3].
+/// Offsets between all pairs of patches: dx, dy, dx^2 + dy^2, [N, N, 3].
 at::Tensor places_of(std::int64_t rows, std::int64_t columns) {
   const auto patches = rows * columns;
   auto places = at::empty({patches, patches, 3}, at::kFloat);
@@ -49,7 +49,7 @@ std::int64_t largest_task(const std::vector<class_range>& tasks) {
 
 } // namespace
 
-// -- its parameters ---------------------------------------------------------------------------------------------------
+// -- parameters -------------------------------------------------------------------------------------------------------
 
 convit::convit(convit_shape shape) : shape_(std::move(shape)) {
   const auto [channels, height, width] = shape_.input;
@@ -87,7 +87,7 @@ void convit::add_mlp(const std::string& name) {
   add_linear(name + ".mlp.fc2", convit_mlp_ratio * shape_.width, shape_.width, true);
 }
 
-/// As convit_passes.cpp reads it, part after part. Values begin as the tokens themselves.
+/// In the order in which convit_passes.cpp reads it. Projections of values are initialised as the identity.
 void convit::add_encoder_block(const std::string& name) {
   const auto d = shape_.width, heads = shape_.heads;
   std::vector<float> identity_matrix(static_cast<std::size_t>(d * d), 0.0F);
@@ -137,7 +137,7 @@ void convit::add_tasks() {
   add_parameter({.name = head_layer() + ".bias", .shape = {classes()}, .head = true, .bound = bound});
 }
 
-// -- what it is -------------------------------------------------------------------------------------------------------
+// -- description ------------------------------------------------------------------------------------------------------
 
 std::string convit::identity() const {
   std::ostringstream text;
@@ -186,7 +186,7 @@ std::int64_t convit::row_floats() const {
   return shape_.input[0] * shape_.input[1] * shape_.input[2] + shape_.depth * block + (3 * patches + 16 * tasks()) * d;
 }
 
-/// The tasks that have one of the classes; all, of none.
+/// The smallest range of tasks that contains all tasks with one of the classes; all tasks if `classes` is empty.
 class_range convit::tasks_of(class_range classes) const {
   if (classes.size() == 0)
     return {0, tasks()};
@@ -199,7 +199,7 @@ class_range convit::tasks_of(class_range classes) const {
   return range;
 }
 
-// -- its kind ---------------------------------------------------------------------------------------------------------
+// -- model kind -------------------------------------------------------------------------------------------------------
 
 void convit_kind::keys(key_table& table) {
   table.integer("patch", shape_.patch, {.low = 1, .high = 4096}, "Height and width of a patch.");
@@ -232,8 +232,8 @@ tl::expected<model_ref, std::string> convit_kind::build_with(std::array<std::int
   return std::make_shared<convit>(std::move(whole));
 }
 
-/// The tasks' classes where they lie side by side, else all classes as those of one task. Outputs behind the classes
-/// are the last task's.
+/// The class ranges of the tasks if they are adjacent, else one range of all classes. Further outputs after the classes
+/// belong to the last task.
 std::vector<class_range> convit_kind::ranges(std::int64_t classes) const {
   auto side_by_side = tasks();
   std::int64_t next = 0;

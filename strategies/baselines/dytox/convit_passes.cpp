@@ -16,7 +16,7 @@ namespace mneme {
 
 namespace {
 
-/// Where a block's parts begin, behind its first parameter: weight, and bias where there is one.
+/// Offsets of a block's parts from its first parameter: a weight, and a bias if there is one.
 struct encoder_part {
   static constexpr std::size_t norm = 0, queries_keys = 2, values = 3, projection = 4, directions = 6, gate = 8,
                                mlp = 9, count = 15;
@@ -80,7 +80,7 @@ convit::model_results convit::apply(const model_pass& pass) const {
   return results;
 }
 
-/// Patches as tokens, with what their positions add.
+/// Patches as tokens, with positional embeddings.
 at::Tensor convit::patches(const model_pass& pass) const {
   const auto p = shape_.patch;
   const auto cut = pass.images.to(pass.values[0].scalar_type())
@@ -113,7 +113,7 @@ at::Tensor convit::self_attention(const model_pass& pass, std::size_t first, con
   return biased_linear(part.subspan(encoder_part::projection), mixed.transpose(1, 2).flatten(2));
 }
 
-/// What each token makes of itself and the patches, [B, K, d]: of keys and values of other tokens it sees none.
+/// Attention of each token to itself and the patches, [B, K, d]; not to other tokens.
 at::Tensor convit::class_attention(const model_pass& pass, const at::Tensor& tokens, const at::Tensor& x) const {
   const auto part = pass.values.subspan(decoder_);
   const auto heads = shape_.heads;
@@ -133,8 +133,8 @@ at::Tensor convit::class_attention(const model_pass& pass, const at::Tensor& tok
   return biased_linear(part.subspan(decoder_part::projection), mixed.transpose(1, 2).flatten(2));
 }
 
-/// x [B, tokens, d] with the branch left out of some rows (of the decoder: of some tokens), and the others made larger
-/// to make up for it.
+/// Stochastic depth: x [B, tokens, d] with the branch dropped for some rows (in the decoder: for some tokens), and the
+/// others scaled by 1 / (1 - p).
 at::Tensor convit::left_out(const model_pass& pass, std::int64_t block, std::int64_t branch,
                             const at::Tensor& x) const {
   const bool decodes = block == shape_.depth;

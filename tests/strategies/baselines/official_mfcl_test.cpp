@@ -1,4 +1,4 @@
-// MFCL beside its authors' program, step by step: what tools/research/official/mfcl.py has written.
+// MFCL compared with its authors' program, step by step. tools/research/official/mfcl.py wrote the reference values.
 #include "runtime/models/function.hpp"
 #include "strategies/baselines/mfcl_generator.hpp"
 #include "strategies/baselines/mfcl_loss.hpp"

@@ -1,4 +1,5 @@
-// TARGET beside its authors' program, step by step: what tools/research/official/target.py has written.
+// TARGET compared with its authors' program, step by step. tools/research/official/target.py wrote the reference
+// values.
 #include "runtime/models/function.hpp"
 #include "strategies/baselines/target_images.hpp"
 #include "strategies/baselines/target_loss.hpp"

@@ -1,4 +1,5 @@
-// FedCIL beside its authors' program, step by step: what tools/research/official/fed_cil.py has written.
+// FedCIL compared with its authors' program, step by step. tools/research/official/fed_cil.py wrote the reference
+// values.
 #include "strategies/fed_cil/feature_gan.hpp"
 #include "tests/support/official_steps.hpp"
 #include "tests/support/program_check.hpp"

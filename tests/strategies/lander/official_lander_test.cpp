@@ -1,4 +1,5 @@
-// LANDER beside its authors' program, step by step: what tools/research/official/lander.py has written.
+// LANDER compared with its authors' program, step by step. tools/research/official/lander.py wrote the reference
+// values.
 #include "runtime/models/function.hpp"
 #include "strategies/lander/anchored_loss.hpp"
 #include "strategies/lander/first_epoch_loss.hpp"

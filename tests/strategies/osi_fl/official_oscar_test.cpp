@@ -1,4 +1,5 @@
-// OSCAR beside its authors' program, epoch by epoch: what tools/research/official/oscar.py has written.
+// OSCAR compared with its authors' program, epoch by epoch. tools/research/official/oscar.py wrote the reference
+// values.
 #include "strategies/osi_fl/best_epoch.hpp"
 #include "tests/support/learning.hpp"
 #include "tests/support/method_driver.hpp"
