@@ -153,6 +153,8 @@ at::Tensor of_filters(const at::Tensor& images, const at::Tensor& d_out, const a
 }
 
 integers size_of_result(const at::Tensor& images, const at::Tensor& filters, const geometry& with) {
+  if (with.stride[0] < 1 || with.stride[1] < 1)
+    throw std::runtime_error(c10::str("a convolution with stride ", with.stride, " is impossible"));
   integers size;
   for (std::size_t d = 0; d < 2; ++d) {
     const auto axis = static_cast<std::int64_t>(d) + 2;
@@ -164,11 +166,26 @@ integers size_of_result(const at::Tensor& images, const at::Tensor& filters, con
   return size;
 }
 
+/// Throws unless the tensors fit each other, as LibTorch's operator does before it chooses a kernel.
+void check_shapes(const at::Tensor& images, const at::Tensor& filters, const geometry& with, const integers& size) {
+  const auto all_at_least = [](const integers& values, std::int64_t least) {
+    return std::all_of(values.begin(), values.end(), [=](std::int64_t value) { return value >= least; });
+  };
+  const bool is_sound = with.groups > 0 && filters.dim() == 4 && filters.size(0) % with.groups == 0 &&
+                        images.size(1) == (with.transposed ? filters.size(0) : filters.size(1) * with.groups) &&
+                        all_at_least(with.dilation, 1) && all_at_least(with.padding, 0) && all_at_least(size, 1);
+  if (!is_sound)
+    throw std::runtime_error(c10::str("a convolution of images ", images.sizes(), " with filters ", filters.sizes(),
+                                      ", padding ", with.padding, ", dilation ", with.dilation, " and ", with.groups,
+                                      " groups is impossible"));
+}
+
 at::Tensor convolved(const at::Tensor& input, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
                      const geometry& with) {
   expect_planes(input);
   const auto images = planes(input), filters = planes(weight);
   const auto size = size_of_result(images, filters, with);
+  check_shapes(images, filters, with, size);
   auto out = with.transposed ? spread(images, filters, with, size) : correlated(images, filters, with, size);
   if (bias && bias->defined())
     out.add_(bias->view({1, -1, 1, 1}));
@@ -197,6 +214,7 @@ convolution_backward(const at::Tensor& d_out, const at::Tensor& input, const at:
   expect_planes(input);
   const auto with = geometry_of(input, stride, padding, dilation, transposed, further, groups);
   const auto gradient = planes(d_out), images = planes(input), filters = planes(weight);
+  check_shapes(images, filters, with, size_of_result(images, filters, with));
   at::Tensor d_input, d_weight, d_bias;
   if (needed[0])
     d_input = with.transposed ? correlated(gradient, filters, with, {images.size(2), images.size(3)})

@@ -33,10 +33,11 @@ at::Tensor vector_of(const Eigen::VectorXd& values, const at::Tensor& like) {
 
 matrix_and_info cholesky_ex(const at::Tensor& given, bool upper, bool check_errors) {
   const Eigen::LLT<matrix> parts(matrix_of(given, "linalg_cholesky_ex"));
-  const int info = parts.info() == Eigen::Success ? 0 : 1;
+  const matrix lower = parts.matrixL();
+  // Eigen takes a NaN on the diagonal for a positive number.
+  const int info = parts.info() == Eigen::Success && lower.diagonal().allFinite() ? 0 : 1;
   if (check_errors && info != 0)
     throw std::runtime_error("linalg_cholesky: the matrix is not positive definite");
-  const matrix lower = parts.matrixL();
   return {tensor_of(upper ? matrix(lower.transpose()) : lower, given), at::full({}, info, at::kInt)};
 }
 
@@ -72,6 +73,8 @@ singular_parts singular_values(const at::Tensor& given, bool full_matrices, bool
   if (full_matrices)
     throw std::runtime_error("linalg_svd with full matrices is not portable; full_matrices = false is");
   const Eigen::JacobiSVD<matrix> parts(matrix_of(given, "linalg_svd"), Eigen::ComputeThinU | Eigen::ComputeThinV);
+  if (parts.info() != Eigen::Success) // its parts are uninitialised
+    throw std::runtime_error("linalg_svd: no convergence; the matrix may hold values that are not finite");
   return {tensor_of(parts.matrixU(), given), vector_of(parts.singularValues(), given),
           tensor_of(parts.matrixV().transpose(), given)};
 }

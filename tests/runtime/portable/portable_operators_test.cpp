@@ -4,6 +4,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cmath>
+#include <limits>
 using namespace mneme;
 
 // The whole program uses portable operators, so expected values are computed with scalars.
@@ -11,7 +12,7 @@ using namespace mneme;
 namespace {
 
 /// Numbers with many digits, equal on every machine.
-at::Tensor numbers(std::initializer_list<std::int64_t> size, at::ScalarType type, double seed = 1.0) {
+at::Tensor numbers(at::IntArrayRef size, at::ScalarType type, double seed = 1.0) {
   auto values_of = at::empty(size, at::kDouble);
   auto* values = values_of.mutable_data_ptr<double>();
   double x = seed / 7.0;
@@ -154,6 +155,28 @@ TEST_CASE_METHOD(portable_case, "singular values and vectors make the matrix aga
     CHECK(at::allclose(at::mm(u.t(), u), at::eye(4, at::kDouble), 1e-12, 1e-13));
     CHECK(at::allclose(at::mm(v, v.t()), at::eye(4, at::kDouble), 1e-12, 1e-13));
   }
+}
+
+TEST_CASE_METHOD(portable_case, "a matrix that is not finite has no factors") {
+  for (const double value : {std::nan(""), std::numeric_limits<double>::infinity()}) {
+    auto matrix = at::eye(3, at::kDouble);
+    matrix[1][1].fill_(value);
+    CHECK(std::get<1>(at::linalg_cholesky_ex(matrix)).item<std::int64_t>() != 0);
+    CHECK_THROWS_WITH(at::linalg_svd(matrix, false), ContainsSubstring("linalg_svd: no convergence"));
+  }
+}
+
+TEST_CASE_METHOD(portable_case, "a convolution whose tensors do not fit is refused") {
+  const auto images = numbers({2, 5, 6, 6}, at::kFloat);
+  const auto refused = [&](at::IntArrayRef filters, at::IntArrayRef stride, std::int64_t groups) {
+    CHECK_THROWS_WITH(
+        at::conv2d(images, numbers(filters, at::kFloat), {}, stride, at::IntArrayRef{0}, at::IntArrayRef{1}, groups),
+        ContainsSubstring("is impossible"));
+  };
+  refused({4, 3, 3, 3}, {1}, 1); // filters of three channels
+  refused({4, 1, 3, 3}, {1}, 5); // four filters of five groups
+  refused({4, 5, 3, 3}, {0}, 1);
+  refused({4, 5, 7, 3}, {1}, 1); // no row of the result
 }
 
 TEST_CASE_METHOD(portable_case, "what may differ on another machine refuses to run, by name") {
