@@ -311,8 +311,10 @@ void node_pool::send_files(node_state& node, const std::vector<std::string>& key
 }
 
 void node_pool::compare_worlds(node_state& node) {
-  if (auto differing = differences(*world_, node.world); !differing.empty())
+  if (auto differing = differences(*world_, node.world); !differing.empty()) {
+    node.reached = stage::loading; // the run does not count it as ready while its connection closes
     return refuse(node.connection, node.name + " at " + node.address, std::move(differing));
+  }
   if (layout_)
     start_work(node);
 }
