@@ -11,7 +11,7 @@ import time
 import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from made_data import write_data  # noqa: E402
+from made_data import write_data, write_grey  # noqa: E402
 from node_processes import LONG, NodesCase, free_port, kib_of, words  # noqa: E402
 from program import PROGRAM, ROOT, mneme, run_tests  # noqa: E402
 
@@ -334,6 +334,21 @@ class Nodes(NodesCase):
         self.assertIn("0 nodes with 0 workers have joined at", done.stderr)
         self.assertEqual(node.process.wait(timeout=30), 2, node.text())
         return node.text(), done.stderr
+
+    def test_a_node_with_other_data_is_rejected_and_not_counted(self):
+        ours, theirs = (os.path.join(self.scratch.name, name) for name in ("ours_data", "theirs_data"))
+        write_data(ours, "mnist")
+        write_grey(theirs, "mnist", 10, 28, 40, 11)
+        scenario = os.path.join(self.scratch.name, "grey.toml")
+        with open(scenario, "w", encoding="utf-8") as file:
+            file.write("[data]\nname = \"mnist\"\n[clients]\ncount = 2\n[model]\nname = \"linear\"\n"
+                       "[strategy]\nname = \"fedavg\"\n")
+        accept, (node,) = self.cluster(1, environment={"MNEME_DATA": theirs})
+        node.wait_for("waits for the run")
+        done = mneme("run", scenario, *accept, "--out", self.out(), environment={**os.environ, "MNEME_DATA": ours})
+        self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+        self.assertIn("has another data set", done.stderr)
+        self.assertEqual(node.process.wait(timeout=30), 2, node.text())
 
     def test_a_secret_or_certificates_admit_nodes(self):
         alone = self.digest("scenarios/smoke/fedavg.toml")

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 using namespace mneme;
+using Catch::Matchers::ContainsSubstring;
 
 // The whole program uses portable operators, so expected values are computed with scalars.
 
@@ -180,7 +181,6 @@ TEST_CASE_METHOD(portable_case, "a convolution whose tensors do not fit is refus
 }
 
 TEST_CASE_METHOD(portable_case, "what may differ on another machine refuses to run, by name") {
-  using Catch::Matchers::ContainsSubstring;
   CHECK_THROWS_WITH(at::linalg_eig(numbers({3, 3}, at::kDouble)),
                     ContainsSubstring("'aten::linalg_eig'") && ContainsSubstring("worker.arithmetic"));
   CHECK_THROWS_WITH(at::mm(numbers({2, 2}, at::kHalf), numbers({2, 2}, at::kHalf)), ContainsSubstring("Half"));
