@@ -1,6 +1,6 @@
 #include "runtime/base/arithmetic.hpp"
 #include "runtime/base/printable.hpp"
-#include "runtime/modules/module_cell.hpp"
+#include "runtime/models/user_module.hpp"
 #include "tools/cli/arithmetic.hpp"
 #include "tools/cli/command_line.hpp"
 #include <algorithm>

@@ -9,7 +9,7 @@
 #include "runtime/data/data_content.hpp"
 #include "runtime/data/data_sources.hpp"
 #include "runtime/method/strategy.hpp"
-#include "runtime/modules/load_module.hpp"
+#include "runtime/models/user_module.hpp"
 #include "runtime/population/availability_trace.hpp"
 #include "runtime/population/client_rows_user.hpp"
 #include "runtime/population/device_speeds.hpp"
@@ -68,7 +68,7 @@ expected<at::Tensor> starting_weights(const scenario& settings, const model& net
                                       const run_context_request& request) {
   auto flat = request.use == run_context_use::check ? new_tensor({net.size()}, at::kFloat).zero_()
                                                     : initial_weights(net, static_cast<std::uint64_t>(settings.seed));
-  const auto* const module = dynamic_cast<const module_net*>(&net);
+  const auto* const module = dynamic_cast<const user_module*>(&net);
   if (module)
     module->put_own_values(flat);
   auto read = [&](const std::filesystem::path& file, const char* key, const at::Tensor* head) -> expected<at::Tensor> {
@@ -145,16 +145,16 @@ std::vector<class_range> classes_of_tasks(const task_stream& tasks) {
 }
 
 expected<model_ref> read_module(const scenario& settings, const task_stream& tasks, const std::string& device) {
-  const auto net = load_module(settings.model.module, {.input = tasks.train->shape(),
-                                                       .form = form_of_rows(tasks.train->shape(), tasks.tokens),
-                                                       .tokens = tasks.tokens,
-                                                       .classes = outputs_of(settings, tasks),
-                                                       .scores = settings.model.module_scores,
-                                                       .head = settings.strategy.method->needs().head,
-                                                       .trained = settings.model.trainable == trainable_part::all,
-                                                       .training = settings.model.module_training,
-                                                       .native_code = settings.model.native_code,
-                                                       .device = device});
+  const auto net = load_user_module(settings.model.module, {.input = tasks.train->shape(),
+                                                            .form = form_of_rows(tasks.train->shape(), tasks.tokens),
+                                                            .tokens = tasks.tokens,
+                                                            .classes = outputs_of(settings, tasks),
+                                                            .scores = settings.model.module_scores,
+                                                            .head = settings.strategy.method->needs().head,
+                                                            .trained = settings.model.trainable == trainable_part::all,
+                                                            .training = settings.model.module_training,
+                                                            .native_code = settings.model.native_code,
+                                                            .device = device});
   if (!net)
     return tl::unexpected(at_key(settings, "model.module", net.error()));
   return *net;
@@ -179,7 +179,7 @@ diagnostics wrong_without_pixels(const scenario& settings, const std::string& ki
 /// What the user should know about model.module: layers that do not train, a deprecated format.
 diagnostics module_warnings(const scenario& settings, const model& net) {
   diagnostics warnings;
-  if (const auto* const module = dynamic_cast<const module_net*>(&net))
+  if (const auto* const module = dynamic_cast<const user_module*>(&net))
     for (const auto& text : module->warnings())
       warnings.push_back({settings.where("model.module"), text});
   return warnings;
@@ -258,7 +258,7 @@ diagnostic placed(const scenario& settings, const diagnostic& problem) {
   return {settings.where(problem.where), lead + problem.text};
 }
 
-loaded_module with_own_weights(const std::shared_ptr<const module_net>& net) {
+loaded_module with_own_weights(const std::shared_ptr<const user_module>& net) {
   auto flat = new_tensor({net->size()}, at::kFloat);
   net->put_own_values(flat);
   return {.net = net, .weights = weights_only(flat), .input = net->input()};
@@ -289,12 +289,12 @@ diagnostics read_files(const scenario& settings, const std::string& device, meth
   for (const auto& [key, asked] : needs.module_files) {
     const bool of_data = asked.input == std::array<std::int64_t, 3>{};
     const auto form = of_data ? form_of_rows(into.shape, into.tokens) : row_form::images;
-    if (const auto net = load_module(asked.file, {.input = of_data ? into.shape : asked.input,
-                                                  .form = form,
-                                                  .tokens = into.tokens,
-                                                  .own_rows = asked.own_rows,
-                                                  .native_code = settings.model.native_code,
-                                                  .device = device}))
+    if (const auto net = load_user_module(asked.file, {.input = of_data ? into.shape : asked.input,
+                                                       .form = form,
+                                                       .tokens = into.tokens,
+                                                       .own_rows = asked.own_rows,
+                                                       .native_code = settings.model.native_code,
+                                                       .device = device}))
       into.modules[key] = with_own_weights(*net);
     else
       add(key, net.error());

@@ -137,7 +137,9 @@ cell_answer answer_of(const std::string& said, int status, const cell_limits& li
 
 } // namespace
 
-void set_cell_program(const std::filesystem::path& program, cell_begin begin) { program_of_cells() = {program, begin}; }
+void set_sandbox_program(const std::filesystem::path& program, cell_begin begin) {
+  program_of_cells() = {program, begin};
+}
 
 cell_answer ask_cell(std::span<const std::uint8_t> file, cell_question question) {
   const auto& program = program_of_cells();

@@ -35,17 +35,6 @@ struct cell_answer {
   trial_result found{};               ///< What the trial of an accepted module has found, on the CPU.
 };
 
-enum class cell_begin : std::uint8_t {
-  anew,         ///< The program starts once more: the cell has nothing of this process's memory.
-  fork_if_alone ///< A fork, while this process has one thread: an answer may hold what this process's memory holds, so
-                ///< that it is for those alone who may see that.
-};
-
-/// The program that becomes a cell when its first word is `cell_word`: it calls become_cell(). Programs that have set
-/// none get no cell. Call it before threads start.
-void set_cell_program(const std::filesystem::path& program, cell_begin begin = cell_begin::anew);
-constexpr const char* cell_word = "cell";
-
 /// Starts a cell, gives it the file, and waits for its end. @pre archive_refusals() has none for TorchScript,
 /// unless a test says otherwise
 [[nodiscard]] cell_answer ask_cell(std::span<const std::uint8_t> file, cell_question question);
@@ -54,8 +43,8 @@ constexpr const char* cell_word = "cell";
 /// @pre seconds and memory_bytes of `question` are set
 [[nodiscard]] int answer_as_cell(std::span<const std::uint8_t> file, const cell_question& question);
 
-/// The whole program of a cell: reads the file from stdin, then as above. @param words of the command line, cell_word
-/// first
-[[nodiscard]] int become_cell(std::span<const char* const> words);
+/// As set_cell_program() and become_cell() of the door.
+void set_sandbox_program(const std::filesystem::path& program, cell_begin begin);
+[[nodiscard]] int run_as_sandbox(std::span<const char* const> words);
 
 } // namespace mneme

@@ -33,7 +33,7 @@ struct module_shape {
 /// parameter_choice::moves_statistics(), dropout if any parameter of the module trains. Gradients are LibTorch's
 /// autograd's. Models of a fused group are computed one by one. Passes throw std::runtime_error with the file's name if
 /// forward() fails, returns another shape than in its trial, or takes more memory than pass_bytes_max().
-class module_net final : public model {
+class module_net final : public user_module {
 public:
   module_net(std::shared_ptr<const module_graph> graph, module_shape shape);
 
@@ -54,13 +54,10 @@ public:
 
   [[nodiscard]] std::shared_ptr<const model> with_frozen(const std::vector<bool>& chosen) const override;
 
-  /// C, H, W of a row.
-  [[nodiscard]] std::array<std::int64_t, 3> input() const noexcept { return shape_.input; }
+  [[nodiscard]] std::array<std::int64_t, 3> input() const noexcept override { return shape_.input; }
 
-  /// Puts the values that the file has into their places in `flat` [P]; the head's stay.
-  void put_own_values(at::Tensor& flat) const;
-  /// What the user should know about the file before a run: layers that do not train, a deprecated format. Sentences.
-  [[nodiscard]] std::vector<std::string> warnings() const;
+  void put_own_values(at::Tensor& flat) const override;
+  [[nodiscard]] std::vector<std::string> warnings() const override;
 
 private:
   struct model_pass;

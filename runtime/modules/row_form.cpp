@@ -5,12 +5,6 @@
 #include <vector>
 namespace mneme {
 
-row_form form_of_rows(const std::array<std::int64_t, 3>& shape, std::int64_t tokens) {
-  if (tokens > 0)
-    return row_form::tokens;
-  return shape[0] == 1 && shape[1] == 1 ? row_form::numbers : row_form::images;
-}
-
 at::Tensor in_form(const at::Tensor& rows, row_form form) {
   switch (form) {
   case row_form::numbers:

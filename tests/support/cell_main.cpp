@@ -1,6 +1,6 @@
 // The sandbox program for tests that do not link the command line: it only probes modules.
 #include "runtime/base/arithmetic.hpp"
-#include "runtime/modules/module_cell.hpp"
+#include "runtime/models/user_module.hpp"
 #include <span>
 
 int main(int count, char** words) {

@@ -1,6 +1,6 @@
 /// cell_program: how a test process starts the sandbox that probes modules.
 #pragma once
-#include "runtime/modules/module_cell.hpp"
+#include "runtime/models/user_module.hpp"
 #include <filesystem>
 namespace mneme::test {
 

@@ -1,7 +1,7 @@
 #include "tools/python/engine/run_handle.hpp"
 #include "actors/run/process.hpp"
 #include "runtime/base/failure_of.hpp"
-#include "runtime/modules/module_cell.hpp"
+#include "runtime/models/user_module.hpp"
 #include "runtime/scenario/schema.hpp"
 #include "tools/cli/command_line.hpp"
 #include "tools/python/engine/user_errors.hpp"

@@ -1,0 +1,39 @@
+#include "runtime/models/user_module.hpp"
+namespace mneme {
+namespace {
+
+/// Empty if the part is not linked. A function-local static, since registrations run before main().
+module_support& registered_support() {
+  static module_support support;
+  return support;
+}
+
+} // namespace
+
+row_form form_of_rows(const std::array<std::int64_t, 3>& shape, std::int64_t tokens) {
+  if (tokens > 0)
+    return row_form::tokens;
+  return shape[0] == 1 && shape[1] == 1 ? row_form::numbers : row_form::images;
+}
+
+expected<std::shared_ptr<const user_module>> load_user_module(const std::filesystem::path& file,
+                                                              const module_demands& demands) {
+  const auto& support = registered_support();
+  if (support.load == nullptr)
+    return failed(file.string(), "this build cannot load modules; build with MNEME_MODULES=ON, or use a net of mneme");
+  return support.load(file, demands);
+}
+
+void set_cell_program(const std::filesystem::path& program, cell_begin begin) {
+  if (const auto& support = registered_support(); support.set_cell_program != nullptr)
+    support.set_cell_program(program, begin);
+}
+
+int become_cell(std::span<const char* const> words) {
+  const auto& support = registered_support();
+  return support.become_cell == nullptr ? 1 : support.become_cell(words);
+}
+
+module_registration::module_registration(const module_support& support) noexcept { registered_support() = support; }
+
+} // namespace mneme
