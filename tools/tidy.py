@@ -169,7 +169,7 @@ def read_layers(tree):
 def layer_of(path, layers):
     """The declared folder that holds the file; None if no layer does."""
     folders = path.split("/")[:-1]
-    return next((name for name in ("/".join(folders[:2]), "/".join(folders[:1])) if name in layers), None)
+    return next((name for name in ("/".join(folders[:depth]) for depth in (3, 2, 1)) if name in layers), None)
 
 
 def layer_arrows(tree):

@@ -132,16 +132,16 @@ void osi_fl::prepare(const method_setup& setup) {
     summary_ = class_means(latent_generator::shape_of(setup), setup.classes);
     return;
   }
-  const auto describing = with_.parts.made_captioner(setup);
-  const pixel_normalisation pixels{.scale = setup.scale, .shift = setup.shift};
-  summary_ = described_class_means(describing, pixels, setup.classes);
   const auto& sampling = with_.generator.sampling;
-  if (with_.uses_diffusion_parts())
-    pictures_ = guided_pictures(with_.parts.made_diffusion(setup, sampling.steps, sampling.guidance), describing,
-                                setup.shape, sampling.images);
+  const bool generates = with_.uses_diffusion_parts();
+  const auto programs = with_.parts.build(
+      setup, {.images = generates ? sampling.images : 0, .steps = sampling.steps, .guidance = sampling.guidance});
+  summary_ = programs.class_means;
+  if (generates)
+    pictures_ = programs.images;
   else {
-    with_.generator.embedding = describing->embedding_width();
-    with_.generator.describing = described_rows(describing, pixels);
+    with_.generator.embedding = programs.embedding_width;
+    with_.generator.describing = programs.embeddings;
   }
 }
 

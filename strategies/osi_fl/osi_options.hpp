@@ -1,7 +1,7 @@
 /// osi_options: what OSI-FL's keys say, and what of it does not fit a run.
 #pragma once
 #include "strategies/osi_fl/latent_generator.hpp"
-#include "strategies/osi_fl/parts/picture_parts.hpp"
+#include "strategies/osi_fl/picture_parts.hpp"
 namespace mneme {
 
 struct osi_options {

@@ -2,7 +2,8 @@
 #pragma once
 #include "runtime/base/new_tensor.hpp"
 #include "runtime/modules/load_module.hpp"
-#include "strategies/osi_fl/parts/picture_parts.hpp"
+#include "strategies/osi_fl/diffusion/guided_pictures.hpp"
+#include "strategies/osi_fl/picture_parts.hpp"
 #include "tests/support/formula.hpp"
 #include "tests/support/tensors.hpp"
 #include <fstream>

@@ -1,6 +1,7 @@
 """Parts of tools/test: the list of skips, clang's command, the shell scripts."""
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -71,8 +72,8 @@ class Checks(unittest.TestCase):
                  "command": "/bin/ccache /bin/c++ -DA=\\\"b\\\" -I/x -isystem /y -O2 -fpch-preprocess -std=c++20 "
                             "-Winvalid-pch -include /b/cmake_pch.hxx -include own.hpp -o a -c /x/a.cpp"}
         self.assertEqual(clang_check.clang_command(entry),
-                         ["clang++", "-fsyntax-only", '-DA="b"', "-I/x", "-isystem", "/y", "-std=c++20", "-include",
-                          "own.hpp", "-Werror", "-Wno-unknown-warning-option", "/x/a.cpp"])
+                         ["clang-tidy", "--quiet", "/x/a.cpp", "--", '-DA="b"', "-I/x", "-isystem", "/y", "-std=c++20",
+                          "-include", "own.hpp", "-Wno-unknown-warning-option"])
 
     def test_sources_that_are_compiled_as_one_are_known_by_their_own_paths(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -87,7 +88,22 @@ class Checks(unittest.TestCase):
         self.assertEqual({path: entry["file"] for path, entry in entries.items()},
                          {path: path for path in ("/x/a.cpp", "/x/b.cpp", "/x/c.cpp")})
         self.assertEqual(clang_check.clang_command(entries["/x/b.cpp"])[-4:],
-                         ["-DA", "-Werror", "-Wno-unknown-warning-option", "/x/b.cpp"])
+                         ["/x/b.cpp", "--", "-DA", "-Wno-unknown-warning-option"])
+
+    @unittest.skipUnless(shutil.which("clang-tidy"), "no clang-tidy")
+    def test_a_planted_violation_of_clang_tidy_is_found(self):
+        with tempfile.TemporaryDirectory(dir=ROOT, prefix="planted-") as folder:
+            entries = []
+            for name, text in (("good", "int* p = nullptr;\n"), ("bad", "int* p = 0;\n"), ("wrong", "int p = q;\n")):
+                source = os.path.join(folder, name + ".cpp")
+                with open(source, "w", encoding="utf-8") as file:
+                    file.write(text)
+                entries.append({"file": source, "directory": folder, "command": f"g++ -std=c++20 -c {source}"})
+            found = {os.path.basename(entry["file"]): clang_check.check(entry, {}) for entry in entries}
+        self.assertEqual({name: status != 0 for name, (_, status, _) in found.items()},
+                         {"good.cpp": False, "bad.cpp": True, "wrong.cpp": True})
+        self.assertIn("[modernize-use-nullptr", found["bad.cpp"][2])
+        self.assertIn("use of undeclared identifier 'q'", found["wrong.cpp"][2])
 
     def test_a_source_that_lives_on_the_precompiled_headers_is_named(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -1,6 +1,8 @@
-"""Compiles the sources of a folder with clang++, without output: clang_check.py COMPILE_COMMANDS FOLDER
+"""Runs clang-tidy on the sources of folders: clang_check.py COMPILE_COMMANDS FOLDER...
 
-g++ 12 and clang disagree about coroutines; a method must compile with both. The flags are those of the build.
+.clang-tidy lists the checks. Errors and warnings of clang are findings, too: g++ 12 and clang disagree about
+coroutines, and a method must compile with both. The flags are those of the build; a unity build's sources are checked
+together.
 """
 import concurrent.futures
 import json
@@ -12,17 +14,20 @@ import sys
 import tempfile
 
 
+def sources_of(entry):
+    """Sources that a build command compiles: those of a unity build, or one."""
+    if not os.path.basename(entry["file"]).startswith("unity_"):
+        return [entry["file"]]
+    with open(entry["file"], encoding="utf-8") as text:
+        return re.findall(r'^#include "(/[^"]+)"', text.read(), re.M)
+
+
 def entries_of(commands):
     """Build commands by source path. Sources of a unity build have the command of the combined source."""
     entries = {}
     with open(commands, encoding="utf-8") as file:
-        listed = json.load(file)
-    for entry in listed:
-        sources = [entry["file"]]
-        if os.path.basename(entry["file"]).startswith("unity_"):
-            with open(entry["file"], encoding="utf-8") as text:
-                sources = re.findall(r'^#include "(/[^"]+)"', text.read(), re.M)
-        entries.update({source: {**entry, "file": source} for source in sources})
+        for entry in json.load(file):
+            entries.update({source: {**entry, "file": source} for source in sources_of(entry)})
     return entries
 
 
@@ -42,10 +47,9 @@ def plain_flags(entry):
 
 
 def clang_command(entry, *options):
-    """The build command for this source as a syntax check by clang++."""
+    """The clang-tidy command for this entry of the build."""
     # The build's flags include warnings that only g++ knows.
-    return ["clang++", "-fsyntax-only", *plain_flags(entry), "-Werror", "-Wno-unknown-warning-option", *options,
-            entry["file"]]
+    return ["clang-tidy", "--quiet", entry["file"], "--", *plain_flags(entry), "-Wno-unknown-warning-option", *options]
 
 
 def header_of(entry):
@@ -69,23 +73,32 @@ def precompiled(entries, folder):
 
 
 def check(entry, headers):
+    """(file, exit code, findings) of one entry."""
     header = headers.get((header_of(entry), tuple(plain_flags(entry))))
     done = subprocess.run(clang_command(entry, *(["-include-pch", header] if header else [])),
                           cwd=entry["directory"], capture_output=True, text=True)
-    return entry["file"], done.returncode, done.stderr
+    return entry["file"], done.returncode, done.stdout or done.stderr
+
+
+def chosen_entries(commands, folders):
+    """Entries of the build that compile sources below the folders."""
+    names = {file for file in entries_of(commands) if file.startswith(folders)}
+    with open(commands, encoding="utf-8") as file:
+        listed = json.load(file)
+    return [entry for entry in listed if names & set(sources_of(entry))]
 
 
 def main():
-    commands, folder = sys.argv[1], os.path.abspath(sys.argv[2]) + os.sep
-    entries = {file: entry for file, entry in entries_of(commands).items() if file.startswith(folder)}
+    commands, folders = sys.argv[1], tuple(os.path.abspath(name) + os.sep for name in sys.argv[2:])
+    entries = chosen_entries(commands, folders)
     if not entries:
-        sys.exit(f"{commands}: no source below {folder}")
+        sys.exit(f"{commands}: no source below {', '.join(folders)}")
     with tempfile.TemporaryDirectory() as scratch, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        headers = precompiled(entries.values(), scratch)
-        results = list(pool.map(lambda entry: check(entry, headers), entries.values()))
+        headers = precompiled(entries, scratch)
+        results = list(pool.map(lambda entry: check(entry, headers), entries))
     for file, status, said in sorted(results):
         if status != 0:
-            print(f"{os.path.relpath(file)}: refused by clang++\n{said}")
+            print(f"{os.path.relpath(file)}: findings of clang-tidy\n{said}")
     sys.exit(any(status != 0 for _, status, _ in results))
 
 

@@ -21,6 +21,7 @@ layer(runtime/scenario base options settings models data method)
 layer(runtime/federation base storage method population results)
 
 layer(strategies base kernels models data storage method training)
+optional_layer(MNEME_DIFFUSION strategies/osi_fl/diffusion base models method strategies)
 
 layer(actors/protocol data population training federation)
 layer(actors/scheduler federation protocol)
@@ -49,7 +50,10 @@ target_compile_definitions(mneme_results PUBLIC MNEME_VERSION="${PROJECT_VERSION
 target_include_directories(mneme_scenario SYSTEM PUBLIC ${TOMLPLUSPLUS_INCLUDE})
 target_link_libraries(mneme_scenario PRIVATE nlohmann_json::nlohmann_json)
 target_link_libraries(mneme_protocol PUBLIC CAF::core)
-target_link_libraries(mneme_strategies PRIVATE nlohmann_json::nlohmann_json ICU::uc)
+target_link_libraries(mneme_strategies PRIVATE nlohmann_json::nlohmann_json)
+if(MNEME_DIFFUSION)
+  target_link_libraries(mneme_diffusion PRIVATE nlohmann_json::nlohmann_json ICU::uc)
+endif()
 target_link_libraries(mneme_run PRIVATE nlohmann_json::nlohmann_json)
 target_link_libraries(mneme_study PRIVATE Eigen3::Eigen SQLite::SQLite3 nlohmann_json::nlohmann_json)
 target_include_directories(mneme_live SYSTEM PRIVATE ${HTTPLIB_INCLUDE})
@@ -58,9 +62,13 @@ target_link_libraries(mneme_cli PUBLIC mneme_command_line PRIVATE nlohmann_json:
 
 # What only reads, checks, carries and writes is compiled for a short build; what computes or decides while a run goes on
 # has the preset's -O3. Methods call kernels and LibTorch, and their own loops are vectorised.
-foreach(name IN ITEMS options settings transport modules scenario results nodes run strategies charts study live cli)
+foreach(name IN ITEMS options settings transport modules scenario results nodes run strategies diffusion charts study live cli)
   if(TARGET mneme_${name}) # the build may leave out an optional layer
     target_compile_options(mneme_${name} PRIVATE $<$<CONFIG:Release>:-O1>)
   endif()
 endforeach()
-target_compile_options(mneme_strategies PRIVATE $<$<CONFIG:Release>:-ftree-vectorize>)
+foreach(name IN ITEMS strategies diffusion)
+  if(TARGET mneme_${name})
+    target_compile_options(mneme_${name} PRIVATE $<$<CONFIG:Release>:-ftree-vectorize>)
+  endif()
+endforeach()

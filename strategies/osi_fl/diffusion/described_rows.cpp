@@ -1,4 +1,4 @@
-#include "strategies/osi_fl/parts/described_rows.hpp"
+#include "strategies/osi_fl/diffusion/described_rows.hpp"
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>

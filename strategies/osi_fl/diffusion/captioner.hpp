@@ -1,9 +1,9 @@
 /// captioner: what a picture shows, in words, and what a text encoder makes of them.
 #pragma once
 #include "runtime/method/strategy.hpp"
-#include "strategies/osi_fl/parts/beam_search.hpp"
-#include "strategies/osi_fl/parts/caption_words.hpp"
-#include "strategies/osi_fl/parts/text_tokens.hpp"
+#include "strategies/osi_fl/diffusion/beam_search.hpp"
+#include "strategies/osi_fl/diffusion/caption_words.hpp"
+#include "strategies/osi_fl/diffusion/text_tokens.hpp"
 namespace mneme {
 
 // Axes: n pictures or texts, S side of the captioner's pictures, L words of a caption, V words of its vocabulary, X

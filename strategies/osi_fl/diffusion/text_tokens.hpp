@@ -1,6 +1,6 @@
 /// text_tokens: a text as the numbers that CLIP's text encoders read.
 #pragma once
-#include "strategies/osi_fl/parts/vocabulary.hpp"
+#include "strategies/osi_fl/diffusion/vocabulary.hpp"
 #include <utility>
 namespace mneme {
 

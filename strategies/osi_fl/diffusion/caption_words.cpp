@@ -1,5 +1,5 @@
-#include "strategies/osi_fl/parts/caption_words.hpp"
-#include "strategies/osi_fl/parts/unicode_points.hpp"
+#include "strategies/osi_fl/diffusion/caption_words.hpp"
+#include "strategies/osi_fl/diffusion/unicode_points.hpp"
 #include <algorithm>
 namespace mneme {
 namespace {

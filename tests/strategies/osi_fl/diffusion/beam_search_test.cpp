@@ -1,5 +1,5 @@
 // Beam search by hand: scores, ends, ties.
-#include "strategies/osi_fl/parts/beam_search.hpp"
+#include "strategies/osi_fl/diffusion/beam_search.hpp"
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
 #include <map>

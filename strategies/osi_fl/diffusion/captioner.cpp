@@ -1,4 +1,4 @@
-#include "strategies/osi_fl/parts/captioner.hpp"
+#include "strategies/osi_fl/diffusion/captioner.hpp"
 #include <ATen/ATen.h>
 #include <ATen/ops/_upsample_bilinear2d_aa.h>
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-#include "strategies/osi_fl/parts/beam_search.hpp"
+#include "strategies/osi_fl/diffusion/beam_search.hpp"
 #include "runtime/base/check.hpp"
 #include <algorithm>
 namespace mneme {

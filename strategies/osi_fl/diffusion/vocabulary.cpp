@@ -1,5 +1,5 @@
-#include "strategies/osi_fl/parts/vocabulary.hpp"
-#include "strategies/osi_fl/parts/unicode_points.hpp"
+#include "strategies/osi_fl/diffusion/vocabulary.hpp"
+#include "strategies/osi_fl/diffusion/unicode_points.hpp"
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 namespace mneme {

@@ -1,7 +1,7 @@
 /// guided_pictures: pictures of Stable Diffusion's kind, from the states of a text or of means of texts.
 #pragma once
 #include "runtime/method/program.hpp"
-#include "strategies/osi_fl/parts/captioner.hpp"
+#include "strategies/osi_fl/diffusion/captioner.hpp"
 namespace mneme {
 
 // Axes: Z pictures of a job, K jobs, c channels, h height, w width of latents, C, H, W those of the run's images; E

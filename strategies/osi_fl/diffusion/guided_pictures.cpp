@@ -1,4 +1,4 @@
-#include "strategies/osi_fl/parts/guided_pictures.hpp"
+#include "strategies/osi_fl/diffusion/guided_pictures.hpp"
 #include "runtime/models/diffusion.hpp"
 #include "strategies/osi_fl/sliced_training.hpp"
 #include <ATen/ATen.h>

@@ -1,6 +1,6 @@
 /// caption_words: the words of a captioner, and what a sequence of them says.
 #pragma once
-#include "strategies/osi_fl/parts/vocabulary.hpp"
+#include "strategies/osi_fl/diffusion/vocabulary.hpp"
 #include <span>
 namespace mneme {
 

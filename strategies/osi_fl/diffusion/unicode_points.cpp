@@ -1,4 +1,4 @@
-#include "strategies/osi_fl/parts/unicode_points.hpp"
+#include "strategies/osi_fl/diffusion/unicode_points.hpp"
 #include <unicode/uchar.h>
 #include <unicode/utf8.h>
 namespace mneme {

@@ -1,5 +1,6 @@
-#include "strategies/osi_fl/parts/picture_parts.hpp"
-#include <algorithm>
+#include "strategies/osi_fl/diffusion/described_rows.hpp"
+#include "strategies/osi_fl/diffusion/guided_pictures.hpp"
+#include "strategies/osi_fl/picture_parts.hpp"
 #include <cmath>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,10 +10,8 @@ namespace {
 /// Modules and texts that were read, and what is wrong with them.
 class part_check {
 public:
-  /// @param texts where the texts of the setup were read
-  part_check(const method_setup& setup, std::map<std::string, std::filesystem::path> texts,
-             const condition_shape& condition, std::int64_t beams)
-      : setup_(setup), texts_(std::move(texts)), condition_(condition), beams_(beams) {}
+  part_check(const method_setup& setup, const expected_parts& expected)
+      : setup_(setup), texts_(expected.texts), condition_(expected.condition), beams_(expected.beams) {}
 
   diagnostics findings(bool generates) {
     check_data();
@@ -105,52 +104,11 @@ private:
   diagnostics wrong_;
 };
 
-} // namespace
-
-void picture_parts::keys(key_table& table) {
-  for (auto& key : files_)
-    table.path(key.name, key.file, key.meaning);
-  table.integer("beams", beams_, {.low = 1, .high = 1'000}, "Beginnings that the search for a caption goes on with.");
+diagnostics check_parts(const method_setup& setup, const expected_parts& expected, bool generates) {
+  return part_check(setup, expected).findings(generates);
 }
 
-bool picture_parts::describes() const {
-  return std::any_of(files_.begin(), files_.end(),
-                     [](const file_key& key) { return !key.of_diffusion && !key.file.empty(); });
-}
-
-void picture_parts::add_to(method_needs& needs) const {
-  for (const auto& key : files_)
-    if (!key.file.empty() && key.module)
-      needs.module_files[key.name] = {.file = key.file, .own_rows = true};
-    else if (!key.file.empty())
-      needs.text_files[key.name] = key.file;
-}
-
-diagnostics picture_parts::check_keys(bool generates) const {
-  diagnostics wrong;
-  for (const auto& key : files_) {
-    const bool read = generates || !key.of_diffusion;
-    if (read && key.file.empty())
-      wrong.push_back(
-          {std::string("strategy.") + key.name,
-           fmt::format("no {}; expected a file that tools/research/export/picture_parts.py has written", key.name)});
-    else if (!read && !key.file.empty())
-      wrong.push_back({std::string("strategy.") + key.name,
-                       "no effect with condition = \"embed512\", whose generator is trained in the run; expected no "
-                       "file, or condition = \"sd77x768\""});
-  }
-  return wrong;
-}
-
-diagnostics picture_parts::check(const method_setup& setup, const condition_shape& condition, bool generates) const {
-  if (auto wrong = check_keys(generates); !wrong.empty())
-    return wrong;
-  method_needs read;
-  add_to(read);
-  return part_check(setup, read.text_files, condition, beams_).findings(generates);
-}
-
-std::shared_ptr<const captioner> picture_parts::made_captioner(const method_setup& setup) const {
+std::shared_ptr<const captioner> make_captioner(const method_setup& setup, std::int64_t beams) {
   const auto text = [&](const char* key) -> const std::string& { return setup.texts.at(key); };
   return std::make_shared<const captioner>(
       captioner_parts{.caption_encoder = setup.modules.at("caption_encoder"),
@@ -158,14 +116,25 @@ std::shared_ptr<const captioner> picture_parts::made_captioner(const method_setu
                       .words = caption_words::read(text("caption_words")).value(),
                       .text_encoder = setup.modules.at("text_encoder"),
                       .tokens = text_tokens::read(text("text_tokens"), text("text_merges")).value(),
-                      .beams = beams_});
+                      .beams = beams});
 }
 
-std::shared_ptr<const picture_diffusion> picture_parts::made_diffusion(const method_setup& setup, std::int64_t steps,
-                                                                       double guidance) const {
-  return std::make_shared<const picture_diffusion>(
-      diffusion_parts{.denoiser = setup.modules.at("denoiser"), .decoder = setup.modules.at("picture_decoder")}, steps,
-      guidance);
+part_programs build_parts(const method_setup& setup, std::int64_t beams, const diffusion_sampling& sampling) {
+  const auto describing = make_captioner(setup, beams);
+  const pixel_normalisation pixels{.scale = setup.scale, .shift = setup.shift};
+  part_programs made{.class_means = described_class_means(describing, pixels, setup.classes),
+                     .embeddings = described_rows(describing, pixels),
+                     .embedding_width = describing->embedding_width()};
+  if (sampling.images > 0) {
+    auto diffusion = std::make_shared<const picture_diffusion>(
+        diffusion_parts{.denoiser = setup.modules.at("denoiser"), .decoder = setup.modules.at("picture_decoder")},
+        sampling.steps, sampling.guidance);
+    made.images = guided_pictures(std::move(diffusion), describing, setup.shape, sampling.images);
+  }
+  return made;
 }
 
+const diffusion_registration diffusion_line{{.check = check_parts, .build = build_parts}};
+
+} // namespace
 } // namespace mneme

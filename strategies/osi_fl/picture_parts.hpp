@@ -1,13 +1,35 @@
-/// picture_parts: the files that keys of a method name for a captioner, a text encoder and latent diffusion.
+/// picture_parts: files of a captioner, a text encoder and latent diffusion that keys of OSI-FL name. The door of the
+/// optional part strategies/osi_fl/diffusion (CMake switch MNEME_DIFFUSION).
 #pragma once
-#include "strategies/osi_fl/parts/described_rows.hpp"
-#include "strategies/osi_fl/parts/guided_pictures.hpp"
+#include "runtime/method/strategy.hpp"
 namespace mneme {
 
 /// What a class is described by: one vector, or states of all tokens of a text.
 struct condition_shape {
   std::int64_t tokens = 1, width = 512;
   [[nodiscard]] std::int64_t numbers() const noexcept { return tokens * width; }
+};
+
+/// What the modules and texts of a run must fit.
+struct expected_parts {
+  std::map<std::string, std::filesystem::path> texts{}; ///< Files of the texts, by key.
+  condition_shape condition{};
+  std::int64_t beams = 0;
+};
+
+struct diffusion_sampling {
+  std::int64_t images = 0; ///< Images of one condition; 0: none are generated.
+  std::int64_t steps = 0;
+  double guidance = 1.0;
+};
+
+/// Programs that run the modules. Axes: n rows of a job, E numbers of an embedding, Z images.
+struct part_programs {
+  program_ref class_means{}; ///< Ends with "means" [classes, E] and "counts" [classes] int64.
+  program_ref embeddings{};  ///< Ends with "embeddings" [n, E].
+  /// Reads "condition" [E]; ends with "images" [Z, C, H, W] uint8. Null if diffusion_sampling::images is 0.
+  program_ref images{};
+  std::int64_t embedding_width = 0; ///< E
 };
 
 /// Files as tools/research/export/picture_parts.py writes them.
@@ -23,10 +45,8 @@ public:
   /// What is wrong with the keys, the vocabularies and the modules' shapes, all at once.
   /// @param generates denoiser and decoder are read, too
   [[nodiscard]] diagnostics check(const method_setup& setup, const condition_shape& condition, bool generates) const;
-  /// @pre nothing is wrong
-  [[nodiscard]] std::shared_ptr<const captioner> made_captioner(const method_setup& setup) const;
-  [[nodiscard]] std::shared_ptr<const picture_diffusion> made_diffusion(const method_setup& setup, std::int64_t steps,
-                                                                        double guidance) const;
+  /// @pre check() has found nothing
+  [[nodiscard]] part_programs build(const method_setup& setup, const diffusion_sampling& sampling) const;
 
 private:
   struct file_key {
@@ -47,6 +67,17 @@ private:
       {"denoiser", {}, "sd77x768: module that finds the noise in latents, told a time and a text.", true, true},
       {"picture_decoder", {}, "sd77x768: module that makes pictures of latents.", true, true}};
   std::int64_t beams_ = 4;
+};
+
+/// Functions of strategies/osi_fl/diffusion.
+struct diffusion_support {
+  diagnostics (*check)(const method_setup&, const expected_parts&, bool generates) = nullptr;
+  part_programs (*build)(const method_setup&, std::int64_t beams, const diffusion_sampling&) = nullptr;
+};
+
+/// `const diffusion_registration line{{.check = ..., .build = ...}};`
+struct diffusion_registration {
+  explicit diffusion_registration(const diffusion_support& support) noexcept;
 };
 
 } // namespace mneme

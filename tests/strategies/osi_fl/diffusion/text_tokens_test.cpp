@@ -1,6 +1,6 @@
 // Vocabularies, and texts as numbers and back, against the library transformers
 // (tools/research/export/picture_parts_reference.py).
-#include "strategies/osi_fl/parts/unicode_points.hpp"
+#include "strategies/osi_fl/diffusion/unicode_points.hpp"
 #include "tests/support/tiny_parts.hpp"
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <fmt/format.h>

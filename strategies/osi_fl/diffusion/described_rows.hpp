@@ -1,7 +1,7 @@
 /// described_rows: programs that caption the pictures of a job and encode the captions.
 #pragma once
 #include "strategies/osi_fl/latent_nets.hpp"
-#include "strategies/osi_fl/parts/captioner.hpp"
+#include "strategies/osi_fl/diffusion/captioner.hpp"
 namespace mneme {
 
 // Axes: n rows of a job, E numbers of an embedding.

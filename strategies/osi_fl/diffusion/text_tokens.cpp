@@ -1,5 +1,5 @@
-#include "strategies/osi_fl/parts/text_tokens.hpp"
-#include "strategies/osi_fl/parts/unicode_points.hpp"
+#include "strategies/osi_fl/diffusion/text_tokens.hpp"
+#include "strategies/osi_fl/diffusion/unicode_points.hpp"
 #include <algorithm>
 #include <fmt/format.h>
 #include <limits>
