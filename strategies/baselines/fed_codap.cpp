@@ -5,11 +5,12 @@
 // the frozen transformer without prompts. A client minimizes
 //     L = CE over the task's classes + penalty sum over blocks of mean((X X^T - I)^2), X = K, A, P   (eqs. 7 and 8).
 //
-// Official code: at the start of a task, components are drawn orthogonal to all earlier ones by Gram-Schmidt. Here the
-// server draws them, so that all clients start with the same ones.
+// Official code: draws the components of a task orthogonal to all earlier ones by Gram-Schmidt. The rate follows a
+// cosine over the epochs, almost to zero.
 //
-// Ours: the rate is constant over a round's epochs, whereas the code's falls to almost zero as a cosine. The last short
-// batch of an epoch is used. Weights are float32 means of uploads, so components do not keep unit length.
+// Ours: the server draws the components, so all clients start a task with the same ones. The rate is constant over the
+// epochs of a round. The last short batch of an epoch is used. The server averages the uploads, so components do not
+// keep unit length.
 #include "strategies/baselines/prompting.hpp"
 namespace mneme::fed_codap_method {
 namespace {
