@@ -6,10 +6,10 @@
 namespace mneme {
 namespace {
 
-/// Modules and texts that were read, and what is wrong with them.
+/// Validates the loaded modules and texts, and collects the findings.
 class part_check {
 public:
-  /// @param texts where the texts of the setup were read
+  /// @param texts paths of the setup's texts, for error messages
   part_check(const method_setup& setup, std::map<std::string, std::filesystem::path> texts,
              const condition_shape& condition, std::int64_t beams)
       : setup_(setup), texts_(std::move(texts)), condition_(condition), beams_(beams) {}

@@ -1,29 +1,29 @@
-/// picture_parts: the files that keys of a method name for a captioner, a text encoder and latent diffusion.
+/// picture_parts: keys for the files of a captioner, a text encoder and a latent diffusion model.
 #pragma once
 #include "strategies/osi_fl/parts/described_rows.hpp"
 #include "strategies/osi_fl/parts/guided_pictures.hpp"
 namespace mneme {
 
-/// What a class is described by: one vector, or states of all tokens of a text.
+/// Shape of a condition: one vector, or the states of all tokens of a text.
 struct condition_shape {
   std::int64_t tokens = 1, width = 512;
   [[nodiscard]] std::int64_t numbers() const noexcept { return tokens * width; }
 };
 
-/// Files as tools/research/export/picture_parts.py writes them.
+/// Files as written by tools/research/export/picture_parts.py.
 class picture_parts {
 public:
-  /// caption_encoder, caption_decoder, caption_words, text_encoder, text_tokens, text_merges, denoiser,
-  /// picture_decoder, beams.
+  /// Declares the keys caption_encoder, caption_decoder, caption_words, text_encoder, text_tokens, text_merges,
+  /// denoiser, picture_decoder and beams.
   void keys(key_table& table);
-  /// Some key of the captioner is given.
+  /// True if any key of the captioner is set.
   [[nodiscard]] bool describes() const;
   void add_to(method_needs& needs) const;
 
-  /// What is wrong with the keys, the vocabularies and the modules' shapes, all at once.
-  /// @param generates denoiser and decoder are read, too
+  /// Validates the keys, the vocabularies and the shapes of the modules, and returns all findings.
+  /// @param generates also requires denoiser and decoder
   [[nodiscard]] diagnostics check(const method_setup& setup, const condition_shape& condition, bool generates) const;
-  /// @pre nothing is wrong
+  /// @pre check() has no findings
   [[nodiscard]] std::shared_ptr<const captioner> made_captioner(const method_setup& setup) const;
   [[nodiscard]] std::shared_ptr<const picture_diffusion> made_diffusion(const method_setup& setup, std::int64_t steps,
                                                                         double guidance) const;
