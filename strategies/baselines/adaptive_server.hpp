@@ -12,6 +12,7 @@ enum class second_moment : std::uint8_t {
 /// Initial value of v.
 enum class moment_start : std::uint8_t { tau_squared, zero };
 
+/// Options of the server optimizer; names as in Algorithm 2.
 struct adaptive_options {
   second_moment rule = second_moment::adam;
   moment_start start = moment_start::tau_squared;

@@ -1,6 +1,6 @@
 // BiC: Y. Wu, Y. Chen, L. Wang, Y. Ye, Z. Liu, Y. Guo and Y. Fu, "Large Scale Incremental Learning", CVPR 2019. The
-// last layer is biased towards new classes. BiC corrects it by two numbers, fitted on a small balanced hold-out. Stage
-// 1 trains over the classes seen, with lambda = n_old / n and T = 2:
+// last layer is biased towards new classes. BiC corrects it by two numbers that are fitted on a small balanced
+// hold-out. Stage 1 trains over the classes seen, with lambda = n_old / n and T = 2:
 //     L = lambda KD + (1 - lambda) CE,  KD = -sum over old classes c of softmax(q' / T)_c log softmax(z / T)_c.
 // q' are the teacher's logits, with those of its newest task corrected to alpha q + beta. Stage 2 freezes all weights:
 //     alpha, beta = argmin CE(softmax([z_old, alpha z_new + beta]), y) + penalty beta^2  over the hold-out.
@@ -12,8 +12,8 @@
 // Ours: federated as described in rehearsal.hpp. Every client holds out rows of each class that it has, both exemplars
 // and current rows, and keeps this hold-out in all rounds of a task. Stage 2 runs in the last round of a task, by
 // default on the received model, which is the same for all clients. The server averages alpha and beta over the clients
-// that have both old and new rows. Newton's method solves stage 2 to |gradient| < 1e-8. On a separable hold-out without
-// penalty no minimum exists, and Newton's method stops at the same bound.
+// that have both old and new rows. Newton's method solves stage 2 to |gradient| < 1e-8. If the hold-out is separable
+// and the penalty is 0, no minimum exists; the iteration still stops at this bound.
 #include "strategies/baselines/rehearsal.hpp"
 #include <ATen/ATen.h>
 #include <cmath>

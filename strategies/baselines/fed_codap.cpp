@@ -1,8 +1,8 @@
 // Fed-CODAP: J. Smith et al., "CODA-Prompt: COntinual Decomposed Attention-based Prompting for Rehearsal-Free Continual
 // Learning", CVPR 2023, averaged by FedAvg (as in STSA's comparison). In some blocks, the prompt of an image is
 //     p = sum_m alpha_m P_m,  alpha_m = cos(q(x) * A_m, K_m)   (eqs. 3 to 6),
-// over the components of all tasks so far; those of earlier tasks are frozen (section 4.3). q(x) is the class token of
-// the frozen transformer without prompts. A client minimizes
+// summed over the components of all tasks so far; those of earlier tasks are frozen (section 4.3). q(x) is the class
+// token of the frozen transformer without prompts. A client minimizes
 //     L = CE over the task's classes + penalty sum over blocks of mean((X X^T - I)^2), X = K, A, P   (eqs. 7 and 8).
 //
 // Official code: draws the components of a task orthogonal to all earlier ones by Gram-Schmidt. The rate follows a

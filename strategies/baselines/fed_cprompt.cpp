@@ -1,7 +1,7 @@
 // Fed-CPrompt: G. Bagwe, X. Yuan, M. Pan and L. Zhang, "Fed-CPrompt: Contrastive Prompt for Rehearsal-Free Federated
 // Continual Learning", ICML 2023 workshop. Fed-CODAP's components, with a softmax of A, and a contrastive loss between
-// models. For a row, a, p and n [d] are the class tokens with the trained prompts, with the broadcast prompts, and with
-// the prompts at the end of the previous task:
+// models. Every row has three class tokens [d]: a under the trained prompts, p under the broadcast prompts, and n under
+// the prompts at the end of the previous task.
 //     L = CE over the task's classes + contrast L_c,
 //     L_c = relu(sum_b (1000 |a_b - p_b|^2 - 10 |a_b - n_b|^2) + 1), in task 1 sum_b 1000 |a_b - p_b|^2.
 //

@@ -1,5 +1,5 @@
-// FedET: two methods of 2023 share this name; the key `reading` selects one. Both are reconstructions: only an abstract
-// of the first and an outline of the second were available. There is no official code.
+// FedET: two methods of 2023 share this name; the key `reading` selects one. Both are reconstructions: an abstract of
+// the first and an outline of the second were available, but no code.
 //
 // elastic-transfer: Guerdan and Gunes, "Federated Continual Learning for Socially Aware Robotics". Weights that were
 // important for the client's or other clients' earlier tasks are regularized. A client minimizes

@@ -1,8 +1,8 @@
 // Fed-EWC: J. Kirkpatrick et al., "Overcoming catastrophic forgetting in neural networks", PNAS 2017, eq. 3, averaged
 // by FedAvg (as in the comparisons of TARGET and STSA). For task t > 1, a client minimizes
-//     CE over the classes of the task + lambda / 2 sum_i F_i (w_i - w*_i)^2.
-// w* is the model at the end of the previous task. F is the Fisher information, the mean squared gradient of each row's
-// loss, averaged over clients.
+//     CE over the classes of the task + lambda / 2 sum_i F_i (w_i - w*_i)^2
+// Here, w* is the model at the end of the previous task. F is the Fisher information, the mean squared gradient of each
+// row's loss, averaged over clients.
 //
 // Official code (github.com/Yuqin-G/STSA, commit aaaa006, methods/ewc.py): squares the gradients of batch losses, with
 // an upper bound. It blends F over tasks: F = a F_old + (1 - a) F_new, with a the share of the classes that are old. It

@@ -4,8 +4,8 @@
 //     KD = KL(softmax(z_teacher / T) || softmax(z / T)) over the old classes, a mean over rows.
 // Teacher 1 is the client's own model at the end of the last task it took part in. Teacher 2 is the server's model.
 //
-// Official code: none was available. FedCIL's re-implementation has a = b = 1/3 and does not multiply KD by T^2. Its
-// teacher 2 is the model that the round starts from.
+// Public code (FedCIL's re-implementation): has a = b = 1/3 and does not multiply KD by T^2. Its teacher 2 is the model
+// that the round starts from.
 //
 // Ours: a, b and KD as in FedCIL. Teacher 2 is the server's model before the task (teacher2 = "received": that of the
 // round). For a client without a teacher 1, teacher 2 gets the weight of both.

@@ -1,6 +1,6 @@
 // MFCL: S. Babakniya, Z. Fabian, C. He, M. Soltanolkotabi and S. Avestimehr, "A Data-Free Approach to Mitigate
 // Catastrophic Forgetting in Federated Class Incremental Learning for Vision Tasks", NeurIPS 2023. After each task, the
-// server trains an image generator through the global model, without data. f are features, h is the head; h', f' and
+// server trains an image generator through the global model, without data. f are features and h is the head. h', f' and
 // the labels of generated images come from the previous model. From task 2 on, a client minimizes
 //     CE over the new classes of real rows + w_ft CE(h(stop(f)), y) over all classes
 //     + w_kd / O sum_c (h'(f)_c - h'(f')_c)^2 over the O old classes,

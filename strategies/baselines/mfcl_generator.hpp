@@ -11,6 +11,7 @@ namespace mneme {
 // Axes: B images of a step, C channels, H height, W width, Z numbers of a code, G weights of the generator, P weights
 // of the classifier.
 
+/// Sizes of the generator and options of its training.
 struct mfcl_settings {
   std::array<std::int64_t, 3> shape{};         ///< C, H, W of the images
   std::int64_t opened = 0;                     ///< Classes that the classifier was trained on.
@@ -23,10 +24,10 @@ struct mfcl_settings {
   double temperature = 1000.0;                 ///< Divisor of the logits in the label term.
 };
 
-/// Builds the generator: a linear layer and a normalization; then `upsamplings` stages of upsampling, convolution,
-/// normalization with epsilon 0.8 and leaky ReLU; then a convolution to the image, tanh, and a normalization without
-/// weights. If height or width is not divisible by 2^upsamplings, two linear layers replace all layers before tanh.
-/// Features are normalized pixels, channels last.
+/// Builds the generator. It begins with a linear layer and a normalization. `upsamplings` stages of upsampling,
+/// convolution, normalization with epsilon 0.8 and leaky ReLU follow. It ends with a convolution to the image, tanh,
+/// and a normalization without weights. If height or width is not divisible by 2^upsamplings, two linear layers replace
+/// all layers before tanh. Features are normalized pixels, channels last.
 [[nodiscard]] model_ref mfcl_generator(const mfcl_settings& with);
 /// Number of trained parameters. The last normalization is not trained: its scale is 1 and its shift 0.
 [[nodiscard]] std::int64_t learnt_parameters(const model& generator);
@@ -45,6 +46,7 @@ struct mfcl_settings {
 /// @param logits [B, classes]
 [[nodiscard]] at::Tensor information_missing(const at::Tensor& logits);
 
+/// Loss values of one step.
 struct mfcl_losses {
   double total = 0.0, labels = 0.0, information = 0.0, statistics = 0.0, smoothness = 0.0; ///< Terms are weighted.
 };

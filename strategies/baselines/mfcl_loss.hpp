@@ -4,6 +4,7 @@
 #include "runtime/method/training.hpp"
 namespace mneme {
 
+/// Weights of the loss terms.
 struct mfcl_weights {
   double head = 1.0, features = 0.1; ///< w_ft, w_kd
 };

@@ -9,6 +9,7 @@ inline constexpr const char* public_training = "[training]\noptimizer = \"sgd\"\
                                                "learning_rate = 0.01\nmomentum = 0.9\naugment = "
                                                "\"crop-flip-jitter\"\n";
 
+/// Weight (lambda) and temperature T of the distillation.
 struct distillation_options {
   double weight = 3.0, temperature = 2.0;
 };

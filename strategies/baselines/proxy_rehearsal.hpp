@@ -1,5 +1,5 @@
-/// proxy_rehearsal: shared base of PODNet and AFC: class proxies, the NCA loss, distillation of maps of all stages, and
-/// the tuning of the head on equally many rows of each class at the end of a task.
+/// proxy_rehearsal: shared base of PODNet and AFC. It has class proxies, the NCA loss and distillation of the maps of
+/// all stages. At the end of a task it tunes the head on equally many rows of each class.
 ///
 /// Douillard et al. 2020, "PODNet", and Kang et al. 2022, "Class-Incremental Learning by Knowledge Distillation with
 /// Adaptive Feature Consolidation", as their official code computes them.
@@ -10,10 +10,11 @@ namespace mneme {
 // Axes: R rows of a step, C classes of the loss, D features.
 
 /// NCA loss of each row as in the official code: [R]. With u = logits - max of the row: -u_y + log(1 + sum over j != y
-/// of exp u_j). It equals cross-entropy if y has the largest logit, and is larger otherwise. The margin of the paper is
-/// subtracted from all similarities here and cancels. The gradient flows through the maximum.
+/// of exp u_j). It equals cross-entropy if y has the largest logit, and is larger otherwise. The official code
+/// subtracts the paper's margin from all similarities, so it cancels. The gradient flows through the maximum.
 /// @param logits [R, C] @param labels [R] int64
 [[nodiscard]] at::Tensor nca_rows(const at::Tensor& logits, const at::Tensor& labels);
+/// The objective with NCA as its only term.
 [[nodiscard]] loss_ref nca_objective();
 /// |u - v| of each row: [R]. u are the squared values of a map, summed over its width and over its height,
 /// concatenated, and divided by their length; v are the teacher's (PODNet's "spatial" pooling).
@@ -24,11 +25,13 @@ namespace mneme {
 /// @param map, taught [R, channels, height, width] @param weight [channels]
 [[nodiscard]] at::Tensor channel_rows(const at::Tensor& map, const at::Tensor& taught, const at::Tensor& weight);
 
+/// Proxies per class, and epochs and rate of the tuning.
 struct class_proxy_options {
   std::int64_t proxies = 10, tuning_epochs = 20;
   double tuning_rate = 0.05;
 };
 
+/// Base class of PODNet and AFC.
 class proxy_rehearsal : public rehearsing_method {
 public:
   [[nodiscard]] method_needs needs() const override;
@@ -36,6 +39,7 @@ public:
   void prepare(const method_setup& setup) override;
 
 protected:
+  /// Declares the keys of proxies and tuning.
   void proxy_keys(key_table& table);
   /// Names of the distilled maps: the output of each stage of the net.
   [[nodiscard]] const std::vector<std::string>& maps() const { return maps_; }

@@ -15,9 +15,12 @@
 #include "strategies/shared/row_losses.hpp"
 namespace mneme {
 
+/// Owner of the memory size: each client, or all clients together.
 enum class memory_scope : std::uint8_t { client, federation };
+/// Classification after the last round of a task.
 enum class class_readout : std::uint8_t { nearest_mean, argmax };
 
+/// Options of the exemplar memory and of classification.
 struct exemplar_options {
   std::int64_t memory_rows = 2000;
   memory_scope scope = memory_scope::client;
@@ -48,6 +51,7 @@ struct rehearsal {
   [[nodiscard]] row_list all_rows() const;
 };
 
+/// Base class of the client halves.
 class rehearsing_method : public averaging_method {
 public:
   /// @param usual default of the key `readout`
@@ -64,7 +68,9 @@ protected:
   void readout_keys(key_table& table);
   /// The options of the exemplar memory.
   [[nodiscard]] const exemplar_options& memory() const { return with_; }
+  /// The classes seen in the round `place`.
   [[nodiscard]] class_split split_of(const round_place& place) const;
+  /// Capacity of one client's memory, in rows.
   [[nodiscard]] std::int64_t memory_rows(const method_setup& setup) const;
 
   // -- steps of a client's round --------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ enum class outer_step : std::uint8_t {
   reptile,     ///< 67 times the change of the copy (Nichol et al. 2018).
 };
 
+/// Sizes of the generator and options of its training.
 struct target_settings {
   std::array<std::int64_t, 3> shape{}; ///< C, H, W of the images
   std::vector<float> scale{}, shift{}; ///< [C] input = scale * pixel + shift, pixel in 0 .. 255
@@ -52,9 +53,11 @@ struct target_draws {
   at::Tensor codes{};  ///< [B, Z]
   at::Tensor views{};  ///< [steps, B, 3], see viewed(); undefined: no crops
 };
+/// Loss values of one step; the terms are unweighted.
 struct target_losses {
   double total = 0.0, statistics = 0.0, labels = 0.0, adversary = 0.0;
 };
+/// Result of one round.
 struct target_round_result {
   at::Tensor best{}; ///< [B, C, H, W] in [0, 1]: batch of the lowest total
   double total = 0.0;

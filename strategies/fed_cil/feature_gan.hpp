@@ -47,7 +47,6 @@ struct balanced_rows {
 /// the official code).
 /// @param pool labels of its rows, not empty
 /// @param drawn_below returns a random number below its argument; it is called for each label and then for its row
-/// a label and then for its row
 [[nodiscard]] balanced_rows balanced(const std::vector<std::int64_t>& pool, std::int64_t rows,
                                      const std::function<std::uint64_t(std::uint64_t)>& drawn_below);
 

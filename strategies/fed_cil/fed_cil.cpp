@@ -96,7 +96,7 @@ public:
     return {.place = {}, .weights = weights_only(critic_), .extra = extra, .first_contact = nullptr};
   }
   void fold(const delivery& in) override {
-    if (in.rows == 0) // nothing is learnt without rows
+    if (in.rows == 0) // a client without rows has not trained
       return;
     critics_.add(in.upload->at(flat_weights), static_cast<double>(in.rows));
     generators_.add(in.upload->at(gan_tensors::generator), static_cast<double>(in.rows));

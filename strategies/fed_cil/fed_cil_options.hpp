@@ -11,6 +11,7 @@ enum class moments_rule : std::uint8_t {
   fresh,     ///< Reset in every round.
 };
 
+/// Options of the method.
 struct options {
   gan_shape net{};
   std::int64_t steps = 400, batch = 32, consolidation_steps = 50;

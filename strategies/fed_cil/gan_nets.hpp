@@ -8,6 +8,7 @@ namespace mneme {
 // Axes: K calls of a batch, B rows of a step, D features, C classes of the run, Z numbers of a code, G weights of a
 // generator, P weights of a critic.
 
+/// Sizes of both nets.
 struct gan_shape {
   std::int64_t features = 0, classes = 0;
   std::int64_t latent = 110;

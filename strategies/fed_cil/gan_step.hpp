@@ -35,6 +35,7 @@ struct gan_draws {
   labelled_rows server{}, server_any{};    ///< Server's rows with the real labels; with labels of all classes.
   labelled_codes own_any{};                ///< Codes with the labels of server_any.
 };
+/// Both nets with their optimizers.
 struct gan_players {
   adam generator{}, critic{};
 };

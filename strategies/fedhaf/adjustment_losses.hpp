@@ -40,6 +40,7 @@ enum class balance_division : std::uint8_t {
   class_counts, ///< Numbers of new and of old classes, as printed; the loss grows with the batch.
 };
 
+/// Weights and readings of the loss terms.
 struct adjustment_terms {
   // Weights; a term of weight 0 is not computed.
   double feature_distillation = 0.0; ///< FD (eq. 2)

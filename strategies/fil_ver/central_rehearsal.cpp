@@ -7,7 +7,7 @@
 // - noise: the same with a random encoder. With noise_reading "a" it makes only the rehearsed vectors, and the
 //   classifier has the frozen encoder; with "b" it is the classifier's encoder, too.
 //
-// Official code: none was available.
+// Official code: none.
 //
 // Ours: with a frozen encoder, naive and ebr would be identical (multiplier 1), but the paper plots them as different.
 // So systems without embeddings train the encoder with the classifier, unless `encoder` is set. "16 times" counts

@@ -39,6 +39,7 @@ struct parted_net {
   std::shared_ptr<const embedding_model> net{};
   [[nodiscard]] const embedding_shape& shape() const { return net->shape(); }
 };
+/// Splits the net of `setup`. @param frozen the encoder is frozen @pre setup.net is an embedding_model
 [[nodiscard]] parted_net parted(const method_setup& setup, bool frozen);
 /// Validates the net and its trained part. The result is empty if they are valid.
 /// @param expected the valid models, for the error text

@@ -2,14 +2,14 @@
 // round, the server trains an encoder on task 1 (eq. 9; eq. 7 for point embeddings), freezes it and sends it to each
 // client once. FedAvg trains only a classifier on its embeddings (eq. 1). A client stores the means and log deviations
 // of its rows and trains on new samples z = mu + sigma e (eq. 4) of current and past tasks. It also sends a share
-// R_T^(j) of them to the server, which pools them (eq. 10) and trains the averaged classifier on batches from the pool
-// (server-side training).
+// R_T^(j) of them to the server. The server pools them (eq. 10) and trains the averaged classifier on batches from the
+// pool (server-side training).
 //
-// Official code: none was available. So preset "official" is missing, and tests work the equations out by hand. The
-// paper has no table of settings.
+// Official code: none; the paper names no repository. So there is no preset "official", and tests compute the equations
+// by hand. The paper has no table of settings.
 //
 // Ours: Algorithm 1 contradicts the text; as in the text, clients and server also train on old tasks (client_rehearsal,
-// pool). E counts epochs, and E and S_max are loop counts. beta is 1e-5 times the KL divergence summed over the
+// pool). Loops run E and S_max times, and E counts epochs. beta is 1e-5 times the KL divergence summed over the
 // embedding; larger values remove information that later tasks need (docs/results.md). Statistics are per row, with log
 // deviations in [-6, 3]. The encoder has 32 and 64 filters without padding and is trained on all of task 1 (vee_data).
 // Tests use means (embedding). The pool has 2,400 rows per task, balanced by label, and batches are balanced by task,

@@ -13,6 +13,7 @@ struct part_weights {
 };
 [[nodiscard]] part_weights part_weights_of(std::int64_t old_classes, std::int64_t seen_classes);
 
+/// Parameters of the loss.
 struct anchored_terms {
   std::int64_t classes = 0, old = 0, opened = 0; ///< C, O, and all classes seen.
   double anchoring = 0.0;                        ///< l, weight of the bounding loss.
@@ -26,8 +27,8 @@ struct anchored_terms {
 /// teacher's map|^2 / E. Logits of student and teacher are those of C classes, then the map [E].
 [[nodiscard]] loss_ref anchored_objective(const anchored_terms& terms);
 
-/// Draws anchors [C, E] with the moments of the official text embeddings: mean 0.019, a part shared by all classes with
-/// variance 0.143, and a part per class with variance 0.041. The cosine between classes is 0.78, their mean squared
+/// Draws anchors [C, E] with the moments of the official text embeddings. The mean is 0.019. A part shared by all
+/// classes has variance 0.143, a part of each class 0.041. The cosine between classes is 0.78, their mean squared
 /// difference 0.082, or 5.5 radii.
 [[nodiscard]] at::Tensor drawn_anchors(std::int64_t classes, std::int64_t embedding, const rng_key& key);
 

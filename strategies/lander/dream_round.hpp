@@ -12,6 +12,7 @@ namespace mneme {
 // L noise layers, G weights of a generator, P weights of the classifier, S running statistics of its batch
 // normalizations.
 
+/// Sizes of the generator and options of its training.
 struct dream_settings {
   std::array<std::int64_t, 3> shape{};    ///< C, H, W of the images
   std::vector<float> scale{}, shift{};    ///< [C] input = scale * pixel + shift, pixel in 0 .. 255
@@ -67,6 +68,7 @@ struct dream_draws {
   at::Tensor layers{}; ///< [L, W, E] initial noise layers; their biases start at 0
   at::Tensor views{};  ///< [steps, B, 3], see viewed(); undefined: no crops
 };
+/// Result of one round.
 struct dream_result {
   at::Tensor best{};                ///< [B, C, H, W] in [0, 1]: batch of the lowest total
   double total = 0.0;               ///< total loss of `best`

@@ -1,14 +1,14 @@
 // LANDER: federated class-incremental learning with text-anchored features and data-free replay (M.-T. Tran et al.,
-// "Text-Enhanced Data-free Approach for Federated Class-Incremental Learning", CVPR 2024). A linear map of the features
-// is attracted to a fixed embedding of the class's name, unless it is within a radius. After each task, the server
-// trains a generator through its model, without data. Clients train on their rows and on generated images:
+// "Text-Enhanced Data-free Approach for Federated Class-Incremental Learning", CVPR 2024). The loss pulls a linear map
+// of the features towards a fixed embedding of the class's name, down to a radius. After each task, the server trains a
+// generator through its model, without data. Clients train on their rows and on generated images:
 //     task 1:  CE + l bound,  bound = relu(mean |map - anchor|^2 / E - r), one hinge per batch
 //     later:   cur (CE over new classes + l bound) + pre (KD over old classes + |map - teacher's map|^2 / E)
 //     cur = 0.2 (1 + 1 / a) / b,  pre = 0.4 a b,  a = log2(C_seen / 2 + 1),  b = sqrt(C_old / C_seen).
 //
 // Official code (github.com/tmtuan1307/LANDER, commit 44d7acc; preset "official"): passes real and replayed rows
-// separately, so each has its own batch statistics. A task ends with the model before the round of the lowest loss per
-// step in the first epoch (task_model), which can never be the last average. The pool is truncated by file names
+// separately, so each has its own batch statistics. A task ends with the start model of the round whose first epoch has
+// the lowest loss per step (task_model). So the last average is never chosen. The pool is truncated by file names
 // (pool_max). New head rows are drawn at the start of a task.
 //
 // Ours: the steps of generator, student and clients match the official classes (docs/fidelity.md). The map is extra

@@ -35,6 +35,7 @@ enum class old_knowledge : std::uint8_t {
   icarl, ///< The teacher's sigmoids of the old classes only (iCaRL, Rebuffi et al. 2017).
 };
 
+/// Terms of the clients' loss.
 struct forgetting_terms {
   class_likelihood likelihood = class_likelihood::softmax;
   gradient_weighting weighting = gradient_weighting::per_task;
@@ -50,6 +51,7 @@ struct forgetting_side {
   std::int64_t old_tasks = 0;                 ///< Number of tasks before the newest.
   double exponent = 1.0; ///< a of |V|^a: C_old / (C_old + C_new), or official t / (t + 1); GLFC: 1.
 };
+/// Converts the information to side tensors.
 [[nodiscard]] tensors_ref as_side(const forgetting_side& known);
 
 /// Returns |V| of each row, the gradient of the loss at the label's logit, |p_y - 1|: [B] float64, 0 for padded rows.
@@ -93,6 +95,7 @@ struct forgetting_side {
 // -- learning rates
 // -----------------------------------------------------------------------------------------------------
 
+/// Schedule of a client's learning rate.
 enum class rate_schedule : std::uint8_t {
   scenario,         ///< The schedule of [training].
   code_quirk,       ///< Official: a decay lasts until the end of its round, because each round makes a new optimizer.
@@ -136,6 +139,7 @@ enum class cohort_pool : std::uint8_t {
   fixed,   ///< Clients of the first task only, as in the official LGA program.
 };
 
+/// Options of both methods.
 struct compensating_options {
   forgetting_terms terms{};
   exponent_rule exponent = exponent_rule::own_classes;
@@ -160,6 +164,7 @@ inline constexpr const char* released_training =
     "[training]\nepochs = 20\nbatch = 128\nlearning_rate = 2.0\nweight_decay = 1e-5\n"
     "augment = \"crop-flip-jitter\"\n";
 
+/// Base class of GLFC and LGA.
 class compensating_method : public averaging_method {
 public:
   [[nodiscard]] method_needs needs() const override {

@@ -139,6 +139,7 @@ private:
   std::int64_t iterations_of_step_ = 0, evaluations_ = 0; // of the current step
 };
 
+/// Options of the reconstruction.
 struct inversion_options {
   std::int64_t steps = 250; ///< Optimizer steps of up to 20 evaluations.
   double learning_rate = 1.0;

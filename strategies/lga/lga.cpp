@@ -5,14 +5,14 @@
 // the best model of the latest task and of the one before.
 //
 // Official code (github.com/JiahuaDong/LGA, commit 867988c, without a license): has sigmoid losses. Its quirks are
-// keys: the standard deviation of feature noise is the squared variance (`noise`), herding selects a row twice
-// (`exemplars`), and the best score is reset once (`best_reset`). New clients are never drawn (`pool`), clients of an
-// old task keep all its rows (`old_clients`), groups are drawn per task (`regroup`), and prototypes move on
-// unnormalized pixels (`perturbation`). We omit augmented reconstructions that wrap around at 8 bits, dropped batches
-// below 64, labels from 100 on, and the entropy of augmented rows.
+// keys. The standard deviation of feature noise is the squared variance (`noise`). Herding can select a row twice
+// (`exemplars`). The best score is reset once (`best_reset`). New clients are never drawn (`pool`), and clients of an
+// old task keep all its rows (`old_clients`). Groups are drawn per task (`regroup`), and prototypes are perturbed as
+// unnormalized pixels (`perturbation`). We omit its bugs in reconstruction (8-bit overflow, augmentation, dropped
+// batches below 64, no labels from 100 on) and the entropy of augmented rows.
 //
 // Ours: presets "paper", "official" (without bugs) and "released" (with bugs). The KL of eq. 9 is infinite for zeros in
-// labels, so it is a cross-entropy to the mixed label. Entropies and scores are of images without augmentation. The
+// labels, so it is a cross-entropy to the mixed label. Entropies and scores are computed without augmentation. The
 // noise scale comes from reconstructions, not training images, or is fixed (`noise_scale`). Gradients in the first
 // rounds of a task belong to it. Under softmax losses, clients of a confident net do not detect tasks and keep no
 // exemplars; under sigmoid losses they do (docs/results.md).

@@ -21,6 +21,7 @@ enum compensating_draws : std::uint32_t {
 // -- scores of models, in lga.cpp
 // ---------------------------------------------------------------------------------------
 
+/// Noise on features for the scores of models.
 struct feature_noise {
   /// For feature i of variance v_i: paper: standard deviation scale * sqrt(v_i), length at most 0.1 sum v. Official
   /// (false): standard deviation scale * v_i^2, squared length at most 0.1 sum v^2.
@@ -67,6 +68,7 @@ enum class best_reset : std::uint8_t {
   never,       ///< Official GLFC.
 };
 
+/// Options of the proxy.
 struct proxy_options {
   bool reconstructs = true;      ///< False: the old model is a random one of its task.
   bool selects = true;           ///< False: the old model is the last one of its task.
@@ -86,6 +88,7 @@ struct old_model {
   tensors_ref weights{};    ///< Null if there is none.
   std::int64_t classes = 0; ///< Classes that it was trained on.
 };
+/// Old models that the proxy sends to clients.
 struct old_models {
   old_model before{}; ///< Best model of the task before the latest one (B1).
   old_model latest{}; ///< Best model of the latest task (B2).
@@ -100,6 +103,7 @@ struct best_models {
   /// Takes the model if its score is at least the best one. Rounds without scores offer 0.
   void offer(double score, const old_model& now);
 };
+/// Reads the models from the proxy's advice. Null advice has none.
 [[nodiscard]] old_models read_advice(const tensors_ref& advice);
 
 /// The encoder, shared by proxy and clients.
@@ -108,6 +112,7 @@ struct shared_encoder {
   at::Tensor weights{}; ///< [encoder.size()]
 };
 
+/// The proxy half.
 class prototype_proxy final : public proxy_half {
 public:
   prototype_proxy(model_ref net, std::uint64_t seed, std::shared_ptr<const shared_encoder> known,

@@ -9,6 +9,7 @@ namespace mneme {
 // Axes: K conditions in a stack, Z latents per condition or images of a job, E numbers of an embedding, L numbers of a
 // latent, n rows, C channels, H height, W width of an image.
 
+/// Options of sampling.
 struct generation_settings {
   std::int64_t images = 50;    ///< Z
   std::int64_t candidates = 2; ///< Images generated per selected one.

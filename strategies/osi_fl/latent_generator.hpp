@@ -15,6 +15,7 @@ struct generator_settings {
   program_ref describing{};     ///< Program for "embeddings" [n, E] of rows; null: an encoder is trained.
 };
 
+/// Trains the nets and makes generation jobs.
 class latent_generator {
 public:
   latent_generator(const method_setup& setup, const generator_settings& with);

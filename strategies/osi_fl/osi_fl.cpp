@@ -1,9 +1,9 @@
 // OSI-FL: one-shot incremental federated learning with a generating server. Every client uploads the mean embedding of
 // each of its classes once (eq. 9). The server generates images under these conditions by latent diffusion with
-// guidance (eqs. 2-5). It trains the global model on them and on retained images of earlier tasks (eq. 16), then
-// retains the p images per class with the largest loss gradients (eqs. 13-15). The key `mode` selects a variant:
-// `oscar` keeps all images and restarts every task from the initial model (eq. 12); `oscar-r` retains none and adds
-// lambda / 2 |w - w_(t-1)|^2; `oscar-il` retains none (eq. 11).
+// guidance (eqs. 2-5). It trains the global model on them and on retained images of earlier tasks (eq. 16). Then it
+// retains the p images per class with the largest loss gradients (eqs. 13-15). The key `mode` selects a variant.
+// `oscar` keeps all images and restarts every task from the initial model (eq. 12). `oscar-r` retains none and adds
+// lambda / 2 |w - w_(t-1)|^2. `oscar-il` retains none (eq. 11).
 //
 // Official code (github.com/obaidullahzaland/OSI-FL, bf60f74; preset "official"): trains the head of a pretrained
 // ResNet-18 by SGD with batch norms in training mode, over all classes. It retains the images with the largest loss
@@ -13,11 +13,11 @@
 // one task and keeps the epoch with the most correct rows. We omit its step schedule, which reads the loss as the epoch
 // number, and its different normalizations in training and test.
 //
-// Ours: if keys name modules, a captioner and a text encoder compute the embeddings: `sd77x768` with Stable Diffusion
-// as in the official code, `embed512` with a small generator. Otherwise, the server trains an encoder and a generator
-// on public rows and sends each client the encoder once. p counts images per class and task. Scores are at theta_(t-1)
-// as in eq. 13 (`moment`). The loss covers the classes seen (`loss_classes`). Tasks have equal weights, in eq. 12 as
-// well (`replay`).
+// Ours: if keys name modules, a captioner and a text encoder compute the embeddings. `sd77x768` generates by Stable
+// Diffusion as the official code does, `embed512` by a small generator. Otherwise, the server trains an encoder and a
+// generator on public rows and sends each client the encoder once. p counts images per class and task. Scores are at
+// theta_(t-1) as in eq. 13 (`moment`). The loss covers the classes seen (`loss_classes`). Tasks have equal weights, in
+// eq. 12 as well (`replay`).
 #include "strategies/osi_fl/best_epoch.hpp"
 #include "strategies/osi_fl/osi_options.hpp"
 #include "strategies/osi_fl/retained_rows.hpp"

@@ -4,6 +4,7 @@
 #include "strategies/osi_fl/parts/picture_parts.hpp"
 namespace mneme {
 
+/// Values of all keys.
 struct osi_options {
   enum class run_mode : std::uint8_t { osi_fl, oscar, oscar_r, oscar_il };
   enum class condition_kind : std::uint8_t { embed512, sd77x768 };

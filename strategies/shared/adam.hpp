@@ -3,6 +3,7 @@
 #include "runtime/method/program.hpp"
 namespace mneme {
 
+/// Hyperparameters of one step.
 struct adam_rates {
   double rate = 1e-3, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
   double decay = 0.0; ///< L2 penalty: decay * weights is added to the gradient.
@@ -16,6 +17,7 @@ public:
   adam() = default;
   explicit adam(at::Tensor weights);
   [[nodiscard]] const at::Tensor& weights() const { return weights_; }
+  /// One step. @param gradient of the shape of weights()
   void step(const at::Tensor& gradient, const adam_rates& with);
 
   /// Writes row k of a stack as the tensors NAME, NAME.first, NAME.second and NAME.steps.

@@ -30,6 +30,7 @@ struct adjustment_shape {
 struct impossible_shape {
   std::string key{}, why{};
 };
+/// Validates a shape.
 [[nodiscard]] impossible_shape wrong_shape(const adjustment_shape& shape);
 
 /// Builds the net. Its layers are named "adjustment.fc1", "adjustment.bn1", ..., "adjustment.shortcut", "head.fc1",

@@ -12,8 +12,8 @@ namespace mneme {
 
 namespace {
 
-/// Allocates the sum (float64) if it is undefined. Moves it to the device of `value` if the sum is on the host and
-/// `value` is not: in one run, some uploads come from nodes without a device.
+/// Allocates the sum (float64) if it is undefined. Moves a sum on the host to the device of `value`, because uploads of
+/// one run can come from nodes with and without a device.
 void make_room(at::Tensor& sum, const at::Tensor& value) {
   if (!sum.defined())
     sum = at::zeros_like(value, value.options().dtype(at::kDouble));

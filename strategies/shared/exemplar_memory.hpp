@@ -11,6 +11,7 @@ using row_list = std::vector<std::int64_t>;
 [[nodiscard]] row_list listed(const at::Tensor* numbers);
 /// A view of `rows` of the data set that `like` refers to.
 [[nodiscard]] sample_view view_of(const sample_view& like, row_list rows);
+/// Returns the labels that occur in `rows`.
 [[nodiscard]] std::set<std::int64_t> labels_in(const dataset& source, const row_list& rows);
 
 /// Size and selection rule of an exemplar memory.

@@ -5,6 +5,7 @@
 #include <vector>
 namespace mneme {
 
+/// Selection rule of exemplars.
 enum class exemplar_choice : std::uint8_t {
   greedy, ///< Herding (iCaRL; Rebuffi et al. 2017, Algorithm 4): keeps the mean of the selection near the class mean.
   rank,   ///< The rows nearest to the class mean.

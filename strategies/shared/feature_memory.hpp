@@ -28,8 +28,10 @@ struct exemplar_rules {
 /// Concatenates the parts into a training set for a net that reads rows of `features` numbers.
 [[nodiscard]] sample_view rows_to_train(std::span<const embedding_rows> parts, std::int64_t features);
 
+/// Current and old features of one client.
 class feature_memory {
 public:
+  /// Reads a client's memory. An empty map gives an empty memory.
   [[nodiscard]] static feature_memory saved_in(const tensor_map& from);
   /// True if it holds the features of this task's rows.
   [[nodiscard]] bool knows(std::uint32_t task) const { return task_ == static_cast<std::int64_t>(task); }

@@ -6,8 +6,8 @@
 namespace mneme {
 
 /// Returns a finding unless the head is one linear layer with a bias on all features of the net. It rejects hidden
-/// layers in the head (model.head_hidden, a classifier of embeddings), a head that reads only part of the features (a
-/// task's token), and a head without a bias.
+/// layers in the head (model.head_hidden, a classifier of embeddings). It also rejects a head that reads only part of
+/// the features (a task's token), or that has no bias.
 /// @param reader what the method does with the layer, for the error text: "the proxy scores features by it"
 [[nodiscard]] diagnostics without_linear_head(const model& net, std::string_view reader);
 

@@ -28,6 +28,7 @@ enum class distillation_form : std::uint8_t {
   sigmoid,       ///< Sum of binary cross-entropies with sigmoid(q), divided by the classes seen (iCaRL).
 };
 
+/// Parameters of a distillation loss.
 struct distillation_rule {
   distillation_form form = distillation_form::cross_entropy;
   double temperature = 2.0;

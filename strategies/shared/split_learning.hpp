@@ -26,6 +26,7 @@ struct split_net {
   tensors_ref backbone_weights{};
   [[nodiscard]] std::int64_t features() const { return backbone->feature_width(); }
 };
+/// Returns the backbone whose features are the means of map `layer`, or the net itself if `layer` is empty.
 [[nodiscard]] model_ref backbone_of(const method_setup& setup, const std::string& layer);
 /// Builds the parts. @param back net on rows of backbone features @param initial [P] weights of `back`
 [[nodiscard]] split_net split(const method_setup& setup, model_ref backbone, model_ref back, const at::Tensor& initial);

@@ -4,6 +4,7 @@
 #include "runtime/method/strategy.hpp"
 namespace mneme::stsa_method {
 
+/// The adapting method; `none` means FedAvg.
 enum class adapter_kind : std::uint8_t { none, pilora, fed_cprompt };
 
 struct adapter_choice {

@@ -4,6 +4,7 @@
 #include "runtime/data/dataset.hpp"
 namespace mneme {
 
+/// Rule by which rows are split into parts.
 enum class dummy_split : std::uint8_t {
   random,     ///< Shuffles all rows and cuts them into equal parts.
   stratified, ///< Deals the rows of each class in turn to all parts.

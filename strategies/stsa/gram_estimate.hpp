@@ -25,6 +25,7 @@ struct class_sums {
 /// a negative b becomes 0, and a class with a = 0 adds nothing
 void add_estimated_gram(at::Tensor& gram, const class_sums& from, client_count kappa, bool clamp_b);
 
+/// Variant of the estimate; see add_estimated_gram().
 struct estimate_rules {
   client_count kappa = client_count::total;
   bool clamp_b = false;

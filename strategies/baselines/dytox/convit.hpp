@@ -9,6 +9,7 @@ namespace mneme {
 
 // Axes: B rows of a step, N patches of an image, d channels of a token, H heads of attention, T tasks.
 
+/// Sizes and parts of the net.
 struct convit_shape {
   std::array<std::int64_t, 3> input{}; ///< [C, H, W] of the images.
   std::int64_t patch = 4, width = 384, depth = 5, heads = 12;

@@ -2,7 +2,7 @@
 // eXpansion", CVPR 2022. Every task has a token and a head on a shared encoder (convit.hpp). With n classes seen, s new
 // ones and lam = distillation (n - s) / n:
 //     L = (1 - lam) BCE(z, onehot) + lam KL(teacher, z) / (n - s) + divergence BCE(v, target).
-// BCE is a mean over rows and columns, KL a mean over rows. v are the s + 1 outputs of the divergence head, which
+// BCE is a mean over rows and columns, KL a mean over rows. v are the s + 1 outputs of the divergence head. It
 // separates the new classes from each other and from all old ones. Its target is 0 for an old class and y - (n - s) + 1
 // for a new one. The first task has BCE only.
 //

@@ -11,10 +11,10 @@
 // centers have weight 0.1, which fits ten clients only.
 //
 // Ours: by default the LoRAs of all tasks are summed, as the paper says. The split is fixed for a task, training never
-// stops early, and such a class gets the plain mean of the centers. A client without rows still counts in the mean of
-// centers, as in the official code. Every round sends the centers and A of earlier tasks, which STSA's count of bytes
-// omits. A client round costs about two thirds of one of FedAvg on the whole transformer (docs/benchmarks.md), because
-// frozen weights need no gradients.
+// stops early, and a class without rows gets the plain mean of the centers. A client without rows still counts in the
+// mean of centers, as in the official code. Every round sends the centers and A of earlier tasks, which STSA's count of
+// bytes omits. A client round costs about two thirds of one of FedAvg on the whole transformer (docs/benchmarks.md),
+// because frozen weights need no gradients.
 #include "strategies/baselines/pilora/pilora_server.hpp"
 #include "strategies/baselines/prompting.hpp"
 #include <ATen/TensorOperators.h>

@@ -8,6 +8,7 @@ namespace mneme {
 
 // Axes: d channels, r rank, t earlier tasks, K clients, n clients that have rows of a class.
 
+/// Weights of the loss terms.
 struct pilora_weights {
   double prototype = 0.001, sparsity = 0.01, orthogonality = 0.5;
 };

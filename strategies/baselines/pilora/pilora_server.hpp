@@ -8,6 +8,7 @@ namespace mneme::pilora_method {
 
 // Axes: d channels, r rank, c classes of the task, n classes of the task of which a client has rows.
 
+/// LoRAs of the evaluated net: the sum over tasks, the first plus the current one, or the first (official).
 enum class evaluated_parts : std::uint8_t { sum, first_and_present, released };
 
 constexpr const char* task_centers = "centers";      // [c, d]
@@ -15,6 +16,7 @@ constexpr const char* earlier_centers = "earlier";   // [classes of earlier task
 constexpr const char* class_means = "means";         // [n, d]
 constexpr const char* classes_of_means = "means.of"; // [n] int64, from 0 within the task
 
+/// Options of the method.
 struct options {
   prompt_shape parts{.form = prompt_form::low_rank, .blocks = {0}};
   pilora_weights weights{};

@@ -5,6 +5,7 @@
 #include <vector>
 namespace mneme {
 
+/// Options of the search.
 struct beam_settings {
   std::int64_t beams = 4;
   std::int64_t length = 16; ///< Maximum length of a sequence, start token included.
@@ -14,8 +15,8 @@ struct beam_settings {
 
 /// Beam search for one sequence, with the defaults of GenerationMixin in the library transformers. The score of a
 /// finished sequence is the mean log-probability of its words after the start token, end token included. The search
-/// ends at the maximum length, or when as many sequences are finished as there are beams and no running one scores
-/// better than the worst of them. Ties: the earlier beam first, then the lower word.
+/// ends at the maximum length. It also ends when one sequence per beam is finished and no running one scores better
+/// than the worst of them. Ties: the earlier beam first, then the lower word.
 class beam_search {
 public:
   /// @pre 1 <= beams, 2 * beams <= words, 2 <= length

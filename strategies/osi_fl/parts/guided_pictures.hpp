@@ -6,8 +6,8 @@ namespace mneme {
 
 // Axes: Z images of a job, K jobs, c channels, h height, w width of latents, C, H, W those of the run's images, E
 // numbers of a condition.
-// numbers of a condition.
 
+/// Modules of a latent diffusion model.
 struct diffusion_parts {
   loaded_module denoiser{}; ///< row: latents [c h w], time, condition [E] -> noise [c h w]
   loaded_module decoder{};  ///< latents [c, h, w] -> a square image [3 * side * side] in about [-1, 1]

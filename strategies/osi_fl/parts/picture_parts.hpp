@@ -18,6 +18,7 @@ public:
   void keys(key_table& table);
   /// True if any key of the captioner is set.
   [[nodiscard]] bool describes() const;
+  /// Adds the files of all set keys to the method's needs.
   void add_to(method_needs& needs) const;
 
   /// Validates the keys, the vocabularies and the shapes of the modules, and returns all findings.

@@ -13,7 +13,9 @@ namespace mneme {
 
 /// Decodes UTF-8. Each maximal part of an incomplete character becomes U+FFFD.
 [[nodiscard]] std::u32string points_of(std::string_view bytes);
+/// Encodes code points as UTF-8.
 [[nodiscard]] std::string bytes_of(std::u32string_view points);
+/// Appends a code point to UTF-8 text.
 void add_point(std::string& text, char32_t point);
 
 } // namespace mneme

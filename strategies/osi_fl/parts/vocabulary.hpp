@@ -13,6 +13,7 @@ namespace mneme {
 /// 2019, GPT-2).
 [[nodiscard]] const std::array<char32_t, 256>& byte_letters();
 
+/// Tokens and their numbers.
 struct vocabulary {
   std::vector<std::string> tokens{};             ///< [V] tokens by number
   std::map<std::string, std::int64_t> numbers{}; ///< number of each token
