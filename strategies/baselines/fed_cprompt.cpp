@@ -23,7 +23,8 @@ constexpr double pull = 1000.0, push = 10.0, margin = 1.0;
 
 enum class reduction { mean, sum };
 
-/// CE + L_c. Teacher 1 is the broadcast model; teacher 2, from task 2 on, the model at the end of the previous task.
+/// CE + L_c. Teacher 0 of the job is the broadcast model; teacher 1, from task 2 on, the model at the end of the
+/// previous task.
 loss_ref contrast_objective(double weight, reduction over) {
   return differentiable_objective(
       {.identity = fmt::format("fed-cprompt {} {}", weight, over == reduction::sum),

@@ -175,7 +175,7 @@ task<client_result> fed_et::client_round(client_context& ctx, const broadcast& i
   auto job = local_training(setup(), ctx, in, {.samples = ctx.samples(), .classes = in.place.opened});
   job.start = trained.weights;
   job.options.epochs = 1;
-  job.options.batch_rows = 1; // gives the Fisher information per row
+  job.options.batch_rows = 1; // squares the gradient of each row
   job.options.result = training_result::squared_gradients;
   job.options.label_smoothing = 0.0;
   auto measuring = ctx.train(std::move(job));

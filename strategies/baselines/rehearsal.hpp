@@ -15,7 +15,7 @@
 #include "strategies/shared/row_losses.hpp"
 namespace mneme {
 
-/// Owner of the memory size: each client, or all clients together.
+/// The memory size counts for each client, or for all clients together.
 enum class memory_scope : std::uint8_t { client, federation };
 /// Classification after the last round of a task.
 enum class class_readout : std::uint8_t { nearest_mean, argmax };

@@ -14,7 +14,7 @@ enum class pool_kind : std::uint8_t {
 /// Sampling rule of a batch.
 enum class pool_balance : std::uint8_t {
   uniform,       ///< Every row has the same probability.
-  task_balanced, ///< Equally many rows of every task, up to one.
+  task_balanced, ///< Equally many rows of every task, to within one.
 };
 
 /// Results depend only on the keys and the order of add() calls. Rows of a client stay in the pool after the client has

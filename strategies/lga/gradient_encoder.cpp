@@ -240,8 +240,7 @@ void encoder_distance::patches_of(const layer& l, const float* input, float* col
   });
 }
 
-/// Adds `columns` [T, P] to the pixels of `input` [C, H, W] that they belong to; `input` is the transpose of
-/// patches_of().
+/// Adds `columns` [T, P] to the pixels of `input` [C, H, W] that they belong to; the transpose of patches_of().
 void encoder_distance::add_patches(const layer& l, const float* columns, float* input) {
   const auto plane = l.plane_height * l.plane_width, planes = l.stride * l.stride * plane;
   std::fill_n(planes_.begin(), l.channels * planes, 0.0F);

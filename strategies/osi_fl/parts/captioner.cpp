@@ -72,7 +72,7 @@ std::vector<std::vector<std::int64_t>> captioner::captions(const at::Tensor& pic
       for (const auto& beginning : searches[static_cast<std::size_t>(picture)].beginnings())
         put_row(rows[row++].flatten(), beginning, length, encoded[picture]);
     const auto logits = results_of(parts_.caption_decoder, rows).cpu();
-    for (std::size_t i = 0; i < open.size(); ++i) { // separately: bits of a sum depend on the row
+    for (std::size_t i = 0; i < open.size(); ++i) { // per image: a sum's bits may depend on its row
       const auto own = logits.narrow(0, static_cast<std::int64_t>(i) * parts_.beams, parts_.beams).clone();
       const auto likely = at::log_softmax(own, 1).contiguous();
       searches[static_cast<std::size_t>(open[i])].advance(
