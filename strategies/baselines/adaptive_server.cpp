@@ -28,7 +28,7 @@ task<void> adaptive_server::close_round(server_context&, const round_place&) {
   average();
   const auto mean = weights();
   if (mean.is_same(before))
-    co_return; // nobody has sent anything
+    co_return; // no client has uploaded anything
 
   ++steps_;
   const auto moved = mean - before.to(mean.device()), squared = moved.square();

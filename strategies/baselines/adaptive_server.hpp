@@ -1,27 +1,28 @@
-/// adaptive_server: what the clients have moved on average is taken for a gradient, and the server steps by it as Adam
-/// or Yogi would (S. J. Reddi et al., "Adaptive Federated Optimization", ICLR 2021, Algorithm 2).
+/// adaptive_server: server optimizers Adam and Yogi for FedAvg, with the mean client update as gradient (S. J. Reddi et
+/// al., "Adaptive Federated Optimization", ICLR 2021, Algorithm 2).
 #pragma once
 #include "strategies/shared/averaging.hpp"
 namespace mneme {
 
-/// How the second moment v follows the squared movement.
+/// Update rule of the second moment v.
 enum class second_moment : std::uint8_t {
   adam, ///< v = beta_2 v + (1 - beta_2) Delta^2
   yogi, ///< v = v - (1 - beta_2) Delta^2 sign(v - Delta^2)
 };
-/// Where v begins.
+/// Initial value of v.
 enum class moment_start : std::uint8_t { tau_squared, zero };
 
+/// Options of the server optimizer; names as in Algorithm 2.
 struct adaptive_options {
   second_moment rule = second_moment::adam;
   moment_start start = moment_start::tau_squared;
-  double rate = 0.1, beta_1 = 0.9, beta_2 = 0.99, tau = 1e-3; ///< eta, the two betas, and what is added to sqrt(v).
-  bool corrected = false; ///< The rate of step t is eta sqrt(1 - beta_2^(t + 1)) / (1 - beta_1^(t + 1)), t from 1.
+  double rate = 0.1, beta_1 = 0.9, beta_2 = 0.99, tau = 1e-3; ///< eta, the betas, and tau, added to sqrt(v)
+  bool corrected = false; ///< Step t = 1, 2, ... uses eta sqrt(1 - beta_2^(t + 1)) / (1 - beta_1^(t + 1)).
 };
 
-/// With Delta what averaging would have moved, by whatever rule (synchronous, FedBuff, FedAsync):
-///     m = beta_1 m + (1 - beta_1) Delta,  v by the rule,  x = x + eta m / (sqrt(v) + tau).
-/// Running statistics are averaged only.
+/// With Delta the update that averaging would make (synchronous, FedBuff or FedAsync):
+///     m = beta_1 m + (1 - beta_1) Delta,  v by second_moment,  x = x + eta m / (sqrt(v) + tau).
+/// Running statistics are only averaged.
 class adaptive_server final : public averaging_server {
 public:
   adaptive_server(const method_setup& setup, const adaptive_options& with);
@@ -32,12 +33,12 @@ private:
   [[nodiscard]] double rate() const;
 
   adaptive_options with_;
-  at::Tensor parameters_;     // [P] 1, and 0 for running statistics
-  at::Tensor first_, second_; // m and v [P]
+  at::Tensor parameters_;     // [P] 1 for parameters, 0 for running statistics
+  at::Tensor first_, second_; // [P] m and v
   std::int64_t steps_ = 0;
 };
 
-/// FedAvg whose server is adaptive: its keys and presets. Clients do what those of FedAvg do.
+/// FedAvg with an adaptive server: its keys and presets. Clients train as in FedAvg.
 class adaptive_method : public averaging_method {
 public:
   void keys(key_table& table) override;

@@ -1,18 +1,19 @@
 // AFC: M. Kang, J. Park and B. Han, "Class-Incremental Learning by Knowledge Distillation with Adaptive Feature
-// Consolidation", CVPR 2022. Uses PODNet's proxies and NCA loss, and distills maps with a weight per channel that
-// measures how much the loss depends on the channel. With n classes seen and s new:
-//     L = NCA(z, y) + distillation sqrt(n / s) mean over stages l of mean over channels c of I_lc |u_lc - v_lc|,
-// where u is the squares of a channel divided by their length (proxy_rehearsal.hpp). At the end of a task, after the
-// head was fine-tuned, the importance is I_lc = mean over rows of sum over pixels of (d NCA / d map_lc)^2, divided by
-// its mean over the channels of the stage.
+// Consolidation", CVPR 2022. AFC has PODNet's proxies and NCA loss. It distills feature maps and weights every channel
+// by its importance I for the loss. With n classes seen and s new ones:
+//     L = NCA(z, y) + distillation sqrt(n / s) mean over stages l of mean over channels c of I_lc |u_lc - v_lc|.
+// u_lc is the vector of squared values of a channel, divided by its length (proxy_rehearsal.hpp); v_lc is the
+// teacher's. At the end of a task, after the head was tuned, I_lc = mean over rows of sum over pixels of (d NCA / d
+// map_lc)^2. It is divided by its mean over the channels of the stage. The paper weights squared distances of the maps
+// themselves.
 //
-// Official code: all of the above; the paper weights squared distances of the maps themselves. The code sums squares of
-// batch means in training mode, so a row of a smaller batch counts more.
+// Official code: computes the formula above. It measures importance in training mode from gradients of batch means, so
+// a row of a smaller batch counts more.
 //
-// Ours: federated as described in rehearsal.hpp. Each client of the last round measures importance on its rows, without
-// augmentation, with its own model (importance = "received": with the received model). The server averages it and sends
-// it with the teacher; without any importance all channels have weight 1. Rows count equally, and the net is in
-// evaluation mode.
+// Ours: federated as described in rehearsal.hpp. In the last round of a task, each participating client measures
+// importance on its rows without augmentation, in evaluation mode, every row counting equally. It measures its own
+// trained model, or the received one with importance = "received". The server averages the importances and sends them
+// with the teacher. Until it has any, all channels have weight 1.
 #include "runtime/method/gradients.hpp"
 #include "runtime/models/function.hpp"
 #include "strategies/baselines/proxy_rehearsal.hpp"
@@ -33,10 +34,10 @@ std::string importance_name(const std::string& map) { return "importance." + map
 
 // -- importance -------------------------------------------------------------------------------------------------------
 
-/// What the loss of a row depends on, channel by channel of every map.
+/// Measures the importance of every channel of every map on the job's rows: [channels] per map, with mean 1.
 class importance_program final : public looped_program {
 public:
-  /// @param channels of each map
+  /// @param channels channel count of each map
   importance_program(model_ref net, std::vector<std::string> maps, std::vector<std::int64_t> channels)
       : net_(std::move(net)), maps_(std::move(maps)), channels_(std::move(channels)) {}
   std::string name() const override { return "importance"; }
@@ -70,7 +71,7 @@ protected:
   }
 
 private:
-  /// Adds squared gradients of each row's own loss: rows do not mix in evaluation mode.
+  /// Adds the squared gradients of each row's own loss. In evaluation mode no row affects another row's gradient.
   void add_rows(const at::Tensor& weights, const at::Tensor& images, const at::Tensor& labels, class_range classes,
                 std::vector<at::Tensor>& sums) const {
     const auto results = net_->differentiable(leaf_of(weights), images.unsqueeze(0), classes, {});
@@ -92,7 +93,7 @@ private:
   std::vector<std::int64_t> channels_;
 };
 
-/// Channels of maps, by a pass of an empty image.
+/// Returns the channel count of each map, from a forward pass of a zero image.
 std::vector<std::int64_t> channels_of(const method_setup& setup, const std::vector<std::string>& maps) {
   tape once;
   once.for_backward = false;
@@ -107,7 +108,7 @@ std::vector<std::int64_t> channels_of(const method_setup& setup, const std::vect
 
 // -- the loss ---------------------------------------------------------------------------------------------------------
 
-/// @param importance of every map, [channels]; undefined: all channels weigh 1
+/// @param importance [channels] of every map; an undefined tensor means weight 1 for all channels
 loss_ref afc_objective(double factor, std::vector<at::Tensor> importance, const std::string& task) {
   return differentiable_objective(
       {.identity = fmt::format("afc {} {}", factor, task), .terms = {"nca", "map_distillation"}},
@@ -257,7 +258,7 @@ protected:
 private:
   std::vector<std::string> names_;
   std::vector<weighted_average> sums_;
-  std::vector<at::Tensor> importance_; // of the task that is over; empty: of none
+  std::vector<at::Tensor> importance_; // of the last finished task; empty before the first
 };
 
 std::unique_ptr<server_half> afc::make_server() const { return std::make_unique<afc_server>(setup(), maps()); }

@@ -1,18 +1,19 @@
-// BiC: Y. Wu, Y. Chen, L. Wang, Y. Ye, Z. Liu, Y. Guo and Y. Fu, "Large Scale Incremental Learning", CVPR 2019,
-// federated as rehearsal.hpp says. The last layer favours new classes; two numbers, learnt on a small balanced
-// hold-out, take that back. Stage 1, over the classes seen, with lambda = n_old / n:
-//     L = lambda KD + (1 - lambda) CE,  KD = -sum_c softmax(q' / T)_c log softmax(z / T)_c over old classes, T = 2,
-// where q' are the teacher's logits, those of its newest task corrected: alpha q + beta. Stage 2, with all weights
-// frozen:
-//     alpha, beta = argmin CE(softmax([z_old, alpha z_new + beta]), y) + penalty beta^2  over the hold-out;
-// answers are the largest of these logits.
+// BiC: Y. Wu, Y. Chen, L. Wang, Y. Ye, Z. Liu, Y. Guo and Y. Fu, "Large Scale Incremental Learning", CVPR 2019. The
+// last layer is biased towards new classes. BiC corrects it by two numbers that are fitted on a small balanced
+// hold-out. Stage 1 trains over the classes seen, with lambda = n_old / n and T = 2:
+//     L = lambda KD + (1 - lambda) CE,  KD = -sum over old classes c of softmax(q' / T)_c log softmax(z / T)_c.
+// q' are the teacher's logits, with those of its newest task corrected to alpha q + beta. Stage 2 freezes all weights:
+//     alpha, beta = argmin CE(softmax([z_old, alpha z_new + beta]), y) + penalty beta^2  over the hold-out.
+// The prediction is the argmax of the corrected logits.
 //
-// corrects = "all" is PyCIL's reading: corrections of earlier tasks stay in the student's and the teacher's logits,
-// too. Ours in the federation: every client holds out rows of each class that it knows (exemplars, and current rows),
-// the same ones in all rounds of a task; stage 2 is in the last round of a task, by default on the model that was
-// received, which is one for all; the server takes the mean of alpha and beta over the clients that hold old rows and
-// new ones. Stage 2 is solved to |gradient| < 1e-8 by Newton's method, where programs take some epochs of descent. It
-// has no minimum where the hold-out is told apart without error: then it goes on until the gradient is as small.
+// Official code: adds 0.05 beta^2 in stage 2 and fits alpha and beta by epochs of gradient descent. PyCIL also keeps
+// the corrections of earlier tasks in the logits of student and teacher (corrects = "all").
+//
+// Ours: federated as described in rehearsal.hpp. Every client holds out rows of each class that it has, both exemplars
+// and current rows, and keeps this hold-out in all rounds of a task. Stage 2 runs in the last round of a task, by
+// default on the received model, which is the same for all clients. The server averages alpha and beta over the clients
+// that have both old and new rows. Newton's method solves stage 2 to |gradient| < 1e-8. If the hold-out is separable
+// and the penalty is 0, no minimum exists; the iteration still stops at this bound.
 #include "strategies/baselines/rehearsal.hpp"
 #include <ATen/ATen.h>
 #include <cmath>
@@ -21,12 +22,12 @@
 namespace mneme::bic_method {
 namespace {
 
-// Axes: B rows of a step, C classes seen, O of them old, h rows of a hold-out, T tasks.
+// Axes: B rows of a step, C classes seen, O old classes, h rows of a hold-out, T tasks.
 
 enum draws : std::uint32_t { holdout_draw = first_method_purpose };
 enum class corrected_blocks : std::uint8_t { newest, all };
 enum class tuned_model : std::uint8_t { received, trained };
-constexpr const char *corrections_name = "corrections", *correction_name = "correction"; // [T, 2]; [3]: with a weight
+constexpr const char *corrections_name = "corrections", *correction_name = "correction"; // [T, 2]; [3] with a weight
 
 struct options {
   double temperature = 2.0, holdout_share = 0.1, penalty = 0.0;
@@ -34,7 +35,7 @@ struct options {
   tuned_model tuned_on = tuned_model::received;
 };
 
-/// alpha z + beta in some columns.
+/// Replaces the logits in `columns` by alpha z + beta.
 struct correction {
   class_range columns{};
   double alpha = 1.0, beta = 0.0;
@@ -70,10 +71,10 @@ loss_ref bic_objective(double temperature, double lambda, std::vector<correction
 
 // -- stage 2 ----------------------------------------------------------------------------------------------------------
 
-/// Value, gradient and Hessian of stage 2's loss by alpha and beta.
+/// Value, gradient and Hessian of the stage 2 loss with respect to (alpha, beta).
 struct tuning_point {
   double value = 0.0;
-  double g[2]{}, h[3]{}; // h: aa, ab, bb
+  double g[2]{}, h[3]{}; // h: second derivatives aa, ab, bb
 };
 tuning_point at_point(const at::Tensor& logits, const at::Tensor& labels, std::int64_t old, double penalty,
                       double alpha, double beta) {
@@ -90,7 +91,7 @@ tuning_point at_point(const at::Tensor& logits, const at::Tensor& labels, std::i
           .h = {mean(second - first * first), mean(first - first * mass), mean(mass - mass * mass) + 2.0 * penalty}};
 }
 
-/// Newton's method on a convex function of two numbers, with halved steps where it would rise.
+/// Fits (alpha, beta) by Newton's method. A step that would increase the convex loss is halved, at most 40 times.
 tensor_map tuned(const tensor_map& in) {
   constexpr int steps_max = 200, halvings_max = 40;
   constexpr double gradient_min = 1e-8, ridge = 1e-12;
@@ -110,7 +111,7 @@ tensor_map tuned(const tensor_map& in) {
       next = at_point(logits, labels, old, penalty, alpha - share * d_alpha, beta - share * d_beta);
     }
     if (!(next.value <= here.value))
-      break; // rounding decides from here on
+      break; // no further decrease is possible in float64
     alpha -= share * d_alpha;
     beta -= share * d_beta;
     here = next;
@@ -166,7 +167,7 @@ public:
 private:
   struct held_out {
     row_list rows{}, training{};
-    bool has_both = false; // old classes and new ones
+    bool has_both = false; // rows of old and of new classes
   };
   [[nodiscard]] held_out hold_out(const client_context& ctx, const broadcast& in, const rehearsal& now) const;
   [[nodiscard]] loss_ref loss_for(const broadcast& in, const class_split& classes) const;
@@ -194,7 +195,7 @@ diagnostics bic::check(const method_setup& setup) const {
   return wrong;
 }
 
-/// Drawn by a key without the round: the same rows in all rounds of a task.
+/// The key of the draw does not contain the round, so the hold-out is the same in all rounds of a task.
 bic::held_out bic::hold_out(const client_context& ctx, const broadcast& in, const rehearsal& now) const {
   const auto& source = *ctx.samples().source;
   const auto known = std::ssize(labels_in(source, now.exemplars));
@@ -215,7 +216,7 @@ bic::held_out bic::hold_out(const client_context& ctx, const broadcast& in, cons
                      .task = in.place.task,
                      .index = static_cast<std::uint64_t>(label)});
     draw.shuffle(std::span(rows));
-    const auto out = std::min(each, std::ssize(rows) - 1); // one row at least is trained on
+    const auto out = std::min(each, std::ssize(rows) - 1); // at least one row of each class stays for training
     parts.rows.insert(parts.rows.end(), rows.begin(), rows.begin() + out);
     parts.training.insert(parts.training.end(), rows.begin() + out, rows.end());
     (label < now.classes.old() ? has_old : has_new) |= out > 0;
@@ -309,7 +310,7 @@ protected:
     ++count_;
   }
   void end_task(const round_place& place) override {
-    while (corrections_.size() < 2 * place.task.value) // tasks whose last round nobody has ended
+    while (corrections_.size() < 2 * place.task.value) // tasks without a finished last round
       corrections_.push_back(corrections_.size() % 2 == 0 ? 1.0 : 0.0);
     corrections_.push_back(count_ == 0 ? 1.0 : alpha_sum_ / static_cast<double>(count_));
     corrections_.push_back(count_ == 0 ? 0.0 : beta_sum_ / static_cast<double>(count_));
@@ -321,13 +322,13 @@ private:
   model_ref net_;
   std::vector<class_range> tasks_;
   corrected_blocks corrects_;
-  std::uint32_t present_ = 0;       // task
-  std::vector<double> corrections_; // alpha and beta of every task that is over
+  std::uint32_t present_ = 0;       // the current task
+  std::vector<double> corrections_; // alpha and beta of each finished task, in turn
   double alpha_sum_ = 0.0, beta_sum_ = 0.0;
   std::int64_t count_ = 0;
 };
 
-/// alpha z + beta is what a head says whose row is alpha w and whose bias alpha b + beta.
+/// Folds the correction into the head: weight rows become alpha w, and biases become alpha b + beta.
 predictor bic_server::predict() const {
   auto learnt = rehearsing_server::predict();
   auto flat = learnt.weights->at(flat_weights).clone();

@@ -1,19 +1,20 @@
 // DDE: X. Hu, K. Tang, C. Miao, X.-S. Hua and H. Zhang, "Distilling Causal Effect of Data in Class-Incremental
-// Learning", CVPR 2021, joined with iCaRL and federated as rehearsal.hpp says. Two additions to a base, from task 2 on:
-// - a row's answer is averaged with those of its neighbours among new rows in the old feature space (DCE): with p =
-//   softmax(z) of the row and p' the mean of softmax(z) of its 10 nearest,
-//       loss = -log((p_y + p'_y) / 2),  whose gradient by z is that of cross-entropy times p_y / (p_y + p'_y);
-// - at test the direction h into which features drift is taken out of the logits (TDE):
-//       z' = z - alpha (x . h) (W h),  h of length 1.
-// The released program has them on LUCIR, with a cosine head; no public code joins them with iCaRL. The base here is
-// iCaRL of losses = "softmax": DCE in place of cross-entropy, + cross-entropy with the teacher's answers at T = 2, a
-// linear head, herding.
+// Learning", CVPR 2021. DDE adds two terms to a base method, from task 2 on:
+// - DCE averages a row's softmax with that of its neighbors, its 10 nearest new rows in the old feature space. With p =
+//   softmax(z) of the row and p' the neighbors' mean softmax:
+//       loss = -log((p_y + p'_y) / 2).  Its gradient is that of cross-entropy times p_y / (p_y + p'_y).
+// - TDE removes the mean direction h of the features (|h| = 1) from the logits at test time:
+//       z' = z - alpha (x . h) (W h).
 //
-// Ours: neighbours are searched once a round among the client's own rows, without augmentation; their answers are those
-// of the model as it was before the epoch, in evaluation mode, where the program asks its present net in every step,
-// which costs ten further rows for each (an epoch is then a training of its own, and momentum begins anew). A client
-// without new rows has no neighbours: DCE is cross-entropy there. h is the mean of the features of a client's rows
-// under its own model, to which the program's running mean over steps tends; the server takes the mean over clients.
+// Official code: built on LUCIR with a cosine head. It evaluates the 10 neighbors of every row with the current net in
+// every step. h is a running mean over the steps. No public code combines DDE with iCaRL.
+//
+// Ours: the base is softmax iCaRL, federated as in rehearsal.hpp: DCE, distillation by cross-entropy at T = 2, a linear
+// head and herding. Once per round, each client searches the neighbors among its own rows, without augmentation. Their
+// softmax comes from the model at the start of each epoch, in evaluation mode, which saves ten forward passes per row.
+// Therefore every epoch is a separate training job, and the momentum starts at 0. A client without new rows minimizes
+// plain cross-entropy. h is the mean feature of a client's rows under its trained model; the server averages over
+// clients.
 #include "strategies/baselines/rehearsal.hpp"
 #include "strategies/shared/linear_head.hpp"
 #include "strategies/shared/training_keys.hpp"
@@ -22,7 +23,7 @@
 namespace mneme::dde_method {
 namespace {
 
-// Axes: n rows of a client, B of a step, C classes seen, D features.
+// Axes: n rows of a client, B rows of a step, C classes seen, D features, k neighbors of a row.
 
 constexpr const char* drift_name = "drift"; // [D] in uploads
 
@@ -31,8 +32,7 @@ struct options {
   double alpha = 0.5, distillation_weight = 1.0, temperature = 2.0;
 };
 
-/// Targets hold p'; a row of zeros has no neighbours.
-/// DCE with the answers of neighbours as targets, and distillation.
+/// DCE plus distillation. The targets [B, C] hold p'; a row of zeros means that the row has no neighbors.
 class dce_loss final : public differentiable_loss {
 public:
   explicit dce_loss(const options& with)
@@ -56,7 +56,8 @@ private:
   }
 };
 
-/// The nearest new rows of each row by unit features, itself and equal ones left out: [n, k], -1 where there are fewer.
+/// Finds the nearest new rows of each row by unit features: [n, k], padded with -1. Rows with equal features, such as
+/// the row itself, are excluded.
 tensor_map nearest_rows(const tensor_map& in) {
   constexpr std::int64_t rows_at_once = 512;
   const auto raw = in.at("features").to(at::kDouble);
@@ -67,7 +68,7 @@ tensor_map nearest_rows(const tensor_map& in) {
   const auto shown = x.index_select(0, fresh);
   for (std::int64_t first = 0; k > 0 && first < x.size(0); first += rows_at_once) {
     const auto count = std::min(rows_at_once, x.size(0) - first);
-    auto similar = x.narrow(0, first, count).mm(shown.t()); // 1 - distance^2 / 2
+    auto similar = x.narrow(0, first, count).mm(shown.t()); // cosine = 1 - distance^2 / 2
     constexpr double equal_min = 1.0 - 1e-12;
     similar.masked_fill_(similar >= equal_min, -3.0);
     const auto [values, places] = similar.topk(k, 1);
@@ -79,7 +80,7 @@ tensor_map nearest_rows(const tensor_map& in) {
   return out;
 }
 
-/// p' of every row, [n, C] float32; zeros where it has no neighbour.
+/// Returns p' of every row, [n, C] float32; zeros for a row without neighbors.
 tensor_map answers_nearby(const tensor_map& in) {
   const auto nearest = in.at("nearest");                          // [n, k]
   const auto p = at::softmax(in.at("logits").to(at::kDouble), 1); // [n, C]
@@ -152,7 +153,7 @@ private:
   loss_ref loss_;
 };
 
-/// Epoch by epoch, since neighbours answer anew in each.
+/// Trains one epoch per job, because the softmax of the neighbors is computed again before each epoch.
 task<tensors_ref> dde::trained_beside_neighbours(client_context& ctx, const rehearsal& now, train_job job) const {
   extract_job looking_back{.net = setup().net, .weights = job.teachers[0], .samples = job.samples};
   looking_back.logits = false;
@@ -179,7 +180,7 @@ task<tensors_ref> dde::trained_beside_neighbours(client_context& ctx, const rehe
     single.start = weights;
     single.options.epochs = 1;
     single.notes.targets = nearby.out->at("answers").cpu();
-    single.stream.visit += static_cast<std::uint32_t>(epoch) << 24U; // every epoch shuffles by itself
+    single.stream.visit += static_cast<std::uint32_t>(epoch) << 24U; // gives every epoch its own shuffle
     auto learning = ctx.train(std::move(single));
     const auto trained = co_await learning;
     weights = trained.weights;
@@ -251,10 +252,10 @@ private:
   model_ref net_;
   double alpha_;
   weighted_average sum_;
-  at::Tensor drift_; // [D] of length 1, once a task from the second on is over
+  at::Tensor drift_; // [D] of length 1; undefined before the second task ends
 };
 
-/// z - alpha (x . h) (W h) is what a head says whose rows are w - alpha (w . h) h.
+/// Folds TDE into the head: z - alpha (x . h) (W h) is the output of a head with rows w - alpha (w . h) h.
 predictor dde_server::predict() const {
   auto learnt = rehearsing_server::predict();
   if (!drift_.defined() || alpha_ == 0.0)

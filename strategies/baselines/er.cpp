@@ -1,15 +1,16 @@
-// ER: experience replay of a client's own rows (Chaudhry et al. 2019, "On Tiny Episodic Memories in Continual
-// Learning", Algorithm 1), at each client of FedAvg. A client remembers at most `buffer` of the rows that it has met.
-// Every step takes a batch of the current rows and `replayed` remembered ones, and its loss is the mean over both
-// together (`loss` = "sum" adds the mean over each instead). What is remembered is, by `selection`,
-//     reservoir: a uniform sample of all rows so far (Vitter 1985, Algorithm R): the n-th row takes a place drawn from
-//                0 .. n - 1 if that lies within the buffer (Chaudhry et al., Algorithm 2), or
-//     ring:      the last buffer / C rows of each of the C classes of the run (their Algorithm 3).
-// As in the paper rows of the current task are remembered, and replayed, too. Ours: the buffer changes between rounds
-// and not between steps, since it is a memory, which the delivery of a round changes; and a row is met once, in the
-// first delivered round of a task, whatever the rounds and epochs (the public program meets it again in every epoch).
-// What is remembered are row numbers; they are replayed by one shuffle of the buffer after the other, augmented as
-// others are.
+// ER: A. Chaudhry et al., "On Tiny Episodic Memories in Continual Learning", 2019, Algorithm 1. Each client of FedAvg
+// keeps a buffer of at most `buffer` rows. Every step trains on a batch of current rows plus `replayed` buffered rows,
+// which include rows of the current task. The key `selection` chooses the rule of the buffer:
+// - reservoir: a uniform sample of all rows so far (Algorithm 2; Vitter 1985, Algorithm R). The n-th row draws an index
+//   from 0 .. n - 1 and replaces the buffered row with that index, if there is one.
+// - ring: the last buffer / C rows of each of the C classes of the run (Algorithm 3).
+// The loss is the mean over both kinds of rows together; loss = "sum" adds the two means instead.
+//
+// Public code (mammoth): presents a row to the buffer again in every epoch, and updates the buffer in every step.
+//
+// Ours: the buffer changes once per task, in the client's first delivered round, and each row is presented once. The
+// memory holds row numbers, so replayed rows are augmented like others. They are taken from one shuffle of the buffer
+// after another.
 #include "strategies/shared/averaging.hpp"
 #include "strategies/shared/exemplar_memory.hpp"
 #include <ATen/TensorOperators.h>
@@ -23,7 +24,7 @@ namespace {
 // Axes: K models, B rows of a step.
 
 enum draws : std::uint32_t { place_draw = first_method_purpose };
-constexpr const char *rows_name = "rows", *met_name = "met"; // in memory: [n] int64; [2] int64: rows met, the last task
+constexpr const char *rows_name = "rows", *met_name = "met"; // memory: [n] int64; [2] int64: rows presented, last task
 
 enum class buffer_selection : std::uint8_t { reservoir, ring };
 enum class joint_loss : std::uint8_t { together, sum };
@@ -33,13 +34,13 @@ struct options {
   joint_loss joint = joint_loss::together;
 };
 
-/// Cross-entropy, a mean over all real rows of a step, own and replayed ones.
+/// Cross-entropy averaged over all real rows of a step, current and replayed.
 class joint_cross_entropy final : public cross_entropy_loss {
 public:
   std::string identity() const override { return "cross-entropy of own and replayed rows"; }
   loss_output operator()(const loss_input& in) const override {
     const auto real = (in.row_weight > 0).to(in.row_weight.scalar_type()); // [K, B]
-    const auto weight = real / real.sum(1, true).clamp_min(1.0);           // sums of ones are exact in any order
+    const auto weight = real / real.sum(1, true).clamp_min(1.0); // exact in any order, since sums of ones are exact
     return cross_entropy_loss::operator()({.logits = in.logits,
                                            .features = in.features,
                                            .labels = in.labels,
@@ -49,7 +50,7 @@ public:
   }
 };
 
-/// Algorithm R over a stream of which `met` rows have passed.
+/// Algorithm R: presents the rows `fresh` to the buffer `kept` after `met` earlier rows. Returns the new buffer.
 row_list sampled(row_list kept, const row_list& fresh, std::int64_t met, std::int64_t buffer, rng_stream& draw) {
   for (const auto row : fresh) {
     ++met;
@@ -64,10 +65,10 @@ row_list sampled(row_list kept, const row_list& fresh, std::int64_t met, std::in
   return kept;
 }
 
-/// The last `each` rows of every class, in the order in which they came.
+/// Returns the last `each` rows of every class, in order of arrival.
 row_list last_of_classes(const dataset& source, row_list kept, const row_list& fresh, std::int64_t each) {
   kept.insert(kept.end(), fresh.begin(), fresh.end());
-  std::map<std::int32_t, std::int64_t> more; // rows of a class beyond `each`
+  std::map<std::int32_t, std::int64_t> more; // rows of each class to drop
   for (const auto row : kept)
     ++more.try_emplace(source.label(row), -each).first->second;
   std::erase_if(kept, [&](std::int64_t row) { return more[source.label(row)]-- > 0; });
@@ -129,7 +130,8 @@ train_job er::training(const client_context& ctx, const broadcast& in) const {
   return job;
 }
 
-/// The rows of a task are met in its first round; after it the memory stays as it is.
+/// Presents the rows of a task in the client's first round of the task. Returns null (memory unchanged) in later
+/// rounds.
 memory_ref er::remembered(const client_context& ctx, const broadcast& in) const {
   const auto task = static_cast<std::int64_t>(in.place.task.value);
   row_list kept, met{0, -1};

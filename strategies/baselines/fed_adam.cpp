@@ -1,14 +1,13 @@
 // FedAdam: S. J. Reddi et al., "Adaptive Federated Optimization", ICLR 2021, Algorithm 2. Clients train as in FedAvg.
-// With the mean update Delta of the clients, the server computes
+// From the clients' mean update Delta, the server computes
 //     m = beta_1 m + (1 - beta_1) Delta,
 //     v = beta_2 v + (1 - beta_2) Delta^2,
 //     x = x + eta m / (sqrt(v) + tau).
 //
-// Flower's implementation starts with v = 0 instead of tau^2 and corrects the rate of the first steps: `preset =
-// "flower"`.
+// Flower's implementation starts with v = 0 instead of tau^2 and applies bias correction to the rate (preset "flower").
 //
-// Ours: in asynchronous runs, Delta is the update of the rule (FedBuff, FedAsync). Running statistics are averaged
-// only.
+// Ours: as Algorithm 2 (preset "paper"). In asynchronous runs, Delta is the update by FedBuff or FedAsync. Running
+// statistics are only averaged.
 #include "strategies/baselines/adaptive_server.hpp"
 namespace mneme::fed_adam_method {
 namespace {

@@ -1,15 +1,16 @@
 // Fed-CODAP: J. Smith et al., "CODA-Prompt: COntinual Decomposed Attention-based Prompting for Rehearsal-Free Continual
 // Learning", CVPR 2023, averaged by FedAvg (as in STSA's comparison). In some blocks, the prompt of an image is
 //     p = sum_m alpha_m P_m,  alpha_m = cos(q(x) * A_m, K_m)   (eqs. 3 to 6),
-// over the components of all tasks so far; those of earlier tasks are frozen (section 4.3). q(x) is the class token of
-// the frozen transformer without prompts. A client minimizes
+// summed over the components of all tasks so far; those of earlier tasks are frozen (section 4.3). q(x) is the class
+// token of the frozen transformer without prompts. A client minimizes
 //     L = CE over the task's classes + penalty sum over blocks of mean((X X^T - I)^2), X = K, A, P   (eqs. 7 and 8).
 //
-// Official code: at the start of a task, components are drawn orthogonal to all earlier ones by Gram-Schmidt. Here the
-// server draws them, so that all clients start with the same ones.
+// Official code: draws the components of a task orthogonal to all earlier ones by Gram-Schmidt. The rate follows a
+// cosine over the epochs, almost to zero.
 //
-// Ours: the rate is constant over a round's epochs, whereas the code's falls to almost zero as a cosine. The last short
-// batch of an epoch is used. Weights are float32 means of uploads, so components do not keep unit length.
+// Ours: the server draws the components, so all clients start a task with the same ones. The rate is constant over the
+// epochs of a round. The last short batch of an epoch is used. The server averages the uploads, so components do not
+// keep unit length.
 #include "strategies/baselines/prompting.hpp"
 namespace mneme::fed_codap_method {
 namespace {

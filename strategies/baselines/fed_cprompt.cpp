@@ -1,15 +1,17 @@
 // Fed-CPrompt: G. Bagwe, X. Yuan, M. Pan and L. Zhang, "Fed-CPrompt: Contrastive Prompt for Rehearsal-Free Federated
-// Continual Learning", ICML 2023 workshop. The components of Fed-CODAP, with a softmax of A, and a contrast of models:
-// a, p and n [d] are a row's class tokens under the prompts that learn, those of the round's broadcast, and those at
-// the end of the previous task. With reduction = "sum", as released,
-//     L_c = relu(sum_b (1000 |a_b - p_b|^2 - 10 |a_b - n_b|^2) + 1), in task 1 sum_b 1000 |a_b - p_b|^2,
-// beside CE over the task's classes; "mean" has means over rows in place of sums. The hinge is one for the batch.
+// Continual Learning", ICML 2023 workshop. Fed-CODAP's components, with a softmax of A, and a contrastive loss between
+// models. Every row has three class tokens [d]: a under the trained prompts, p under the broadcast prompts, and n under
+// the prompts at the end of the previous task.
+//     L = CE over the task's classes + contrast L_c,
+//     L_c = relu(sum_b (1000 |a_b - p_b|^2 - 10 |a_b - n_b|^2) + 1), in task 1 sum_b 1000 |a_b - p_b|^2.
 //
-// Ours: components are drawn at the start of each task as in Fed-CODAP, where the program draws the whole pool once;
-// clients take the broadcast in every round, where the program's go on from their own in the first round of a task; no
-// early stop; synchronous tasks, so the paper's next-task components are not there. From task 2 on a client-round costs
-// about 2.3 times FedAvg's of the whole transformer, since two more models read every row (docs/benchmarks.md counts
-// it).
+// Official code: sums over the batch inside one hinge (reduction = "sum"). It draws all components before the first
+// task. In the first round of a task, clients continue from their own weights. Training stops early on validation rows.
+//
+// Ours: L_c has means over rows as the paper writes, by default. Components are drawn per task as in Fed-CODAP. Clients
+// start every round from the broadcast and never stop early. All clients are in the same task, so the paper's
+// components of the next task are omitted. From task 2 on, a client round costs about 2.3 times one of FedAvg on the
+// whole transformer (docs/benchmarks.md), because two more models process every row.
 #include "strategies/baselines/prompting.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/relu.h>
@@ -21,7 +23,8 @@ constexpr double pull = 1000.0, push = 10.0, margin = 1.0;
 
 enum class reduction { mean, sum };
 
-/// CE + L_c. Teacher 1 is the broadcast model; teacher 2, from task 2 on, the model at the end of the previous task.
+/// CE + L_c. Teacher 0 of the job is the broadcast model; teacher 1, from task 2 on, the model at the end of the
+/// previous task.
 loss_ref contrast_objective(double weight, reduction over) {
   return differentiable_objective(
       {.identity = fmt::format("fed-cprompt {} {}", weight, over == reduction::sum),
@@ -40,7 +43,7 @@ loss_ref contrast_objective(double weight, reduction over) {
       });
 }
 
-/// Sends what travels of the previous task's model beside the round's own: its body is everybody's.
+/// Sends the prompts and head of the previous task's model with every broadcast. The frozen body is not sent again.
 class fed_cprompt_server final : public server_half {
 public:
   fed_cprompt_server(std::unique_ptr<server_half> prompting, travelling_weights travelling, bool contrasts)
@@ -73,7 +76,7 @@ private:
   std::unique_ptr<server_half> prompting_;
   travelling_weights travelling_;
   bool contrasts_;
-  tensors_ref previous_; // null in task 1
+  tensors_ref previous_; // null in the first task
 };
 
 class fed_cprompt final : public prompting_method {

@@ -1,10 +1,13 @@
-// FedDyn: dynamic regularisation (Acar et al. 2021, "Federated Learning Based on Dynamic Regularization", Algorithm 1).
-// A client minimises
+// FedDyn: D. A. E. Acar et al., "Federated Learning Based on Dynamic Regularization", ICLR 2021, Algorithm 1. From the
+// received model w^r, a client minimizes
 //     L_k(w) - <g_k, w> + alpha / 2 |w - w^r|^2
-// from the model w^r that it has received, and then sets g_k to g_k - alpha (w_k - w^r), which it remembers. The server
-// keeps h = h - alpha / n sum_k (w_k - w^r) and sends mean_k w_k - h / alpha; what is evaluated is the mean itself, as
-// in the public code. Ours: n are the clients heard so far, h and g_k live on across tasks unless `reset` says so,
-// clients weigh as in the average, and running statistics are averaged only.
+// and then updates its gradient estimate g_k to g_k - alpha (w_k - w^r). The server updates h to h - alpha / n sum_k
+// (w_k - w^r) over n clients and sends mean_k w_k - h / alpha.
+//
+// Official code: evaluates the mean of the clients' models, as we do.
+//
+// Ours: n counts the clients that have uploaded so far. h and g_k persist across tasks unless `reset` is set. Uploads
+// are weighted as in FedAvg, and running statistics are only averaged.
 #include "strategies/shared/averaging.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/ones.h>
@@ -14,7 +17,7 @@
 namespace mneme {
 namespace {
 
-constexpr const char* drift_name = "drift"; // g_k [P], in a client's memory and as its loss's side
+constexpr const char* drift_name = "drift"; // g_k [P], in a client's memory and in its job's side tensors
 
 struct dyn_options {
   double alpha = 0.01;
@@ -26,7 +29,7 @@ public:
   explicit dynamic_loss(double alpha) : alpha_(alpha) {}
   std::string identity() const override { return fmt::format("dynamic {}", alpha_); }
   bool regularises() const override { return true; }
-  /// The gradient of the two terms behind the loss: alpha (w - w^r) - g_k.
+  /// Gradient of the linear and the proximal term: alpha (w - w^r) - g_k.
   void regularise(const at::Tensor& weights, const at::Tensor& start, std::int64_t offset, const tensor_map* side,
                   at::Tensor& gradients) const override {
     gradients.add_(weights - start, alpha_);
@@ -74,7 +77,7 @@ public:
     heard_.at(in.from.value) = 1;
     ++uploads_;
   }
-  /// With the mean change d of m clients, h = h - alpha m / n d; then mean - h / alpha is sent.
+  /// With the mean change d of m clients: h = h - alpha m / n d, and the next broadcast is mean - h / alpha.
   task<void> close_round(server_context&, const round_place&) override {
     average();
     const auto known = std::count(heard_.begin(), heard_.end(), 1);
@@ -95,10 +98,10 @@ public:
 private:
   dyn_options with_;
   travelling_weights travelling_;
-  at::Tensor sent_, drift_;         // [P] what clients start from; h
-  at::Tensor corrected_;            // [P] 1, and 0 for running statistics
-  std::vector<std::uint8_t> heard_; // by client
-  std::int64_t uploads_ = 0;        // in the open round
+  at::Tensor sent_, drift_;         // [P] weights to broadcast; h
+  at::Tensor corrected_;            // [P] 1 for parameters, 0 for running statistics
+  std::vector<std::uint8_t> heard_; // by client: 1 after its first upload
+  std::int64_t uploads_ = 0;        // of the open round
 };
 
 class fed_dyn final : public averaging_method {
@@ -107,7 +110,7 @@ public:
     table.number("alpha", with_.alpha, {.low = 0.0}, "Weight of the dynamic regularisation; 0: FedAvg.");
     table.flag("reset", with_.reset, "Whether clients and server forget their drifts when a task begins.");
   }
-  /// Changes are measured from the round's broadcast.
+  /// Changes are measured from the broadcast of the round, so rounds must not overlap.
   method_needs needs() const override { return {.round_barrier = true}; }
   task<client_result> client_round(client_context& ctx, const broadcast& in) const override;
   std::unique_ptr<server_half> make_server() const override { return std::make_unique<dynamic_server>(setup(), with_); }

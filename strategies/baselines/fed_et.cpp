@@ -1,17 +1,18 @@
-// FedET, in both readings of the name, which two methods of 2023 share. Both are reconstructions: of the first there is
-// an abstract, of the second an outline.
+// FedET: two methods of 2023 share this name; the key `reading` selects one. Both are reconstructions: an abstract of
+// the first and an outline of the second were available, but no code.
 //
-//   elastic-transfer   Guerdan and Gunes, "Federated Continual Learning for Socially Aware Robotics": importance holds
-//       back what a client learnt before and what other clients have learnt. A client minimises
-//           CE + l1 / 2 sum_j O_c,j (w_j - w*_c,j)^2 + l2 / 2 sum_j O_g,j (w_j - w_g,j)^2
-//       with its own importance O_c and model w*_c of the last task it took part in, and those of the server: w_g is
-//       the importance-weighted mean of all that clients have sent, O_g the mean of their importances. Importance is
-//       the Fisher information of the task's rows at the client's model (Kirkpatrick et al. 2017), sent with the last
-//       round of a task.
-//   enhancer           Liu et al., "FedET: A Communication-Efficient Federated Class-Incremental Learning Framework
-//       Based on Enhanced Transformer" (IJCAI): the transformer is frozen, and adapters with the head, the enhancer,
-//       learn and travel. Clients are held to what the enhancer of the task before says of its classes. Ours: one group
-//       of enhancers, and no distillation on the server.
+// elastic-transfer: Guerdan and Gunes, "Federated Continual Learning for Socially Aware Robotics". Weights that were
+// important for the client's or other clients' earlier tasks are regularized. A client minimizes
+//     CE + l1 / 2 sum_j O_c,j (w_j - w*_c,j)^2 + l2 / 2 sum_j O_g,j (w_j - w_g,j)^2.
+// O_c and w*_c are its own importance and model of the last task it took part in. The server sends w_g, the
+// importance-weighted mean of all client models so far, and O_g, the mean of their importances. Importance is the
+// Fisher information of the task's rows at the client's model (Kirkpatrick et al. 2017). Clients upload it in the last
+// round of a task.
+//
+// enhancer: Liu et al., "FedET: A Communication-Efficient Federated Class-Incremental Learning Framework Based on
+// Enhanced Transformer", IJCAI 2023. The transformer is frozen. Adapters and head, the enhancer, are trained and
+// averaged. Clients distill the previous task's enhancer on its classes. Ours has one group of enhancers and no
+// distillation on the server.
 #include "strategies/baselines/old_knowledge.hpp"
 #include "strategies/shared/quadratic_penalty.hpp"
 #include <ATen/TensorOperators.h>
@@ -29,7 +30,7 @@ struct et_options {
   distillation_options distillation{.weight = 1.0, .temperature = 2.0};
 };
 
-/// A side holds the importance and model of none, one, or both.
+/// The side tensors of a job hold the client's importance and model, the server's, both, or neither.
 loss_ref elastic_objective(const et_options& with) {
   return quadratic_objective(
       fmt::format("elastic {} {}", with.own_weight, with.others_weight),
@@ -40,7 +41,7 @@ loss_ref elastic_objective(const et_options& with) {
         .strength = with.others_weight}});
 }
 
-/// Sums importances over all uploads that brought some, of whatever task.
+/// Server of "elastic-transfer": sums the importances of all uploads that contain one, over all tasks.
 class elastic_server final : public averaging_server {
 public:
   explicit elastic_server(const method_setup& setup)
@@ -63,7 +64,7 @@ public:
     averaging_server::fold(learnt);
     if (!importance || in.rows == 0)
       return;
-    // Parameters of no importance to anybody get the plain mean: a little is added to each.
+    // Adds a small constant, so that a parameter without importance for any client gets the plain mean.
     constexpr double little = 1e-12;
     const auto own = importance->to(at::kDouble) + little;
     const auto weighted = own * travelling_.complete(base_, *learnt.upload);
@@ -71,7 +72,7 @@ public:
     weighted_ = weighted_.defined() ? weighted_ + weighted : weighted;
     ++senders_;
   }
-  /// What the clients of later tasks are held to: O_g and w_g.
+  /// Computes O_g and w_g for the clients of the new task.
   task<task_plan> open_task(server_context&, const round_place&) override {
     if (senders_ > 0) {
       auto hold = std::make_shared<tensor_map>();
@@ -89,9 +90,9 @@ public:
 private:
   travelling_weights travelling_;
   at::Tensor base_;                  // [P]
-  at::Tensor importance_, weighted_; // [P] float64: sums of O_c, of O_c w_c; undefined: nobody has sent any
+  at::Tensor importance_, weighted_; // [P] float64: sums of O_c and of O_c w_c; undefined before the first
   std::int64_t senders_ = 0;
-  tensors_ref hold_; // null in task 1
+  tensors_ref hold_; // null in the first task
 };
 
 class fed_et final : public averaging_method {
@@ -110,7 +111,7 @@ public:
     table.number("temperature", with_.distillation.temperature, {.low = 0.0, .open_low = true},
                  "enhancer: of the distillation.");
   }
-  /// Importance comes with a task's last uploads, and from a second job.
+  /// Clients run a second job in the last round of a task and upload its importance.
   method_needs needs() const override { return {.round_barrier = true}; }
   diagnostics check(const method_setup& setup) const override;
   void prepare(const method_setup& setup) override {
@@ -174,7 +175,7 @@ task<client_result> fed_et::client_round(client_context& ctx, const broadcast& i
   auto job = local_training(setup(), ctx, in, {.samples = ctx.samples(), .classes = in.place.opened});
   job.start = trained.weights;
   job.options.epochs = 1;
-  job.options.batch_rows = 1; // Fisher information of rows
+  job.options.batch_rows = 1; // squares the gradient of each row
   job.options.result = training_result::squared_gradients;
   job.options.label_smoothing = 0.0;
   auto measuring = ctx.train(std::move(job));

@@ -1,15 +1,18 @@
-// Fed-EWC: FedAvg whose clients are held back where earlier tasks were sure (Kirkpatrick et al. 2017, eq. 3; in the
-// federated form of TARGET and STSA's comparison). For task t > 1 a client minimises
+// Fed-EWC: J. Kirkpatrick et al., "Overcoming catastrophic forgetting in neural networks", PNAS 2017, eq. 3, averaged
+// by FedAvg (as in the comparisons of TARGET and STSA). For task t > 1, a client minimizes
 //     CE over the classes of the task + lambda / 2 sum_i F_i (w_i - w*_i)^2
-// with w* the model at the end of the previous task, and F the mean over its clients of
-//     mean over batches of the squared gradient of the batch's loss, at most `fisher_max`,
-// or over rows, which is what Kirkpatrick et al. define (`fisher`),
-// blended over tasks by the classes known before: F = a F_old + (1 - a) F_new, a = known / all; or added up, as a sum
-// of penalties towards one anchor is (`fisher_over_tasks`).
+// Here, w* is the model at the end of the previous task. F is the Fisher information, the mean squared gradient of each
+// row's loss, averaged over clients.
 //
-// The public code (github.com/Yuqin-G/STSA, aaaa006, methods/ewc.py) adds the penalty to a net that is not trained, so
-// it equals training without it: mode "repo_noop". Its Fisher pass after every local training is in training mode, so
-// that running statistics move by a second look at the client's rows before they are sent: `fisher_moves_statistics`.
+// Official code (github.com/Yuqin-G/STSA, commit aaaa006, methods/ewc.py): squares the gradients of batch losses, with
+// an upper bound. It blends F over tasks: F = a F_old + (1 - a) F_new, with a the share of the classes that are old. It
+// adds the penalty to a net that is not trained, so the penalty has no effect. Its Fisher pass in training mode updates
+// the running statistics after every local training.
+//
+// Ours: preset "paper" has row gradients (fisher = "sample") and adds F over tasks (fisher_over_tasks = "add"); the
+// bound `fisher_max` is ours. Preset "official" trains without the penalty (ewc_mode = "repo_noop") and updates the
+// running statistics by a second pass (fisher_moves_statistics). The defaults have the penalty, with batch gradients,
+// the bound and the blend.
 #include "strategies/baselines/old_knowledge.hpp"
 #include "strategies/shared/quadratic_penalty.hpp"
 #include <ATen/TensorOperators.h>
@@ -30,7 +33,7 @@ struct ewc_options {
   double lambda = 1000.0, fisher_max = 1e-4;
 };
 
-/// Averages the Fisher information, too, that comes with the last uploads of a task.
+/// Averages the weights, and the Fisher information that clients upload in the last round of a task.
 class ewc_server final : public averaging_server {
 public:
   ewc_server(const method_setup& setup, fisher_sum over_tasks) : averaging_server(setup), over_tasks_(over_tasks) {}
@@ -69,9 +72,9 @@ public:
 
 private:
   fisher_sum over_tasks_;
-  weighted_average fresh_; // of the open task
-  at::Tensor fisher_;      // [P] of the tasks before, or undefined
-  tensors_ref hold_;       // what clients of the open task are held back by; null in task 1
+  weighted_average fresh_; // Fisher information of the open task
+  at::Tensor fisher_;      // [P] of all finished tasks, or undefined
+  tensors_ref hold_;       // F and w* for the clients of the open task; null in the first task
   class_range before_, seen_;
 };
 
@@ -102,7 +105,7 @@ public:
          "[strategy]\newc_mode = \"repo_noop\"\nfisher_moves_statistics = true\nweighting = \"uniform\"\n" +
              std::string(public_training) + "weight_decay = 0.0\n"}};
   }
-  /// Fisher information comes with a task's last uploads, and from a second job.
+  /// Clients run a second job in the last round of a task and upload its Fisher information.
   method_needs needs() const override { return {.round_barrier = true}; }
   void prepare(const method_setup& setup) override {
     averaging_method::prepare(setup);
@@ -138,19 +141,19 @@ train_job fed_ewc::fisher_job(const client_context& ctx, const broadcast& in, co
   job.start = at;
   job.options.epochs = 1;
   job.options.result = training_result::squared_gradients;
-  job.options.label_smoothing = 0.0; // Fisher information of the likelihood
+  job.options.label_smoothing = 0.0; // label smoothing would change the likelihood
   if (with_.fisher == fisher_part::sample)
     job.options.batch_rows = 1;
   return job;
 }
 
-/// An epoch at rate 0: nothing but running statistics moves.
+/// One epoch at learning rate 0: only the running statistics change.
 train_job fed_ewc::second_look(const client_context& ctx, const broadcast& in, const tensors_ref& at) const {
   auto job = local_training(setup(), ctx, in, {.samples = ctx.samples(), .classes = in.place.opened});
   job.start = at;
   job.options.epochs = 1;
   job.options.learning_rate = 0.0;
-  job.stream.visit += std::uint32_t{1} << 24; // visits are fewer: it shuffles by itself
+  job.stream.visit += std::uint32_t{1} << 24; // a visit number that no round has, so that the pass has its own shuffle
   return job;
 }
 

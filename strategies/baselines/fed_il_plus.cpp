@@ -1,9 +1,10 @@
-// FedIL+, as named in OSI-FL's comparison. We know of no paper with this name, so this is our interpretation: FedAvg
-// whose clients distill the previous task's model on its classes (T = 2), with replay of class prototypes at the
-// server. In its first round of a task, a client sends mean and variance of the features of each of its classes, once.
-// After every round the server trains only the head, on normal features drawn from everything received. Features are
-// those of the model of the round in which they were sent: they stay valid if the body is frozen (model.trainable =
-// "head"), and become outdated otherwise.
+// FedIL+: a name in OSI-FL's comparison, for which we found no paper and no code.
+//
+// Ours is an interpretation: FedAvg whose clients distill the previous task's model on its classes (T = 2), and whose
+// server replays class prototypes. In its first round of a task, a client uploads the mean and variance of the features
+// of each of its classes, once. After every round, the server trains only the head, on normal features drawn from all
+// received prototypes. The features come from the model of the round in which they were sent. They stay valid if the
+// body is frozen (model.trainable = "head"), and become outdated otherwise.
 #include "strategies/baselines/old_knowledge.hpp"
 #include <ATen/ATen.h>
 #include <fmt/format.h>
@@ -11,7 +12,7 @@
 namespace mneme {
 namespace {
 
-// Axes: n rows of a client, K of its classes, D features, P weights of the net, H of its head.
+// Axes: n rows of a client, K its classes, D features, P weights of the net, H weights of its head.
 
 enum il_plus_draws : std::uint32_t { replay_draw = first_method_purpose };
 constexpr std::string_view prototype_lead = "prototypes.";
@@ -24,7 +25,7 @@ struct il_plus_options {
   double learning_rate = 0.01;
 };
 
-/// Mean and variance of the features of each class.
+/// Computes the mean and variance of the features of each class: [K, D] each, with labels and counts [K].
 tensor_map prototypes_of(const extract_output& encoded) {
   const auto features = encoded.features.cpu().to(at::kDouble), labels = encoded.labels.cpu();
   std::vector<at::Tensor> means, variances;
@@ -50,7 +51,7 @@ tensor_map prototypes_of(const extract_output& encoded) {
   return prototypes;
 }
 
-/// A head alone: a linear net of the same features. Its weights are copied to and fro.
+/// The head as a linear net on the same features. Its weights are copied from and into the whole net.
 class head_net {
 public:
   explicit head_net(const model& whole) {
@@ -62,7 +63,7 @@ public:
         parts_.push_back(tensor);
   }
   [[nodiscard]] const model_ref& net() const noexcept { return net_; }
-  /// True if the other net ends with nothing but a linear layer with biases.
+  /// True if the head of the whole net is one linear layer with a bias.
   [[nodiscard]] bool fits() const {
     std::int64_t size = 0;
     for (const auto& part : parts_)
@@ -131,10 +132,10 @@ public:
   }
 
 private:
-  /// What is known of a class: sums over all that clients have sent, weighted by their rows.
+  /// Weighted sums of a class's uploaded prototypes. Uploads are weighted by their rows.
   struct prototype {
     double rows = 0.0;
-    at::Tensor mean, square; // [D] float64: sums of n mean, of n (variance + mean^2)
+    at::Tensor mean, square; // [D] float64: sums of n mean and of n (variance + mean^2)
     void persist(archive& state) { state(rows).frozen(mean).frozen(square); }
   };
 
@@ -152,7 +153,7 @@ private:
     }
   }
 
-  /// `replayed` normal features of each class.
+  /// Draws `replayed` normal features of each class. Returns features [n, 1, 1, D] and labels [n].
   [[nodiscard]] std::pair<at::Tensor, at::Tensor> drawn(const round_place& place) const {
     const auto width = setup_.net->feature_width(), rows = with_.replayed * std::ssize(prototypes_);
     auto features = at::empty({rows, 1, 1, width}, at::kFloat);
@@ -194,7 +195,7 @@ private:
   method_setup setup_;
   il_plus_options with_;
   head_net head_;
-  std::map<std::int64_t, prototype> prototypes_; // by class
+  std::map<std::int64_t, prototype> prototypes_; // by class label
 };
 
 class fed_il_plus final : public averaging_method {
@@ -208,7 +209,7 @@ public:
     table.integer("replay_batch", with_.batch, {.low = 1, .high = 65'536}, "Rows of a step of these.");
     table.number("replay_learning_rate", with_.learning_rate, {.low = 0.0}, "Of these steps, plain SGD.");
   }
-  /// A round is two jobs, and more than weights is sent.
+  /// A client runs two jobs per round and uploads prototypes with the weights.
   method_needs needs() const override { return {.round_barrier = true}; }
   diagnostics check(const method_setup& setup) const override {
     auto wrong = averaging_method::check(setup);
@@ -230,7 +231,7 @@ private:
   il_plus_options with_;
 };
 
-/// A client remembers the last task whose prototypes it has sent ("described").
+/// The client's memory "described" holds the last task whose prototypes it has uploaded.
 task<client_result> fed_il_plus::client_round(client_context& ctx, const broadcast& in) const {
   auto training = averaging_method::client_round(ctx, in);
   auto trained = co_await training;

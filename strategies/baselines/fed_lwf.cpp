@@ -1,12 +1,12 @@
-// Fed-LwF: FedAvg whose clients distill the previous task's model (Li and Hoiem 2018, "Learning without Forgetting",
-// eqs. 1-3, in the federated form of TARGET and of STSA's comparison). For task t > 1 a client minimizes
+// Fed-LwF: Z. Li and D. Hoiem, "Learning without Forgetting", 2018, eqs. 1 to 3, averaged by FedAvg (as in the
+// comparisons of TARGET and STSA). For task t > 1, a client minimizes
 //     CE over the classes of the task (eq. 1) + lambda KD,
-//     KD = -sum_c softmax(z_old / T)_c log softmax(z / T)_c (eqs. 2, 3)
-// on the same augmented rows. KD covers the classes of earlier tasks.
+//     KD = -sum_c softmax(z_old / T)_c log softmax(z / T)_c over the classes of earlier tasks (eqs. 2, 3),
+// on the same augmented rows.
 //
-// Official code: KD is not multiplied by T^2, as here.
+// Official code: does not multiply KD by T^2, and neither do we.
 //
-// Ours: the previous model is sent in every round, because a client may take part for the first time. A client whose
+// Ours: the previous model is sent in every round, because a client may participate for the first time. A client whose
 // task has no earlier classes (the first task, or tasks with the same classes) trains as in FedAvg.
 #include "strategies/baselines/old_knowledge.hpp"
 namespace mneme {

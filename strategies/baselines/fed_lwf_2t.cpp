@@ -1,27 +1,30 @@
-// FLwF-2T: federated learning without forgetting with two teachers (Usmanova et al. 2021, "A distillation-based
-// approach integrating continual learning and federated learning for pervasive services"), on FedHAF's net. For t > 1
+// FLwF-2T: A. Usmanova et al., "A distillation-based approach integrating continual learning and federated learning for
+// pervasive services", 2021, on FedHAF's net. For task t > 1, a client minimizes
 //     L = a CE + b KD(teacher 1) + (1 - a - b) KD(teacher 2),
-//     KD = KL(softmax(z_teacher / T) || softmax(z / T)) over the old classes, a mean over rows,
-// where teacher 1 is the client's own model at the end of the last task it took part in, and teacher 2 the server's.
-// As in FedCIL's re-implementation a = b = 1/3 and KD is not multiplied by T^2; there teacher 2 is the model that the
-// round begins with, here that of the task before unless teacher2 = "received". A client without a teacher 1 gives its
-// weight to teacher 2.
+//     KD = KL(softmax(z_teacher / T) || softmax(z / T)) over the old classes, a mean over rows.
+// Teacher 1 is the client's own model at the end of the last task it took part in. Teacher 2 is the server's model.
+//
+// Public code (FedCIL's re-implementation): has a = b = 1/3 and does not multiply KD by T^2. Its teacher 2 is the model
+// that the round starts from.
+//
+// Ours: a, b and KD as in FedCIL. Teacher 2 is the server's model before the task (teacher2 = "received": that of the
+// round). For a client without a teacher 1, teacher 2 gets the weight of both.
 #include "strategies/shared/row_losses.hpp"
 #include "strategies/shared/split_learning.hpp"
 #include <fmt/format.h>
 namespace mneme {
 namespace {
 
-// Axes: B rows of a step, C classes seen so far, O of them old, n rows of a client.
+// Axes: B rows of a step, C classes seen, O old classes, n rows of a client.
 
 struct teaching {
-  double labels = 1.0, own = 0.0, server = 0.0; // a, b, 1 - a - b
+  double labels = 1.0, own = 0.0, server = 0.0; // weights a, b, 1 - a - b
   double temperature = 2.0;
   std::int64_t old = 0; // O
 };
 
-/// Terms: a CE, b KD(own), (1 - a - b) KD(server). The server's teacher is the job's first, the client's own its
-/// second.
+/// Three terms: a CE, b KD(own teacher), (1 - a - b) KD(server's teacher). Teacher 0 of the job is the server's,
+/// teacher 1 the client's own.
 loss_ref two_teacher_objective(const teaching& with) {
   const distillation_rule rule{.form = distillation_form::kl, .temperature = with.temperature};
   return differentiable_objective(
@@ -77,7 +80,7 @@ private:
   lwf_2t_options with_;
 };
 
-/// What the client's own models are remembered as: of the task before, and the newest of this one.
+/// Names in the client's memory: its model of the previous task, and its newest model of this task.
 constexpr const char *own_teacher = "own_teacher", *own_model = "own_model";
 
 task<client_result> fed_lwf_2t::client_round(client_context& ctx, const broadcast& in) const {
@@ -95,7 +98,7 @@ task<client_result> fed_lwf_2t::client_round(client_context& ctx, const broadcas
                   .server = std::max(0.0, 1.0 - with_.labels - (teacher ? with_.own : 0.0)),
                   .temperature = with_.temperature,
                   .old = old};
-    if (with.labels < 1.0) // a = 1 is FedAvg, to the bit
+    if (with.labels < 1.0) // with a = 1 the job equals FedAvg's to the bit
       job.objective = two_teacher_objective(with);
     job.add_teacher(with_.teacher2 == server_teacher::received ? in.weights : in.extra, {.classes = {0, old}});
     if (with.own > 0.0)

@@ -1,13 +1,15 @@
 // FedNova: J. Wang et al., "Tackling the Objective Inconsistency Problem in Heterogeneous Federated Optimization",
-// NeurIPS 2020. What a client has moved is divided by the weight |a_i|_1 that its steps have in it, so that nobody
-// counts for more because it takes more steps:
-//     x = x - tau_eff sum_i p_i eta d_i,  eta d_i = (x - x_i) / |a_i|_1,  p_i = n_i / n over the round's clients.
-// After tau steps of SGD |a|_1 = tau, with momentum rho a sum of (1 - rho^k) / (1 - rho) over the steps k, with a
-// proximal term mu one of (1 - eta mu)^k over k = 0 .. tau - 1; both together, as the public program has it. tau_eff
-// is, by `effective_steps`, sum_i p_i tau_i ("steps") or sum_i p_i |a_i|_1 ("weights"); "auto" is what the public
-// program does: the first with a proximal term, else the second. They differ under momentum or a proximal term only.
-// `server_momentum` is its slow momentum: b = beta b + tau_eff sum_i p_i d_i, x = x - eta b. Ours: running statistics
-// are averaged only.
+// NeurIPS 2020. The server divides a client's change by |a_i|_1, the total weight of its local steps. So a client does
+// not count more because it takes more steps. With p_i = n_i / n over the clients of the round:
+//     x = x - tau_eff sum_i p_i eta d_i,  eta d_i = (x - x_i) / |a_i|_1.
+// After tau SGD steps, |a|_1 = tau. With momentum rho it is the sum of (1 - rho^k) / (1 - rho) over k = 1 .. tau, and
+// with a proximal term mu the sum of (1 - eta mu)^k over k = 0 .. tau - 1. tau_eff is sum_i p_i tau_i.
+//
+// Official code: has this tau_eff only with a proximal term; otherwise tau_eff = sum_i p_i |a_i|_1. It can combine
+// momentum and proximal term, and has a slow server momentum: b = beta b + tau_eff sum_i p_i d_i, x = x - eta b.
+//
+// Ours: `effective_steps` selects tau_eff: "steps" (paper), "weights", or "auto" (official). They differ only under
+// momentum or a proximal term. `server_momentum` is beta. Running statistics are only averaged.
 #include "strategies/baselines/local_steps.hpp"
 #include "strategies/shared/averaging.hpp"
 #include <ATen/TensorOperators.h>
@@ -31,9 +33,9 @@ struct options {
   }
 };
 
-/// |a|_1 after so many steps (section 3, the local solvers of "General update rule"), by recursion over the steps.
+/// Returns |a|_1 after `steps` steps, by recursion over the steps (section 3 of the paper). @param shrinking eta mu
 double weight_of_steps(std::int64_t steps, double momentum, double shrinking) {
-  double sum = 0.0, reach = 0.0; // reach: the weight that the newest gradient's step has, 1 + rho + rho^2 + ...
+  double sum = 0.0, reach = 0.0; // reach: 1 + rho + rho^2 + ..., the weight of the newest step
   for (std::int64_t k = 0; k < steps; ++k) {
     reach = momentum * reach + 1.0;
     if (momentum != 0.0)
@@ -46,7 +48,7 @@ double weight_of_steps(std::int64_t steps, double momentum, double shrinking) {
   return sum;
 }
 
-/// [P] 1 for parameters, 0 for running statistics.
+/// Returns [P], 1 for parameters and 0 for running statistics.
 at::Tensor parameters_of(const model& net) {
   auto is_parameter = at::ones({net.size()});
   for (const auto& entry : net.layout())
@@ -64,7 +66,7 @@ public:
   void fold(const delivery& in) override {
     const double weight = weight_of(in);
     if (weight == 0.0 || in.rows == 0)
-      return; // a client without rows has learnt nothing
+      return; // a client without rows has not trained
     const auto* const steps = in.upload->at(steps_name).const_data_ptr<double>();
     for (const auto& [name, value] : *in.upload)
       if (name != steps_name)
@@ -90,7 +92,7 @@ public:
   }
 
 private:
-  /// `movement` itself, or the slow momentum's step with it.
+  /// Returns `movement`, or the step of the slow momentum if server_momentum > 0.
   at::Tensor step_of(const at::Tensor& movement, const round_place& place) {
     if (with_.server_momentum == 0.0)
       return movement;
@@ -104,7 +106,7 @@ private:
   method_setup setup_;
   options with_;
   travelling_weights travelling_;
-  at::Tensor parameters_;                         // [P]
+  at::Tensor parameters_;                         // [P] 1 for parameters, 0 for running statistics
   std::map<std::string, weighted_average> moves_; // one per travelling tensor
   double effective_ = 0.0, weight_ = 0.0;         // sums over the open round
   at::Tensor slow_;                               // b [P]
@@ -129,7 +131,7 @@ public:
          "[strategy]\neffective_steps = \"auto\"\n[training]\nweight_decay = 1e-4\n"},
         {"niid-bench", "that public program: the weights of the steps", "[strategy]\neffective_steps = \"weights\"\n"}};
   }
-  /// Clients weigh as shares of one round, and send how many steps they took.
+  /// Clients are weighted as shares of one round, and upload their number of steps.
   method_needs needs() const override { return {.round_barrier = true}; }
   diagnostics check(const method_setup& setup) const override;
   void prepare(const method_setup& setup) override {
@@ -148,7 +150,7 @@ protected:
 private:
   options with_;
   travelling_weights travelling_;
-  at::Tensor parameters_; // [P]
+  at::Tensor parameters_; // [P] 1 for parameters, 0 for running statistics
 };
 
 diagnostics fed_nova::check(const method_setup& setup) const {
@@ -181,7 +183,7 @@ task<client_result> fed_nova::client_round(client_context& ctx, const broadcast&
   const auto learnt = whole_weights(result.upload, in)->at(flat_weights);
   const auto moved = start->at(flat_weights).to(learnt.device()) - learnt;
   const auto parameters = parameters_.to(learnt.device());
-  const auto scale = parameters / std::max(weight, 1.0) + (1.0 - parameters); // running statistics as they are
+  const auto scale = parameters / std::max(weight, 1.0) + (1.0 - parameters); // running statistics are not scaled
   auto upload = std::make_shared<tensor_map>(*travelling_.pick(moved * scale));
   upload->put(steps_name, at::tensor({weight, static_cast<double>(steps)}, at::kDouble));
   result.upload = std::move(upload);

@@ -3,8 +3,8 @@
 namespace mneme {
 namespace {
 
-/// Algorithm 1 as it stands: local SGD from the global model, mean weighted by rows. In a continual
-/// run the loss covers the classes of all tasks opened so far, and nothing guards the old ones.
+/// Algorithm 1: local SGD from the global model, and the mean of the uploads, weighted by rows. In a continual run, the
+/// loss covers the classes of all tasks opened so far, without any protection against forgetting.
 class fedavg final : public averaging_method {};
 
 const strategy_registration fedavg_line{

@@ -7,8 +7,8 @@ struct fedprox_options {
   double mu = 0.01;
 };
 
-/// Equation (2): every client minimises F_k(w) + mu / 2 |w - w_t|^2, where w_t is the broadcast.
-/// Its inexactness gamma is not a key: epochs say how far a client goes.
+/// Equation (2): every client minimizes F_k(w) + mu / 2 |w - w_t|^2, where w_t is the broadcast. The inexactness gamma
+/// of the paper is not a key: training.epochs bounds the local training.
 class fedprox final : public averaging_method {
 public:
   void keys(key_table& table) override {

@@ -3,8 +3,8 @@
 namespace mneme {
 namespace {
 
-/// The training loss covers the classes of the current task only, so it needs to know where tasks begin;
-/// rows of the head that belong to older classes stay as they are.
+/// The loss covers only the classes of the current task, so task boundaries must be known. Head rows of older classes
+/// do not change.
 class finetune final : public averaging_method {
 protected:
   class_range covered(const round_place& place) const override { return place.current; }

@@ -1,10 +1,10 @@
-/// generating_server: FedAvg's server with a generator of images that learns through the global model, without data.
+/// generating_server: FedAvg's server plus an image generator that is trained through the global model, without data.
 #pragma once
 #include "strategies/shared/averaging.hpp"
 namespace mneme {
 
-/// TARGET's and MFCL's: before each task but the first a program trains the generator, and clients of the task receive
-/// what came of it with every broadcast.
+/// Base class of the servers of TARGET and MFCL. Before each task but the first, a program trains the generator. Every
+/// broadcast of the task contains the result for the clients.
 class generating_server : public averaging_server {
 public:
   explicit generating_server(const method_setup& setup) : averaging_server(setup), setup_(setup) {}
@@ -16,15 +16,15 @@ public:
 
 protected:
   [[nodiscard]] const method_setup& setup() const { return setup_; }
-  /// A program whose results have "objective", of one round or of several.
+  /// Returns the program that trains the generator. Its result must contain "objective", [] or [rounds].
   [[nodiscard]] virtual program_job generation(const round_place& place) const = 0;
-  /// What clients receive of the program's results.
+  /// Selects the tensors that clients receive from the program's result.
   virtual tensors_ref replay_of(const tensor_map& generated) = 0;
 
 private:
   method_setup setup_;
-  tensors_ref replay_{};   // null in task 1
-  double objective_ = 0.0; // the least, of the last task
+  tensors_ref replay_{};   // null in the first task
+  double objective_ = 0.0; // lowest objective of the last generation
 };
 
 } // namespace mneme

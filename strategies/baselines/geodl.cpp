@@ -1,19 +1,18 @@
-// GeoDL: C. Simon, P. Koniusz and M. Harandi, "On Learning the Geodesic Path for Incremental Learning", CVPR 2021,
-// federated as rehearsal.hpp says. Features are distilled along the geodesic between the subspaces that old and new
-// features of a step span. With unit features a_i (the teacher's) and b_i of the same rows, Ps and Pt the first r =
-// min(B, D) - 2 left singular vectors of each, less the mean of every feature's own D entries as released, and
-// principal angles Ps' Pt = U1 cos(Th) V', R' Pt = -U2 sin(Th) V' (R the rest of the space):
+// GeoDL: C. Simon, P. Koniusz and M. Harandi, "On Learning the Geodesic Path for Incremental Learning", CVPR 2021.
+// Distills features along the geodesic between the subspaces of old and new features. a_i and b_i are the unit features
+// of teacher and student. Ps and Pt [D, r] span their subspaces, R spans the complement of Ps, and Th are the principal
+// angles: Ps' Pt = U1 cos(Th) V', R' Pt = -U2 sin(Th) V'.
 //     G = [Ps U1, R U2] [[L1, L2], [L2, L3]] [Ps U1, R U2]',
 //     L1 = (1 + sin 2Th / 2Th) / 2,  L2 = (cos 2Th - 1) / 4Th,  L3 = (1 - sin 2Th / 2Th) / 2,
-//     L = CE + weight sqrt(n_old / s) geo,  geo = mean of 1 - a' G b / sqrt(a' G a  b' G b)  (form = "cosine"),
-//                                            or of (b - a)' G (b - a)                        (form = "difference").
-// G carries no gradient. It is computed exactly, in float64: the released programs take 60 arbitrary vectors of R and
-// one step of Newton and Schulz for inverses.
+//     L = CE + weight sqrt(n_old / s) geo,  geo = mean of 1 - a' G b / sqrt(a' G a  b' G b)  (form = "cosine").
 //
-// The paper joins it with iCaRL "without its distillation", and nothing more is public: here softmax and a linear head,
-// herding, and answers by nearest means. The program that its README runs takes the difference on maps pooled to 2 x 2;
-// here both forms read the features. A step of fewer than four rows has no geodesic term; directions whose singular
-// value is below 1e-6 of the largest are none.
+// Official code: takes the first r = min(B, D) - 2 left singular vectors of features less the mean of their own D
+// entries, and so do we. It approximates G by 60 arbitrary vectors of R and one Newton-Schulz step per inverse. The
+// command in its README uses geo = mean of (b - a)' G (b - a) (form = "difference"), on maps pooled to 2 x 2.
+//
+// Ours: federated as described in rehearsal.hpp. G is exact, in float64, and has no gradient. Both forms read the
+// features. The paper combines GeoDL with iCaRL "without its distillation", of which no code exists: ours has softmax,
+// a linear head, herding and nearest-mean classification. A step of fewer than four rows has no geodesic term.
 #include "strategies/baselines/geodesic_flow.hpp"
 #include "strategies/baselines/rehearsal.hpp"
 #include <ATen/ATen.h>
@@ -31,7 +30,7 @@ constexpr double singular_min = 1e-6, sine_min = 1e-7, length_min = 1e-12;
 
 } // namespace
 
-/// Left singular vectors of [D, B], features less their own means.
+/// Returns left singular vectors of [D, B]; every row of features is centered by its own mean.
 at::Tensor spanned_directions(const at::Tensor& unit_features) {
   const auto centred = (unit_features - unit_features.mean(1, true)).t(); // [D, B]
   const auto [left, values, right] = at::linalg_svd(centred, false);
@@ -73,7 +72,7 @@ struct options {
   geodesic_form form = geodesic_form::cosine;
 };
 
-/// The geodesic term of each row, in float64. Undefined: the step has too few rows, or no directions.
+/// Returns the geodesic term of each row, float64. Undefined if the step has fewer than four rows or no directions.
 at::Tensor geodesic_term(const at::Tensor& features, const at::Tensor& taught, geodesic_form form) {
   constexpr std::int64_t rows_min = 4;
   if (features.size(0) < rows_min || features.size(1) < rows_min)

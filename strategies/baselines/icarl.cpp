@@ -1,12 +1,16 @@
 // iCaRL: S.-A. Rebuffi, A. Kolesnikov, G. Sperl and C. H. Lampert, "iCaRL: Incremental Classifier and Representation
-// Learning", CVPR 2017, federated as rehearsal.hpp says. One sigmoid per class; the old columns of every row aim at
-// what the model before the task says, exemplars' included; answers by the nearest mean of exemplars:
-//     loss = mean over rows and classes seen of BCE(z_c, target_c),  target_c = sigmoid(q_c) if c is old, else [c = y].
-// The paper sums over classes and rows; the authors' program takes the mean, by which its learning rate of 2.0 goes. It
-// divides by all 100 classes from the first task on; here, as in inclearn and LGA's program, by those seen.
+// Learning", CVPR 2017. One sigmoid per class (Algorithm 3), exemplars by herding (Algorithm 4), and
+// nearest-mean-of-exemplars classification (Algorithm 1). For all rows, the previous model's sigmoids replace the old
+// columns of the target:
+//     loss = sum over rows and classes of BCE(z_c, target_c),  target_c = sigmoid(q_c) if c is old, else [c = y].
 //
-// losses = "softmax" is what PyCIL calls iCaRL, and what DDE and GeoDL build on: cross-entropy over the classes seen +
-// cross-entropy with the teacher's answers at T = 2, not multiplied by T^2.
+// Official code: takes the mean over rows and all 100 classes from the first task on, which suits its rate of 2.0.
+// PyCIL's iCaRL has cross-entropy over the classes seen, plus cross-entropy with the teacher's softmax at T = 2,
+// without a factor T^2.
+//
+// Ours: federated as described in rehearsal.hpp. The loss is a mean over rows and the classes seen, as in inclearn and
+// in LGA's program. losses = "softmax" selects PyCIL's form, the base of our DDE. Preset "official" has the herding and
+// momentum of the official code.
 #include "strategies/baselines/rehearsal.hpp"
 #include "strategies/shared/training_keys.hpp"
 #include <ATen/TensorOperators.h>
@@ -21,7 +25,7 @@ struct options {
   double distillation_weight = 1.0, temperature = 2.0;
 };
 
-/// BCE with one-hot targets, in which the teacher's sigmoids replace the old columns.
+/// BCE with one-hot targets, whose old columns are replaced by the teacher's sigmoids.
 loss_ref sigmoid_objective() {
   return differentiable_objective(
       {.identity = "icarl sigmoid", .terms = {"binary_cross_entropy"}}, [](const loss_rows& in) {

@@ -1,4 +1,4 @@
-// Joint: the upper bound of continual learning. FedAvg on the rows of all tasks so far.
+// Joint: upper bound of continual learning. FedAvg on the rows of all tasks so far.
 #include "strategies/shared/averaging.hpp"
 namespace mneme {
 namespace {
@@ -7,8 +7,8 @@ struct joint_options {
   bool centralised = false;
 };
 
-/// In task t each client trains on its rows of tasks 1..t. `centralised` gives all of them to one
-/// client, which makes a round one pass of ordinary training.
+/// In task t, each client trains on its rows of tasks 1 to t. `centralised` gives all rows to one client, so that a
+/// round is ordinary training without a federation.
 class joint final : public averaging_method {
 public:
   void keys(key_table& table) override {

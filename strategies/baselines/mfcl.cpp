@@ -1,32 +1,22 @@
 // MFCL: S. Babakniya, Z. Fabian, C. He, M. Soltanolkotabi and S. Avestimehr, "A Data-Free Approach to Mitigate
-// Catastrophic Forgetting in Federated Class Incremental Learning for Vision Tasks", NeurIPS 2023, from its public code
-// (github.com/SaraBabakN/MFCL-NeurIPS23, commit 8ab937b). After each task but the last the server trains a generator of
-// images through the global model, without data; clients of the next task draw fresh images from it in every step:
-//     task 1:  CE
-//     later:   CE over the new classes of own rows + w_ft CE(h(stop(f)), y) over all classes
-//              + w_kd / O sum_c (h'(f)_c - h'(f')_c)^2 over the O old ones,
-// means over own rows, and twice over own and generated ones. f are features, h the head; h' and f' are those of the
-// model after the task before, which says, too, which old class an image is. Gradients of the second term reach the
-// head alone. Both sets pass as one batch, and are normalised by statistics of both; because the public code passes
-// them twice, running statistics move twice in a step.
+// Catastrophic Forgetting in Federated Class Incremental Learning for Vision Tasks", NeurIPS 2023. After each task, the
+// server trains an image generator through the global model, without data. f are features and h is the head. h', f' and
+// the labels of generated images come from the previous model. From task 2 on, a client minimizes
+//     CE over the new classes of real rows + w_ft CE(h(stop(f)), y) over all classes
+//     + w_kd / O sum_c (h'(f)_c - h'(f')_c)^2 over the O old classes,
+// where the last two are means over real and generated rows. With u the model's logits of generated images x, p their
+// mean softmax and S a 5 x 5 smoothing, the generator minimizes in 100 Adam steps per task
+//     CE(u / 1000, argmax u) + (1 + sum_c p_c log p_c / log C) + 50 KL(N(running) || N(batch)) + 1e-3 |x - S x|^2.
 //
-// The generator descends, in 100 steps of Adam for a task, with u what the model says of its images, without augmenting
-//     CE(u / 1000, argmax u) + (1 + sum_c p_c log p_c / log C) + 50 KL(N(running) || N(batch)) + 1e-3 |x - S x|^2,
-// p the mean answer, the third term a mean over channels and layers, S a smoothing of 5 x 5 pixels. Its weights go on
-// from task to task; its images stay what they are, neither rounded to bytes nor augmented.
+// Official code (github.com/SaraBabakN/MFCL-NeurIPS23, commit 8ab937b; preset "official"): passes real and generated
+// rows together and twice, so running statistics are updated twice per step. The rate falls exponentially from 0.1 to
+// 0.01 in a task. 5 of 50 clients participate per round. Tiny-ImageNet has one more upsampling (preset "official-tiny")
+// and rotated images, which we omit.
 //
-// The learning rate falls exponentially over the rounds of a task, from 0.1 to 0.01. The public code draws 5 of 50
-// clients in each round, whose shares are equally large ("official"); Tiny-ImageNet has one upsampling more
-// ("official-tiny"), and its images are rotated there, which ours are not.
-//
-// Steps of generator and clients agree with the public code's own classes (docs/fidelity.md). Ours: a client's images
-// are drawn before its training, as many as its steps take; rows of the head for classes to come are those that the run
-// began with; the last layer of the public code's ResNet, which nothing reads, does not travel; generator and model of
-// the task before are sent with every round. Classes are in the run's order.
-//
-// In later tasks a client-round costs about 7 times FedAvg's with preset "official" and 2.7 times with "paper": 128
-// generated rows join 32 own ones, or 128, in every step, and the model of the task before reads them all
-// (docs/benchmarks.md counts it).
+// Ours: the steps match the official classes (docs/fidelity.md). A client generates the images of all steps before its
+// training. Head rows of future classes keep their initial values. Every round sends generator and previous model. From
+// task 2 on, a client round costs about 7 times one of FedAvg with preset "official", and 2.7 times with "paper"
+// (docs/benchmarks.md).
 #include "strategies/baselines/generating_server.hpp"
 #include "strategies/baselines/local_steps.hpp"
 #include "strategies/baselines/mfcl_generator.hpp"
@@ -73,7 +63,7 @@ protected:
     job.stream = {.seed = setup().seed, .purpose = generator_draw, .client = server_itself, .task = place.task};
     return job;
   }
-  /// The generator, and the model that it has learnt from.
+  /// Sends the generator, and the model that it was trained through.
   tensors_ref replay_of(const tensor_map& generated) override {
     generator_ = generated.at("generator");
     auto replay = std::make_shared<tensor_map>();
@@ -115,7 +105,7 @@ private:
   options with_;
 };
 
-/// The rate falls from round to round of a task: of round r of R it is eta (eta_end / eta)^(r / R).
+/// The rate of round r of R is eta (eta_end / eta)^(r / R).
 train_job mfcl::job_of(const client_context& ctx, const broadcast& in) const {
   auto job = local_training(setup(), ctx, in, {.samples = ctx.samples(), .classes = in.place.opened});
   const double first = setup().training.learning_rate;
@@ -128,7 +118,7 @@ train_job mfcl::job_of(const client_context& ctx, const broadcast& in) const {
 void mfcl::replay(train_job& job, const client_context& ctx, const tensor_map& sent, const at::Tensor& images,
                   std::int64_t old) const {
   auto& how = job.options;
-  job.replay.samples = ctx.rows_of(images, at::zeros({images.size(0)}, at::kLong)); // the teacher says their classes
+  job.replay.samples = ctx.rows_of(images, at::zeros({images.size(0)}, at::kLong)); // the teacher gives the labels
   how.replay_rows = with_.replay_rows;
   how.replay_augment = augmentation_kind::none;
   how.statistics_moves = with_.moves_twice ? 2 : 1;
@@ -137,7 +127,7 @@ void mfcl::replay(train_job& job, const client_context& ctx, const tensor_map& s
   job.side = old_head(*setup().net, sent.at("teacher"), old);
 }
 
-/// Fresh images for every step are drawn before the first one.
+/// Generates the images of all steps before the training starts.
 task<client_result> mfcl::client_round(client_context& ctx, const broadcast& in) const {
   auto job = job_of(ctx, in);
   const auto old = in.place.current.low, steps = local_steps(job.options, ctx.samples().size());
@@ -184,7 +174,7 @@ std::vector<preset> mfcl::presets() const {
            .toml = official + "upsamplings = 3\n"}};
 }
 
-/// Those of the generator.
+/// Declares the keys of the generator.
 void making_keys(key_table& table, mfcl_settings& making) {
   table.integer("generator_steps", making.steps, {.low = 1, .high = 1'000'000},
                 "Steps of Adam that the generator takes after each task.");

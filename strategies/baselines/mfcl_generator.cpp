@@ -9,9 +9,9 @@ namespace mneme {
 namespace {
 
 constexpr const char* last_normalisation = "bn_image";
-constexpr double wide_epsilon = 0.8; // what the public code gives as momentum is taken for epsilon
+constexpr double wide_epsilon = 0.8; // the official code passes 0.8 as epsilon, although it means momentum
 
-/// [B, C, H, W] of features, channels last.
+/// Reshapes features, channels last, to images [B, C, H, W].
 at::Tensor as_images(const at::Tensor& features, const mfcl_settings& with) {
   const auto [channels, height, width] = with.shape;
   return features.unflatten(2, {height, width, channels}).permute({0, 1, 4, 2, 3})[0];
@@ -19,7 +19,7 @@ at::Tensor as_images(const at::Tensor& features, const mfcl_settings& with) {
 
 at::Tensor as_inputs(const at::Tensor& codes) { return codes.unflatten(1, {1, 1, -1}).unsqueeze(0); }
 
-/// Where running statistics begin: they lie behind all parameters.
+/// Offset of the first running statistic; running statistics follow all parameters.
 std::int64_t first_buffer(const model& generator) {
   for (const auto& entry : generator.layout())
     if (entry.buffer)
@@ -27,7 +27,7 @@ std::int64_t first_buffer(const model& generator) {
   return generator.size();
 }
 
-/// Gradients [1, G] but for those of what does not learn.
+/// Gradients [1, G], with zeros for buffers and for the last normalization.
 at::Tensor learnt_part(const at::Tensor& gradient, const model& generator) {
   auto part = gradient.clone();
   for (const auto& entry : generator.layout())
@@ -84,7 +84,7 @@ at::Tensor mfcl_images(const model& generator, const mfcl_settings& with, const 
 
 // -- what it descends -------------------------------------------------------------------------------------------------
 
-/// Weights are products of those of rows and of columns.
+/// The 5 x 5 kernel is the product of two 1-d kernels.
 at::Tensor smoothed(const at::Tensor& images) {
   constexpr std::int64_t reach = 2;
   if (images.size(2) <= reach || images.size(3) <= reach)
@@ -120,7 +120,7 @@ at::Tensor information_missing(const at::Tensor& logits) {
   const auto classes = logits.size(1);
   if (classes < 2)
     return at::zeros({}, logits.options());
-  constexpr double least = 1e-30; // 0 log 0 = 0
+  constexpr double least = 1e-30; // so that 0 log 0 = 0
   const auto p = at::softmax(logits, 1).mean(0);
   return (p * p.clamp_min(least).log()).sum() / std::log(static_cast<double>(classes)) + 1.0;
 }

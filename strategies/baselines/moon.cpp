@@ -1,12 +1,15 @@
-// MOON: Q. Li, B. He and D. Song, "Model-Contrastive Federated Learning", CVPR 2021, Algorithm 1. A client minimises
-//     L = CE + mu l_con,  l_con = -log(e^{cos(z, z_glob) / T} / (e^{cos(z, z_glob) / T} + e^{cos(z, z_prev) / T})) (eq.
-//     3),
-// where z are a row's features in the net that learns, z_glob those in the model that it has received and z_prev those
-// in its own model at the end of the last round that it took part in. A client without one learns by CE alone, as in
-// the public code. z is what the head reads: the authors put two layers of projection before the head, which is a
-// matter of the net here (mlp's `hidden`, a head with hidden layers), and NIID-Bench does without. One previous model
-// is compared with, as in the paper. Without a trained layer before the head the term would move nothing: that is
-// refused.
+// MOON: Q. Li, B. He and D. Song, "Model-Contrastive Federated Learning", CVPR 2021, Algorithm 1. A client minimizes
+//     L = CE + mu l_con,
+//     l_con = -log(e^{cos(z, z_glob) / T} / (e^{cos(z, z_glob) / T} + e^{cos(z, z_prev) / T}))   (eq. 3).
+// z are a row's features in the trained net, and z_glob those in the received model. z_prev are the features in the
+// client's own model after its previous round.
+//
+// Official code: a client without a previous model trains by CE alone, and ours does, too. It adds two projection
+// layers before the head; NIID-Bench does not.
+//
+// Ours: z are the features that the head reads. A projection is a matter of the model (`hidden` of an mlp, a head with
+// hidden layers). One previous model is compared, as in the paper. check() rejects nets without a trained layer before
+// the head, because the term would have no effect.
 #include "strategies/shared/averaging.hpp"
 #include "strategies/shared/row_losses.hpp"
 #include <ATen/ops/softplus.h>
@@ -23,7 +26,7 @@ struct options {
   double mu = 1.0, temperature = 0.5;
 };
 
-/// CE + mu l_con. Teacher 1 is the received model, teacher 2 the client's previous one.
+/// CE + mu l_con. Teacher 0 of the job is the received model, teacher 1 the client's previous one.
 loss_ref contrastive_objective(const options& with) {
   return differentiable_objective(
       {.identity = fmt::format("moon {} {}", with.mu, with.temperature),
@@ -33,7 +36,7 @@ loss_ref contrastive_objective(const options& with) {
       [with](const loss_rows& in) -> std::vector<at::Tensor> {
         const auto global = cosine_rows(in.features, in.teachers[0].features);
         const auto previous = cosine_rows(in.features, in.teachers[1].features);
-        const auto contrast = at::softplus((previous - global) / with.temperature); // log(1 + e^closer)
+        const auto contrast = at::softplus((previous - global) / with.temperature); // log(1 + e^((prev - glob) / T))
         return {cross_entropy_rows(in.logits, in.labels, in.label_smoothing), contrast * with.mu};
       });
 }

@@ -10,7 +10,7 @@ namespace mneme {
 namespace {
 
 enum prompt_draws : std::uint32_t { prompt_draw = first_method_purpose };
-constexpr double drawn_length_min = 1e-8; // of what a draw has left behind its projection, as in the public code
+constexpr double drawn_length_min = 1e-8; // of a projected draw, as in the official code; shorter ones are redrawn
 
 } // namespace
 
@@ -83,7 +83,7 @@ void prompting_server::draw_components(at::Tensor& flat) const {
     }
 }
 
-/// U(0, 1), as in the public code.
+/// Draws slots and keys from U(0, 1), as in the official code.
 void prompting_server::draw_slots(at::Tensor& flat) const {
   std::vector<std::size_t> places = net_->general();
   for (const auto& pool : net_->pools())

@@ -1,27 +1,29 @@
-/// prompting: FedAvg of prompts in the attention of a frozen vision transformer, and of a head; the parts that
-/// Fed-DualP, Fed-CODAP and Fed-CPrompt share.
+/// prompting: FedAvg of a head and of prompts in the attention of a frozen vision transformer. Base of Fed-DualP,
+/// Fed-CODAP and Fed-CPrompt.
 #pragma once
 #include "runtime/models/prompted_vit.hpp"
 #include "strategies/shared/averaging.hpp"
 #include "strategies/shared/row_losses.hpp"
 namespace mneme {
 
-/// Draws the last `fresh` of `rows` [k, ..] anew: each is drawn from N(0, 1), loses its projections onto all rows
-/// before it, and is divided by its length (classical Gram-Schmidt, as in CODA-Prompt's public code). The rows before
-/// are kept as they are, of whatever length training has left them.
-/// @pre a row has k elements or more
+/// Replaces the last `fresh` rows of `rows` [k, ..] by new draws from N(0, 1). From each draw, the projections onto all
+/// rows before it are subtracted; then it is divided by its length. This is classical Gram-Schmidt, as in CODA-Prompt's
+/// official code. The other rows keep their values, which need not have length 1. Returns [k, ..].
+/// @pre a row has at least k elements
 [[nodiscard]] at::Tensor with_orthogonal_rows(const at::Tensor& rows, std::int64_t fresh, rng_stream& draw);
 
-/// What is wrong where a task brings classes of an earlier one again. @param part "prompts are", of a task
+/// Returns an error if a task repeats classes of an earlier task. @param part for the error text: "prompts are"
 [[nodiscard]] diagnostics repeated_classes(const method_setup& setup, const char* part);
 
-/// Cross-entropy of the task's classes, and a map of the net's (prompted_vit.hpp), times a weight, as a mean over rows.
+/// Cross-entropy over the task's classes, plus `weight` times the map `map` of the net (prompted_vit.hpp), a mean over
+/// rows.
 [[nodiscard]] loss_ref prompted_objective(const char* map, double weight);
 
-/// The preset "stsa" of each of the three.
+/// The preset "stsa" of the three methods.
 [[nodiscard]] preset stsa_preset();
 
-/// The server averages what is learnt, and draws prompts: components at the start of each task, slots at the run's.
+/// Averages the trained tensors and draws the prompts: components at the start of each task, slots at the start of the
+/// run.
 class prompting_server final : public averaging_server {
 public:
   prompting_server(const method_setup& setup, std::shared_ptr<const prompted_vit> net)
@@ -39,10 +41,10 @@ private:
 
   std::shared_ptr<const prompted_vit> net_;
   std::uint64_t seed_;
-  std::int64_t opened_ = 0; // tasks
+  std::int64_t opened_ = 0; // number of opened tasks
 };
 
-/// The client half: local training of prompts and head from the broadcast ones, by the loss over the task's classes.
+/// The client half: trains prompts and head from the broadcast, with a loss over the classes of the task.
 class prompting_method : public averaging_method {
 public:
   [[nodiscard]] method_needs needs() const override;
@@ -53,9 +55,9 @@ public:
 protected:
   [[nodiscard]] virtual prompt_shape prompts() const = 0;
   [[nodiscard]] class_range covered(const round_place& place) const override { return place.current; }
-  /// Blocks, and the length of their prompts.
+  /// Declares the keys for prompted blocks and prompt length.
   static void block_keys(key_table& table, prompt_shape& into);
-  /// The same, and what components are.
+  /// Declares the same keys and those of components.
   static void component_keys(key_table& table, prompt_shape& into);
 
 private:

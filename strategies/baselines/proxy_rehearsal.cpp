@@ -15,7 +15,7 @@ at::Tensor nca_rows(const at::Tensor& logits, const at::Tensor& labels) {
 
 namespace {
 
-/// |u - v| along the last axis, with u = x / |x| and v = taught / |taught|. Its gradient at u = v is 0.
+/// |x / |x| - taught / |taught|| along the last axis. The gradient is 0 where the two are equal.
 at::Tensor unit_distances(const at::Tensor& x, const at::Tensor& taught) {
   constexpr double length_min = 1e-12;
   const auto unit = [](const at::Tensor& rows) { return rows / rows.norm(2, {-1}, true).clamp_min(length_min); };
@@ -110,7 +110,7 @@ task<tensors_ref> proxy_rehearsal::tuned_head(client_context& ctx, const broadca
   job.options.trained = trainable_part::head;
   job.options.epochs = job.options.epochs == 0 ? 0 : proxies_.tuning_epochs;
   job.options.learning_rate = proxies_.tuning_rate;
-  job.stream.visit += 1U << 24U; // visits are fewer: it shuffles by itself
+  job.stream.visit += 1U << 24U; // a visit number that no round has, so that the tuning has its own shuffle
   auto tuning = ctx.train(std::move(job));
   const auto tuned = co_await tuning;
   co_return tuned.weights;

@@ -1,31 +1,37 @@
-/// proxy_rehearsal: what PODNet and AFC have in common: proxies of classes, an NCA loss, maps of all stages that are
-/// kept near the teacher's, and a head that is tuned on as many rows of each class when a task ends.
+/// proxy_rehearsal: shared base of PODNet and AFC. It has class proxies, the NCA loss and distillation of the maps of
+/// all stages. At the end of a task it tunes the head on equally many rows of each class.
 ///
 /// Douillard et al. 2020, "PODNet", and Kang et al. 2022, "Class-Incremental Learning by Knowledge Distillation with
-/// Adaptive Feature Consolidation", as their programs compute them.
+/// Adaptive Feature Consolidation", as their official code computes them.
 #pragma once
 #include "strategies/baselines/rehearsal.hpp"
 namespace mneme {
 
 // Axes: R rows of a step, C classes of the loss, D features.
 
-/// NCA as released: u = logits less their largest; -u_y + log(1 + sum over the others of exp u_j). The term of the
-/// correct class is 1, so this is cross-entropy where y is the largest, and more elsewhere; the margin, which is
-/// subtracted from all similarities, cancels. The gradient flows through the maximum.
+/// NCA loss of each row as in the official code: [R]. With u = logits - max of the row: -u_y + log(1 + sum over j != y
+/// of exp u_j). It equals cross-entropy if y has the largest logit, and is larger otherwise. The official code
+/// subtracts the paper's margin from all similarities, so it cancels. The gradient flows through the maximum.
+/// @param logits [R, C] @param labels [R] int64
 [[nodiscard]] at::Tensor nca_rows(const at::Tensor& logits, const at::Tensor& labels);
+/// The objective with NCA as its only term.
 [[nodiscard]] loss_ref nca_objective();
-/// |u - v| of each row, where u are the squares of a map, summed over its width and over its height, concatenated, and
-/// divided by their length (PODNet's "spatial" pooling). @param map, taught [R, channels, height, width]
+/// |u - v| of each row: [R]. u are the squared values of a map, summed over its width and over its height,
+/// concatenated, and divided by their length; v are the teacher's (PODNet's "spatial" pooling).
+/// @param map, taught [R, channels, height, width]
 [[nodiscard]] at::Tensor pooled_map_rows(const at::Tensor& map, const at::Tensor& taught);
-/// Mean over channels of weight_c |u_c - v_c|, where u_c are the squares of channel c divided by their length (AFC).
-/// @param weight [channels]
+/// Mean over channels c of weight_c |u_c - v_c|: [R]. u_c are the squared values of channel c, divided by their length;
+/// v_c are the teacher's (AFC).
+/// @param map, taught [R, channels, height, width] @param weight [channels]
 [[nodiscard]] at::Tensor channel_rows(const at::Tensor& map, const at::Tensor& taught, const at::Tensor& weight);
 
+/// Proxies per class, and epochs and rate of the tuning.
 struct class_proxy_options {
   std::int64_t proxies = 10, tuning_epochs = 20;
   double tuning_rate = 0.05;
 };
 
+/// Base class of PODNet and AFC.
 class proxy_rehearsal : public rehearsing_method {
 public:
   [[nodiscard]] method_needs needs() const override;
@@ -33,14 +39,15 @@ public:
   void prepare(const method_setup& setup) override;
 
 protected:
+  /// Declares the keys of proxies and tuning.
   void proxy_keys(key_table& table);
-  /// The maps that are distilled: one behind each stage of the net.
+  /// Names of the distilled maps: the output of each stage of the net.
   [[nodiscard]] const std::vector<std::string>& maps() const { return maps_; }
-  /// Local training: rows of the head of old classes keep their bits.
+  /// A job for local training in which head rows of old classes are frozen.
   [[nodiscard]] train_job proxy_training(const client_context& ctx, const broadcast& in, const rehearsal& now,
                                          loss_ref objective, bool distils) const;
-  /// In the last round of a task, from task 2 on: the head, old proxies too, is tuned on balanced rows; else nothing
-  /// changes.
+  /// In the last round of a task, from task 2 on, tunes the head, old proxies included, on balanced rows. Otherwise
+  /// returns `weights` unchanged.
   [[nodiscard]] task<tensors_ref> tuned_head(client_context& ctx, const broadcast& in, const rehearsal& now,
                                              tensors_ref weights) const;
 

@@ -6,7 +6,7 @@
 namespace mneme {
 namespace {
 
-constexpr const char *exemplars_name = "exemplars", *tasks_name = "tasks"; // [n], [1] int64: tasks that are memorised
+constexpr const char *exemplars_name = "exemplars", *tasks_name = "tasks"; // [n] int64; [1] int64: tasks memorized
 
 row_list both(row_list first, const row_list& second) {
   first.insert(first.end(), second.begin(), second.end());
@@ -29,7 +29,8 @@ extract_job features_of(const method_setup& setup, const client_context& ctx, te
 
 row_list rehearsal::all_rows() const { return both(current, exemplars); }
 
-// -- what it declares -------------------------------------------------------------------------------------------------
+// -- declarations
+// -------------------------------------------------------------------------------------------------------
 
 method_needs rehearsing_method::needs() const {
   return {.rows = rows_shown::cumulative,
@@ -88,7 +89,7 @@ diagnostics rehearsing_method::check(const method_setup& setup) const {
 void rehearsing_method::prepare(const method_setup& setup) {
   averaging_method::prepare(setup);
   travelling_ = travelling_weights(setup.net, setup.trainable);
-  mirrors_ = with_.mirrored && setup.has_images() && setup.shape[1] > 1; // an image of one line is a vector
+  mirrors_ = with_.mirrored && setup.has_images() && setup.shape[1] > 1; // an image of height 1 is a vector
   if (with_.readout == class_readout::nearest_mean)
     sums_ = unit_feature_sums(setup.net, setup.classes, mirrors_);
 }
@@ -101,7 +102,7 @@ class_split rehearsing_method::split_of(const round_place& place) const {
   const auto& tasks = setup().task_classes;
   class_split split{.task = task_of_class(tasks, place.opened.high - 1)};
   if (split.task == std::ssize(tasks))
-    return {.fresh = place.opened}; // no tasks are known
+    return {.fresh = place.opened}; // the run declares no tasks
   split.fresh = tasks[static_cast<std::size_t>(split.task)];
   if (split.task > 0)
     split.before = tasks[static_cast<std::size_t>(split.task - 1)];

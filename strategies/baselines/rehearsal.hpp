@@ -1,14 +1,13 @@
-/// rehearsal: what the class-incremental methods that LGA is compared with (iCaRL, BiC, PODNet and others, Dong et al.
-/// 2023, Tables 1 to 8) have in common here. Neither that paper nor its program says how they were federated, so all of
-/// it is ours:
+/// rehearsal: shared base of the class-incremental methods in LGA's comparison (iCaRL, BiC, PODNet and others; Dong et
+/// al. 2023, Tables 1 to 8). Neither that paper nor its code says how they were federated, so the following is ours:
 ///
-/// - a client remembers exemplars of the tasks that are over for it, and trains on them and its current rows. It fills
-///   its memory when it takes part for the first time after a task, from the rows that it was given there, by features
-///   of the model that it has received; a client that was not drawn for whole tasks catches up, task by task;
-/// - the teacher is the model with which the federation's task began, equal for all and sent with every round;
-/// - the server takes the mean of all weights and running statistics, by default unweighted;
-/// - what a method does after its training at the end of a task, a client does in the last round of the task, after its
-///   local epochs; what it learns there is uploaded with the weights.
+/// - A client trains on its current rows and on exemplars of finished tasks. It selects the exemplars of a task in its
+///   first round after the task, by features of the received model. A client that was not drawn for whole tasks selects
+///   them task by task, in order.
+/// - The teacher is the global model at the start of the task. It is sent in every round.
+/// - The server averages all weights and running statistics, by default unweighted.
+/// - Steps that a method adds at the end of a task run on the clients in the last round of the task, after local
+///   training. Their results are uploaded with the weights.
 #pragma once
 #include "strategies/baselines/class_means.hpp"
 #include "strategies/baselines/old_knowledge.hpp"
@@ -16,42 +15,46 @@
 #include "strategies/shared/row_losses.hpp"
 namespace mneme {
 
+/// The memory size counts for each client, or for all clients together.
 enum class memory_scope : std::uint8_t { client, federation };
+/// Classification after the last round of a task.
 enum class class_readout : std::uint8_t { nearest_mean, argmax };
 
+/// Options of the exemplar memory and of classification.
 struct exemplar_options {
   std::int64_t memory_rows = 2000;
   memory_scope scope = memory_scope::client;
   exemplar_choice choice = exemplar_choice::greedy;
   class_readout readout = class_readout::argmax;
-  bool mirrored = true; ///< Means are of mirrored images, too; rows that are no images are never mirrored.
+  bool mirrored = true; ///< Class means include mirrored images. Rows that are not images are never mirrored.
 };
 
-/// Where the federation stands in its classes: every client is told.
+/// Classes seen by the federation. Every client receives this split.
 struct class_split {
-  std::int64_t task = 0; ///< From 0.
-  class_range fresh{};   ///< Those of the newest task: n_old .. n.
-  class_range before{};  ///< Those of the task before it.
+  std::int64_t task = 0; ///< Current task, from 0.
+  class_range fresh{};   ///< Classes of the current task: n_old .. n - 1.
+  class_range before{};  ///< Classes of the previous task.
   [[nodiscard]] std::int64_t old() const { return fresh.low; }
   [[nodiscard]] std::int64_t opened() const { return fresh.high; }
-  /// n / s, the square root of which weighs what holds a net to its old self (LUCIR, PODNet).
+  /// n / s. Its square root is a factor of distillation weights (LUCIR, PODNet).
   [[nodiscard]] double growth() const { return static_cast<double>(opened()) / static_cast<double>(fresh.size()); }
 };
 
-/// What a client begins its round with.
+/// A client's state at the start of its round.
 struct rehearsal {
   class_split classes{};
-  tensors_ref start{};             ///< All weights that it has received.
-  row_list current{}, exemplars{}; ///< Rows of its own task, and of those before.
-  std::int64_t each = 0;           ///< Rows that the memory would have of a class if the current ones were in it.
-  memory_ref memory{};             ///< Null: it stays as it is.
-  bool is_last = false;            ///< The round is the last of its task.
+  tensors_ref start{};             ///< All weights that the client received.
+  row_list current{}, exemplars{}; ///< Rows of the client's task; exemplars of earlier tasks.
+  std::int64_t each = 0;           ///< Rows per class that the memory would hold with the current classes in it.
+  memory_ref memory{};             ///< New memory; null if it does not change.
+  bool is_last = false;            ///< True in the last round of a task.
   [[nodiscard]] row_list all_rows() const;
 };
 
+/// Base class of the client halves.
 class rehearsing_method : public averaging_method {
 public:
-  /// @param usual the method's own read-out
+  /// @param usual default of the key `readout`
   explicit rehearsing_method(class_readout usual = class_readout::argmax) { with_.readout = usual; }
   [[nodiscard]] method_needs needs() const override;
   [[nodiscard]] diagnostics check(const method_setup& setup) const override;
@@ -59,33 +62,36 @@ public:
   [[nodiscard]] std::unique_ptr<server_half> make_server() const override;
 
 protected:
-  /// Binds the keys that all of them have.
+  /// Declares the keys of the exemplar memory, common to all methods.
   void memory_keys(key_table& table);
-  /// Those of methods whose answers may be nearest means.
+  /// Declares the keys of nearest-mean classification.
   void readout_keys(key_table& table);
-  /// `with` its exemplars.
+  /// The options of the exemplar memory.
   [[nodiscard]] const exemplar_options& memory() const { return with_; }
+  /// The classes seen in the round `place`.
   [[nodiscard]] class_split split_of(const round_place& place) const;
+  /// Capacity of one client's memory, in rows.
   [[nodiscard]] std::int64_t memory_rows(const method_setup& setup) const;
 
   // -- steps of a client's round --------------------------------------------------------------------------------------
-  /// Brings the memory up to date.
+  /// Selects the exemplars of newly finished tasks. Returns the client's state for this round.
   [[nodiscard]] task<rehearsal> recall(client_context& ctx, const broadcast& in) const;
-  /// Local training on `rows`, over the classes seen; the teacher, from task 2 on, shows its logits of the old ones.
-  /// The objective is the method's to set.
+  /// Local training on `rows` over the classes seen. From task 2 on, the job has the teacher's logits of the old
+  /// classes. The caller sets the objective.
   [[nodiscard]] train_job training(const client_context& ctx, const broadcast& in, const rehearsal& now,
                                    row_list rows) const;
-  /// As many rows of each class that the client knows: exemplars, and of its current classes what herding would choose
-  /// now (Castro et al. 2018, EEIL).
+  /// Equally many rows of each class that the client has: exemplars, and the rows of current classes that herding
+  /// selects under `weights` (Castro et al. 2018, EEIL).
   [[nodiscard]] task<row_list> balanced_rows(client_context& ctx, const rehearsal& now, tensors_ref weights) const;
-  /// In the last round of a task sums of unit features for nearest means, else null: over all exemplars, and the rows
-  /// of current classes that herding would choose now.
+  /// In the last round of a task, returns sums of unit features over all exemplars and over the rows of current classes
+  /// that herding selects. Otherwise returns null.
   [[nodiscard]] task<tensors_ref> class_sums(client_context& ctx, const rehearsal& now, tensors_ref weights) const;
-  /// @param more what travels besides the weights; may be null
+  /// Makes the upload and the new memory. @param more tensors to upload with the weights; may be null
   [[nodiscard]] client_result result_of(const rehearsal& now, const tensors_ref& weights,
                                         const tensors_ref& more = nullptr) const;
 
-  /// What exemplars are chosen by, of features of a net that has learnt so many tasks.
+  /// Features by which exemplars are selected. @param features [n, D] @param tasks number of tasks that the net was
+  /// trained on
   [[nodiscard]] virtual at::Tensor herded_features(const at::Tensor& features, std::int64_t /*tasks*/) const {
     return features;
   }
@@ -95,11 +101,12 @@ private:
 
   exemplar_options with_;
   travelling_weights travelling_;
-  bool mirrors_ = false; // a row of class means passes the net twice
+  bool mirrors_ = false; // class means include mirrored images, at the cost of a second forward pass
   program_ref sums_;
 };
 
-/// Averages, teaches, and answers by nearest means after the last round of a task, where clients have sent sums.
+/// Averages weights and sends the teacher. After the last round of a task, classifies by nearest means if clients
+/// uploaded sums.
 class rehearsing_server : public teaching_server {
 public:
   explicit rehearsing_server(const method_setup& setup)
@@ -111,15 +118,15 @@ public:
   void persist(archive& state) override;
 
 protected:
-  /// What an upload holds besides weights and class sums.
+  /// Handles the tensors of an upload other than weights and class sums.
   virtual void fold_more(const delivery& /*in*/) {}
-  /// After the average of a task's last round.
+  /// Called after the averaging of a task's last round.
   virtual void end_task(const round_place& /*place*/) {}
 
 private:
   travelling_weights travelling_;
   class_mean_sums sums_;
-  bool by_means_ = false; // the last round of a task is over
+  bool by_means_ = false; // true after the last round of a task
 };
 
 } // namespace mneme

@@ -1,16 +1,16 @@
 // SCAFFOLD: S. P. Karimireddy et al., "SCAFFOLD: Stochastic Controlled Averaging for Federated Learning", ICML 2020,
-// Algorithm 1. The server has a control variate c, client i has c_i, all zeros at first. From the model x that it
-// receives a client takes K steps
-//     y_i = y_i - eta_l (g_i(y_i) - c_i + c),
-// and its next control variate is, by `control`,
+// Algorithm 1. The server has a control variate c, client i has c_i; all start at zero. From the received model x, a
+// client takes K steps y_i = y_i - eta_l (g_i(y_i) - c_i + c). Its next control variate is, by the key `control`,
 //     I:  c_i+ = g_i(x), the gradient over all of its rows, or
 //     II: c_i+ = c_i - c + (x - y_i) / (K eta_l).
-// It sends y_i and c_i+ - c_i. From the uploads S of a round, of N clients, the server makes
+// It uploads y_i and c_i+ - c_i. From the uploads S of a round and N clients, the server computes
 //     x = x + eta_g mean_S(y_i - x),  c = c + |S| / N mean_S(c_i+ - c_i).
-// c_i becomes c_i+ when the upload arrives, so who drops out keeps the old one. As in the paper uploads weigh the same;
-// NIID-Bench weighs them by rows (a preset). Both public programs we compare with use II. NIID-Bench begins with
-// control variates that are drawn like weights: in full rounds they cancel, and ours are zeros. Ours: control variates
-// live on across tasks unless `reset` says so, and running statistics are averaged only.
+//
+// Public code (NIID-Bench): has option II, weights uploads by rows (preset "niid-bench") and draws the first control
+// variates like weights; they cancel in full rounds.
+//
+// Ours: uploads have equal weights, as in the paper. c_i changes when the upload arrives, so a client that drops out
+// keeps the old one. Control variates persist across tasks unless `reset` is set. Running statistics are only averaged.
 #include "strategies/baselines/local_steps.hpp"
 #include "strategies/shared/averaging.hpp"
 #include <ATen/TensorOperators.h>
@@ -23,9 +23,9 @@ namespace {
 
 // Axes: P weights of the net.
 
-constexpr const char *own_control = "control", *known_task = "task"; // c_i [P] and [1] int64, in a client's memory
-constexpr const char* correction_name = "correction";                // c - c_i [P], the loss's side
-constexpr std::string_view control_lead = "control.";                // before the names of tensors that travel
+constexpr const char *own_control = "control", *known_task = "task"; // client memory: c_i [P]; [1] int64
+constexpr const char* correction_name = "correction";                // side tensor: c - c_i [P]
+constexpr std::string_view control_lead = "control.";                // prefix of tensor names in messages
 
 enum class control_option : std::uint8_t { gradient, movement };
 struct options {
@@ -34,7 +34,7 @@ struct options {
   bool reset = false;
 };
 
-/// Cross-entropy, every step of which is corrected by c - c_i.
+/// Cross-entropy; c - c_i is added to the gradient of every step.
 class corrected_loss final : public cross_entropy_loss {
 public:
   std::string identity() const override { return "scaffold"; }
@@ -45,17 +45,18 @@ public:
   }
 };
 
-/// Control variates [P], and how they travel: beside the weights, as many tensors as these.
+/// Converts control variates [P] to and from the tensors that travel. They travel as one extra tensor per weight
+/// tensor.
 class control_variates {
 public:
   control_variates() = default;
   explicit control_variates(const method_setup& setup)
       : travelling_(setup.net, setup.trainable), corrected_(at::ones({setup.net->size()})) {
     for (const auto& entry : setup.net->layout())
-      if (entry.buffer) // no gradient moves it
+      if (entry.buffer) // running statistics have no gradient
         corrected_.narrow(0, entry.offset, entry.size).zero_();
   }
-  /// [P] 1, and 0 for running statistics, on the device of `like`.
+  /// [P] 1 for parameters and 0 for running statistics, on the device of `like`.
   [[nodiscard]] at::Tensor mask(const at::Tensor& like) const { return corrected_.to(like.device()); }
   void put(tensor_map& into, const at::Tensor& control) const {
     const auto parts = travelling_.pick(control);
@@ -73,7 +74,7 @@ public:
 
 private:
   travelling_weights travelling_;
-  at::Tensor corrected_; // [P]
+  at::Tensor corrected_; // [P] 1 for parameters, 0 for running statistics
 };
 
 // -- server half ------------------------------------------------------------------------------------------------------
@@ -100,7 +101,7 @@ public:
   }
   void fold(const delivery& in) override {
     if (in.rows == 0)
-      return; // it has learnt nothing
+      return; // a client without rows has not trained
     auto learnt = in;
     auto weights = std::make_shared<tensor_map>();
     for (const auto& [name, value] : *in.upload)
@@ -109,7 +110,7 @@ public:
     learnt.upload = std::move(weights);
     averaging_server::fold(learnt);
     if (in.started_from.value < counted_from_)
-      return; // a late one, of a task whose control variates are forgotten
+      return; // late upload of a task before the reset
     changes_.add(variates_.in(*in.upload), 1.0);
     uploads_ += 1.0;
   }
@@ -125,7 +126,7 @@ public:
     const auto mean = changes_.take();
     control_ = control_.to(mean.device()) + mean * (std::exchange(uploads_, 0.0) / clients_); // c + |S| / N mean
   }
-  /// A client sends two vectors.
+  /// Counts twice the parameters, since a client uploads its weights and its control variate.
   std::map<std::string, double> figures() const override {
     auto known = averaging_server::figures();
     for (auto& [name, value] : known)
@@ -144,7 +145,7 @@ private:
   at::Tensor control_;             // c [P]
   weighted_average changes_;       // of c_i+ - c_i in the open round
   double uploads_ = 0.0;           // |S|
-  std::uint32_t counted_from_ = 0; // the round in which c was last forgotten
+  std::uint32_t counted_from_ = 0; // round of the last reset of c
 };
 
 // -- client half ------------------------------------------------------------------------------------------------------
@@ -163,7 +164,7 @@ public:
         {"paper", "uploads weigh the same", "[strategy]\nweighting = \"uniform\"\n"},
         {"niid-bench", "uploads weigh by rows, as in that public program", "[strategy]\nweighting = \"samples\"\n"}};
   }
-  /// Changes are measured from the round's broadcast, and two vectors are sent.
+  /// Changes are measured from the broadcast of the round, and a client uploads two vectors.
   method_needs needs() const override {
     return {.round_barrier = true, .defaults = "[strategy]\nweighting = \"uniform\"\n"};
   }
@@ -206,7 +207,7 @@ diagnostics scaffold::check(const method_setup& setup) const {
   return wrong;
 }
 
-/// c_i; zeros before the first delivered round, and where it is of a task that is forgotten.
+/// Returns c_i [P]: zeros before the first delivered round, and after a reset.
 at::Tensor scaffold::own(const tensor_map& memory, const round_place& place) const {
   const auto* const known = memory.find(own_control);
   const bool forgotten =
@@ -263,7 +264,7 @@ task<client_result> scaffold::client_round(client_context& ctx, const broadcast&
 
   const auto trained = co_await training;
   const auto& learnt = trained.weights->at(flat_weights);
-  if (travelled == 0.0) // nothing was learnt: the control variate stays
+  if (travelled == 0.0) // nothing was trained, so c_i stays
     co_return result_of(trained, before, before, in.place);
   const auto moved = (start->at(flat_weights).to(learnt.device()) - learnt) * variates_.mask(learnt);
   const auto after = before - server + moved.to(device) / travelled;

@@ -1,4 +1,5 @@
-// FedAvg (McMahan et al. 2017, Algorithm 1) on FedHAF's net: a frozen backbone; module and head are averaged.
+// Split FedAvg: FedAvg (McMahan et al. 2017, Algorithm 1) on FedHAF's net. The backbone is frozen; module and head are
+// averaged.
 #include "strategies/shared/split_learning.hpp"
 namespace mneme {
 namespace {

@@ -1,4 +1,4 @@
-// FedProx (Li et al. 2020, eq. 2) on FedHAF's net: a frozen backbone; module and head are averaged.
+// Split FedProx: FedProx (Li et al. 2020, eq. 2) on FedHAF's net. The backbone is frozen; module and head are averaged.
 #include "strategies/shared/split_learning.hpp"
 namespace mneme {
 namespace {

@@ -1,5 +1,5 @@
-// The Oracle of FedHAF's comparison: a single learner with the rows of all tasks so far. It trains module and head on
-// the same frozen backbone for as many epochs and rounds as the clients.
+// Oracle of FedHAF's comparison: a single learner with the rows of all tasks so far. It trains module and head on the
+// same frozen backbone, for as many epochs and rounds as the clients.
 #include "strategies/shared/split_learning.hpp"
 namespace mneme {
 namespace {

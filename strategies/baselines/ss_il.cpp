@@ -1,13 +1,16 @@
 // SS-IL: H. Ahn, J. Kwak, S. Lim, H. Bang, H. Kim and T. Moon, "SS-IL: Separated Softmax for Incremental Learning",
-// ICCV 2021, federated as rehearsal.hpp says. A softmax of new classes and one of old ones, so that new rows never push
-// old scores down, and distillation task by task, over a step's own rows and those that it replays:
-//     L = mean over all rows of CE(z_block of y, y) + sum over tasks k before of T^2 KL(softmax(q_k / T) ||
-//         softmax(z_k / T)), a mean over all rows;  T = 2.
-// Answers are the largest of all logits. As in the authors' program the rate of task t is divided by t + 1.
+// ICCV 2021. Old and new classes have separate softmaxes, so new rows never reduce the scores of old classes.
+// Distillation is per task. Every step has current rows and replayed exemplars; with T = 2 and means over both:
+//     L = mean of CE(z over the block of y, y)
+//         + sum over earlier tasks k of T^2 mean of KL(softmax(q_k / T) || softmax(z_k / T)).
+// The prediction is the argmax over all logits.
 //
-// Ours: a row's softmax goes by its class and not by where it comes from (a client that stays in its old task holds old
-// rows as its own); the last batch of an epoch is kept, without which clients of few rows would learn nothing;
-// exemplars are herded, where the program takes the first rows (exemplars = "first").
+// Official code: divides the rate of task t, from 0, by t + 1. It drops the last batch of an epoch and keeps the first
+// rows of a class as exemplars.
+//
+// Ours: federated as described in rehearsal.hpp. The rate is divided as in the official code. The label of a row
+// selects its softmax, since a client that stays in an old task has old rows as current ones. The last batch is kept,
+// without which clients with few rows would not train. Exemplars are herded; preset "official" has exemplars = "first".
 #include "strategies/baselines/rehearsal.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
@@ -23,7 +26,7 @@ struct options {
   bool divides_rate = true;
 };
 
-/// Cross-entropy of each row within the classes of its block: those below `old`, or the others up to `seen`.
+/// Cross-entropy of each row within its block: the classes below `old`, or those from `old` to `seen`. Returns [R].
 at::Tensor separated_cross_entropy(const loss_rows& in, std::int64_t old, std::int64_t seen) {
   const auto within = [&](class_range block) {
     const auto labels = (in.labels - block.low).clamp(0, block.size() - 1);
@@ -33,7 +36,7 @@ at::Tensor separated_cross_entropy(const loss_rows& in, std::int64_t old, std::i
   return old == 0 ? fresh : at::where(in.labels < old, within({0, old}), fresh);
 }
 
-/// @param blocks the classes of every task so far, in order
+/// @param blocks classes of every task so far, in order
 loss_ref separated_objective(const options& with, const std::vector<class_range>& blocks) {
   auto identity = fmt::format("ss-il {} {}", with.temperature, with.distillation_weight);
   for (const auto& block : blocks)
@@ -41,7 +44,7 @@ loss_ref separated_objective(const options& with, const std::vector<class_range>
   return differentiable_objective(
       {.identity = std::move(identity), .terms = {"cross_entropy", "distillation"}, .reads_label_smoothing = true},
       [with, blocks](const loss_rows& in) {
-        const auto weight = in.equal_weight(); // one mean over own and replayed rows
+        const auto weight = in.equal_weight(); // one mean over current and replayed rows
         const auto [old, seen] = blocks.back();
         std::vector<at::Tensor> terms{weighted_sum(separated_cross_entropy(in, old, seen), weight), {}};
         at::Tensor distillation;

@@ -1,26 +1,21 @@
 // TARGET: J. Zhang, C. Chen, W. Zhuang and L. Lyu, "TARGET: Federated Class-Continual Learning via Exemplar-Free
-// Distillation", ICCV 2023, from its public code (github.com/zj-jayzhang/Federated-Class-Continual-Learning, commit
-// 78cb9c0). After each task but the last the server makes images of the classes so far through the global model,
-// without data; in the next task they are fixed, clients have them, and learn their own rows beside them:
-//     task 1:  CE
-//     later:   CE over the new classes of own rows + k KD of the old classes of images,
-//     KD = -mean sum_c softmax(z_old / T)_c log softmax(z / T)_c, not multiplied by T^2; z_old is the model after the
-//     task before.
-// Own rows and images pass apart, each normalised by statistics of its own. The server, in each of its rounds, draws
-// codes and labels, copies the generator G, and lets copy and codes descend
-//     a |running - batch statistics| + b CE(labels) - c KL(teacher || student) where both agree,
-// keeps the batch of the least value, and moves G once: by the sum of the copy's gradients, or by 67 times what the
-// copy has moved. The student learns from the teacher on the pool behind the warm-up.
+// Distillation", ICCV 2023. After each task, the server synthesizes a fixed set of images of the old classes through
+// the global model, without data. From task 2 on, clients minimize
+//     CE over the new classes of real rows + k KD over the old classes of the images,
+//     KD = -mean sum_c softmax(z_old / T)_c log softmax(z / T)_c, with z_old the logits of the previous task's model.
+// Real rows and images pass the net separately. In a server round, a copy of the generator G and the codes descend
+//     a |running - batch statistics| + b CE(labels) - c KL(teacher || student) where both agree.
+// The batch of the lowest loss is stored. G takes one step along the sum of the copy's gradients, or 67 times the
+// copy's change.
 //
-// The public code has 10 rounds for CIFAR-100, and a warm-up of 20: so no student is ever trained there, and the last
-// term never enters (preset "official"); it does for Tiny-ImageNet ("official-tiny"). Its clients' epochs end with the
-// shorter of both loaders, so that most rows of large clients wait for another epoch; ours pass all own rows unless
-// epoch_ends = "shorter". A step's images are 8000 / ceil(rows of the data / (clients * tasks * batch)) there: 1000 for
-// ten tasks of CIFAR-100 and 5 clients, 500 for five.
+// Official code (github.com/zj-jayzhang/Federated-Class-Continual-Learning, commit 78cb9c0): KD has no factor T^2.
+// CIFAR-100 has 10 server rounds and a warm-up of 20, so no student is trained and the last term is absent (preset
+// "official"). Tiny-ImageNet has both (preset "official-tiny"). A client's epoch ends with the shorter of its two
+// loaders. A step has 8000 / ceil(rows of the data / (clients * tasks * batch)) images.
 //
-// The generator's steps, the student's and the clients' agree with the public code's own classes (docs/fidelity.md).
-// Ours: where epochs are cut, the last batch of images is filled by the next shuffle; rows of the head for classes to
-// come are those that the run began with; the pool is sent with every round, as bytes. Classes are in the run's order.
+// Ours: the steps of generator, student and clients match the official classes (docs/fidelity.md). Epochs pass all real
+// rows unless epoch_ends = "shorter"; then the next shuffle fills the last batch of images. Head rows of future classes
+// keep their initial values. Every round sends the images, as bytes.
 #include "runtime/base/ceil_div.hpp"
 #include "strategies/baselines/generating_server.hpp"
 #include "strategies/baselines/target_images.hpp"
@@ -60,7 +55,7 @@ protected:
     job.stream = {.seed = seed, .purpose = pool_draw, .client = server_itself, .task = place.task};
     return job;
   }
-  /// A pool of images, and the model that they were made through.
+  /// Sends the pool of images, and the model that they were synthesized through.
   tensors_ref replay_of(const tensor_map& generated) override {
     auto pool = std::make_shared<tensor_map>();
     pool->put("teacher", weights());
@@ -111,7 +106,7 @@ private:
   options with_;
 };
 
-/// `count` rows of a view, from one shuffle of it after the other; each begins anew where `each` rows are taken.
+/// Returns `count` rows of a view, taken from successive shuffles. Each shuffle gives at most `each` rows.
 sample_view shuffled(const sample_view& view, std::int64_t count, std::int64_t each, rng_key key) {
   auto order = *view.rows;
   rng_stream draw(key);
@@ -124,8 +119,8 @@ sample_view shuffled(const sample_view& view, std::int64_t count, std::int64_t e
   return {.source = view.source, .rows = std::make_shared<const std::vector<std::int64_t>>(std::move(rows))};
 }
 
-/// Epochs of as many steps as the images have batches, where own rows have more: one pass over rows that are drawn
-/// here, epoch by epoch.
+/// Shortens epochs to the number of image batches, if the real rows have more. The rows of all epochs are drawn at
+/// once, and the job passes them in order in a single epoch.
 void cut_epochs(train_job& job, const client_context& ctx) {
   auto& how = job.options;
   const auto images = job.replay.samples.size(), batch = std::min(how.replay_rows, images);
@@ -182,7 +177,7 @@ std::vector<preset> target::presets() const {
                          "student_temperature = 5.0\n"}};
 }
 
-/// Those of generator and student.
+/// Declares the keys of generator and student.
 void making_keys(key_table& table, target_settings& making) {
   table.integer("generator_rounds", making.rounds, {.low = 1, .high = 100'000},
                 "Rounds of the generator after each task; each leaves its best batch.");

@@ -11,7 +11,7 @@
 namespace mneme {
 namespace {
 
-constexpr double reptile_factor = 67.0; // of the public code, before Adam's division by the moments
+constexpr double reptile_factor = 67.0; // factor of the official code
 
 at::Tensor channel_values(const std::vector<float>& values, const at::Tensor& like) {
   return at::tensor(values, at::kFloat).to(like.device()).view({-1, 1, 1});
@@ -99,16 +99,16 @@ protected:
   [[nodiscard]] program_step run_call(const program_call& call) const override;
 
 private:
-  /// What goes from slice to slice.
+  /// State between slices of the program.
   struct work_state : target_maker {
-    at::Tensor student{}, momentum{};           // [P]; momentum is undefined before the first lesson
-    at::Tensor images{}, labels{}, objective{}; // of all rounds so far, or undefined
+    at::Tensor student{}, momentum{};           // [P]; momentum is undefined before the student's first step
+    at::Tensor images{}, labels{}, objective{}; // of all rounds so far; undefined before the first
   };
   [[nodiscard]] work_state begun_or_saved(const program_call& call) const;
   [[nodiscard]] target_draws drawn(const program_call& call) const;
   void teach(const program_call& call, work_state& now) const;
   [[nodiscard]] program_step paused(const program_call& call, const work_state& now) const;
-  /// The images that are kept of those so far.
+  /// Limits the images so far to those that the pool keeps.
   [[nodiscard]] at::Tensor kept(const at::Tensor& rows) const {
     if (with_.most == 0 || rows.size(0) <= with_.most)
       return rows;
@@ -125,7 +125,7 @@ private:
   model_ref generator_;
 };
 
-/// The generator begins anew in each task.
+/// Restores the state of a slice. The first slice of a task starts with a new generator.
 target_images::work_state target_images::begun_or_saved(const program_call& call) const {
   if (call.slice == 0) {
     work_state now;
@@ -158,7 +158,7 @@ target_draws target_images::drawn(const program_call& call) const {
   return draws;
 }
 
-/// The student's momentum goes on over the rounds of a task.
+/// The student's momentum persists over the rounds of a task.
 void target_images::teach(const program_call& call, work_state& now) const {
   const student_rules rules{.classes = with_.opened,
                             .opened = with_.opened,
@@ -189,7 +189,7 @@ program_step target_images::paused(const program_call& call, const work_state& n
   return step;
 }
 
-/// A round; its best batch joins the pool, as bytes that are cut, not rounded.
+/// One round. Appends its best batch to the pool as bytes, truncated instead of rounded.
 program_step target_images::run_call(const program_call& call) const {
   auto now = begun_or_saved(call);
   const auto draws = drawn(call);

@@ -1,5 +1,5 @@
-/// target_images: images of old classes from a frozen classifier, by a generator whose copies adapt to one batch each
-/// (TARGET, Zhang et al. 2023, ICCV, from its public code, which goes back to Fast Meta-DFKD, Fang et al. 2022).
+/// target_images: synthesizes images of old classes through a frozen classifier; a copy of the generator adapts to each
+/// batch (TARGET, Zhang et al., ICCV 2023, and its official code, based on Fast Meta-DFKD, Fang et al. 2022).
 #pragma once
 #include "runtime/method/program.hpp"
 #include "strategies/shared/adam.hpp"
@@ -8,69 +8,73 @@
 #include <array>
 namespace mneme {
 
-// Axes: B images of a round, N of the pool, Z numbers of a code; G weights of a generator, P of the classifier; S
-// statistics of its batch normalisations.
+// Axes: B images of a round, N images of the pool, Z numbers of a code, G weights of a generator, P weights of the
+// classifier, S running statistics of its batch normalizations.
 
-/// What the generator learns of the copy that a round has trained.
+/// Update of the generator from the copy that a round has trained.
 enum class outer_step : std::uint8_t {
-  first_order, ///< The sum of the copy's gradients (Finn et al. 2017, MAML, without second derivatives).
-  reptile,     ///< 67 times what the copy has moved (Nichol et al. 2018).
+  first_order, ///< The sum of the copy's gradients (Finn et al. 2017, MAML, first-order).
+  reptile,     ///< 67 times the change of the copy (Nichol et al. 2018).
 };
 
+/// Sizes of the generator and options of its training.
 struct target_settings {
-  std::array<std::int64_t, 3> shape{};                                         ///< C, H, W of images
-  std::vector<float> scale{}, shift{};                                         ///< [C] how nets see a pixel of 0 .. 255
-  std::int64_t opened = 0;                                                     ///< Classes that the classifier knows.
+  std::array<std::int64_t, 3> shape{}; ///< C, H, W of the images
+  std::vector<float> scale{}, shift{}; ///< [C] input = scale * pixel + shift, pixel in 0 .. 255
+  std::int64_t opened = 0;             ///< Classes that the classifier was trained on.
   std::int64_t code = 256, filters = 64, rounds = 10, steps = 10, batch = 256; ///< code: Z
-  double rate = 2e-3, code_rate = 1e-2; ///< Adam's, of the copy and of the codes; the generator's is steps * rate.
+  double rate = 2e-3, code_rate = 1e-2; ///< Adam rates of copy and codes; steps * rate for the generator.
   outer_step outer = outer_step::first_order;
-  double statistics = 10.0, labels = 0.5, adversary = 1.0; ///< Weights of the terms.
-  bool views = true;        ///< Nets are shown images cropped and mirrored, anew in each step.
-  std::int64_t most = 8000; ///< Images of the pool that are kept, the first by file name; 0: all.
+  double statistics = 10.0, labels = 0.5, adversary = 1.0; ///< Weights of the loss terms.
+  bool views = true;                                       ///< Crops and mirrors the images; every step draws again.
+  std::int64_t most = 8000;                                ///< Size of the pool, first images by file name; 0: all.
 
-  /// From this round on, counted from 1, a student is to be fooled; it learns behind later ones.
+  /// First round, from 1, with the adversarial term. The student trains after each later round.
   std::int64_t warm_up = 20;
   std::int64_t student_steps = 400, student_batch = 256;
   double student_rate = 0.2, student_floor = 2e-4, student_momentum = 0.9, student_decay = 1e-4;
   double student_temperature = 20.0;
 
-  /// The student is needed at all.
+  /// True if any round has an adversarial student.
   [[nodiscard]] bool adverse() const { return adversary > 0.0 && rounds >= warm_up; }
   [[nodiscard]] std::int64_t images() const { return most > 0 ? std::min(most, rounds * batch) : rounds * batch; }
-  /// The student's learning rate behind a round, from 0: half a cosine over all rounds.
+  /// Learning rate of the student after a round, counted from 0: half a cosine over all rounds.
   [[nodiscard]] double rate_of_student(std::int64_t round) const;
 };
 
-/// What goes from round to round.
+/// State between rounds.
 struct target_maker {
-  adam generator{};  ///< [1, G], of the outer step; its moments last over the rounds of a task.
-  at::Tensor past{}; ///< [S] average of statistics, or undefined
+  adam generator{};  ///< [1, G]; the moments of the outer step persist over the rounds of a task
+  at::Tensor past{}; ///< [S] average of batch statistics; undefined before the first round
 };
-/// What a round draws.
+/// Random draws of one round.
 struct target_draws {
   at::Tensor labels{}; ///< [B] int64
   at::Tensor codes{};  ///< [B, Z]
-  at::Tensor views{};  ///< [steps, B, 3], see viewed(); undefined: images are shown as they are
+  at::Tensor views{};  ///< [steps, B, 3], see viewed(); undefined: no crops
 };
+/// Loss values of one step; the terms are unweighted.
 struct target_losses {
   double total = 0.0, statistics = 0.0, labels = 0.0, adversary = 0.0;
 };
+/// Result of one round.
 struct target_round_result {
-  at::Tensor best{}; ///< [B, channels, height, width] in [0, 1]: images of the least total
+  at::Tensor best{}; ///< [B, C, H, W] in [0, 1]: batch of the lowest total
   double total = 0.0;
-  std::vector<target_losses> losses{}; ///< One for each step.
+  std::vector<target_losses> losses{}; ///< one per step
 };
-/// A round: a copy of the generator, and the codes, take Adam's steps on
-///     a |running - (0.1 batch + 0.9 past) statistics| + b CE(labels) + c (-KL(teacher || student) where both agree),
-/// and the generator one step of outer_step. The average of statistics moves once in a round. Throws std::runtime_error
-/// where no loss is finite. @param student undefined: no adversary
+/// Runs one round. A copy of the generator and the codes take Adam steps on
+///     a |running - (0.1 batch + 0.9 past) statistics| + b CE(labels) + c (-KL(teacher || student) where both agree).
+/// Then the generator takes one step by outer_step, and the average of statistics is updated once. Throws
+/// std::runtime_error if no loss is finite.
+/// @param teacher [P] @param student [P]; undefined: no adversarial term
 [[nodiscard]] target_round_result target_round(const model& net, const model& generator, const target_settings& with,
                                                const at::Tensor& teacher, const at::Tensor& student, target_maker& now,
                                                const target_draws& drawn);
 
-/// A program that makes the pool. Reads "weights" [P] of the classifier and "student" [P] as it begins; ends with
-/// "images" [N, channels, height, width] uint8, "labels" [N] int64 and the least total of each round, "objective"
-/// [rounds] float64. A round is a slice.
+/// A program that makes the pool; a round is a slice. Reads "weights" [P] of the classifier and the initial "student"
+/// [P]. Returns "images" [N, C, H, W] uint8, "labels" [N] int64 and "objective" [rounds] float64, the lowest total of
+/// each round.
 [[nodiscard]] program_ref target_program(model_ref net, const target_settings& with);
 
 } // namespace mneme

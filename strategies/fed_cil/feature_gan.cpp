@@ -11,7 +11,7 @@ namespace {
 using labels_list = std::vector<std::int64_t>;
 constexpr std::int64_t gan_steps_of_slice = 50;
 
-/// What is drawn in a step, one kind apart from the other.
+/// Kinds of random draws in a step. Each kind has its own stream.
 enum class gan_draw : std::uint64_t {
   rows,
   fakes,
@@ -65,7 +65,7 @@ public:
     }
     return promised;
   }
-  /// Weights, moments and gradients of both nets, and what a step of the critic keeps of its rows.
+  /// Memory for weights, moments and gradients of both nets, and for the activations of a critic step.
   [[nodiscard]] std::int64_t stacked_bytes(const program_job&) const override {
     const auto weights = 5 * (gan_->generator()->size() + gan_->critic()->size());
     return weights * static_cast<std::int64_t>(sizeof(float)) + gan_->generator()->working_set(4 * with_.batch) +
@@ -119,7 +119,7 @@ labels_list gan_game::drawn_labels(const program_call& call, std::int64_t step, 
   return labels;
 }
 
-/// Stacks what each call has.
+/// Stacks the rows of all calls.
 labelled_rows stacked_rows(const std::vector<labelled_rows>& of_calls) {
   std::vector<at::Tensor> features, labels;
   for (const auto& rows : of_calls) {
@@ -129,7 +129,7 @@ labelled_rows stacked_rows(const std::vector<labelled_rows>& of_calls) {
   return {at::stack(features), at::stack(labels)};
 }
 
-/// Which of the call's rows a step has: the next of a shuffle, or, where these are fewer than a batch, drawn ones.
+/// Row positions of a step: the next batch of the shuffle, or random rows if the call has fewer than a batch.
 labels_list gan_game::own_places(const program_call& call, std::int64_t step) const {
   const auto rows = call.in.at(gan_tensors::features).size(0);
   labels_list places;
@@ -143,7 +143,7 @@ labels_list gan_game::own_places(const program_call& call, std::int64_t step) co
   return batch_of_shuffle(rows, with_.batch, number, key_of(call, 0, gan_draw::order));
 }
 
-/// A batch of each call's rows.
+/// A batch of real rows for each call.
 labelled_rows gan_game::real_rows(calls_span calls, std::int64_t step) const {
   std::vector<labelled_rows> of_calls;
   for (const auto& call : calls) {
@@ -162,7 +162,7 @@ labelled_rows gan_game::real_rows(calls_span calls, std::int64_t step) const {
   return stacked_rows(of_calls);
 }
 
-/// Rows that the clients' generators make in turn, of the fresh classes in turn.
+/// Rows from the clients' generators, of fresh classes; generators and classes alternate.
 labelled_rows gan_game::rows_in_turn(const program_call& call, std::int64_t step) const {
   const auto& generators = call.in.at(gan_tensors::generators);
   const auto fresh = call.in.at(gan_tensors::fresh).cpu();
@@ -183,11 +183,12 @@ labelled_rows gan_game::rows_in_turn(const program_call& call, std::int64_t step
           at::tensor(labels, at::kLong).to(generators.device()).narrow(0, 0, with_.batch)};
 }
 
-/// Each generator makes a batch of its own classes; labels are drawn uniformly from those present, and a row of each.
+/// Every generator makes a batch of its own classes. Labels are drawn uniformly from the classes present, and a row for
+/// each.
 labelled_rows gan_game::pooled_rows(const program_call& call, std::int64_t step, gan_draw kind,
                                     const at::Tensor& generators, const at::Tensor& masks) const {
   rng_stream draw(key_of(call, step, kind));
-  labels_list labels; // [M B] of the pool
+  labels_list labels; // [M B] labels of the pool
   std::vector<at::Tensor> codes;
   for (std::int64_t m = 0; m < generators.size(0); ++m) {
     const auto among = classes_in(masks[m]);
@@ -231,7 +232,7 @@ labelled_codes gan_game::coded(calls_span calls, std::int64_t step, gan_draw kin
   return {at::stack(codes).to(device), at::stack(listed).to(device)};
 }
 
-/// Rows of a generator that each call has.
+/// Rows from one generator per call.
 labelled_rows gan_game::generated(calls_span calls, std::int64_t step, gan_draw kind, const char* generator,
                                   const labels_of_call& labels) const {
   const auto codes = coded(calls, step, kind, labels);
@@ -246,8 +247,9 @@ std::function<labels_list(std::size_t)> as_in(const at::Tensor& labels) {
   };
 }
 
-/// Fakes beside real and replayed rows. As in the public code their labels are drawn anew, and the generator's step has
-/// one batch of its own; else they are the rows' labels, and the generator's step makes the same again.
+/// Draws the fakes for real and replayed rows. With `any_fakes` (official), their labels are drawn independently, and
+/// the generator's step has one batch of its own. Otherwise they have the labels of the rows, and the generator's step
+/// uses the same codes.
 void gan_game::draw_fakes(calls_span calls, std::int64_t step, gan_draws& draws) const {
   const bool replays = draws.old.features.defined();
   if (!with_.any_fakes) {
@@ -267,7 +269,8 @@ void gan_game::draw_fakes(calls_span calls, std::int64_t step, gan_draws& draws)
     draws.old_fakes = any(gan_draw::old_fakes, gan_draw::old_fake_labels);
 }
 
-/// The server's rows, once with the real rows' labels, once with those of any class that there is.
+/// Draws rows of the server's generator: once with the labels of the real rows, once with labels of any available
+/// class.
 void gan_game::draw_server(calls_span calls, std::int64_t step, gan_draws& draws) const {
   draws.server = generated(calls, step, gan_draw::server, gan_tensors::server_generator, as_in(draws.real.labels));
   draws.server_any = generated(calls, step, gan_draw::server_any, gan_tensors::server_generator, [&](std::size_t k) {
@@ -333,7 +336,7 @@ balanced_rows balanced(const std::vector<std::int64_t>& pool, std::int64_t rows,
 
 std::vector<std::int64_t> batch_of_shuffle(std::int64_t rows, std::int64_t batch, std::int64_t number, rng_key stream) {
   const auto batches = rows / batch;
-  stream.visit = static_cast<std::uint32_t>(number / batches); // a pass goes on in the client's next round
+  stream.visit = static_cast<std::uint32_t>(number / batches); // continues the pass of the client's previous round
   labels_list order(static_cast<std::size_t>(rows));
   std::iota(order.begin(), order.end(), 0);
   rng_stream(stream).shuffle(std::span(order));

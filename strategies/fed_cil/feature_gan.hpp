@@ -1,14 +1,14 @@
-/// feature_gan: the game of an AC-GAN of features as a program, of a client or of the server (Qi et al. 2023, FedCIL).
+/// feature_gan: the training of an AC-GAN on features as a program, for clients and server (Qi et al. 2023, FedCIL).
 #pragma once
 #include "runtime/method/program.hpp"
 #include "strategies/fed_cil/gan_step.hpp"
 #include <functional>
 namespace mneme {
 
-// Axes: n rows of a call, C classes of the run, D features, G weights of a generator, P of a critic; M generators of
-// clients. A mask [C] float32 has ones at classes.
+// Axes: n rows of a call, C classes of the run, D features, G weights of a generator, P weights of a critic, M
+// generators of clients. A mask [C] float32 has ones at the selected classes.
 
-/// Names of the game's tensors.
+/// Names of the program's tensors.
 namespace gan_tensors {
 inline constexpr const char *generator = "generator", *critic = "critic"; ///< [G], [P]; moments as adam saves them
 inline constexpr const char *features = "features", *labels = "labels";   ///< [n, D], [n] int64
@@ -22,30 +22,31 @@ inline constexpr const char* own_classes = "own_classes";                       
 inline constexpr const char *old_generators = "old_generators", *past_classes = "past_classes"; ///< [M', G], [M', C]
 } // namespace gan_tensors
 
-/// A program that trains generator and critic against each other on rows of features, by gan_step(). Reads both nets,
-/// `classes_so_far`, and one of
-///   - `features` with `labels`: a client's rows, drawn with replacement, or, with `batches`, shuffled;
-///   - `generators` with `fresh`: rows that these make in turn, of the labels in turn;
-///   - `generators` with `own_classes`: each makes a batch of its own classes, and a step takes one of them all whose
-///     labels are uniform over those present.
-/// `old_generator` with `old_classes` adds a replayed batch, `old_generators` with `past_classes` one as from the last;
-/// `server_generator` with `available` adds the consistency terms. Ends with both nets.
+/// A program that trains generator and critic against each other on features, by gan_step(). Reads both nets,
+/// `classes_so_far`, and real rows from one of these sources:
+/// - `features` with `labels`: a client's rows, drawn with replacement, or shuffled if `batches` is given;
+/// - `generators` with `fresh`: rows made by the generators in turn, with the labels in turn;
+/// - `generators` with `own_classes`: every generator makes a batch of its own classes, and a step draws a
+///   class-balanced batch from all of them.
+/// `old_generator` with `old_classes` adds a replayed batch; so does `old_generators` with `past_classes`, by the third
+/// rule. `server_generator` with `available` adds the consistency terms. Returns both nets.
 [[nodiscard]] program_ref gan_program(std::shared_ptr<const feature_gan> gan, const gan_training& with);
 
-/// Places of a batch among a client's rows: passes over them are shuffles, each of its own draw, whose last short batch
-/// is left out (userbase.py:36 of the public code). @param number of the batch since the first @param stream the same
-/// for all batches, but for `visit` @pre rows >= batch
+/// Row positions of batch `number`, counted over all passes. Each pass has its own shuffle; a short last batch is
+/// dropped (userbase.py:36 of the official code). @param stream key of the shuffles; its `visit` is overwritten @pre
+/// rows >= batch
 [[nodiscard]] std::vector<std::int64_t> batch_of_shuffle(std::int64_t rows, std::int64_t batch, std::int64_t number,
                                                          rng_key stream);
 
-/// Rows of a pool whose classes are alike often.
+/// A class-balanced batch from a pool.
 struct balanced_rows {
-  std::vector<std::int64_t> labels{}, places{}; ///< [n] each; a place is one of the pool's.
+  std::vector<std::int64_t> labels{}, places{}; ///< [n] each; places index the pool
 };
 
-/// `rows` labels, each drawn from those that the pool has, and for each a row of that label (the public code's
-/// get_balanced_samples). @param pool labels of its rows, not empty @param drawn_below (n): a number below n, asked for
-/// a label and then for its row
+/// Draws `rows` labels uniformly from the classes of the pool, and a random row of each label (get_balanced_samples of
+/// the official code).
+/// @param pool labels of its rows, not empty
+/// @param drawn_below returns a random number below its argument; it is called for each label and then for its row
 [[nodiscard]] balanced_rows balanced(const std::vector<std::int64_t>& pool, std::int64_t rows,
                                      const std::function<std::uint64_t(std::uint64_t)>& drawn_below);
 

@@ -1,31 +1,21 @@
-// FedCIL: federated class-incremental learning with generative replay (Qi, Zhao and Li 2023, "Better Generative Replay
-// for Continual Federated Learning", ICLR), beside its public code (github.com/daiqing98/FedCIL, commit c439de0). Every
-// client trains an AC-GAN whose critic is also the classifier, and replays what a generator of the task before makes.
-// The server averages generators and critics and goes on training them on class-balanced rows of all clients'
-// generators ("model consolidation"); clients are held to agree on what the server's generator makes ("consistency
-// enforcement"). Adam's moments are kept in each client's memory, and the server's with it. Steps of clients and
-// server, on features and on images, agree with the public code's own classes (docs/fidelity.md).
+// FedCIL: federated class-incremental learning with generative replay (D. Qi, H. Zhao and S. Li, "Better Generative
+// Replay for Continual Federated Learning", ICLR 2023). Every client trains an AC-GAN whose critic is also the
+// classifier, and replays rows from a generator of the previous task. The server averages both nets and continues their
+// training on class-balanced rows of all clients' generators (model consolidation). Extra loss terms make the clients
+// agree on rows of the server's generator (consistency enforcement).
 //
-// By default the terms of consistency count, as the paper says. Preset "official" is a run of the public code on grey
-// images; fed_cil_options.cpp has its line beside each value. There
-// - the terms of consistency, which run from the server's rows to the others, are computed and multiplied by 0;
-// - a client replays its own generator as it was at the end of its last task, in place of the server's;
-// - labels of fakes are drawn from the client's classes so far, in place of the real rows', and lie in place of the
-//   first numbers of a code, in place of behind it; the generator's step has one batch, old classes among it;
-// - cross-entropy compares all classes of the run, in place of those of the tasks so far;
-// - the server goes on training on a pool of what each generator makes, of which labels are drawn;
-// - both nets begin at N(0, 0.02^2), and a client's batches are those of a shuffle.
-// Preset "as-published" has the first five of these on features, with a scenario's own counts.
+// Official code (github.com/daiqing98/FedCIL, commit c439de0; preset "official", with source lines in
+// fed_cil_options.cpp): multiplies the consistency terms by 0. A client replays its own last generator. Labels of fakes
+// are drawn from the classes so far and overwrite the first numbers of a code. Cross-entropy covers all classes of the
+// run. Consolidation draws from a pool of all generators. Weights start from N(0, 0.02^2), and batches come from
+// shuffles.
 //
-// What "official" leaves out: its clients' split, which is a file of its own, and their number, five; EMNIST's longer
-// codes (latent = 126); the deeper nets of CIFAR-10. The evaluated critic is the server's (there: each client's own on
-// its own classes, after the last task alone). There the running statistics of the generator's normalisations stay with
-// each party, and the server's rows of the consistency terms are made with them, though times 0; here all rows are made
-// by statistics of their batch. There a client with fewer rows than a batch ends the run; here it draws them with
-// replacement. Pixels have the run's mean and deviation (there: those of a file that was prepared); the generator's
-// tanh spans 0 .. 255. With pooled consolidation, or own replay, uploads say which classes a client has and had, and
-// hold its last generator: the public code's server reads them from the clients. Ours: the GAN of features behind a
-// frozen backbone, which is the default, so that it can be compared with FedHAF.
+// Ours: the steps match the official classes (docs/fidelity.md). Consistency terms count by default. By default the GAN
+// models features of a frozen backbone, as FedHAF does; preset "as-published" has the official rules for features.
+// Moments are kept in a client's memory. The server's critic is evaluated, not each client's. Generated rows are always
+// normalized by their batch. A client with fewer rows than a batch draws with replacement; the official code stops.
+// With pooled consolidation or own replay, uploads include the client's classes and its last generator. We omit the
+// official client split, EMNIST's longer codes (latent = 126) and the deeper CIFAR-10 nets.
 #include "runtime/base/archive.hpp"
 #include "strategies/fed_cil/feature_gan.hpp"
 #include "strategies/fed_cil/fed_cil_options.hpp"
@@ -43,12 +33,12 @@ namespace {
 
 enum draws : std::uint32_t { net_draw = first_method_purpose + 81, game_draw };
 
-/// What both halves share.
+/// Settings that both halves share.
 struct run_settings {
   split_net net{};
   std::shared_ptr<const feature_gan> gan{};
   options with{};
-  at::Tensor generator{}; // as drawn [G]
+  at::Tensor generator{}; // initial weights [G]
 
   [[nodiscard]] gan_training game(const round_place& place, std::int64_t steps, double consistency) const {
     gan_training training{.steps = steps, .batch = with.batch, .opened = place.opened, .consistency = consistency};
@@ -63,14 +53,14 @@ struct run_settings {
     return training;
   }
   [[nodiscard]] bool keeps() const { return with.moments != moments_rule::fresh; }
-  /// Moments of both nets from what was kept, or those of no steps.
+  /// Adds the moments of both nets from `kept`, or zero moments.
   void put_moments(const tensor_map& kept, tensor_map& to) const {
     for (const char* name : {gan_tensors::generator, gan_tensors::critic})
       if (keeps() && !kept.find(moment_names(name).front()))
         adam::put_unmoved(name, to.at(name), to);
     keep_moments(kept, to);
   }
-  /// Copies those that there are.
+  /// Copies the moments that `from` contains.
   void keep_moments(const tensor_map& from, tensor_map& to) const {
     for (const char* name : {gan_tensors::generator, gan_tensors::critic})
       for (const auto& moment : moment_names(name))
@@ -79,7 +69,7 @@ struct run_settings {
   }
 };
 
-/// [C] ones at these classes.
+/// Returns a mask [C] with ones at these classes.
 at::Tensor mask_of(std::int64_t classes, class_range among) {
   auto mask = at::zeros({classes}, at::kFloat);
   mask.narrow(0, among.low, among.size()).fill_(1.0);
@@ -106,7 +96,7 @@ public:
     return {.place = {}, .weights = weights_only(critic_), .extra = extra, .first_contact = nullptr};
   }
   void fold(const delivery& in) override {
-    if (in.rows == 0) // nothing is learnt without rows
+    if (in.rows == 0) // a client without rows has not trained
       return;
     critics_.add(in.upload->at(flat_weights), static_cast<double>(in.rows));
     generators_.add(in.upload->at(gan_tensors::generator), static_cast<double>(in.rows));
@@ -123,13 +113,13 @@ private:
   void put_rows(const round_place& place, const std::vector<tensors_ref>& uploads, tensor_map& in) const;
 
   std::shared_ptr<const run_settings> run_;
-  at::Tensor critic_, generator_, old_generator_; // [P], [G]; undefined in task 1
+  at::Tensor critic_, generator_, old_generator_; // [P], [G], [G]; the last is undefined in the first task
   weighted_average critics_, generators_;
   std::vector<tensors_ref> received_; // uploads of the round
-  tensors_ref moments_{};             // of the server's own steps; null before the first
+  tensors_ref moments_{};             // of the server's optimizer; null before its first step
 };
 
-/// FedAvg of both nets, then consolidation: steps of the same game on rows of all clients' generators.
+/// Averages both nets, then consolidates: further steps of the same training on rows of all clients' generators.
 task<void> fed_cil_server::close_round(server_context& ctx, const round_place& place) {
   if (received_.empty())
     co_return;
@@ -165,7 +155,7 @@ program_job fed_cil_server::consolidation(const round_place& place, const std::v
   return job;
 }
 
-/// What the server's steps have for rows: those of the clients' generators, and of generators of the tasks before.
+/// Adds the real rows for the server's steps: those of the clients' generators, and of generators of earlier tasks.
 void fed_cil_server::put_rows(const round_place& place, const std::vector<tensors_ref>& uploads, tensor_map& in) const {
   const auto stack_of = [&](const char* name) {
     std::vector<at::Tensor> rows;
@@ -190,14 +180,14 @@ void fed_cil_server::put_rows(const round_place& place, const std::vector<tensor
 
 // -- client half ------------------------------------------------------------------------------------------------------
 
-/// What a client remembers of its generators, classes and batches.
+/// A client's record of its generators, classes and batches.
 struct own_history {
-  std::int64_t task = -1;                    // of its last round
-  std::int64_t batches = 0;                  // read of its rows in this task
-  bool begins = false;                       // this is its first round of the task
-  at::Tensor classes{};                      // so far [C]
-  at::Tensor generator{};                    // as its last round left it; undefined: nothing replays it
-  at::Tensor old_generator{}, old_classes{}; // both at the end of the task before; undefined: there was none
+  std::int64_t task = -1;                    // task of its last round
+  std::int64_t batches = 0;                  // batches read in this task
+  bool begins = false;                       // true in its first round of the task
+  at::Tensor classes{};                      // mask [C] of all classes so far
+  at::Tensor generator{};                    // after its last round; undefined without own replay
+  at::Tensor old_generator{}, old_classes{}; // at the end of the previous task; undefined before
 
   static own_history saved_in(const tensor_map& memory, std::int64_t all_classes) {
     own_history known{.classes = at::zeros({all_classes}, at::kFloat)};
@@ -215,7 +205,7 @@ struct own_history {
     }
     return known;
   }
-  /// In the client's first round of a task what it has becomes old.
+  /// In the client's first round of a task, its generator and classes become the old ones.
   void begin(std::int64_t present, const at::Tensor& labels) {
     begins = task != present;
     if (begins) {
@@ -288,7 +278,7 @@ void fed_cil::prepare(const method_setup& setup) {
   run_ = std::move(run);
 }
 
-/// What is wrong with net and data for nets of images.
+/// Validates net and data for GANs of images. The result is empty if the setup is valid.
 diagnostics wrong_with_images(const method_setup& setup) {
   diagnostics wrong;
   const bool has_body = std::any_of(setup.net->layout().begin(), setup.net->layout().end(),
@@ -332,7 +322,7 @@ task<client_result> fed_cil::client_round(client_context& ctx, const broadcast& 
   auto memory = std::make_shared<tensor_map>();
   features.save(*memory);
   const auto rows = features.current().size();
-  if (rows == 0) { // no rows to learn from: what was received goes back
+  if (rows == 0) { // without rows, the received nets are sent back unchanged
     auto unchanged = std::make_shared<tensor_map>(*in.weights);
     unchanged->put(gan_tensors::generator, in.extra->at(gan_tensors::generator));
     history.save(*memory);
@@ -355,7 +345,7 @@ task<client_result> fed_cil::client_round(client_context& ctx, const broadcast& 
 program_job fed_cil::game_of(client_context& ctx, const broadcast& in, const embedding_rows& rows,
                              const own_history& history) const {
   const auto classes = run_->gan->shape().classes;
-  // From the second round of a task on there is a generator of the server's that knows its classes.
+  // From the second round of a task on, the server's generator has been trained on the classes of the task.
   const bool agrees = with_.consistency > 0.0 && in.place.round_of_task > 0;
   auto tensors = std::make_shared<tensor_map>();
   tensors->put(gan_tensors::generator, in.extra->at(gan_tensors::generator));
@@ -384,7 +374,7 @@ program_job fed_cil::game_of(client_context& ctx, const broadcast& in, const emb
   return job;
 }
 
-/// Both nets, and what the server's steps ask for besides.
+/// Both nets, and the extra tensors for the server's consolidation.
 tensors_ref fed_cil::upload_of(const tensor_map& played, const embedding_rows& rows, const own_history& history) const {
   auto upload = std::make_shared<tensor_map>();
   upload->put(flat_weights, played.at(gan_tensors::critic));

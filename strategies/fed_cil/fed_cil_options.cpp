@@ -2,25 +2,24 @@
 #include "strategies/shared/split_learning.hpp"
 namespace mneme::fed_cil_method {
 
-// Lines are those of github.com/daiqing98/FedCIL at commit c439de0; FLAlgorithms/generator/model.py where no file is
-// named.
+// Source lines refer to github.com/daiqing98/FedCIL at commit c439de0, by default to FLAlgorithms/generator/model.py.
 std::vector<preset> fed_cil_presets() {
-  // The terms of consistency are multiplied by 0 (:494). Labels of fakes come from the classes so far (:199, :269), and
-  // lie in place of noise (:251); the softmax is of all classes of the run (gan.py:71). A client replays its own last
-  // generator (userbase.py:94, userpFedCL.py:94); the server draws labels of a pool (serverpFedCL.py:339, :344).
+  // The consistency terms are multiplied by 0 (:494). Labels of fakes come from the classes so far (:199, :269) and
+  // overwrite noise (:251). The softmax covers all classes of the run (gan.py:71). A client replays its own last
+  // generator (userbase.py:94, userpFedCL.py:94). The server draws labels from a pool (serverpFedCL.py:339, :344).
   const std::string game = "[strategy]\nconsistency = 0.0\nfake_labels = \"any\"\nclass_loss = \"all\"\n"
                            "codes = \"overwritten\"\nreplay = \"own\"\nconsolidation = \"pooled\"\n";
-  // Nets are of images (gan.py:16, :82) of 32 pixels (serverpFedCL.py:72) with 64 filters and 110 numbers (main.py:85),
-  // and begin at N(0, 0.02^2) (serverbase.py:109). Batches are those of a shuffle, short ones dropped (userbase.py:36).
-  // 200 rounds over five tasks have 400 steps of 32 rows (run-ours.sh:2) and 100 of consolidation (main.py:105, and
-  // run-ours.sh:5; its first command has 50). Optimizers live on (serverbase.py:76).
+  // Nets are for images (gan.py:16, :82) of 32 pixels (serverpFedCL.py:72), with 64 filters and 110 numbers of noise
+  // (main.py:85). They start from N(0, 0.02^2) (serverbase.py:109). Batches come from shuffles without short ones
+  // (userbase.py:36). 200 rounds over five tasks have 400 steps of 32 rows (run-ours.sh:2) and 100 of consolidation
+  // (main.py:105 and run-ours.sh:5; its first command has 50). Optimizers persist (serverbase.py:76).
   const std::string run = game + "nets = \"images\"\nlatent = 110\ngenerator_width = 64\ncritic_width = 64\n"
                                  "start = \"normal\"\nreal_rows = \"shuffled\"\nlocal_steps = 400\ngan_batch = 32\n"
                                  "consolidation_steps = 100\n";
   const std::string around =
       "[model]\nname = \"identity\"\n[data]\nresize = 32\n[tasks]\ncount = 5\n[rounds]\nper_task = 40\n";
-  // Rates of grey images are those of main.py:89; of CIFAR-10 main.py:99 and serverbase.py:63 have them, and clients
-  // begin anew in each task there (userbase.py:80).
+  // Learning rates: main.py:89 for gray images; main.py:99 and serverbase.py:63 for CIFAR-10, where the moments of
+  // clients are reset in each task (userbase.py:80).
   return {{.name = "official",
            .meaning = "a run of the public code on grey images: its losses, draws, replay, nets, start and counts; its "
                       "five clients are the scenario's",

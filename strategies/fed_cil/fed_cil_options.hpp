@@ -1,4 +1,4 @@
-/// fed_cil_options: the keys of FedCIL and its presets, each value with the line of the public code that has it.
+/// fed_cil_options: keys and presets of FedCIL, each preset value with its source line in the official code.
 #pragma once
 #include "runtime/method/strategy.hpp"
 #include "strategies/fed_cil/gan_nets.hpp"
@@ -6,11 +6,12 @@ namespace mneme::fed_cil_method {
 
 /// Adam's moments in the next round.
 enum class moments_rule : std::uint8_t {
-  kept,      ///< Go on: in the client's memory, and at the server.
-  each_task, ///< The same, but clients begin anew in their first round of a task.
-  fresh,     ///< Begin anew in every round.
+  kept,      ///< Kept in the client's memory, and on the server.
+  each_task, ///< Kept, but reset in a client's first round of a task.
+  fresh,     ///< Reset in every round.
 };
 
+/// Options of the method.
 struct options {
   gan_shape net{};
   std::int64_t steps = 400, batch = 32, consolidation_steps = 50;

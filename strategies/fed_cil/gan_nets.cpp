@@ -26,8 +26,8 @@ model_ref critic_of_features(const gan_shape& shape) {
   return net.build();
 }
 
-/// The public code's Generator (gan.py:82): a linear layer, three transposed convolutions that double the sides, each
-/// behind a batch normalisation and ReLU, a fourth that keeps them, tanh.
+/// The official Generator (gan.py:82): a linear layer, three transposed convolutions that double the sides, each after
+/// batch normalization and ReLU, a fourth that keeps the sides, and tanh.
 model_ref generator_of_images(const gan_shape& shape) {
   const auto [channels, height, width] = shape.image;
   const auto last = shape.generator_width;
@@ -46,8 +46,8 @@ model_ref generator_of_images(const gan_shape& shape) {
   return net.build();
 }
 
-/// The public code's Critic (gan.py:16): three convolutions that halve the sides, leaky ReLU; its two heads, fc_aux and
-/// fc, are one here. Its batch normalisations are declared there and read by nothing.
+/// The official Critic (gan.py:16): three convolutions that halve the sides, with leaky ReLU. Its heads fc_aux and fc
+/// are one head here. Its batch normalizations are declared, but unused.
 model_ref critic_of_images(const gan_shape& shape) {
   const auto [channels, height, width] = shape.image;
   network_builder net(
@@ -98,7 +98,7 @@ at::Tensor feature_gan::rows(const at::Tensor& generator, const at::Tensor& code
   const auto by_channel = [&](const std::vector<float>& values) {
     return at::tensor(values, at::kFloat).view({-1, 1}).to(generator.device());
   };
-  const auto pixels = (pictures_of(generated.features, shape_.image).flatten(3) + 1) * 127.5; // -1 .. 1 to 0 .. 255
+  const auto pixels = (pictures_of(generated.features, shape_.image).flatten(3) + 1) * 127.5; // [-1, 1] to [0, 255]
   return (pixels * by_channel(shape_.scale) + by_channel(shape_.shift)).flatten(2);
 }
 

@@ -1,37 +1,38 @@
-/// gan_nets: the two nets of an auxiliary-classifier GAN, of features or of images, and how they begin (Odena, Olah and
-/// Shlens 2017, AC-GAN; Qi et al. 2023, FedCIL).
+/// gan_nets: generator and critic of an auxiliary-classifier GAN, for features or images, and their initial weights
+/// (Odena, Olah and Shlens 2017, AC-GAN; Qi et al. 2023, FedCIL).
 #pragma once
 #include "runtime/base/rng.hpp"
 #include "runtime/models/model.hpp"
 namespace mneme {
 
-// Axes: K calls of a batch; B rows of a step; D features, C classes of the run, Z numbers of a code; G weights of a
-// generator, P of a critic.
+// Axes: K calls of a batch, B rows of a step, D features, C classes of the run, Z numbers of a code, G weights of a
+// generator, P weights of a critic.
 
+/// Sizes of both nets.
 struct gan_shape {
   std::int64_t features = 0, classes = 0;
   std::int64_t latent = 110;
-  std::int64_t generator_width = 512, critic_width = 256; ///< Hidden numbers; of images, filters of the largest map.
-  bool overwrites = false; ///< A label's one-hot takes the place of the first C numbers of noise; else it follows them.
-  /// Channels, height and width where features are pixels, as nets read them, and the nets convolve; zeros: neither.
+  std::int64_t generator_width = 512, critic_width = 256; ///< Hidden units; for images, filters of the largest map.
+  bool overwrites = false; ///< One-hot labels replace the first C numbers of noise; false: they follow the noise.
+  /// [C, H, W] if features are normalized pixels; the nets are then convolutional. Zeros: features of a backbone.
   std::array<std::int64_t, 3> image{};
-  std::vector<float> scale{}, shift{}; ///< [channels] of images: nets read a pixel v of 0 .. 255 as v * scale + shift.
+  std::vector<float> scale{}, shift{}; ///< [channels] input = v * scale + shift for a pixel v in 0 .. 255.
 
   [[nodiscard]] std::int64_t code() const { return overwrites ? latent : latent + classes; } ///< Z
   [[nodiscard]] bool of_images() const { return image[0] > 0; }
 };
 
-/// Both nets. The critic's head has a row for each class of the run and, behind them, one that says "real".
+/// Both nets. The critic's head has a row for each class of the run, and a last one for "real".
 class feature_gan {
 public:
-  /// @pre height and width of images divide by 8
+  /// @pre height and width of images are divisible by 8
   explicit feature_gan(const gan_shape& shape);
   [[nodiscard]] const gan_shape& shape() const noexcept { return shape_; }
   [[nodiscard]] const model_ref& generator() const noexcept { return generator_; }
   [[nodiscard]] const model_ref& critic() const noexcept { return critic_; }
-  /// Normal numbers and one-hot labels, [B, Z]. @param labels [B]
+  /// Draws codes [B, Z]: normal noise with one-hot labels. @param labels [B]
   [[nodiscard]] at::Tensor codes(const std::vector<std::int64_t>& labels, const rng_key& key) const;
-  /// Rows of generators: [K, B, D]; batch normalisations of images use the statistics of these rows.
+  /// Generates rows [K, B, D]. Batch normalizations use the statistics of these rows.
   /// @param generator [K, G] @param codes [K, B, Z]
   [[nodiscard]] at::Tensor rows(const at::Tensor& generator, const at::Tensor& codes) const;
 
@@ -40,8 +41,8 @@ private:
   model_ref generator_, critic_;
 };
 
-/// Initial weights as the public code draws them (serverbase.py:109): N(0, 0.02^2), biases 0, scales of batch
-/// normalisations 1.
+/// Initial weights as in the official code (serverbase.py:109): N(0, 0.02^2), biases 0, scales of batch normalizations
+/// 1.
 [[nodiscard]] at::Tensor normal_start(const model& net, std::uint64_t seed);
 
 } // namespace mneme

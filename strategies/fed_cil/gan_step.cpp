@@ -6,14 +6,14 @@ namespace mneme {
 
 namespace {
 
-at::Tensor mean_of_rows(const at::Tensor& values) { return values.mean(-1).sum(); } // [K, B] to a sum over K
+at::Tensor mean_of_rows(const at::Tensor& values) { return values.mean(-1).sum(); } // [K, B]: mean over B, sum over K
 
-/// What the critic says of rows.
+/// The critic's output for rows, and the losses on it.
 class judgement {
 public:
   judgement(const feature_gan& gan, const gan_training& with) : gan_(gan), with_(with) {}
 
-  /// [K, B, C + 1]
+  /// Scores [K, B, C + 1].
   [[nodiscard]] at::Tensor scores(const at::Tensor& critic, const at::Tensor& features) const {
     const auto classes = gan_.critic()->classes();
     return gan_.critic()->differentiable(critic, features.unflatten(2, {1, 1, -1}), {0, classes}, {}).logits;
@@ -24,13 +24,13 @@ public:
   [[nodiscard]] at::Tensor cross_entropy(const at::Tensor& log_p, const at::Tensor& labels) const {
     return mean_of_rows(-log_p.gather(2, (labels - with_.opened.low).unsqueeze(2)).squeeze(2));
   }
-  /// BCE of being real or not, plus cross-entropy over the classes.
+  /// Binary cross-entropy of "real" plus cross-entropy over the classes.
   [[nodiscard]] at::Tensor likelihood(const at::Tensor& scores, const at::Tensor& labels, bool real) const {
     const auto says_real = scores.select(2, scores.size(2) - 1); // [K, B]
     const auto sure = by_element((real ? says_real : -says_real).contiguous(), at::log_sigmoid);
     return mean_of_rows(-sure) + cross_entropy(log_p(scores), labels);
   }
-  /// BCE and CE of rows that are real, and of fakes beside them.
+  /// Losses of real rows (target real) and of their fakes (target fake).
   [[nodiscard]] at::Tensor told_apart(const at::Tensor& critic, const labelled_rows& real,
                                       const labelled_rows& fakes) const {
     return likelihood(scores(critic, real.features), real.labels, true) +
@@ -42,7 +42,7 @@ private:
   const gan_training& with_;
 };
 
-/// KL(p || q), a mean over rows, from logarithms.
+/// KL(p || q) from log-probabilities, averaged over rows.
 at::Tensor kullback_leibler(const at::Tensor& log_p, const at::Tensor& log_q) {
   return mean_of_rows((by_element(log_p.contiguous(), at::exp) * (log_p - log_q)).sum(2));
 }
@@ -57,7 +57,7 @@ gan_losses gan_step(const feature_gan& gan, const gan_training& with, gan_player
   const double share = replays ? 0.5 : 1.0;
   gan_losses losses;
 
-  // The critic's step, with the generator as it is.
+  // Critic step, with fixed generator.
   const auto fixed = both.generator.weights();
   const auto generated = [&](const labelled_codes& coded) {
     return labelled_rows{.features = gan.rows(fixed, coded.codes), .labels = coded.labels};
@@ -80,7 +80,7 @@ gan_losses gan_step(const feature_gan& gan, const gan_training& with, gan_player
   losses.critic = value_of(loss);
   both.critic.step(gradients_of(loss, {critic}).front(), with.rates);
 
-  // The generator's, against the critic as it has become.
+  // Generator step, against the updated critic.
   const auto generator = leaf_of(both.generator.weights());
   const auto against = [&](const labelled_codes& coded) {
     return judge.likelihood(judge.scores(both.critic.weights(), gan.rows(generator, coded.codes)), coded.labels, true);

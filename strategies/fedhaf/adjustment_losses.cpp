@@ -8,20 +8,20 @@ namespace {
 
 at::Tensor positions_where(const at::Tensor& chosen) { return chosen.nonzero().squeeze(1); }
 
-/// One model's step, its rows divided into old ones (exemplars) and new ones.
+/// A training step of one model, its rows split into old (exemplars) and new ones.
 struct adjustment_step {
   const loss_rows& in;
-  at::Tensor old_rows, new_rows; // [n] positions
+  at::Tensor old_rows, new_rows; // [n] row positions
 };
 
-/// L_FD (eq. 2): | F'_t(x) - F'_t-1(x) |^2, a mean over exemplars.
+/// L_FD (eq. 2): | F'_t(x) - F'_t-1(x) |^2, averaged over exemplars.
 at::Tensor feature_distillation(const adjustment_step& step, const adjustment_terms& with) {
   const auto moved = (step.in.features - step.in.teachers[0].features).index_select(0, step.old_rows); // [n, D]
   const auto of_rows = with.dimensions == dimension_sum::mean ? moved.square().mean(1) : moved.square().sum(1);
   return of_rows.mean(at::kDouble);
 }
 
-/// The weight of each of these rows in the mean of its side, [n] float64.
+/// Weights of rows in the mean over their side (old or new): [n] float64.
 at::Tensor balance_weights(const at::Tensor& labels, std::int64_t classes_of_side, balance_division division) {
   if (division == balance_division::class_counts)
     return at::full({labels.numel()}, 1.0 / static_cast<double>(classes_of_side), labels.options().dtype(at::kDouble));
@@ -30,7 +30,8 @@ at::Tensor balance_weights(const at::Tensor& labels, std::int64_t classes_of_sid
   return 1.0 / (counts.index_select(0, labels) * present);
 }
 
-/// L_FB (eq. 3): | mean length of new vectors - mean length of old ones |. Undefined without a side, or a reference.
+/// L_FB (eq. 3): | mean length of new vectors - mean length of old ones |. Undefined if a side is empty or the
+/// reference model is missing.
 at::Tensor feature_balance(const adjustment_step& step, const adjustment_terms& with) {
   const bool frozen = with.reference == balance_reference::before_task;
   const auto vectors_of = [&](const at::Tensor& features, const at::Tensor& logits) {
@@ -50,7 +51,7 @@ at::Tensor feature_balance(const adjustment_step& step, const adjustment_terms& 
       .abs();
 }
 
-/// [n, C] true in the columns of other tasks.
+/// Mask [n, C]: true in the columns of other tasks.
 at::Tensor outside_own_task(const at::Tensor& labels, std::int64_t classes, const std::vector<class_range>& tasks) {
   const auto columns = at::arange(classes, labels.options()).unsqueeze(0);
   auto outside = at::ones({labels.numel(), classes}, labels.options().dtype(at::kBool));
@@ -62,7 +63,7 @@ at::Tensor outside_own_task(const at::Tensor& labels, std::int64_t classes, cons
   return outside;
 }
 
-/// L_CE (eq. 4), a mean over its rows, each among the classes of its scope. Undefined without rows.
+/// L_CE (eq. 4), averaged over its rows; each row is compared within the classes of its scope. Undefined without rows.
 at::Tensor cross_entropy(const adjustment_step& step, const adjustment_terms& with) {
   const auto& all = with.labels_pass ? step.in.logits : step.in.head_logits;
   const auto every = at::arange(step.in.count(), step.in.labels.options());
@@ -77,7 +78,7 @@ at::Tensor cross_entropy(const adjustment_step& step, const adjustment_terms& wi
   return cross_entropy_rows(logits, labels).mean(at::kDouble);
 }
 
-/// L_KD (eq. 5) over the columns of old classes, renormalised on both sides, a mean over exemplars.
+/// L_KD (eq. 5) between distributions over the old classes only, averaged over exemplars.
 at::Tensor distillation(const adjustment_step& step, const adjustment_terms& with) {
   const auto& all = with.distillation_passes ? step.in.logits : step.in.head_logits;
   const auto log_softmax = [&](const at::Tensor& logits) {
@@ -90,7 +91,7 @@ at::Tensor distillation(const adjustment_step& step, const adjustment_terms& wit
   return divergence.sum(1).mean(at::kDouble);
 }
 
-/// Terms of weight 0 are left out.
+/// Returns the loss terms; terms of weight 0 are omitted.
 std::vector<at::Tensor> adjustment_values(const loss_rows& in, const adjustment_terms& with) {
   const auto is_old = in.labels < with.old_classes();
   const adjustment_step step{

@@ -1,33 +1,22 @@
-// FedHAF: federated class-incremental learning with a frozen backbone, a feature adjustment module F' and a head behind
-// it, whose outputs are F (OpenReview RvAvRC3cUW). A client learns in two stages: the head, by cross-entropy and
-// distillation (eqs. 4, 5), then the module, by distillation and balance of adjusted features (eqs. 2, 3), on rows of
-// the task and exemplars of those before (eq. 6). What is not trained keeps every bit, running statistics included. The
-// server averages both parts, and the model of the task before is everybody's teacher.
+// FedHAF: federated class-incremental learning with a frozen backbone, a feature adjustment module F' and a head with
+// outputs F (OpenReview RvAvRC3cUW). A client trains in two stages: the head by cross-entropy and distillation (eqs. 4,
+// 5), then the module by distillation and balance of adjusted features (eqs. 2, 3). Both use the rows of the task and
+// exemplars of earlier tasks (eq. 6). Parameters and running statistics of the other part stay frozen. The server
+// averages both parts; the teacher is the model before the task.
 //
-// Without stages (Table 3) two things change in eq. 7's sum: module and head are trained at once, and KD and CE reach
-// the module in every task. The ablation changes the first alone; `stages_gradient = "joint"` is the sum.
+// Official code: none; neither the paper nor its OpenReview entry names a repository. So there is no preset "official",
+// and tests compute the equations by hand.
 //
-// No public code at the time of writing: neither the paper nor its entry names any. So there is no preset "official",
-// and tests work the equations out by hand.
-//
-// The paper contradicts itself in places; each reading is a key, and presets follow two of them. What is ours:
-// - stage 2 has no label in the paper, so the module would stay as drawn in task 1: there cross-entropy through the
-//   frozen head joins it (stage2_ce);
-// - eq. 2 is a mean over dimensions, as `nn.MSELoss` is (fd_reduction); eq. 3 compares mean lengths by class of
-//   adjusted features, where dividing by numbers of classes would let it grow with the batch (fb_division), and those
-//   of exemplars are taken of the model before the task (fb_reference);
-// - eq. 5 is KL(present || before) as printed, over the old classes alone, at temperature 1;
-// - cross-entropy reads new rows among the classes of their task, as eq. 4 and the ablations say ("paper"), or
-//   exemplars too over all classes, as the text of stage 1 does ("recommended");
-// - Table 6's batch norms of 1,024 behind 512 numbers and of 128 behind 256 are as wide as what precedes them, and its
-//   residual sum has a projection from the first hidden block (shortcut); dropout is 0.2;
-// - module and head are drawn once: "Kaiming initialization at each new task" would erase them (reinit_each_task);
-// - stages have 2 epochs and 1, batches 64 rows, SGD momentum 0.9 and gradients of length 5 at most, which the paper
-//   does not say; clients weigh by their rows, exemplars included;
-// - classes of a client keep a share of their rows; "fixed buffer size B" is exemplar_rows_max;
-// - exemplars are chosen at a client's first delivery in a task: who never takes part in one keeps none of it;
-// - rows of the head for classes to come are drawn at first and wait, and travel;
-// - the last, short batch of an epoch is used; of a single row no running statistics are taken.
+// Ours: the paper contradicts itself, so every reading is a key; presets "paper" and "recommended" select readings.
+// Stage 2 has no labels in the paper and would never train the module in task 1, so we add cross-entropy through the
+// frozen head in task 1 (stage2_ce). Eq. 2 is a mean over dimensions (fd_reduction). Eq. 3 compares mean lengths per
+// class (fb_division); old lengths are those of the model before the task (fb_reference). Eq. 5 is KL(present ||
+// before) over old classes at temperature 1, as printed. Cross-entropy covers new rows within their task ("paper"), or
+// all rows over all classes ("recommended"). adjustment_net.hpp corrects the impossible widths of Table 6. Module and
+// head are initialized once (reinit_each_task). Epochs, batch size, momentum and clipping are ours. A client selects a
+// share of each class as exemplars in its first round of a task (exemplar_rows_max is the paper's "fixed buffer size
+// B"). ablation = "stages" trains both parts at once with the gradients of stage 2; with stages_gradient = "joint",
+// with those of eq. 7.
 #include "strategies/fedhaf/adjustment_losses.hpp"
 #include "strategies/shared/split_learning.hpp"
 #include "strategies/shared/training_keys.hpp"
@@ -38,7 +27,7 @@ namespace mneme::fedhaf_method {
 
 namespace {
 
-/// Table 3's rows without a part; what each leaves out follows the text of its section.
+/// Ablations of Table 3. Each omits what the text of its section says.
 enum class ablation_kind : std::uint8_t {
   none,
   cross_entropy,        ///< No head splitting: new rows are compared over all classes seen.
@@ -49,23 +38,23 @@ enum class ablation_kind : std::uint8_t {
   stages,               ///< Module and head are trained at once.
 };
 enum class stage2_labels : std::uint8_t { first_task, always, never };
-/// What reaches the module where module and head are trained at once.
+/// Gradients of the module if module and head are trained at once.
 enum class one_stage_gradient : std::uint8_t {
-  joint,     ///< The sum of all losses, which eq. 7 prints.
-  as_staged, ///< What stage 2 would give it: no KD, and CE as stage2_ce says.
+  joint,     ///< Of the sum of all losses, as printed in eq. 7.
+  as_staged, ///< Those of stage 2: no KD, and CE by stage2_ce.
 };
 
 struct options {
   adjustment_terms terms{
       .feature_distillation = 2.0, .feature_balance = 1.0, .cross_entropy = 1.0, .distillation = 1.0};
-  std::int64_t adjustment_epochs = 1; // E2; E1 is training.epochs
+  std::int64_t adjustment_epochs = 1; // E2; training.epochs is E1
   stage2_labels stage2_ce = stage2_labels::first_task;
   exemplar_rules exemplars{};
   ablation_kind ablation = ablation_kind::none;
   one_stage_gradient at_once = one_stage_gradient::as_staged;
 };
 
-/// What the keys come to.
+/// Returns the options without the ablated term.
 options without_ablated(options with) {
   switch (with.ablation) {
   case ablation_kind::cross_entropy:
@@ -107,12 +96,12 @@ private:
   [[nodiscard]] adjustment_terms terms_of(const round_place& place, stage trained) const;
   [[nodiscard]] bool rehearses() const;
 
-  options with_; // as the keys have it
+  options with_; // before without_ablated()
 };
 
 // -- client half ------------------------------------------------------------------------------------------------------
 
-/// The losses of a stage: L_Head = l_CE L_CE + l_KD L_KD, L_FAM = l_FD L_FD + l_FB L_FB, or their sum (eq. 7).
+/// Losses of a stage: L_Head = l_CE L_CE + l_KD L_KD, L_FAM = l_FD L_FD + l_FB L_FB, or their sum (eq. 7).
 adjustment_terms fedhaf::terms_of(const round_place& place, stage trained) const {
   const auto with = without_ablated(with_);
   auto terms = with.terms;
@@ -142,7 +131,7 @@ train_job fedhaf::stage_of(train_job job, const broadcast& in, stage trained) co
   }
   if (trained == stage::adjustment) {
     job.options.epochs = with_.adjustment_epochs;
-    job.stream.visit += std::uint32_t{1} << 24; // visits are fewer: the stages shuffle apart
+    job.stream.visit += std::uint32_t{1} << 24; // a visit number that no round has, so that stage 2 has its own shuffle
   }
   if (trained == stage::both)
     job.options.epochs += with_.adjustment_epochs;
@@ -159,7 +148,7 @@ train_job fedhaf::stage_of(train_job job, const broadcast& in, stage trained) co
 }
 
 task<client_result> fedhaf::client_round(client_context& ctx, const broadcast& in) const {
-  // Features, and exemplars, which eq. 6 chooses at a task's first delivery.
+  // Features of the rows, and the exemplars, which are selected by eq. 6 in the client's first round of a task.
   auto looking = features_of_rows(ctx, in, net(), with_.exemplars);
   const auto features = co_await looking;
   const std::vector<embedding_rows> parts{features.current(), features.old()};
@@ -180,7 +169,8 @@ task<client_result> fedhaf::client_round(client_context& ctx, const broadcast& i
   co_return client_result{.upload = learnt.weights, .memory = memory, .rows = rows};
 }
 
-// -- what the engine is told ------------------------------------------------------------------------------------------
+// -- declarations
+// -------------------------------------------------------------------------------------------------------
 
 method_needs fedhaf::needs() const {
   auto needs = split_method::needs();
@@ -193,7 +183,7 @@ void fedhaf::prepare(const method_setup& setup) {
   split_method::prepare(setup);
 }
 
-/// True if something besides the labels of new rows is read of exemplars.
+/// True if any loss reads exemplars.
 bool fedhaf::rehearses() const {
   const auto terms = without_ablated(with_).terms;
   return terms.compares_features() || terms.distillation > 0.0 || terms.rows == label_rows::every;

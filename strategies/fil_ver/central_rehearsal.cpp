@@ -1,20 +1,18 @@
-// Rehearsal by a single learner with all data of the current task: the centralized study of FIL-VER (arXiv 2110.09695,
-// section 5.1), and the upper bound of its federated study. A classifier with its encoder is trained by eq. 9 (eq. 7
-// for point embeddings), one on a frozen encoder by cross-entropy on samples of its embeddings (eq. 4).
+// Central rehearsal: a single learner with all data of the current task, the centralized study of FIL-VER (arXiv
+// 2110.09695, section 5.1) and the upper bound of its federated study. A classifier with its encoder is trained by eq.
+// 9 (eq. 7 for point embeddings). A classifier on a frozen encoder is trained by cross-entropy on samples of its
+// embeddings (eq. 4). The key `system` selects the rehearsal:
+// - none: no rehearsal; naive: stored raw rows; offline: all tasks together;
+// - ebr: stored embeddings of a frozen encoder, `ebr_multiplier` times as many;
+// - noise: the same with a random encoder. With noise_reading "a" it makes only the rehearsed vectors, and the
+//   classifier has the frozen encoder; with "b" it is the classifier's encoder, too.
 //
-//   none      no rehearsal
-//   naive     raw rows are stored and rehearsed
-//   ebr       embeddings of a frozen encoder are stored and rehearsed, `multiplier` times as many
-//   noise     likewise with vectors of a random encoder; reading "a": the classifier is trained and tested on the
-//             frozen encoder; reading "b": on the random encoder, which is then used for nothing else
-//   offline   all tasks together
-// With a frozen encoder, naive and ebr are identical (multiplier 1), but the paper plots them as different. Modes
-// without embeddings therefore train encoder and classifier together unless `encoder` says otherwise. There is no
-// public code.
+// Official code: none.
 //
-// Ours: "16 times" counts vectors, which are repeated at most ebr_repeat_cap times. The encoder for the paper's
-// "in-task or held-out data" is trained on a tenth of every task (vee_data), because one that has seen a single
-// permutation does not transfer.
+// Ours: with a frozen encoder, naive and ebr would be identical (multiplier 1), but the paper plots them as different.
+// So systems without embeddings train the encoder with the classifier, unless `encoder` is set. "16 times" counts
+// vectors; each is repeated at most ebr_repeat_cap times. The frozen encoder is trained on a tenth of every task
+// (vee_data), because one trained on a single permutation does not transfer.
 #include "strategies/fil_ver/embedding_rehearsal.hpp"
 #include "strategies/fil_ver/ver_loss.hpp"
 #include <ATen/TensorOperators.h>
@@ -46,7 +44,7 @@ struct options : embedding_rehearsal_options {
       return encoder_is == encoder_mode::frozen;
     return rehearses_embeddings();
   }
-  /// The server trains the encoder first.
+  /// True if the server trains an encoder before the first round.
   [[nodiscard]] bool pretrains() const {
     return frozen() && !(system == rehearsal_kind::noise && noise == noise_reading::front_end);
   }
@@ -55,7 +53,7 @@ struct options : embedding_rehearsal_options {
   [[nodiscard]] bool keeps_rows() const { return keeps() && !keeps_embeddings(); }
 };
 
-/// Rows of `from` at `positions`.
+/// Returns the rows of `from` at `positions`.
 sample_view picked(const sample_view& from, std::span<const std::int64_t> positions) {
   auto rows = std::make_shared<std::vector<std::int64_t>>();
   for (const auto position : positions)
@@ -68,7 +66,7 @@ struct run_settings : parted_net {
   options with{};
   tensors_ref noise_encoder{}; // weights of noise "a"
 
-  /// A row of the data set may be one that the encoder alone is trained on. That is decided row by row.
+  /// True if a row of the data set is reserved for the training of the encoder. Each row is drawn separately.
   [[nodiscard]] bool is_held_out(std::int64_t row) const {
     if (!with.pretrains() || with.encoder_data != encoder_rows::held_out)
       return false;
@@ -85,7 +83,7 @@ struct run_settings : parted_net {
 
 // -- server half ------------------------------------------------------------------------------------------------------
 
-/// Trains the encoder if there is to be one, and takes over what the learner sends: the mean of one upload.
+/// Trains the frozen encoder, if there is one. The average of the learner's single upload is that upload.
 class central_server final : public encoder_server {
 public:
   explicit central_server(std::shared_ptr<const run_settings> run)
@@ -100,7 +98,7 @@ public:
   }
 
 private:
-  /// All of task 1, or what is held out of every task.
+  /// All rows of task 1, or the rows reserved in every task.
   [[nodiscard]] sample_view encoder_samples(const central_rows& from) const {
     if (run_->with.encoder_data == encoder_rows::task_1)
       return from.of_task({0});
@@ -118,9 +116,8 @@ private:
 
 // -- the learner ------------------------------------------------------------------------------------------------------
 
-// It remembers what it rehearses of each task it has met: rows of the data set ("rows.1") or embeddings
-// ("kept.features.1", "kept.labels.1"); and, behind a frozen encoder, what that makes of the rows it trains on now
-// ("current.features.1").
+// The learner's memory, for each task so far: row numbers ("rows.1"), or embeddings ("kept.features.1",
+// "kept.labels.1"). With a frozen encoder it also holds the encoded current rows ("current.features.1").
 
 tensor_map without_current(const tensor_map& memory) {
   tensor_map remembered;
@@ -170,13 +167,13 @@ void central_rehearsal::prepare(const method_setup& setup) {
 }
 
 task<client_result> central_rehearsal::client_round(client_context& ctx, const broadcast& in) const {
-  const auto task = with_.system == rehearsal_kind::offline ? 0 : in.place.task.value; // offline has one
+  const auto task = with_.system == rehearsal_kind::offline ? 0 : in.place.task.value; // "offline" has one task
   auto memory = std::make_shared<tensor_map>(ctx.memory());
   const auto current = run_->rows_of(ctx.samples(), false);
   const auto kept = kept_positions(current.size(), {task});
   auto samples = with_kept_rows(current, *memory, task);
 
-  // A frozen encoder sees the rows of a task once; what is rehearsed of them later is chosen then.
+  // A frozen encoder encodes the rows of a task once; the rows to rehearse later are selected then.
   if (with_.frozen() && recalled(*memory, "current.", task).size() == 0) {
     extract_job encoding{.net = run_->net->encoder(), .weights = in.first_contact, .samples = samples, .logits = false};
     auto looking = ctx.extract(std::move(encoding));
@@ -198,7 +195,7 @@ task<client_result> central_rehearsal::client_round(client_context& ctx, const b
   if (with_.keeps_rows() && !memory->find(of_task("rows", task)))
     memory->put(of_task("rows", task), numbers_of(picked(current, kept)));
 
-  // One net learns, or one classifier behind the frozen encoder.
+  // Trains the whole net, or the classifier on the frozen encoder.
   if (with_.frozen())
     samples = embeddings_to_train(*memory, task);
   auto learning = ctx.train(training(ctx, in, samples));
@@ -206,7 +203,7 @@ task<client_result> central_rehearsal::client_round(client_context& ctx, const b
   co_return client_result{.upload = trained.weights, .memory = memory, .rows = ctx.samples().size()};
 }
 
-/// The same for every system that keeps as much.
+/// The positions are equal for all systems that keep equally many rows.
 std::vector<std::int64_t> central_rehearsal::kept_positions(std::int64_t n, task_id task) const {
   if (!with_.keeps())
     return {};
@@ -214,7 +211,7 @@ std::vector<std::int64_t> central_rehearsal::kept_positions(std::int64_t n, task
   return drawn_positions(n, count, {.seed = run_->whole.seed, .purpose = kept_draw, .task = task});
 }
 
-/// `current` and what is kept of earlier tasks, as rows of the data set.
+/// `current` and the kept rows of earlier tasks, as rows of the data set.
 sample_view central_rehearsal::with_kept_rows(const sample_view& current, const tensor_map& memory,
                                               std::uint32_t task) const {
   auto rows = std::make_shared<std::vector<std::int64_t>>(*current.rows);
@@ -234,7 +231,7 @@ sample_view central_rehearsal::embeddings_to_train(const tensor_map& memory, std
   return training_set(parts, run_->shape(), !run_->shape().normal);
 }
 
-/// By eq. 9 where a variational encoder is trained, too; else by cross-entropy (eq. 7).
+/// Loss by eq. 9 if a variational encoder is trained, otherwise cross-entropy (eq. 7).
 train_job central_rehearsal::training(const client_context& ctx, const broadcast& in, sample_view samples) const {
   const auto& shape = run_->shape();
   const auto classes = with_.system == rehearsal_kind::offline ? class_range{0, run_->whole.classes} : in.place.opened;

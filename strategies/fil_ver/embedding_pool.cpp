@@ -87,7 +87,7 @@ embedding_rows embedding_pool::drawn(std::int64_t batches, std::int64_t batch_ro
   rng_stream draw(key);
   const auto rows_of_pool = static_cast<std::uint64_t>(size());
   for (std::int64_t i = 0; i < count; ++i, values += width_) {
-    auto chosen_part = at_index(i) % parts.size(); // batch after batch: where tasks do not divide one, they take turns
+    auto chosen_part = at_index(i) % parts.size(); // tasks take turns, also across batches
     std::uint64_t row = 0;
     if (balance == pool_balance::task_balanced)
       row = draw.below(parts[chosen_part]->labels.size());

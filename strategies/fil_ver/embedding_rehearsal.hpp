@@ -1,55 +1,58 @@
-/// embedding_rehearsal: what FIL-VER and its centralised study share: options with their keys, the net of a run in two
-/// parts, the server of a frozen encoder, and what a learner remembers of embeddings.
+/// embedding_rehearsal: shared parts of FIL-VER and its centralized study: options with keys, the net split into
+/// encoder and classifier, the server of a frozen encoder, and a learner's memory of embeddings.
 #pragma once
 #include "strategies/fil_ver/frozen_encoder.hpp"
 #include "strategies/shared/averaging.hpp"
 #include "strategies/shared/embedding_rows.hpp"
 namespace mneme {
 
-/// How the vectors of noise rehearsal are read; both are in the paper's words.
+/// Two readings of noise rehearsal; the paper's words permit both.
 enum class noise_reading : std::uint8_t {
-  other_encoder, ///< A random encoder makes what is rehearsed, and nothing else.
-  front_end,     ///< The random encoder is the classifier's, too.
+  other_encoder, ///< A random encoder makes only the rehearsed vectors.
+  front_end,     ///< The random encoder is the classifier's encoder, too.
 };
 
-/// Options of both, with the same keys.
+/// Options of both methods, with the same keys.
 struct embedding_rehearsal_options {
   frozen_encoder::options encoder{};
-  double ratio = 0.1;          ///< A share of a task's rows; each method says of which.
-  std::int64_t multiplier = 1; ///< Points only: times `ratio`.
-  double repeat_cap = 1.0;     ///< Points only: rehearsed at most, times what there is.
+  double ratio = 0.1;          ///< Share of a task's rows; each method defines which.
+  std::int64_t multiplier = 1; ///< Points only: factor on `ratio`.
+  double repeat_cap = 1.0;     ///< Points only: upper bound of rehearsed vectors, as a multiple of the stored ones.
   noise_reading noise = noise_reading::other_encoder;
 
-  /// ebr_multiplier, ebr_repeat_cap, noise_reading.
+  /// Declares the keys ebr_multiplier, ebr_repeat_cap and noise_reading.
   void vector_keys(key_table& table);
   void beta_key(key_table& table);
-  /// vee_learning_rate, vee_epochs.
+  /// Declares the keys vee_learning_rate and vee_epochs.
   void training_keys(key_table& table);
 
-  /// The share of a task's rows that is rehearsed, or sent. @param points of EBR
+  /// Share of a task's rows that is rehearsed or sent. @param points true for EBR
   [[nodiscard]] double share(bool points) const { return ratio * static_cast<double>(points ? multiplier : 1); }
-  /// How many of `held` vectors are rehearsed beside `rows` rows of the current task.
+  /// Number of vectors to rehearse out of `held`, next to `rows` rows of the current task.
   [[nodiscard]] std::int64_t rehearsed(std::int64_t rows, std::int64_t held, bool points) const;
 };
 
-/// The net of a run, and the part of it that is learnt in rounds: the classifier, where the encoder is frozen.
+/// The net of a run, and the part that is trained in rounds: the classifier if the encoder is frozen, otherwise the
+/// whole net.
 struct parted_net {
   method_setup whole{}, learnt{};
   std::shared_ptr<const embedding_model> net{};
   [[nodiscard]] const embedding_shape& shape() const { return net->shape(); }
 };
+/// Splits the net of `setup`. @param frozen the encoder is frozen @pre setup.net is an embedding_model
 [[nodiscard]] parted_net parted(const method_setup& setup, bool frozen);
-/// What is wrong with the net and its trained part. @param expected the models that would do, in words
+/// Validates the net and its trained part. The result is empty if they are valid.
+/// @param expected the valid models, for the error text
 [[nodiscard]] diagnostics wrong_with_net(const method_setup& setup, const std::string& method,
                                          const std::string& expected);
 
-/// Averages what is learnt (eq. 1). A frozen encoder is trained by open_task() of the method, sent to each client at
-/// first contact, and part of what is evaluated.
+/// Averages the trained part (eq. 1). The method's open_task() trains the frozen encoder; the server sends it to each
+/// client at first contact and evaluates it with the classifier.
 class encoder_server : public averaging_server {
 public:
   struct rules {
-    bool frozen = true;               ///< Else the whole net is learnt, and the encoder of no use.
-    std::optional<rng_key> sampled{}; ///< Tests read keyed samples of the embeddings instead of their means.
+    bool frozen = true;               ///< False: the whole net is trained, and the encoder is unused.
+    std::optional<rng_key> sampled{}; ///< Key of the samples on which tests run; nullopt: means.
   };
   encoder_server(const parted_net& parts, const frozen_encoder::options& with, const rules& how);
   broadcast open_round(const round_place& place) override;
@@ -65,13 +68,13 @@ private:
   rules rules_;
 };
 
-/// What an encoder has made of rows, as a memory holds it.
+/// Copies encoded rows to the host, for a memory.
 [[nodiscard]] embedding_rows on_host(const extract_output& encoded);
-/// The name of what is remembered of a task: "features.1".
+/// Returns the name of a task's tensor in a memory: "features.1".
 [[nodiscard]] std::string of_task(const std::string& name, std::uint32_t task);
-/// Features and labels of a task's rows, as "KINDfeatures.1" and "KINDlabels.1".
+/// Stores features and labels of a task's rows, as "KINDfeatures.1" and "KINDlabels.1".
 void remember(tensor_map& memory, const std::string& kind, std::uint32_t task, const embedding_rows& rows);
-/// The same; empty where nothing is remembered.
+/// Returns the stored rows of a task, or empty rows if there are none.
 [[nodiscard]] embedding_rows recalled(const tensor_map& memory, const std::string& kind, std::uint32_t task);
 
 } // namespace mneme

@@ -1,27 +1,21 @@
-// FIL-VER: federated incremental learning by variational embedding rehearsal (arXiv 2110.09695).
-//
-// Before the first round the server trains an encoder on task 1 (eq. 9; eq. 7 where embeddings are points), freezes it,
-// and sends it to each client once. From then on only a classifier of its embeddings is learnt, by FedAvg (eq. 1). A
-// client keeps what the encoder makes of its rows, means and log deviations sample by sample, and trains on fresh
-// samples z = mu + sigma e (eq. 4): of its current task and, as rehearsal, of its past ones. It also sends a share of
-// them, R_T^(j), to the server, which pools what it gets (eq. 10) and trains the mean of the round on batches from its
+// FIL-VER: federated incremental learning by variational embedding rehearsal (arXiv 2110.09695). Before the first
+// round, the server trains an encoder on task 1 (eq. 9; eq. 7 for point embeddings), freezes it and sends it to each
+// client once. FedAvg trains only a classifier on its embeddings (eq. 1). A client stores the means and log deviations
+// of its rows and trains on new samples z = mu + sigma e (eq. 4) of current and past tasks. It also sends a share
+// R_T^(j) of them to the server. The server pools them (eq. 10) and trains the averaged classifier on batches from the
 // pool (server-side training).
 //
-// No public code at the time of writing: the paper names none. So there is no preset "official", and tests work the
-// equations out by hand. The paper has no table of settings; what it leaves open, or says twice, is read so:
-// - Algorithm 1 trains clients on current embeddings and the server on the round's only, the text on old ones too: we
-//   follow the text (client_rehearsal, pool). Its loops over [0, E] and [0, S_max] run E and S_max times, E counts
-//   epochs, and "not converged or T <= T_max" ends with the rounds of a task;
-// - beta is 1e-5, times the KL divergence summed over the embedding: the encoder sees task 1 alone, and larger values
-//   take away what later tasks need (docs/results.md);
-// - the means and deviations that travel are those of each row, not of a class; log deviations stay within -6 and 3;
-// - the encoder has 32 and 64 filters without padding, and learns from all of task 1 even where few are enrolled in it
-//   (vee_data); tests read means (embedding);
-// - the pool holds 2,400 rows of a task, as many of each label, and batches as many of every task (pool, pool_batch):
-//   one that grows draws the model to the first tasks;
-// - a row's sample is sent once, since several would reveal its mean (one_z_per_sample);
-// - the tables of enrolment are our reading of a figure that is lost: four clients, four tasks, a client's share of a
-//   task that it does not attend stays unused, and labels are classes modulo 10.
+// Official code: none; the paper names no repository. So there is no preset "official", and tests compute the equations
+// by hand. The paper has no table of settings.
+//
+// Ours: Algorithm 1 contradicts the text; as in the text, clients and server also train on old tasks (client_rehearsal,
+// pool). Loops run E and S_max times, and E counts epochs. beta is 1e-5 times the KL divergence summed over the
+// embedding; larger values remove information that later tasks need (docs/results.md). Statistics are per row, with log
+// deviations in [-6, 3]. The encoder has 32 and 64 filters without padding and is trained on all of task 1 (vee_data).
+// Tests use means (embedding). The pool has 2,400 rows per task, balanced by label, and batches are balanced by task,
+// because a growing pool favors early tasks. A sample of a row is sent only once, since several reveal its mean
+// (one_z_per_sample). Enrollment tables reconstruct a lost figure: four clients, four tasks; the share of an absent
+// client is unused.
 #include "strategies/fil_ver/embedding_pool.hpp"
 #include "strategies/fil_ver/embedding_rehearsal.hpp"
 #include "strategies/shared/training_keys.hpp"
@@ -33,7 +27,8 @@
 namespace mneme::fil_ver_method {
 namespace {
 
-// Axes: n rows of a client in a task, m rows it sends, D numbers of an embedding, F features: D, or 2 D of normals.
+// Axes: n rows of a client in a task, m rows that it sends, D numbers of an embedding, F features: D (points), or 2 D
+// (means and log deviations).
 
 enum draws : std::uint32_t {
   rehearsal_draw = first_method_purpose,
@@ -55,7 +50,7 @@ struct options : embedding_rehearsal_options {
   std::int64_t server_steps = 50, server_batch = 64;
   double server_learning_rate = 0.05;
   pool_kind pool = pool_kind::reservoir;
-  std::int64_t pool_size = 2400; // rows of a task
+  std::int64_t pool_size = 2400; // rows per task
   pool_balance pool_batch = pool_balance::task_balanced;
   bool one_z_per_sample = true;
   encoder_rows encoder_data = encoder_rows::task_1;
@@ -70,15 +65,16 @@ struct options : embedding_rehearsal_options {
 /// Settings that both halves share.
 struct run_settings : parted_net {
   options with{};
-  /// What clients send are points: of EBR, or samples of normals.
+  /// True if clients send points: embeddings of EBR, or samples of normals.
   [[nodiscard]] bool points_travel() const { return !shape().normal || with.system == system_kind::ver_sampled; }
 };
 
-// -- rehearsal material on its way ------------------------------------------------------------------------------------
+// -- rehearsal material in uploads
+// --------------------------------------------------------------------------------------
 
-// An upload's tensors besides the weights, under names that end with the task they were made in ("rehearsal.mu.2"):
-// labels [m] int32 and z (VER-Sampled) or embedding (EBR) [m, D], or mu and log_sigma (VER-Stats) [m, D]; at D = 256
-// 1,028 bytes a vector and 2,052 a pair of statistics.
+// Tensors of an upload besides the weights; their names end with the task of the rows ("rehearsal.mu.2"). labels [m]
+// int32, and z (VER-Sampled) or embedding (EBR) [m, D], or mu and log_sigma (VER-Stats) [m, D]. With D = 256, a vector
+// takes 1,028 bytes and a pair of statistics 2,052.
 constexpr std::string_view labels_name = "rehearsal.labels.";
 
 std::string sent_name(const char* tensor, task_id task) {
@@ -98,7 +94,7 @@ void pack(tensor_map& upload, task_id task, const embedding_rows& rows, const ru
   }
 }
 
-/// R_T is the union of what its clients sent (eq. 10).
+/// Adds an upload to the pool: R_T is the union of the clients' rows (eq. 10).
 void add_to(embedding_pool& pool, const tensor_map& upload) {
   for (const auto& [name, labels] : upload) {
     if (!name.starts_with(labels_name))
@@ -135,7 +131,7 @@ public:
     co_return task_plan{};
   }
 
-  /// The classifier goes into the mean (eq. 1), the rest into the pool, under the task it was made in.
+  /// Averages the classifier (eq. 1) and adds the rehearsal rows to the pool under their task.
   void fold(const delivery& in) override {
     auto learnt = in;
     learnt.upload = weights_only(in.upload->at(flat_weights));
@@ -172,7 +168,7 @@ private:
     return rng_key{.seed = run.whole.seed, .purpose = evaluation_draw};
   }
 
-  /// S_max steps of SGD on batches from the pool; statistics are sampled afresh for every use.
+  /// S_max SGD steps on batches from the pool. Statistics are sampled again for every use.
   [[nodiscard]] train_job training_on_pool(const round_place& place) const {
     const auto& with = run_->with;
     const rng_key batches{
@@ -199,8 +195,8 @@ private:
 
 // -- client half ------------------------------------------------------------------------------------------------------
 
-// A client remembers features and labels of every task it has taken part in ("features.1", "labels.1"), from its first
-// delivered round on, and which rows of the current one it has sent ("sent").
+// A client's memory: features and labels of every task since its first delivered round in it ("features.1",
+// "labels.1"), and which rows of the current task it has sent ("sent").
 
 class fil_ver final : public strategy {
 public:
@@ -239,7 +235,7 @@ task<client_result> fil_ver::client_round(client_context& ctx, const broadcast& 
   if (with_.rehearses() || recalled(ctx.memory(), "", task).size() > 0)
     *memory = ctx.memory();
 
-  // The encoder is frozen, so a task's rows are encoded once.
+  // The encoder is frozen, so the rows of a task are encoded once.
   if (recalled(*memory, "", task).size() == 0) {
     extract_job looking{.net = run_->net->encoder(), .weights = in.first_contact, .samples = ctx.samples()};
     looking.logits = false;
@@ -249,7 +245,7 @@ task<client_result> fil_ver::client_round(client_context& ctx, const broadcast& 
     memory->put("sent", at::zeros({encoded.features.size(0)}, at::kByte));
   }
 
-  // The classifier learns from fresh samples of them and of past tasks (eq. 4).
+  // Trains the classifier on new samples of current and past tasks (eq. 4).
   auto learning = ctx.train(local_training(run_->learnt, ctx, in,
                                            {.samples = rows_to_train(ctx, *memory, task), .classes = in.place.opened}));
   auto learnt = co_await learning;
@@ -260,7 +256,7 @@ task<client_result> fil_ver::client_round(client_context& ctx, const broadcast& 
   co_return client_result{.upload = upload, .memory = memory, .rows = ctx.samples().size()};
 }
 
-/// The current task and, of each past one, as much as a share of the current one.
+/// Rows of the current task, and of each past task a number of rows relative to the current ones.
 sample_view fil_ver::rows_to_train(const client_context& ctx, const tensor_map& memory, std::uint32_t task) const {
   std::vector<embedding_rows> parts{recalled(memory, "", task)};
   for (std::uint32_t past = 0; past < task && with_.rehearses(); ++past) {
@@ -275,8 +271,8 @@ sample_view fil_ver::rows_to_train(const client_context& ctx, const tensor_map& 
   return training_set(parts, run_->shape(), !run_->shape().normal);
 }
 
-/// R_T^(j): a share of the current task that the server has not had yet. Points and statistics tell it nothing new when
-/// sent again; many samples of a row together would tell its mean.
+/// R_T^(j): a share of the current rows. Points and statistics are sent once, because repeating them adds no
+/// information. Samples of a row are sent once by default, since several would reveal its mean.
 void fil_ver::add_material(const client_context& ctx, task_id task, tensor_map& memory, tensor_map& upload) const {
   const auto current = recalled(memory, "", task.value);
   const bool sent_once = with_.system != system_kind::ver_sampled || with_.one_z_per_sample;

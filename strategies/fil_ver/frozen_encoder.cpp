@@ -8,7 +8,7 @@
 namespace mneme {
 namespace {
 
-/// At most `count` of the rows, evenly spaced.
+/// Returns at most `count` of the rows, evenly spaced.
 sample_view spaced(const sample_view& from, std::int64_t count) {
   auto rows = std::make_shared<std::vector<std::int64_t>>();
   const auto n = from.size(), wanted = std::min(n, count);
@@ -45,8 +45,8 @@ void frozen_encoder::freeze(const at::Tensor& whole) {
   weights_ = weights_only(whole.narrow(0, 0, net_->encoder()->size()));
 }
 
-/// By eq. 9, or by cross-entropy alone where embeddings are points (eq. 7). All rows at once, which training.batch = 0
-/// means for clients, would be too many here.
+/// Trains by eq. 9, or by cross-entropy for point embeddings (eq. 7). If training.batch = 0 (full batch on clients), it
+/// uses the default batch size, because a full batch would not fit here.
 task<void> frozen_encoder::train(server_context& ctx, sample_view samples, class_range classes) {
   const auto& shape = net_->shape();
   if (with_.epochs > 0) {
@@ -74,7 +74,8 @@ task<void> frozen_encoder::train(server_context& ctx, sample_view samples, class
   }
 }
 
-/// beta decides what is left for later tasks: the KL pressure strips embeddings of what task 1 does not need.
+/// Measures KL divergence and deviations. A large beta removes information that later tasks need, so a low divergence
+/// gives a warning.
 void frozen_encoder::measure(server_context& ctx, const at::Tensor& features) {
   const auto& shape = net_->shape();
   const auto rows = features.size(0), width = shape.embedding;

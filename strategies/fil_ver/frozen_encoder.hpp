@@ -1,30 +1,30 @@
-/// frozen_encoder: an encoder that the server trains once, before the first round, and that changes no more.
+/// frozen_encoder: an encoder that the server trains once, before the first round.
 #pragma once
 #include "runtime/base/archive.hpp"
 #include "runtime/method/strategy.hpp"
 #include "runtime/models/embedding_model.hpp"
 namespace mneme {
 
-/// The whole net is trained on the rows given; its classifier is thrown away.
+/// The whole net is trained on the given rows; then its classifier is discarded.
 class frozen_encoder {
 public:
   struct options {
-    double beta = 1e-5;          ///< Weighs the KL divergence, summed over the embedding; normal encoders only.
-    double learning_rate = 1e-3; ///< Adam's.
-    std::int64_t epochs = 10;    ///< 0: the encoder stays as it is.
+    double beta = 1e-5;          ///< Weight of the KL divergence, summed over the embedding; normal encoders only.
+    double learning_rate = 1e-3; ///< Learning rate of Adam.
+    std::int64_t epochs = 10;    ///< 0: the encoder keeps its initial weights.
   };
-  /// @param setup of the run: its net is an embedding_model
+  /// @param setup of the run; its net must be an embedding_model
   frozen_encoder(const method_setup& setup, options with);
 
-  /// Trains it and measures how much its embeddings say; what is odd about that becomes a warning.
+  /// Trains the encoder and measures its embeddings. Warns if their KL divergence is low.
   task<void> train(server_context& ctx, sample_view samples, class_range classes);
 
   [[nodiscard]] const embedding_model& net() const noexcept { return *net_; }
-  /// The weights of encoder() alone: what clients receive at first contact.
+  /// Weights of the encoder without classifier, which clients receive at first contact.
   [[nodiscard]] const tensors_ref& weights() const noexcept { return weights_; }
-  /// The whole net with this classifier [P].
+  /// The whole net with this classifier [P]. @param sampled key of the samples on which tests run; nullopt: means
   [[nodiscard]] predictor with_classifier(const at::Tensor& classifier, const std::optional<rng_key>& sampled) const;
-  /// Adds "kl_per_sample" and "kl_per_dimension", in nats, and "sigma_mean" to a run's figures.
+  /// Adds the metrics "kl_per_sample" and "kl_per_dimension", in nats, and "sigma_mean".
   void add_figures(std::map<std::string, double>& to) const;
   void persist(archive& state) { state(whole_)(weights_)(measured_)(kl_nats_)(sigma_mean_); }
 
@@ -36,14 +36,14 @@ private:
   model_ref as_model_;
   method_setup setup_;
   options with_;
-  tensors_ref whole_, weights_; // of the net, of its encoder
+  tensors_ref whole_, weights_; // weights of the net; of its encoder
   bool measured_ = false;
   double kl_nats_ = 0.0, sigma_mean_ = 0.0;
 };
 
-/// `setup` for the classifier alone, with the initial weights that the whole net has for it.
+/// Returns `setup` for the classifier only, with the classifier's initial weights of the whole net.
 [[nodiscard]] method_setup classifier_setup(const method_setup& setup);
-/// The net of the run as what it is, or null: another model.
+/// Returns the net as an embedding_model, or null if it is another model.
 [[nodiscard]] std::shared_ptr<const embedding_model> as_embedding_model(const model_ref& net);
 
 } // namespace mneme

@@ -21,7 +21,7 @@ double kl_to_standard(const float* features, std::int64_t width, double low, dou
 loss_ref ver_loss(double beta, double low, double high) {
   MNEME_CHECK(beta >= 0.0 && low <= high, beta, low, high);
   return differentiable_objective(
-      {.identity = fmt::format("cross-entropy + {} KL within {} and {}", beta, low, high), // all digits
+      {.identity = fmt::format("cross-entropy + {} KL within {} and {}", beta, low, high), // prints all digits
        .terms = {"cross_entropy", "kl"},
        .reads_label_smoothing = true,
        .reads_features = true},

@@ -15,12 +15,12 @@ part_weights part_weights_of(std::int64_t old_classes, std::int64_t seen_classes
 
 namespace {
 
-/// A part of the step's rows: the client's own, or the replayed ones.
+/// A part of the step's rows: real or replayed ones.
 struct row_part {
   at::Tensor logits, labels, weight;
 };
 
-/// l relu(mean over rows of |map - anchor|^2 / E - r), one hinge for the batch, as the public code has it.
+/// l relu(mean over rows of |map - anchor|^2 / E - r), one hinge per batch, as in the official code.
 at::Tensor anchoring_of(const row_part& own, const anchored_terms& with) {
   const auto map = own.logits.narrow(1, with.classes, with.anchors.size(1));
   const auto anchors = with.anchors.to(map.device()).index_select(0, own.labels);
@@ -28,7 +28,7 @@ at::Tensor anchoring_of(const row_part& own, const anchored_terms& with) {
   return at::relu(distance - with.radius) * with.anchoring;
 }
 
-/// |map - map of the teacher|^2 / E of each row.
+/// |map - teacher's map|^2 / E of each row.
 at::Tensor map_rows(const row_part& replayed, const at::Tensor& taught, const anchored_terms& with) {
   return (replayed.logits - taught).narrow(1, with.classes, with.anchors.size(1)).square().mean(1);
 }

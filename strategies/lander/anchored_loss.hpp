@@ -1,33 +1,35 @@
-/// anchored_loss: what LANDER's clients minimise (Tran et al. 2024, from their public code).
+/// anchored_loss: the loss of LANDER's clients (Tran et al., CVPR 2024, and its official code).
 #pragma once
 #include "runtime/base/rng.hpp"
 #include "runtime/method/training.hpp"
 namespace mneme {
 
-// Axes: B rows of a step, C classes of the run, O of them old, E numbers of an anchor.
+// Axes: B rows of a step, C classes of the run, O old classes, E numbers of an anchor.
 
-/// How the part of new rows and that of replayed ones are weighed: cur = 0.2 (1 + 1 / a) / b and pre = 0.4 a b, with
-/// a = log2(C_seen / 2 + 1), b = sqrt(C_old / C_seen). In the first task new rows weigh 1.
+/// Weights of the losses on new and on replayed rows: cur = 0.2 (1 + 1 / a) / b and pre = 0.4 a b, with a = log2(C_seen
+/// / 2 + 1) and b = sqrt(C_old / C_seen). In the first task, new rows have weight 1.
 struct part_weights {
   double fresh = 1.0, old = 0.0;
 };
 [[nodiscard]] part_weights part_weights_of(std::int64_t old_classes, std::int64_t seen_classes);
 
+/// Parameters of the loss.
 struct anchored_terms {
-  std::int64_t classes = 0, old = 0, opened = 0; ///< C, O, and those opened, the new ones included.
-  double anchoring = 0.0;                        ///< l, the weight of the bounding loss.
-  double radius = 0.0;                           ///< r: where the batch is nearer on average, nothing pulls.
-  double temperature = 2.0;                      ///< The distillation's; it is not multiplied by its square.
+  std::int64_t classes = 0, old = 0, opened = 0; ///< C, O, and all classes seen.
+  double anchoring = 0.0;                        ///< l, weight of the bounding loss.
+  double radius = 0.0;                           ///< r; the bounding loss is 0 if the batch's mean distance is smaller.
+  double temperature = 2.0;                      ///< Temperature of the distillation; no factor T^2.
   at::Tensor anchors{};                          ///< [C, E]
 };
 
-/// New rows: cross-entropy over the new classes, and l relu(mean over rows of |map - anchor|^2 / E - r), one hinge for
-/// the batch, as the public code has it. The last rows of a step, which are replayed: distillation of the old classes,
-/// and |map - map of the teacher|^2 / E. Logits, those of the teacher included, are those of C classes, then the map.
+/// Real rows: cross-entropy over the new classes, and l relu(mean over rows of |map - anchor|^2 / E - r), one hinge per
+/// batch, as in the official code. Replayed rows, the last of a step: distillation over the old classes, and |map -
+/// teacher's map|^2 / E. Logits of student and teacher are those of C classes, then the map [E].
 [[nodiscard]] loss_ref anchored_objective(const anchored_terms& terms);
 
-/// Anchors [C, E] like the released table of text embeddings: of mean 0.019, a part that all classes share, of variance
-/// 0.143, and one of each class, of 0.041. So cosines are 0.78, and mean squares between classes 0.082: 5.5 radii.
+/// Draws anchors [C, E] with the moments of the official text embeddings. The mean is 0.019. A part shared by all
+/// classes has variance 0.143, a part of each class 0.041. The cosine between classes is 0.78, their mean squared
+/// difference 0.082, or 5.5 radii.
 [[nodiscard]] at::Tensor drawn_anchors(std::int64_t classes, std::int64_t embedding, const rng_key& key);
 
 } // namespace mneme

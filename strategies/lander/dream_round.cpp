@@ -44,7 +44,7 @@ dream_loss loss_of_dreams(const model& net, const dream_settings& with, const at
 
 namespace {
 
-/// What one step of Adam moves, each with moments of its own.
+/// Trained tensors, each with its own Adam moments.
 struct learning {
   adam generator, norm, layers, biases, mean, deviation;
 };
@@ -54,7 +54,7 @@ struct learning_leaves {
   [[nodiscard]] std::vector<at::Tensor> listed() const { return {generator, norm, layers, biases, mean, deviation}; }
 };
 
-/// Embeddings of the labels, normalised over the batch, through a layer for each chunk of rows: [B, W].
+/// Maps label embeddings, normalized over the batch, to codes by one linear layer per chunk of rows: [B, W].
 at::Tensor noise_of(const dream_settings& with, const at::Tensor& embedded, const learning_leaves& leaves) {
   const auto [variance, mean] = at::var_mean(embedded, at::OptionalIntArrayRef({0}), 0, true);
   const auto level = (embedded - mean) / (variance + 1e-5).sqrt() * leaves.norm[0] + leaves.norm[1]; // [B, E]
@@ -107,7 +107,7 @@ dream_result dream_round(const model& net, const model& generator, const dream_s
   now.norm = moved.norm.weights();
   now.mean = moved.mean.weights();
   now.deviation = moved.deviation.weights();
-  now.past = next_average(now.past, result.losses.back().seen_statistics); // the average moves once in a round
+  now.past = next_average(now.past, result.losses.back().seen_statistics); // updated once per round
   return result;
 }
 

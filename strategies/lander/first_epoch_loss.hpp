@@ -1,4 +1,4 @@
-/// first_epoch_loss: records the losses of the first epoch, before which the model was the received one.
+/// first_epoch_loss: records the losses of the first epoch, which starts from the received model.
 #pragma once
 #include "runtime/method/training_observer.hpp"
 namespace mneme {

@@ -45,10 +45,10 @@ protected:
   [[nodiscard]] program_step run_call(const program_call& call) const override;
 
 private:
-  /// What goes from slice to slice.
+  /// State between slices.
   struct work_state : dreamer {
     at::Tensor student{};                 // [P]
-    at::Tensor images{}, labels{};        // the pool so far, or undefined
+    at::Tensor images{}, labels{};        // pool so far, or undefined
     at::Tensor objective{}, statistics{}; // [rounds]
   };
   [[nodiscard]] work_state begun(const program_call& call) const;
@@ -68,7 +68,7 @@ private:
   model_ref generator_;
 };
 
-/// Mean and deviation of what nets are shown begin at 0.5 and 0.2, whatever the data's are, as in the public code.
+/// Mean and deviation of the nets' input start at 0.5 and 0.2 for all data sets, as in the official code.
 dreams::work_state dreams::begun(const program_call& call) const {
   const auto options = at::TensorOptions(at::kFloat).device(call.device());
   const auto embedding = call.in.at("anchors").size(1);
@@ -129,7 +129,7 @@ dream_draws dreams::drawn(const program_call& call) const {
   return draws;
 }
 
-/// A round of the generator's training; its best batch joins the pool, as bytes that are cut, not rounded.
+/// One round of the generator's training. Appends its best batch to the pool as bytes, truncated instead of rounded.
 void dreams::dream(const program_call& call, work_state& now) const {
   const bool adverse = call.slice >= with_.warm_up + with_.lead;
   const auto draws = drawn(call);
@@ -144,7 +144,7 @@ void dreams::dream(const program_call& call, work_state& now) const {
   now.labels = now.labels.defined() ? at::cat({now.labels, draws.labels}) : draws.labels;
 }
 
-/// Steps of the student on the pool; SGD begins anew.
+/// Trains the student on the pool, with new momentum.
 void dreams::teach(const program_call& call, work_state& now) const {
   const auto by_channel = [&](const std::vector<float>& values) {
     return at::tensor(values, at::kFloat).to(call.device()).view({-1, 1, 1});

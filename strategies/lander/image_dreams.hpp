@@ -1,20 +1,20 @@
-/// image_dreams: images of old classes without data: a generator is trained through a frozen classifier, by its labels,
-/// its batch statistics and a student that is to disagree (LANDER, Tran et al. 2024, CVPR, from its public code, which
-/// goes back to NAYER, Tran et al. 2024).
+/// image_dreams: synthesizes images of old classes without data. A generator is trained through a frozen classifier by
+/// labels, batch statistics and an adversarial student (LANDER, Tran et al., CVPR 2024, and its official code, based on
+/// NAYER, Tran et al. 2024).
 #pragma once
 #include "runtime/method/program.hpp"
 #include "strategies/lander/dream_round.hpp"
 namespace mneme {
 
-// Axes: B images of a round, N of the pool; C classes of the run, E numbers of a label's embedding; P weights
-// of the classifier.
+// Axes: B images of a round, N images of the pool, C classes of the run, E numbers of a label embedding, P weights of
+// the classifier.
 
-/// Labels of a batch: 0 .. classes - 1 again and again, and the rest at random. @return [batch] int64
+/// Returns labels [batch] int64: as many full runs of 0 .. classes - 1 as fit, then random ones.
 [[nodiscard]] at::Tensor dream_labels(std::int64_t batch, std::int64_t classes, const rng_key& key);
 
-/// A program that makes the pool. Reads "weights" [P] of the classifier, "student" [P] as it begins and "anchors" [C,
-/// E]; ends with "images" [N, channels, height, width] uint8, "labels" [N] int64 and, round by round, the best total
-/// "objective" [rounds] and its "statistics" [rounds] float64. A round is a slice.
+/// A program that makes the pool; a round is a slice. Reads "weights" [P] of the classifier, the initial "student" [P]
+/// and "anchors" [C, E]. Returns "images" [N, channels, height, width] uint8, "labels" [N] int64, and per round the
+/// lowest total, "objective" [rounds], and its "statistics" [rounds], float64.
 [[nodiscard]] program_ref dream_program(model_ref net, const dream_settings& with);
 
 } // namespace mneme

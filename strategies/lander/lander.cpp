@@ -1,23 +1,21 @@
-// LANDER: federated class-incremental learning with text-anchored features and data-free replay (Tran et al. 2024,
-// "Text-Enhanced Data-free Approach for Federated Class-Incremental Learning", CVPR), from its public code
-// (github.com/tmtuan1307/LANDER, commit 44d7acc). A map of the features is pulled to a fixed embedding of the class's
-// name, but not within a radius. After each task the server trains a generator through its model, without data; clients
-// learn the next task on their rows and on what the generator has made:
-//     task 1:  CE + l bound,  bound = relu(mean |map - anchor|^2 / E - r), one hinge for the batch
-//     later:   cur (CE over the new classes + l bound) + pre (KD over the old ones + |map - map of the teacher|^2 / E)
+// LANDER: federated class-incremental learning with text-anchored features and data-free replay (M.-T. Tran et al.,
+// "Text-Enhanced Data-free Approach for Federated Class-Incremental Learning", CVPR 2024). The loss pulls a linear map
+// of the features towards a fixed embedding of the class's name, down to a radius. After each task, the server trains a
+// generator through its model, without data. Clients train on their rows and on generated images:
+//     task 1:  CE + l bound,  bound = relu(mean |map - anchor|^2 / E - r), one hinge per batch
+//     later:   cur (CE over new classes + l bound) + pre (KD over old classes + |map - teacher's map|^2 / E)
 //     cur = 0.2 (1 + 1 / a) / b,  pre = 0.4 a b,  a = log2(C_seen / 2 + 1),  b = sqrt(C_old / C_seen).
-// The map is a linear layer of the features, which is kept as further rows of the head. Own and replayed rows pass
-// apart, each normalised by statistics of its own. A task ends with the model before the round whose clients began with
-// the least loss of a step.
 //
-// The generator's steps, the student's and the clients' agree with the public code's own classes (docs/fidelity.md).
-// Preset "official" adds what a run of it has besides. What is ours, or a key: without real text embeddings
-// (label_embeddings) anchors are random vectors of one mean part and one of each class, with the moments of the
-// released table; rows of the head for classes to come decay with the others unless new_rows = "drawn"; the pool is
-// sent with every round, as bytes; classes are in the run's order. Two faults of the public code: the pool is cut by
-// the names of its files (pool_max, in "official" alone), and the last average of a task can never be its model
-// (task_model). There all clients take part in each of a hundred rounds; with few rounds, or other clients in each, the
-// round that is chosen is often one that has hardly learnt: "last-round" takes the last average.
+// Official code (github.com/tmtuan1307/LANDER, commit 44d7acc; preset "official"): passes real and replayed rows
+// separately, so each has its own batch statistics. A task ends with the start model of the round whose first epoch has
+// the lowest loss per step (task_model). So the last average is never chosen. The pool is truncated by file names
+// (pool_max). New head rows are drawn at the start of a task.
+//
+// Ours: the steps of generator, student and clients match the official classes (docs/fidelity.md). The map is extra
+// rows of the head. Without text embeddings (label_embeddings), anchors are random vectors with the moments of the
+// official ones. Head rows of future classes are subject to weight decay unless new_rows = "drawn". Every round sends
+// the pool, as bytes. With few rounds or partial participation, the best round is often hardly trained; task_model =
+// "last-round" takes the last average.
 #include "runtime/training/step_plan.hpp"
 #include "strategies/lander/anchored_loss.hpp"
 #include "strategies/lander/first_epoch_loss.hpp"
@@ -36,7 +34,7 @@ namespace {
 
 enum draws : std::uint32_t { anchor_draw = first_method_purpose + 91, dream_draw, student_draw, head_draw };
 
-/// The model that a task ends with.
+/// The model at the end of a task.
 enum class task_model : std::uint8_t { last_round, best_round };
 
 struct options {
@@ -52,9 +50,9 @@ struct options {
   dream_settings dreams{};
 };
 
-constexpr const char* first_losses_name = "first_losses"; // [2]: of the first epoch's steps, their sum and number
+constexpr const char* first_losses_name = "first_losses"; // [2]: first epoch's sum of losses, number of steps
 
-/// What both halves share.
+/// Settings that both halves share.
 struct run_settings {
   method_setup setup{};
   options with{};
@@ -68,7 +66,7 @@ public:
   explicit lander_server(std::shared_ptr<const run_settings> run)
       : averaging_server(run->setup), run_(std::move(run)) {}
 
-  /// Before a later task the generator is trained through the model of the tasks so far.
+  /// Before each task but the first, trains the generator through the model of the earlier tasks.
   task<task_plan> open_task(server_context& ctx, const round_place& place) override {
     if (place.task.value > 0) {
       auto dreaming = ctx.run(dreaming_job(place));
@@ -144,7 +142,7 @@ private:
     objective_ = dreamt.at("objective").min().item<double>();
     statistics_ = dreamt.at("statistics").min().item<double>();
   }
-  /// Rows of the task's classes begin at U(-sqrt(3 / D), sqrt(3 / D)), with biases of 0, as where the head grows.
+  /// Draws the head rows of the task's classes from U(-sqrt(3 / D), sqrt(3 / D)), with biases 0, as when a head grows.
   void draw_rows(const round_place& place) {
     auto flat = weights().cpu().clone();
     rng_stream draw({.seed = run_->setup.seed, .purpose = head_draw, .task = place.task});
@@ -167,11 +165,11 @@ private:
   }
 
   std::shared_ptr<const run_settings> run_;
-  tensors_ref pool_{};                                          // teacher, images, labels; null in task 1
-  double objective_ = 0.0, statistics_ = 0.0;                   // the best round's, of the last task
-  double first_losses_ = 0.0, first_steps_ = 0.0;               // of the open round's uploads
-  double least_loss_ = std::numeric_limits<double>::infinity(); // of the task: a round's mean over its steps
-  at::Tensor best_{};                                           // [P] what the round of the least loss began with
+  tensors_ref pool_{};                                          // teacher, images, labels; null in the first task
+  double objective_ = 0.0, statistics_ = 0.0;                   // lowest of the last generation
+  double first_losses_ = 0.0, first_steps_ = 0.0;               // sums over the uploads of the open round
+  double least_loss_ = std::numeric_limits<double>::infinity(); // lowest mean loss of a round of this task
+  at::Tensor best_{};                                           // [P] start weights of the round with that loss
 };
 
 // -- client half ------------------------------------------------------------------------------------------------------
@@ -213,7 +211,7 @@ private:
 void lander::prepare(const method_setup& setup) {
   averaging_method::prepare(setup);
   auto run = std::make_shared<run_settings>(run_settings{.setup = setup, .with = with_});
-  const auto embedding = setup.net->classes() - setup.classes; // as many as the net was built with
+  const auto embedding = setup.net->classes() - setup.classes; // number of extra outputs of the net
   run->anchors = drawn_anchors(setup.classes, embedding, {.seed = setup.seed, .purpose = anchor_draw});
   if (const auto file = setup.files.find("label_embeddings"); file != setup.files.end())
     run->anchors = file->second.at("embeddings").to(at::kFloat).contiguous();
@@ -266,7 +264,7 @@ train_job lander::job_of(client_context& ctx, const broadcast& in) const {
   return job;
 }
 
-/// A batch of the pool joins every step, and the model of the tasks before teaches it.
+/// Adds a batch of the pool to every step, with the model of the earlier tasks as teacher.
 void lander::replay_pool(train_job& job, client_context& ctx, const tensor_map& pool) const {
   auto& how = job.options;
   job.replay.samples = ctx.rows_of(pool.at("images"), pool.at("labels"));
@@ -299,7 +297,7 @@ diagnostics lander::check(const method_setup& setup) const {
   return wrong;
 }
 
-/// Those of the generator and its student.
+/// Declares the keys of generator and student.
 void dream_keys(key_table& table, dream_settings& dreams) {
   table.integer("generator_rounds", dreams.rounds, {.low = 1, .high = 100'000},
                 "Rounds of the generator's training after each task; each leaves its best batch.");

@@ -8,24 +8,25 @@
 namespace mneme {
 namespace {
 
-/// Places of rows of a class.
+/// Returns the positions of the rows of a class.
 at::Tensor rows_of_class(const at::Tensor& labels, std::int64_t label) {
   return (labels == label).nonzero().squeeze(1);
 }
 
 } // namespace
 
-// -- what a client remembers ------------------------------------------------------------------------------------------
+// -- client memory
+// ------------------------------------------------------------------------------------------------------
 
-/// Rows are those of the data set: a client keeps the raw rows of a task until it knows that the task is over.
+/// A client's memory, as row numbers of the data set. A client keeps the rows of a task until it detects the next task.
 struct compensating_method::client_memory {
-  row_list current{};           ///< Those it held last.
-  row_list pending{};           ///< Those it held before them, and has not taken exemplars of.
-  row_list exemplars{};         ///< Class by class, the best first.
-  double entropy = 0.0;         ///< In the round before.
-  bool is_waiting = false;      ///< Its rows have changed, and it has not noticed.
-  bool is_over = false;         ///< The task of its rows is: of `current` it keeps exemplars alone.
-  std::uint32_t known_task = 0; ///< From 1; with an oracle.
+  row_list current{};           ///< Rows at the last call of hold().
+  row_list pending{};           ///< Rows of earlier tasks that wait for exemplar selection.
+  row_list exemplars{};         ///< Grouped by class, in order of selection.
+  double entropy = 0.0;         ///< Mean entropy in the previous round, in nats.
+  bool is_waiting = false;      ///< The rows have changed, and no detection followed.
+  bool is_over = false;         ///< The task of `current` is over: only its exemplars are kept.
+  std::uint32_t known_task = 0; ///< From 1; used with an oracle.
 
   static client_memory loaded(const tensor_map& from) {
     client_memory memory;
@@ -52,16 +53,16 @@ struct compensating_method::client_memory {
     return fields;
   }
 
-  /// The rows may be others than last time; then what was held before waits to be remembered.
+  /// Sets the current rows. If they have changed, the previous ones wait for exemplar selection.
   void hold(const row_list& rows, std::map<std::string, double>& counts) {
     if (rows == current)
       return;
     pending = std::exchange(is_over, false) ? row_list{} : std::move(current);
     current = rows;
     is_waiting = true;
-    counts["transitions_missed"] += 1.0; // until it is noticed
+    counts["transitions_missed"] += 1.0; // until the transition is detected
   }
-  /// The client takes it that a task has begun.
+  /// Counts a detected transition: correct if the rows have changed, otherwise false.
   void notice(std::map<std::string, double>& counts) {
     if (std::exchange(is_waiting, false)) {
       counts["transitions_missed"] -= 1.0;
@@ -70,23 +71,24 @@ struct compensating_method::client_memory {
       counts["transitions_false"] += 1.0;
     }
   }
-  /// Exemplars of the pending rows join those that are there, which become fewer of each class.
+  /// Adds exemplars of the pending rows to the memory. All classes share it, so each keeps fewer.
   void memorise(const dataset& source, const extract_output& encoded, std::int64_t rows_max, exemplar_choice how) {
     exemplars = memorised(source, exemplars, pending, encoded.features, {.rows_max = rows_max, .choice = how});
     pending.clear();
   }
 };
 
-/// What a client's look has come to.
+/// Result of a client's task detection.
 struct compensating_method::finding {
   client_memory memory{};
-  bool begins = false; ///< The client takes it that a task has begun.
-  bool rests = false;  ///< It trains on exemplars alone.
+  bool begins = false; ///< The client has detected a new task.
+  bool rests = false;  ///< The client trains on exemplars only.
   std::map<std::string, double> counts{
       {"transitions_detected", 0.0}, {"transitions_missed", 0.0}, {"transitions_false", 0.0}};
 };
 
-// -- how clients find out that a task begins, and by which rates they train -------------------------------------------
+// -- task detection and learning rates
+// ----------------------------------------------------------------------------------
 
 namespace {
 
@@ -103,7 +105,7 @@ double mean_entropy(const at::Tensor& logits) {
 
 namespace {
 
-constexpr std::int64_t period = 200; // epochs, in the released programs
+constexpr std::int64_t period = 200; // epochs; as in the official code
 
 double factor_from(std::int64_t epoch_of_task) {
   return epoch_of_task >= 180 ? 1.0 / 125 : epoch_of_task >= 150 ? 1.0 / 25 : epoch_of_task >= 100 ? 1.0 / 5 : 1.0;
@@ -129,9 +131,9 @@ std::vector<rate_stretch> rates_of_round(rate_schedule kind, std::int64_t round_
 
 // -- client half ------------------------------------------------------------------------------------------------------
 
-/// Transition detection (Dong et al. 2022, section 4.2): the mean entropy over the client's rows rises where they are
-/// of classes that the model does not know. On a rise the task before is remembered. Rows are shown as they are: the
-/// released programs augment them, which makes the entropy noisy.
+/// Task detection (Dong et al. 2022, section 4.2). The mean entropy over the client's rows rises if they contain
+/// classes that the model was not trained on. After a detection, exemplars of the previous task are selected. Rows are
+/// not augmented here; the official code augments them, which makes the entropy noisy.
 task<compensating_method::finding> compensating_method::look(client_context& ctx, const broadcast& in,
                                                              tensors_ref weights) const {
   finding now;
@@ -163,7 +165,8 @@ task<compensating_method::finding> compensating_method::look(client_context& ctx
   co_return now;
 }
 
-/// The paper's Z_o, where they have exemplars only: the head knows newer classes than any of the client's rows.
+/// The paper's group Z_o if it has exemplars only: all rows of the client belong to tasks before the newest of the
+/// head.
 bool compensating_method::is_left_behind(const client_context& ctx, const broadcast& in) const {
   const auto& rows = *ctx.samples().rows;
   if (with_.old_clients == old_client_rows::full || rows.empty())
@@ -173,7 +176,7 @@ bool compensating_method::is_left_behind(const client_context& ctx, const broadc
                      [&](std::int64_t row) { return task_of_class(ctx.samples().source->label(row)) < newest; });
 }
 
-/// The same, drawn for every round.
+/// The same for groups that are drawn in every round: the client trains on exemplars only.
 bool compensating_method::rests_on_exemplars(const client_context& ctx, const client_memory& memory) const {
   return with_.regroup == regrouping::round && !memory.exemplars.empty() &&
          rng_stream(ctx.stream(group_draw)).uniform() < setup().staying_share;
@@ -186,8 +189,8 @@ std::int64_t compensating_method::task_of_class(std::int64_t label) const {
   return holder - tasks.begin();
 }
 
-/// Local training on the current rows and all exemplars, under the old model that fits: the best of the latest task for
-/// a client that has just found out that another begins, else the best of the task before.
+/// Local training on the current rows and all exemplars, with an old model as teacher. In the round of a detection, the
+/// teacher is the best model of the latest task; in other rounds, that of the task before.
 train_job compensating_method::training(const client_context& ctx, const broadcast& in, const finding& after) const {
   const auto& memory = after.memory;
   const auto fresh = after.rests ? row_list{} : memory.current;
@@ -200,14 +203,14 @@ train_job compensating_method::training(const client_context& ctx, const broadca
   if (teacher.weights)
     job.add_teacher(teacher.weights, {.classes = {0, teacher.classes}});
   if (memory.exemplars.empty())
-    return job; // nothing can be forgotten: all rows weigh 1
+    return job; // without exemplars all rows have weight 1
 
   const auto& source = *ctx.samples().source;
   const auto old = labels_in(source, memory.exemplars), current = labels_in(source, fresh);
   forgetting_side known{.group_of_class = std::vector<std::int64_t>(static_cast<std::size_t>(setup().classes), -1)};
   for (const auto label : old)
     known.group_of_class.at(static_cast<std::size_t>(label)) = task_of_class(label);
-  known.old_tasks = task_of_class(in.place.opened.high - 1); // the width of the head tells
+  known.old_tasks = task_of_class(in.place.opened.high - 1); // tasks before the newest one in the head
   const auto olds = static_cast<double>(old.size()), news = static_cast<double>(current.size());
   if (with_.exponent == exponent_rule::own_classes)
     known.exponent = olds / (olds + news);
@@ -217,7 +220,7 @@ train_job compensating_method::training(const client_context& ctx, const broadca
   return job;
 }
 
-/// The row of each class whose feature is nearest to the class mean.
+/// The prototype of each class: the row whose feature is nearest to the class mean.
 sample_view compensating_method::prototypes_of(const client_context& ctx, const at::Tensor& features) const {
   const auto& rows = *ctx.samples().rows;
   row_list labels, chosen;
@@ -259,8 +262,8 @@ task<client_result> compensating_method::client_round(client_context& ctx, const
     after = co_await looking;
   }
 
-  // The rates of the released programs change within a round; each stretch is a job. The round of a task follows from
-  // the number of the round, which clients know.
+  // The official rates change within a round, so each stretch of equal rates is a job. The round of a task is derived
+  // from the round number, which clients have.
   auto job = training(ctx, in, after);
   job.start = start;
   const auto rate = job.options.learning_rate;
@@ -271,7 +274,7 @@ task<client_result> compensating_method::client_round(client_context& ctx, const
     auto stretch = job;
     stretch.options.epochs = job.options.epochs == 0 ? 0 : stretches[i].epochs;
     stretch.options.learning_rate = rate * stretches[i].factor;
-    stretch.stream.visit += i << 24; // visits are fewer: every stretch shuffles by itself
+    stretch.stream.visit += i << 24; // a visit number that no round has, so that every stretch has its own shuffle
     auto run = ctx.train(std::move(stretch));
     const auto trained = co_await run;
     job.start = trained.weights;
@@ -279,7 +282,7 @@ task<client_result> compensating_method::client_round(client_context& ctx, const
   result.upload = job.start;
   result.rows = job.samples.size();
 
-  // Who has found out that a task begins sends what its prototypes leave in the encoder, and no label.
+  // A client that detects a task sends the gradients of its prototypes in the encoder to the proxy, without labels.
   if (after.begins && !after.rests && with_.proxy.scores()) {
     extract_job encoding{.net = setup().net, .weights = result.upload, .samples = ctx.samples()};
     encoding.logits = false;
@@ -294,8 +297,7 @@ task<client_result> compensating_method::client_round(client_context& ctx, const
   co_return result;
 }
 
-/// The same without training: a client outside the cohort keeps its entropy up to date, and remembers a task that is
-/// over.
+/// Task detection without training, for clients outside the cohort: updates entropy and exemplars.
 task<client_result> compensating_method::client_look(client_context& ctx, const broadcast& in) const {
   auto looking = look(ctx, in, whole_weights(in.weights, in));
   const auto after = co_await looking;
@@ -309,7 +311,7 @@ task<client_result> compensating_method::client_look(client_context& ctx, const 
 
 namespace {
 
-/// Averages, and gives clients the encoder once.
+/// Averages uploads and sends the encoder once, at first contact.
 class compensating_server final : public averaging_server {
 public:
   compensating_server(const method_setup& setup, std::shared_ptr<const shared_encoder> known,

@@ -1,154 +1,162 @@
-/// compensating: what GLFC and LGA have in common: clients that find out by themselves that a task has begun, keep
-/// exemplars of the one before, weigh rows by how much they are forgotten, and learn from an old model that a proxy
-/// chooses.
+/// compensating: shared base of GLFC and LGA. Clients detect new tasks, keep exemplars of earlier ones, weight rows by
+/// how much they are forgotten, and distill an old model that a proxy selects.
 ///
 /// Dong et al. 2022, "Federated Class-Incremental Learning" (GLFC), and Dong et al. 2023, "No One Left Behind" (LGA,
-/// TPAMI). The papers write softmax and per-task terms; the released programs train sigmoids with a cumulative
-/// grouping. Both are here.
+/// TPAMI). The papers have softmax losses and weights per task. The official programs have sigmoid losses and
+/// cumulative weights. This base implements both.
 #pragma once
 #include "strategies/lga/prototype_proxy.hpp"
 #include "strategies/shared/averaging.hpp"
 #include "strategies/shared/exemplar_selection.hpp"
 namespace mneme {
 
-// Axes: B rows of a step, C classes seen, O of them old (the teacher's), n rows of a client.
+// Axes: B rows of a step, C classes seen, O old classes (those of the teacher), n rows of a client.
 
-// -- what clients minimise, in lga.cpp and glfc.cpp -------------------------------------------------------------------
+// -- the clients' loss, in lga.cpp and glfc.cpp
+// -------------------------------------------------------------------------
 
-/// The probability behind classification, and its loss.
+/// Probability model of the classifier, and its loss.
 enum class class_likelihood : std::uint8_t {
   softmax, ///< Cross-entropy of a row.
-  sigmoid, ///< Binary cross-entropy, a mean over the C classes.
+  sigmoid, ///< Binary cross-entropy, averaged over the C classes.
 };
 
-/// How rows are weighed by their gradient magnitudes.
+/// Weighting of rows by their gradient magnitudes.
 enum class gradient_weighting : std::uint8_t {
-  none,       ///< Not at all.
-  per_task,   ///< LGA: by the mean of their task.
-  cumulative, ///< LGA as released: old rows by the sum over k of w_k, of all old tasks up to k, then within [0.5, 5].
-  old_new,    ///< GLFC: by the mean of old rows, or of new ones.
+  none,       ///< All weights are 1.
+  per_task,   ///< LGA: relative to the mean of the row's task.
+  cumulative, ///< Official LGA: old rows relative to tasks <= k, summed over k; in [0.5, 5].
+  old_new,    ///< GLFC: relative to the mean of old rows, or of new ones.
 };
 
-/// What the teacher adds.
+/// The distillation term.
 enum class old_knowledge : std::uint8_t {
-  mixed, ///< The label with its old classes replaced by the teacher's probabilities (L_SD).
-  icarl, ///< Sigmoids of the old classes alone (iCaRL, Rebuffi et al. 2017).
+  mixed, ///< One-hot labels whose old columns are the teacher's probabilities (L_SD).
+  icarl, ///< The teacher's sigmoids of the old classes only (iCaRL, Rebuffi et al. 2017).
 };
 
+/// Terms of the clients' loss.
 struct forgetting_terms {
   class_likelihood likelihood = class_likelihood::softmax;
   gradient_weighting weighting = gradient_weighting::per_task;
   old_knowledge distillation = old_knowledge::mixed;
-  bool weighs_labels = true, weighs_distillation = true; ///< Rows of a term are weighed, or all alike.
-  double label_factor = 1.0; ///< Multiplies the labels' term where there is a teacher; without one it is 1.
+  bool weighs_labels = true, weighs_distillation = true; ///< Weight the rows of the term; false: all weights 1.
+  double label_factor = 1.0; ///< Factor of the label term if there is a teacher; otherwise 1.
   double distillation_factor = 1.0;
 };
 
-/// What a client knows of its rows, in train_job::side.
+/// A client's information on its classes, for the side tensors of a job.
 struct forgetting_side {
-  std::vector<std::int64_t> group_of_class{}; ///< [classes of the run] the old task of a memorised class, or -1: new.
-  std::int64_t old_tasks = 0;                 ///< Tasks before the present one.
-  double exponent = 1.0; ///< a of |V|^a: C_old / (C_old + C_new), or as released t / (t + 1); GLFC 1.
+  std::vector<std::int64_t> group_of_class{}; ///< [classes of the run] task of a memorized class; -1: new class.
+  std::int64_t old_tasks = 0;                 ///< Number of tasks before the newest.
+  double exponent = 1.0; ///< a of |V|^a: C_old / (C_old + C_new), or official t / (t + 1); GLFC: 1.
 };
+/// Converts the information to side tensors.
 [[nodiscard]] tensors_ref as_side(const forgetting_side& known);
 
-/// |V| of each row: the gradient of the loss at the label's logit, |p_y - 1|. @param logits [B, C]
-/// @param labels [B], -1 where padded. Returns [B] float64, 0 where padded.
+/// Returns |V| of each row, the gradient of the loss at the label's logit, |p_y - 1|: [B] float64, 0 for padded rows.
+/// @param logits [B, C] @param labels [B], -1 for padded rows
 [[nodiscard]] at::Tensor gradient_magnitudes(const at::Tensor& logits, const at::Tensor& labels, class_likelihood kind);
 
-/// The rows' weights; they carry no gradient. @param magnitudes [B] float64, |V|^a
-/// @param groups [B] int64: the old task of the row, -1 if it is new, less if it is padded.
-/// Returns [B] float64, 0 where padded.
+/// Returns the weights of the rows: [B] float64, without gradient, 0 for padded rows.
+/// @param magnitudes [B] float64, |V|^a @param groups [B] int64: task of an old row, -1 for a new row, below -1 for a
+/// padded row
 [[nodiscard]] at::Tensor row_weights(const at::Tensor& magnitudes, const at::Tensor& groups, std::int64_t old_tasks,
                                      gradient_weighting kind);
 
-/// values / mean of the values in `group`, 0 elsewhere; 1 in a group whose mean is 0. @param group [B] bool
+/// Returns values / (mean of the values in `group`), and 0 outside the group. If the mean is 0, returns 1 in the group.
+/// @param group [B] bool
 [[nodiscard]] at::Tensor relative_to_mean(const at::Tensor& magnitudes, const at::Tensor& group);
 /// row_weights() of GLFC.
 [[nodiscard]] at::Tensor old_new_weights(const at::Tensor& magnitudes, const at::Tensor& groups);
 
-/// The label's one-hot row with its first O entries replaced by the teacher's probabilities: [B, C].
-/// @param taught [B, O] the teacher's logits
+/// Returns one-hot labels whose first O columns are the teacher's probabilities: [B, C].
+/// @param taught [B, O] logits of the teacher
 [[nodiscard]] at::Tensor mixed_targets(const at::Tensor& taught, const at::Tensor& labels, std::int64_t classes,
                                        class_likelihood kind);
 
-/// The objective of a client's round; sides are those of as_side(). A job without a teacher has the labels' term alone.
+/// The objective of a client's round; the side tensors are those of as_side(). Without a teacher it has the label term
+/// only.
 [[nodiscard]] loss_ref forgetting_objective(const forgetting_terms& terms);
 
-// -- how clients find out that a task begins --------------------------------------------------------------------------
+// -- task detection
+// -----------------------------------------------------------------------------------------------------
 
-/// Mean over rows of the entropy of softmax(logits), in nats: -sum p ln(p + 1e-5), as the released programs have it.
-/// @param logits [n, C], the classes seen; 0 where n is 0
+/// Mean entropy of softmax(logits) over the rows, in nats: -sum p ln(p + 1e-5), as in the official programs. Returns 0
+/// if n is 0. @param logits [n, C], of the classes seen
 [[nodiscard]] double mean_entropy(const at::Tensor& logits);
-/// A client takes it that a task begins where its entropy rises from `before`, 0 in its first round, to `now` by more
-/// than the threshold; a rise of exactly that is enough if `included`.
+/// True if a client detects a new task: the entropy has risen from `before` (0 in the first round) to `now` by more
+/// than `threshold`. @param included a rise of exactly `threshold` suffices
 [[nodiscard]] constexpr bool begins_task(double before, double now, double threshold, bool included) noexcept {
   const double rise = now - before;
   return included ? rise >= threshold : rise > threshold;
 }
 
-// -- how they train ---------------------------------------------------------------------------------------------------
+// -- learning rates
+// -----------------------------------------------------------------------------------------------------
 
+/// Schedule of a client's learning rate.
 enum class rate_schedule : std::uint8_t {
-  scenario,         ///< That of [training].
-  code_quirk,       ///< A decay holds for the rest of its round only, because each round makes a new optimizer.
-  persistent_decay, ///< A decay holds for the rest of the task.
+  scenario,         ///< The schedule of [training].
+  code_quirk,       ///< Official: a decay lasts until the end of its round, because each round makes a new optimizer.
+  persistent_decay, ///< A decay lasts until the end of the task.
 };
 
-/// So many epochs at one rate, as a factor of the first.
+/// Consecutive epochs with one rate, given as a factor of the initial rate.
 struct rate_stretch {
   std::int64_t epochs = 0;
   double factor = 1.0;
   bool operator==(const rate_stretch&) const = default;
 };
 
-/// The stretches of a round, in their order. Epoch e of round r of a task is the e' = `epochs` r + e -th of the task;
-/// the rate is divided by 5, 25 and 125 when e' is 100, 150 and 180 (mod 200), as the released programs have it.
+/// Returns the stretches of a round in order. With e' = `epochs` * r + e for epoch e of round r of a task, the rate is
+/// divided by 5, 25 and 125 from e' = 100, 150 and 180 (mod 200) on, as in the official programs.
 [[nodiscard]] std::vector<rate_stretch> rates_of_round(rate_schedule kind, std::int64_t round_of_task,
                                                        std::int64_t epochs);
 
 // -- the method -------------------------------------------------------------------------------------------------------
 
-/// Where the exponent a of |V|^a comes from.
+/// Exponent a of |V|^a.
 enum class exponent_rule : std::uint8_t {
-  own_classes, ///< C_old / (C_old + C_new), counted at the client.
-  tasks,       ///< t / (t + 1), where t tasks were before (as released).
+  own_classes, ///< C_old / (C_old + C_new), counted by the client.
+  tasks,       ///< t / (t + 1) after t earlier tasks (official).
   one,
 };
 
-/// What a client trains on whose task is an old one, while others are at the newest (Z_o of the paper).
+/// Training rows of a client whose task is older than the newest one (the paper's Z_o).
 enum class old_client_rows : std::uint8_t {
-  full,      ///< The rows of its task, as released.
-  exemplars, ///< Exemplars alone, also of its task, as the paper says.
+  full,      ///< All rows of its task, as in the official code.
+  exemplars, ///< Exemplars only, also of its task, as in the paper.
 };
-/// How often clients are dealt anew to those that rest on old classes and the others.
+/// How often the group of clients that train on old classes is drawn.
 enum class regrouping : std::uint8_t {
-  task,  ///< With each task, as released: tasks.staying_share of them keep their rows.
-  round, ///< In each round, as the paper says: that share of those who have exemplars sees nothing else.
+  task,  ///< In each task (official): a share tasks.staying_share keeps its rows.
+  round, ///< In each round (paper): this share of the clients with exemplars trains on exemplars only.
 };
-/// The clients that cohorts are drawn from.
+/// Clients from which cohorts are drawn.
 enum class cohort_pool : std::uint8_t {
-  growing, ///< Everybody who is enrolled.
-  fixed,   ///< Those of the first task: who comes later is never drawn, as LGA's released program has it.
+  growing, ///< All enrolled clients.
+  fixed,   ///< Clients of the first task only, as in the official LGA program.
 };
 
+/// Options of both methods.
 struct compensating_options {
   forgetting_terms terms{};
   exponent_rule exponent = exponent_rule::own_classes;
-  double threshold = 1.2;          ///< Nats by which the entropy has to rise.
-  bool threshold_included = true;  ///< A rise of exactly that is enough (as printed).
-  std::int64_t memory_rows = 2000; ///< Exemplars of a client.
+  double threshold = 1.2;          ///< Rise of the entropy that signals a new task, in nats.
+  bool threshold_included = true;  ///< A rise of exactly `threshold` suffices (paper).
+  std::int64_t memory_rows = 2000; ///< Exemplars per client.
   exemplar_choice choice = exemplar_choice::greedy;
   rate_schedule rates = rate_schedule::scenario;
-  bool perturbs = true; ///< Prototypes are moved before they are encoded,
-  prototype_perturbation perturbation = prototype_perturbation::pixels; ///< like this.
+  bool perturbs = true; ///< Perturbs prototypes before they are encoded.
+  prototype_perturbation perturbation = prototype_perturbation::pixels; ///< Used if perturbs is set.
   old_client_rows old_clients = old_client_rows::full;
   regrouping regroup = regrouping::task;
   cohort_pool pool = cohort_pool::growing;
   proxy_options proxy{};
 };
 
-/// [training] of the presets. The papers say 20 epochs, and nothing of batches and augmentation.
+/// [training] of the presets. The papers state 20 epochs, but neither batch size nor augmentation.
 inline constexpr const char* printed_training =
     "[training]\nepochs = 20\nbatch = 128\nlearning_rate = 0.1\nmomentum = 0.9\nweight_decay = 1e-5\n"
     "augment = \"crop-flip-jitter\"\n";
@@ -156,6 +164,7 @@ inline constexpr const char* released_training =
     "[training]\nepochs = 20\nbatch = 128\nlearning_rate = 2.0\nweight_decay = 1e-5\n"
     "augment = \"crop-flip-jitter\"\n";
 
+/// Base class of GLFC and LGA.
 class compensating_method : public averaging_method {
 public:
   [[nodiscard]] method_needs needs() const override {
@@ -172,9 +181,9 @@ public:
   [[nodiscard]] std::unique_ptr<proxy_half> make_proxy() const override;
 
 protected:
-  /// The options that the method's keys come to.
+  /// Returns the options after reading the method's keys.
   [[nodiscard]] virtual compensating_options options() const = 0;
-  /// Binds the keys that both methods have.
+  /// Declares the keys that both methods have.
   static void shared_keys(key_table& table, compensating_options& to);
   [[nodiscard]] loss_ref objective() const override { return forgetting_objective(options().terms); }
 

@@ -1,16 +1,18 @@
-// GLFC: global-local forgetting compensation (Dong, Wang, Fang, Sun, Xu, Wang and Zhu 2022, "Federated
-// Class-Incremental Learning", CVPR). Rows are weighted by the mean gradients of old and of new rows (eqs. 2-4). The
-// old model's sigmoids replace the labels of old classes (eq. 5). From the first round on, a proxy scores global models
-// on images that it reconstructs from gradients of prototypes. GLFC is the predecessor of LGA; lga.cpp describes our
-// choices and the keys for quirks of the official programs.
+// GLFC: global-local forgetting compensation (J. Dong, L. Wang, Z. Fang, G. Sun, S. Xu, X. Wang and Q. Zhu, "Federated
+// Class-Incremental Learning", CVPR 2022). Rows are weighted by the mean gradients of old and of new rows (eqs. 2-4).
+// The old model's probabilities replace the labels of old classes (eq. 5). From the first round on, a proxy scores
+// global models on images that it reconstructs from the gradients of prototypes.
 //
-// Official code (github.com/conditionWang/FCIL, 11e161a, without a license): never resets its best score
-// (`best_reset`), so a teacher can stay for many tasks, and draws new clients into cohorts.
+// Official code (github.com/conditionWang/FCIL, commit 11e161a, without a license): has sigmoid losses. It never resets
+// its best score (`best_reset`), so a teacher can stay for many tasks. New clients are drawn into cohorts.
+//
+// Ours: GLFC is the predecessor of LGA; lga.cpp describes our choices. Preset "paper" follows the paper, "official" the
+// official code without its bugs, "released" with those that change results.
 #include "strategies/lga/compensating.hpp"
 #include <ATen/ATen.h>
 namespace mneme {
 
-/// |G_i| over the mean of old rows, or of new ones (eqs. 2-4), where G = P_y - 1 is that of lga.cpp.
+/// |G_i| relative to the mean of old rows, or of new rows (eqs. 2-4). G = P_y - 1 is V of lga.cpp.
 at::Tensor old_new_weights(const at::Tensor& magnitudes, const at::Tensor& groups) {
   return relative_to_mean(magnitudes, groups == -1) + relative_to_mean(magnitudes, groups >= 0);
 }
@@ -54,7 +56,7 @@ public:
 protected:
   compensating_options options() const override {
     auto with = with_;
-    // 0.5 L_GC + 0.5 L_RD (eq. 6); L_RD, the distillation towards mixed labels (eq. 5), weighs all rows alike.
+    // 0.5 L_GC + 0.5 L_RD (eq. 6). The distillation L_RD to mixed labels (eq. 5) gives all rows weight 1.
     with.terms = {.likelihood = losses_ == glfc_form::printed ? class_likelihood::softmax : class_likelihood::sigmoid,
                   .weighting = gradient_weighting::old_new,
                   .distillation = old_knowledge::mixed,

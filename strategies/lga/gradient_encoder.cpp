@@ -57,8 +57,8 @@ at::Tensor gradient_encoder::drawn(const rng_key& key) const {
   return weights;
 }
 
-/// The backward pass by hand, in operators that autograd follows: with a_0 = x, z_i = W_i * a_(i-1) + b_i,
-/// a_i = sigmoid(z_i), and d_4 = softmax(z_4) - y.
+/// Backward pass in operators that autograd can differentiate again: a_0 = x, z_i = W_i * a_(i-1) + b_i, a_i =
+/// sigmoid(z_i), d_4 = softmax(z_4) - y.
 std::vector<at::Tensor> gradient_encoder::gradients(const at::Tensor& weights, const at::Tensor& images,
                                                     const at::Tensor& labels) const {
   const auto count = images.size(0);
@@ -110,7 +110,8 @@ std::int64_t label_of_gradients(const at::Tensor& last_weight) {
   return last_weight.to(at::kDouble).sum(1).argmin().item<std::int64_t>();
 }
 
-// -- by hand for one image on a CPU -----------------------------------------------------------------------------------
+// -- hand-written gradients for one image on a CPU
+// ----------------------------------------------------------------------
 
 namespace {
 
@@ -123,7 +124,7 @@ const float* values_of(const at::Tensor& tensor) {
   return tensor.const_data_ptr<float>();
 }
 
-/// Filters [F, T] and biases [F] as [F, T + 1].
+/// Joins filters [F, T] and biases [F] to [F, T + 1].
 void join_bias(const float* weight, const float* bias, std::int64_t terms, float* to) {
   for (std::int64_t f = 0; f < filters; ++f) {
     to = std::copy_n(weight + f * terms, terms, to);
@@ -131,7 +132,8 @@ void join_bias(const float* weight, const float* bias, std::int64_t terms, float
   }
 }
 
-/// Calls `copy` with the length of a row, which the compiler knows where it is that of the papers' images.
+/// Calls `copy` with the length of a row. For 8 and 16, the row lengths of the papers' images, the length is a constant
+/// at compile time.
 template <class Copy>
 void with_length(std::int64_t length, const Copy& copy) {
   if (length == 16)
@@ -211,10 +213,10 @@ double encoder_distance::value_and_slope(const float* image, const sent_gradient
 
 // -- patches ----------------------------------------------------------------------------------------------------------
 
-// Rows and columns of the padded input are sorted by their remainders by the stride: then the pixels that one tap reads
-// lie side by side, row by row.
+// Rows and columns of the padded input are grouped by their index modulo the stride. Then the pixels that one filter
+// tap reads are adjacent in memory, row by row.
 
-/// The patches of `input` [C, H, W] to `columns` [T, P].
+/// Copies the patches of `input` [C, H, W] to `columns` [T, P].
 void encoder_distance::patches_of(const layer& l, const float* input, float* columns) {
   const auto plane = l.plane_height * l.plane_width, planes = l.stride * l.stride * plane;
   std::fill_n(planes_.begin(), l.channels * planes, 0.0F);
@@ -238,7 +240,7 @@ void encoder_distance::patches_of(const layer& l, const float* input, float* col
   });
 }
 
-/// Adds `columns` [T, P] to the pixels of `input` [C, H, W] that they were taken from.
+/// Adds `columns` [T, P] to the pixels of `input` [C, H, W] that they belong to; the transpose of patches_of().
 void encoder_distance::add_patches(const layer& l, const float* columns, float* input) {
   const auto plane = l.plane_height * l.plane_width, planes = l.stride * l.stride * plane;
   std::fill_n(planes_.begin(), l.channels * planes, 0.0F);
@@ -297,7 +299,7 @@ void encoder_distance::matrix_by_vector(const std::vector<float>& matrix, const 
 
 // -- the encoder's gradients ------------------------------------------------------------------------------------------
 
-/// z_i = W_i * a_(i-1) + b_i, a_i = sigmoid(z_i); then d_logits = softmax - label.
+/// z_i = W_i * a_(i-1) + b_i, a_i = sigmoid(z_i), and d_logits = softmax(z_4) - onehot(label).
 void encoder_distance::pass_forward(const float* image, std::int64_t label) {
   const auto* input = image;
   for (auto& l : layers_) {
@@ -326,7 +328,7 @@ void encoder_distance::pass_forward(const float* image, std::int64_t label) {
   d_logits_[static_cast<std::size_t>(label)] -= 1.0F;
 }
 
-/// delta_i = d a_i a_i (1 - a_i) and the gradients delta_i * a_(i-1), which go where factors of them will be.
+/// delta_i = (d a_i) a_i (1 - a_i), and the gradients delta_i * a_(i-1), which are written to `factors`.
 void encoder_distance::pass_back() {
   vector_by_matrix(d_logits_, last_weight_, layers_[2].d_outputs);
   for (std::size_t i = layers_.size(); i-- > 0;) {
@@ -360,7 +362,7 @@ void encoder_distance::pass_back() {
   }
 }
 
-/// Sum of squared differences; factors become twice the differences.
+/// Returns the sum of squared differences to `sent`. Replaces each difference in `factors` by twice its value.
 double encoder_distance::compare(const sent_gradients& sent) {
   double value = 0.0;
   for (std::size_t i = 0; i < layers_.size(); ++i) {
@@ -372,7 +374,7 @@ double encoder_distance::compare(const sent_gradients& sent) {
     for (std::int64_t j = 0; j < count; ++j)
       factors[j] *= 2.0F;
   }
-  // sent - d_logits features^T, row by row
+  // last_difference = sent - d_logits features^T
   kernels::multiply({.a = d_logits_.data(),
                      .a_row = 1,
                      .a_step = 1,
@@ -392,13 +394,14 @@ double encoder_distance::compare(const sent_gradients& sent) {
   return value;
 }
 
-// -- the objective's slope --------------------------------------------------------------------------------------------
+// -- gradient of the objective
+// ------------------------------------------------------------------------------------------
 
-/// Derivatives of the objective by what pass_back() has made, the last of it first.
+/// Derivatives of the objective with respect to the results of pass_back(), in reverse order.
 void encoder_distance::differentiate_back(const sent_gradients& sent) {
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     auto& l = layers_[i];
-    auto* const pulls = l.sum_pulls(); // by delta_i
+    auto* const pulls = l.sum_pulls(); // with respect to delta_i
     kernels::multiply({.a = l.factors.data(),
                        .a_row = l.terms + 1,
                        .a_step = 1,
@@ -429,7 +432,7 @@ void encoder_distance::differentiate_back(const sent_gradients& sent) {
       l.pulls[j] = pulls[j] * l.d_outputs[j] * (1.0F - 2.0F * a);
     }
   }
-  // by d_logits: through their sum over the last filters, their own difference, and their product with the features
+  // With respect to d_logits: through the last filters, the difference of the bias, and the product with the features.
   const auto& features = layers_[2];
   matrix_by_vector(last_weight_, features.d_pulls, zeros_, pulls_);
   std::vector<float> along(d_logits_.size());
@@ -439,9 +442,9 @@ void encoder_distance::differentiate_back(const sent_gradients& sent) {
     pulls_[c] += 2.0F * (d_logits_[c] - bias[c] - along[c]);
 }
 
-/// Derivatives by what pass_forward() has made, down to the image.
+/// Derivatives of the objective with respect to the results of pass_forward(), down to the image.
 void encoder_distance::differentiate_forward(float* slope) {
-  double mean = 0.0; // of the derivatives by d_logits, which move with the softmax
+  double mean = 0.0; // mean derivative under the softmax, for its Jacobian
   for (std::size_t c = 0; c < shares_.size(); ++c)
     mean += static_cast<double>(shares_[c]) * pulls_[c];
   for (std::size_t c = 0; c < shares_.size(); ++c)

@@ -16,7 +16,8 @@ constexpr std::int64_t iterations_max = 20, evaluations_max = 25;
 constexpr std::size_t history_max = 100;
 constexpr double gradient_tolerance = 1e-7, change_tolerance = 1e-9, curvature_min = 1e-10;
 
-// A step reads a history of two hundred vectors twice: on a CPU the calls of operators would take most of its time.
+// On a CPU, a loop replaces the operators: a step reads up to two hundred history vectors twice, and operator calls
+// would dominate the time.
 
 double product_of(const at::Tensor& a, const at::Tensor& b) {
   if (!a.is_cpu())
@@ -26,7 +27,7 @@ double product_of(const at::Tensor& a, const at::Tensor& b) {
   return sum;
 }
 
-/// to += factor * direction
+/// to += factor * direction.
 void add_scaled(at::Tensor& to, const at::Tensor& direction, double factor) {
   if (!to.is_cpu()) {
     to.add_(direction, factor);
@@ -43,7 +44,7 @@ double largest(const at::Tensor& values) { return values.abs().max().item<double
 
 } // namespace
 
-/// The two loops of Nocedal 1980 over the history, which gains the newest pair where it is curved enough.
+/// Two-loop recursion (Nocedal 1980). Adds the newest pair to the history if its curvature is large enough.
 at::Tensor lbfgs::direction(const at::Tensor& gradient) {
   const auto change = gradient - gradient_before_, move = direction_ * length_;
   if (const auto curvature = product_of(change, move); curvature > curvature_min) {
@@ -94,7 +95,7 @@ bool lbfgs::tell(double value, const at::Tensor& gradient) {
   if (product_of(gradient, direction_) > -change_tolerance)
     return ends();
   x_ = x_ + direction_ * length_;
-  return iterations_of_step_ == iterations_max ? ends() : true; // the last point of a step is evaluated by the next one
+  return iterations_of_step_ == iterations_max ? ends() : true; // the next step evaluates the last point of this one
 }
 
 std::map<std::string, at::Tensor> lbfgs::save() const {
@@ -145,15 +146,15 @@ namespace {
 
 constexpr std::int64_t steps_of_slice = 5, restarts_max = 3;
 
-/// One image that is being image. Its numbers never depend on those beside it.
+/// An image under reconstruction. Its values do not depend on other images of the same job.
 struct sought_image {
   lbfgs optimizer{};
   at::Tensor label{};                // [1] int64
   std::vector<at::Tensor> targets{}; // the eight gradients
   std::vector<at::Tensor> kept{};    // the last iterates, [C H W]
   std::int64_t steps = 0, restarts = 0;
-  double first = -1.0, last = -1.0; // the objective; -1: not known
-  std::int64_t steps_to_go = 0;     // in this slice
+  double first = -1.0, last = -1.0; // objective at the start and now; -1: not evaluated
+  std::int64_t steps_to_go = 0;     // left in this slice
 
   [[nodiscard]] bool failed() const { return restarts > restarts_max; }
 };
@@ -174,7 +175,8 @@ public:
             {.name = "label", .shape = {1}, .type = at::kLong},
             {.name = "objective", .shape = {2}, .type = at::kDouble}};
   }
-  /// The columns of three convolutions and what their gradients need: a CPU takes one image at a time, a device many.
+  /// Memory per image for the columns of three convolutions and their gradients. A CPU takes one image at a time, a
+  /// device many.
   [[nodiscard]] std::int64_t stacked_bytes(const program_job&) const override { return std::int64_t{1} << 20; }
 
   [[nodiscard]] std::vector<program_step> run(std::span<const program_call> calls) const override {
@@ -236,7 +238,7 @@ private:
     return image;
   }
 
-  /// Image after image: the history of each, two megabytes, stays in the caches as long as it is needed.
+  /// Runs one image after another, because the L-BFGS history of an image (about 2 MB) then stays in the cache.
   void descend_by_hand(std::span<const program_call> calls, std::vector<sought_image>& sought) const {
     encoder_distance distance(encoder_, calls.front().in.at("encoder"));
     for (std::size_t i = 0; i < sought.size(); ++i) {
@@ -251,7 +253,7 @@ private:
     }
   }
 
-  /// The objective at all active images, in one stack: sum of squared differences between gradients.
+  /// Evaluates the objective of all active images in one stack: the sum of squared differences between gradients.
   void evaluate(std::span<const program_call> calls, std::vector<sought_image>& sought,
                 const std::vector<std::size_t>& active) const {
     const auto [channels, height, width] = encoder_.image();
@@ -302,7 +304,7 @@ private:
     image.optimizer = lbfgs(noise(call, image.restarts), with_.learning_rate);
   }
 
-  /// Values outside [0, 1] are clamped: as released they wrap around, which makes other images of them.
+  /// Clamps pixels to [0, 1]. The official code lets them wrap around, which changes the images.
   [[nodiscard]] program_step closed(const sought_image& image) const {
     const auto [channels, height, width] = encoder_.image();
     if (image.failed() || image.steps == with_.steps) {
@@ -367,7 +369,7 @@ protected:
   }
 
 private:
-  /// The rows in [0, 1], as the released programs optimise and encode them: not normalised.
+  /// Pixels of the rows in [0, 1]. The official programs optimize and encode them without normalization.
   [[nodiscard]] static at::Tensor pixels(const program_call& call) {
     std::vector<std::int64_t> every(static_cast<std::size_t>(call.samples.size()));
     for (std::size_t i = 0; i < every.size(); ++i)
@@ -379,12 +381,12 @@ private:
     return (shown - by_channel(call, source.shift)) / by_channel(call, source.scale) / 255.0;
   }
 
-  /// [1, C, 1, 1]
+  /// Values by channel, as [1, C, 1, 1].
   [[nodiscard]] static at::Tensor by_channel(const program_call& call, const std::vector<float>& values) {
     return at::tensor(values, at::kFloat).view({1, std::ssize(values), 1, 1}).to(call.device());
   }
 
-  /// The net's view of pixels in [0, 1], as in training.
+  /// Normalizes pixels in [0, 1] as in training.
   [[nodiscard]] static at::Tensor normalised(const program_call& call, const at::Tensor& images) {
     const auto& source = *call.samples.source;
     if (source.vectors.defined())
@@ -399,15 +401,15 @@ private:
     for (int step = 0; step < perturbation_steps; ++step) {
       const auto x = leaf_of(images);
       const auto logits = net_->differentiable(weights, x.unsqueeze(0), {0, classes}, {}).logits[0];
-      const auto loss = (at::softplus(logits) - logits * targets).mean(1).sum(); // rows do not touch each other
+      const auto loss = (at::softplus(logits) - logits * targets).mean(1).sum(); // rows are independent
       const auto slope = gradients_of(loss, {x}).front();
       images = images - pixel_rate * (slope + pixel_decay * images);
     }
     return images;
   }
 
-  /// Descent on the cross-entropy of the head's answer to F(x) + 0.1 N(0, v). The head is linear, so what the noise
-  /// adds to its answer is the head's answer to the noise.
+  /// Gradient descent on the cross-entropy of head(F(x) + 0.1 N(0, v)). The head is linear, so the noise is passed
+  /// through its weights and added to the logits.
   [[nodiscard]] at::Tensor moved_against_noise(const program_call& call, at::Tensor images,
                                                const at::Tensor& labels) const {
     const auto classes = call.in.at("seen").item<std::int64_t>();
@@ -427,8 +429,7 @@ private:
       const auto x = leaf_of(images);
       const auto logits =
           net_->differentiable(flat.unsqueeze(0), normalised(call, x).unsqueeze(0), {0, classes}, {}).logits[0] + added;
-      const auto loss =
-          -at::log_softmax(logits, 1).gather(1, labels.unsqueeze(1)).sum(); // rows do not touch each other
+      const auto loss = -at::log_softmax(logits, 1).gather(1, labels.unsqueeze(1)).sum(); // rows are independent
       images = images - latent_rate * gradients_of(loss, {x}).front();
     }
     return images;

@@ -1,26 +1,21 @@
-// LGA: local-global anti-forgetting (Dong, Li, Cong, Sun, Zhang, Van Gool 2023, "No One Left Behind: Real-World
-// Federated Class-Incremental Learning", TPAMI). Against local forgetting a client weighs rows by the gradients of
-// their task (category-balanced loss, eqs. 3-6) and learns from an old model (semantic distillation, eqs. 7-9);
-// against global forgetting a proxy reconstructs prototypes from gradients, scores global models on noisy copies of
-// their features (eqs. 11-14), and sends clients the best model of the task before and of the latest one.
+// LGA: local-global anti-forgetting (J. Dong, H. Li, Y. Cong, G. Sun, Y. Zhang and L. Van Gool, "No One Left Behind:
+// Real-World Federated Class-Incremental Learning", TPAMI 2023). A client weights rows by the gradients of their task
+// (category-balanced loss, eqs. 3-6) and distills an old model (semantic distillation, eqs. 7-9). A proxy reconstructs
+// prototypes from gradients and scores global models on noisy copies of their features (eqs. 11-14). It sends clients
+// the best model of the latest task and of the one before.
 //
-// What paper and released program do otherwise is a key, with presets for both. Ours, where neither can be followed:
-// - the KL of eq. 9 is infinite, because labels have zeros: here it is a cross-entropy against the mixed label;
-// - the entropy of a client is that of its rows without augmentation, and scores are of images without it;
-// - the noise scale that is released comes from training images of the first task, once; here it comes from
-//   reconstructions, which is what the proxy has, or is fixed (`noise_scale`);
-// - gradients that come within the first rounds of a task belong to it, so that clients may find out one by one.
+// Official code (github.com/JiahuaDong/LGA, commit 867988c, without a license): has sigmoid losses. Its quirks are
+// keys. The standard deviation of feature noise is the squared variance (`noise`). Herding can select a row twice
+// (`exemplars`). The best score is reset once (`best_reset`). New clients are never drawn (`pool`), and clients of an
+// old task keep all its rows (`old_clients`). Groups are drawn per task (`regroup`), and prototypes are perturbed as
+// unnormalized pixels (`perturbation`). We omit its bugs in reconstruction (8-bit overflow, augmentation, dropped
+// batches below 64, no labels from 100 on) and the entropy of augmented rows.
 //
-// Under the printed softmax losses clients of a net that is sure of its classes do not notice that a task begins, and
-// then nothing is remembered; under the released sigmoid losses they do (docs/results.md).
-//
-// The released program (github.com/JiahuaDong/LGA, 867988c) has no licence, and quirks that are keys: noise on features
-// has the square of their variance as its standard deviation (`noise`), herding may choose a row twice (`exemplars`),
-// the best score is forgotten once (`best_reset`), newcomers are dealt to groups and never drawn (`pool`), clients at
-// an old task keep all its rows (`old_clients`), groups are drawn by task (`regroup`), prototypes move by descent on
-// pixels that the net sees unnormalised (`perturbation`). Left out: scores on augmented reconstructions whose values
-// wrap around at 8 bits and whose last batch below 64 is dropped, labels from 100 on that are never reconstructed,
-// entropies of augmented rows, and exemplars of a class that shrink from their end without being chosen anew.
+// Ours: presets "paper", "official" (without bugs) and "released" (with bugs). The KL of eq. 9 is infinite for zeros in
+// labels, so it is a cross-entropy to the mixed label. Entropies and scores are computed without augmentation. The
+// noise scale comes from reconstructions, not training images, or is fixed (`noise_scale`). Gradients in the first
+// rounds of a task belong to it. Under softmax losses, clients of a confident net do not detect tasks and keep no
+// exemplars; under sigmoid losses they do (docs/results.md).
 #include "strategies/lga/compensating.hpp"
 #include "strategies/shared/row_losses.hpp"
 #include <ATen/ATen.h>
@@ -43,7 +38,8 @@ at::Tensor gradient_magnitudes(const at::Tensor& logits, const at::Tensor& label
   return (of_label.squeeze(1) - 1.0).abs().masked_fill(labels < 0, 0.0);
 }
 
-/// |V_i|^a over its mean in the group (eq. 4), 0 elsewhere. A group without forgetting weighs 1 each.
+/// |V_i|^a over its mean in the group (eq. 4), 0 outside the group. If the mean is 0, each row of the group has weight
+/// 1.
 at::Tensor relative_to_mean(const at::Tensor& magnitudes, const at::Tensor& group) {
   const auto members = group.to(at::kDouble);
   const auto mean = (magnitudes * members).sum() / members.sum().clamp_min(1.0);
@@ -52,7 +48,7 @@ at::Tensor relative_to_mean(const at::Tensor& magnitudes, const at::Tensor& grou
 
 namespace {
 
-/// Each row by the mean of its own task (eq. 5).
+/// Each row relative to the mean of its own task (eq. 5).
 at::Tensor per_task_weights(const at::Tensor& magnitudes, const at::Tensor& groups, std::int64_t old_tasks) {
   auto sum = relative_to_mean(magnitudes, groups == -1);
   for (std::int64_t k = 0; k < old_tasks; ++k)
@@ -60,7 +56,7 @@ at::Tensor per_task_weights(const at::Tensor& magnitudes, const at::Tensor& grou
   return sum;
 }
 
-/// As released each old row counts by the means of all groups that it is in: S_k holds the rows of old tasks up to k.
+/// Official: an old row's weight is a sum over all groups S_k that contain it. S_k holds the old rows of tasks up to k.
 at::Tensor cumulative_weights(const at::Tensor& magnitudes, const at::Tensor& groups, std::int64_t old_tasks) {
   auto sum = relative_to_mean(magnitudes, groups == -1);
   for (std::int64_t k = 0; k < old_tasks; ++k)
@@ -85,9 +81,10 @@ at::Tensor row_weights(const at::Tensor& magnitudes, const at::Tensor& groups, s
   return {};
 }
 
-// -- and semantic distillation from an old model (eqs. 7-9) -----------------------------------------------------------
+// -- local forgetting: semantic distillation (eqs. 7-9)
+// -----------------------------------------------------------------
 
-/// Y, the label whose old classes are what the old model says (eqs. 7, 8).
+/// Y: one-hot labels whose old columns are the old model's probabilities (eqs. 7, 8).
 at::Tensor mixed_targets(const at::Tensor& taught, const at::Tensor& labels, std::int64_t classes,
                          class_likelihood kind) {
   auto targets = at::one_hot(labels, classes).to(at::kFloat);
@@ -99,8 +96,8 @@ namespace {
 
 constexpr const char *group_name = "group_of_class", *exponent_name = "exponent", *tasks_name = "old_tasks";
 
-/// Softmax: -sum_c Y_c log P_c, where Y need not sum to 1 (a finite form of the KL of eq. 9, whose zeros make it
-/// infinite). Sigmoid: binary cross-entropies, summed over the columns and divided by `classes`.
+/// Softmax: -sum_c Y_c log P_c, where Y need not sum to 1; a finite form of the KL of eq. 9, which is infinite for
+/// zeros in Y. Sigmoid: binary cross-entropies, summed over the columns and divided by `classes`. Returns [R].
 at::Tensor likelihood_rows(const at::Tensor& logits, const at::Tensor& targets, class_likelihood kind,
                            std::int64_t classes) {
   if (kind == class_likelihood::softmax)
@@ -108,7 +105,7 @@ at::Tensor likelihood_rows(const at::Tensor& logits, const at::Tensor& targets, 
   return (at::softplus(logits) - logits * targets).sum(1) / static_cast<double>(classes);
 }
 
-/// The weight of each row by eqs. 3-5, [R].
+/// The weight of each row by eqs. 3-5: [R].
 at::Tensor weights_of(const loss_rows& in, const forgetting_terms& with) {
   if (with.weighting == gradient_weighting::none || !in.side)
     return at::ones_like(in.labels, in.labels.options().dtype(at::kDouble));
@@ -118,20 +115,21 @@ at::Tensor weights_of(const loss_rows& in, const forgetting_terms& with) {
   return row_weights(magnitudes, groups, in.side->at(tasks_name).item<std::int64_t>(), with.weighting);
 }
 
-/// The distillation of each row (eq. 9), or iCaRL's.
+/// The distillation loss of each row, by eq. 9 or as in iCaRL: [R].
 at::Tensor distillation_of(const loss_rows& in, const forgetting_terms& with) {
   const auto& taught = in.teachers[0].logits;
   const auto classes = in.logits.size(1);
   if (with.distillation == old_knowledge::mixed)
     return likelihood_rows(in.logits, mixed_targets(taught, in.labels, classes, with.likelihood), with.likelihood,
                            classes);
-  // iCaRL's own sum with an undivided cross-entropy; with binary ones, which are means over C, it is divided like them.
+  // iCaRL's sum next to a softmax cross-entropy; next to binary cross-entropies, which are means over C, it is divided
+  // by C.
   const auto divisor = with.likelihood == class_likelihood::softmax ? 1 : classes;
   return likelihood_rows(in.logits.narrow(1, 0, taught.size(1)), at::sigmoid(taught), class_likelihood::sigmoid,
                          divisor);
 }
 
-/// The labels' loss, in which each row counts by its weight (eq. 6), and the distillation's (eq. 9).
+/// The label term with weighted rows (eq. 6) and the distillation term (eq. 9).
 std::vector<at::Tensor> forgetting_values(const loss_rows& in, const forgetting_terms& with) {
   const auto weight = in.weight * weights_of(in, with).to(at::kFloat);
   const auto classes = in.logits.size(1);
@@ -167,7 +165,8 @@ tensors_ref as_side(const forgetting_side& known) {
   return side;
 }
 
-// -- global forgetting: the proxy scores models (eqs. 11-14) ----------------------------------------------------------
+// -- global forgetting: the proxy scores models (eqs. 11-14)
+// ------------------------------------------------------------
 
 namespace {
 
@@ -176,8 +175,8 @@ constexpr int draws_max = 20;
 
 } // namespace
 
-/// omega N(0, v), |noise| <= 0.1 sum v (eq. 11). As released omega v^2 N(0, 1), |noise|^2 <= 0.1 sum v^2: the
-/// variance's square stands there as a standard deviation.
+/// omega N(0, v) with |noise| <= 0.1 sum v (eq. 11). Official: omega v^2 N(0, 1) with |noise|^2 <= 0.1 sum v^2, because
+/// the squared variance is passed as a standard deviation.
 at::Tensor accepted_noise(const at::Tensor& variances, const feature_noise& how, rng_stream& stream) {
   const auto deviations = how.as_printed ? variances.sqrt() : variances.square();
   const double bound = bound_share * (how.as_printed ? variances : deviations).sum().item<double>();
@@ -218,7 +217,7 @@ void running_scale::learn(const at::Tensor& traces) {
   classes = classes_before + traces.size(0);
 }
 
-/// The share of right answers over noisy copies (eq. 13).
+/// Accuracy of the head on noisy copies (eq. 13).
 double monitor_score(const at::Tensor& features, const at::Tensor& labels, const at::Tensor& head,
                      const at::Tensor& bias, const feature_noise& how, const rng_key& key) {
   const auto rows = features.cpu().to(at::kDouble), truth = labels.cpu();
@@ -242,7 +241,7 @@ double monitor_score(const at::Tensor& features, const at::Tensor& labels, const
   return static_cast<double>(answers) / (total * static_cast<double>(how.copies));
 }
 
-/// The best model of the task so far (eq. 14).
+/// Keeps the best model of the task so far (eq. 14).
 void best_models::offer(double score, const old_model& now) {
   if (score < best)
     return;
@@ -255,8 +254,8 @@ void best_models::offer(double score, const old_model& now) {
 namespace {
 
 enum class lga_form : std::uint8_t {
-  printed,  ///< Softmax, rows weighed by the mean of their task, exponents from the client's own classes.
-  released, ///< Sigmoids, cumulative weights within [0.5, 5], exponents from the number of tasks.
+  printed,  ///< Softmax, weights per task, exponent from the client's own classes.
+  released, ///< Sigmoid, cumulative weights in [0.5, 5], exponent from the number of tasks.
 };
 
 class lga final : public compensating_method {

@@ -5,7 +5,7 @@
 namespace mneme {
 namespace {
 
-constexpr std::int64_t noisy_copies = 5; // of a feature, as released
+constexpr std::int64_t noisy_copies = 5; // per feature, as in the official code
 
 double median_of(std::vector<double> values) {
   const auto middle = values.begin() + std::ssize(values) / 2;
@@ -13,7 +13,7 @@ double median_of(std::vector<double> values) {
   return *middle;
 }
 
-/// The head's weights [C, D] and biases [C] of the classes seen.
+/// Returns the head's weights [C, D] and biases [C] of the classes seen.
 std::pair<at::Tensor, at::Tensor> head_of(const model& net, const old_model& old) {
   const auto& flat = old.weights->at(flat_weights);
   std::pair<at::Tensor, at::Tensor> head;
@@ -23,7 +23,7 @@ std::pair<at::Tensor, at::Tensor> head_of(const model& net, const old_model& old
   return head;
 }
 
-/// A compute job's function: its tensors are monitor_score's arguments.
+/// Function of the compute job: reads the arguments of monitor_score() from tensors; returns "score" [] float64.
 tensor_map scored(const tensor_map& in) {
   const feature_noise how{.as_printed = in.at("noise_as_printed").item<std::int64_t>() != 0,
                           .scale = in.at("noise_scale").item<double>(),
@@ -75,7 +75,7 @@ prototype_proxy::prototype_proxy(model_ref net, std::uint64_t seed, std::shared_
     omega_.scale = with_.noise_scale;
 }
 
-/// One row of each gradient belongs to one prototype.
+/// Splits an upload: row i of each gradient belongs to prototype i.
 void prototype_proxy::receive(const delivery& in) {
   const auto count = in.upload->at(known_->encoder.tensors().front().name).size(0);
   for (std::int64_t i = 0; i < count; ++i) {
@@ -94,7 +94,7 @@ task<tensors_ref> prototype_proxy::advise(server_context& ctx, const round_place
     co_return advice();
   }
 
-  // Gradients that come within the first rounds of a task belong to it: clients may find out one after the other.
+  // Gradients in the first rounds of a task belong to it, since clients may detect the task in different rounds.
   const bool is_new_task = !pool_.empty() && (tasks_ == 0 || rounds_ >= std::max<std::int64_t>(with_.first_scored, 1));
   const bool has_new_images = !pool_.empty();
   if (is_new_task)
@@ -129,7 +129,7 @@ task<tensors_ref> prototype_proxy::advise(server_context& ctx, const round_place
 }
 
 void prototype_proxy::begin_task() {
-  images_ = labels_ = at::Tensor(); // only the newest classes are watched
+  images_ = labels_ = at::Tensor(); // the monitor has images of the newest classes only
   rounds_ = 0;
   ++tasks_;
   omega_.begin_task();
@@ -169,8 +169,9 @@ void prototype_proxy::take_images(const std::vector<tensors_ref>& inversions) {
   labels_ = at::cat(labels).contiguous();
 }
 
-/// omega by eq. 12, or fixed; or, as released, the root of the mean of Tr / d, once, when the second task begins. There
-/// it is taken from training images on the server; here from reconstructions, which is what the proxy has.
+/// Updates omega by eq. 12, unless it is fixed. Official: sets it once, at the start of the second task, to the root of
+/// the mean of Tr / d. The official code computes it from training images on the server; ours from reconstructions,
+/// since the proxy has no training images.
 void prototype_proxy::learn_scale(const at::Tensor& features, const at::Tensor& labels) {
   const auto traces = variances_by_class(features, labels).mean(1); // [L] Tr / d
   if (with_.noise_scale > 0.0)
@@ -196,8 +197,8 @@ compute_job prototype_proxy::scoring(const round_place& place, const old_model& 
   return {.name = "monitor score", .run = scored, .in = in};
 }
 
-/// Without gradients a task begins when the head grows. The last model of a task is taken, or any of them, each as
-/// likely as the others: the k-th takes the place of the one chosen before with chance 1 / k.
+/// Without gradients, a task begins when the head grows. Takes the last model of a task, or a uniformly random one: the
+/// k-th model replaces the chosen one with probability 1 / k.
 void prototype_proxy::take_unscored(const round_place& place, const old_model& now) {
   if (now.classes != classes_seen_) {
     models_.chosen.before = models_.chosen.latest;

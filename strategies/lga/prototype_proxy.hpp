@@ -1,14 +1,14 @@
-/// prototype_proxy: the proxy of GLFC and LGA: it makes images from the gradients of prototypes, and keeps the models
-/// that know them best.
+/// prototype_proxy: the proxy of GLFC and LGA. It reconstructs images from the gradients of prototypes and keeps the
+/// global models that classify them best.
 #pragma once
 #include "runtime/base/archive.hpp"
 #include "runtime/method/proxy_half.hpp"
 #include "strategies/lga/gradient_inversion.hpp"
 namespace mneme {
 
-// Axes: m monitor images, D features, C classes seen, L classes that the images have.
+// Axes: m monitor images, D features, C classes seen, L classes of the monitor images.
 
-/// What GLFC and LGA draw besides their training.
+/// Purposes of random draws in GLFC and LGA, except those of training.
 enum compensating_draws : std::uint32_t {
   inversion_draw = first_method_purpose + 40,
   score_noise_draw,
@@ -18,93 +18,101 @@ enum compensating_draws : std::uint32_t {
   group_draw,
 };
 
-// -- how models are scored, in lga.cpp --------------------------------------------------------------------------------
+// -- scores of models, in lga.cpp
+// ---------------------------------------------------------------------------------------
 
+/// Noise on features for the scores of models.
 struct feature_noise {
-  /// Noise of feature i, whose variance is v_i: of standard deviation sqrt v_i times the scale, and its length at most
-  /// 0.1 sum v (as printed); as released of standard deviation v_i^2 times it, its squared length at most 0.1 sum v^2.
+  /// For feature i of variance v_i: paper: standard deviation scale * sqrt(v_i), length at most 0.1 sum v. Official
+  /// (false): standard deviation scale * v_i^2, squared length at most 0.1 sum v^2.
   bool as_printed = true;
   double scale = 0.15; ///< omega
   std::int64_t copies = 5;
 };
 
-/// Noise for one row of a class whose features have `variances` [D] float64: redrawn until it keeps its bound, and
-/// after 20 draws scaled onto it. All zeros where nothing varies.
+/// Draws noise [D] for one row until it satisfies the bound; after 20 draws it is scaled to the bound. Zero variances
+/// give zeros. @param variances [D] float64 of the row's class
 [[nodiscard]] at::Tensor accepted_noise(const at::Tensor& variances, const feature_noise& how, rng_stream& stream);
 
-/// Unbiased variances of the features of each class: [L, D] float64, zeros for a class with one row; classes ascend.
+/// Unbiased variances of the features of each class, in ascending order of classes: [L, D] float64. A class with one
+/// row has zeros.
 /// @param features [m, D] @param labels [m] int64
 [[nodiscard]] at::Tensor variances_by_class(const at::Tensor& features, const at::Tensor& labels);
 
 /// omega_t = (C_old omega_(t-1) + sum over new classes of Tr(cov_c) / d) / (C_old + C_new) (eq. 12).
-/// @param scale omega_(t-1) @param old_classes C_old; 0: nothing was before
+/// @param scale omega_(t-1) @param old_classes C_old; 0 in the first task
 /// @param traces [C_new] float64, Tr(cov_c) / d
 [[nodiscard]] double next_noise_scale(double scale, std::int64_t old_classes, const at::Tensor& traces);
-/// omega over a run. Images of a task come in several rounds: whatever is learnt within it follows from omega and the
-/// classes as they were when it began, so that no class counts twice.
+/// omega over a run. Images of a task arrive in several rounds. Every update within a task starts from omega and the
+/// classes at its start, so no class counts twice.
 struct running_scale {
   double scale = 0.15, scale_before = 0.15;
-  std::int64_t classes = 0, classes_before = 0; ///< That `scale` and `scale_before` are means over.
+  std::int64_t classes = 0, classes_before = 0; ///< Number of classes behind each scale.
   void begin_task() { scale_before = scale, classes_before = classes; }
-  /// @param traces [L] float64: of all classes of the task that there are images of by now
+  /// @param traces [L] float64, Tr(cov_c) / d of all classes of the task that have images so far
   void learn(const at::Tensor& traces);
 };
 
-/// The share of right answers of the head over noisy copies of the features; over the features themselves where `how`
-/// has no copies. @param head [C, D] weights @param bias [C]
+/// Accuracy of the head on noisy copies of the features, or on the features if `how.copies` is 0.
+/// @param features [m, D] @param labels [m] int64 @param head [C, D] weights @param bias [C]
 [[nodiscard]] double monitor_score(const at::Tensor& features, const at::Tensor& labels, const at::Tensor& head,
                                    const at::Tensor& bias, const feature_noise& how, const rng_key& key);
 
-// -- the proxy --------------------------------------------------------------------------------------------------------
+// -- the proxy
+// ----------------------------------------------------------------------------------------------------------
 
-/// When the best score of the tasks before is forgotten.
+/// When the best score of earlier tasks is reset.
 enum class best_reset : std::uint8_t {
   every_task,
-  second_task, ///< As LGA's released program has it: from the third task on a worse model is never taken.
-  never,       ///< As GLFC's.
+  second_task, ///< Official LGA: from the third task on, a model must beat the scores of earlier tasks.
+  never,       ///< Official GLFC.
 };
 
+/// Options of the proxy.
 struct proxy_options {
-  bool reconstructs = true;      ///< Else the old model is any of its task, drawn by key.
-  bool selects = true;           ///< Else it is the last of its task.
-  bool augments = true;          ///< Models are scored on noisy copies of features.
-  bool noise_as_printed = true;  ///< feature_noise
-  bool running_scale = true;     ///< omega by eq. 12; else 0.15, and from the second task on a radius as released.
-  double noise_scale = 0.0;      ///< omega; 0: it is learnt.
-  std::int64_t first_scored = 6; ///< Rounds of a task whose models are taken without a score.
+  bool reconstructs = true;      ///< False: the old model is a random one of its task.
+  bool selects = true;           ///< False: the old model is the last one of its task.
+  bool augments = true;          ///< Scores models on noisy copies of features.
+  bool noise_as_printed = true;  ///< See feature_noise.
+  bool running_scale = true;     ///< omega by eq. 12; false: 0.15, then the official radius from the second task on.
+  double noise_scale = 0.0;      ///< omega; 0: estimated.
+  std::int64_t first_scored = 6; ///< Rounds of a task whose models are accepted without a score.
   best_reset reset = best_reset::every_task;
   inversion_options inversion{};
-  /// Gradients of prototypes are sent, and models scored.
+  /// True if clients send gradients of prototypes and models are scored.
   [[nodiscard]] bool scores() const noexcept { return reconstructs && selects; }
 };
 
-/// What the proxy tells clients, and what they read of it.
+/// An old model in the proxy's advice.
 struct old_model {
-  tensors_ref weights{};    ///< Null: there is none.
-  std::int64_t classes = 0; ///< That it had seen.
+  tensors_ref weights{};    ///< Null if there is none.
+  std::int64_t classes = 0; ///< Classes that it was trained on.
 };
+/// Old models that the proxy sends to clients.
 struct old_models {
-  old_model before{}; ///< The best of the task before the latest one that was heard of (B1),
-  old_model latest{}; ///< and of that one (B2).
+  old_model before{}; ///< Best model of the task before the latest one (B1).
+  old_model latest{}; ///< Best model of the latest task (B2).
 };
-/// Keeps the best models of the last two tasks.
+/// Best models of the last two tasks.
 struct best_models {
   old_models chosen{};
-  double best = 0.0; ///< Score of the latest one.
+  double best = 0.0; ///< Score of `chosen.latest`.
 
-  /// Another task begins: B1 is what was best until now. @param forgets the best score is no measure for it
+  /// Starts a task: the best model so far becomes B1. @param forgets resets the best score to 0
   void begin_task(bool forgets);
-  /// Ties go to the later model; rounds without a score, 0, count as ties with nothing.
+  /// Takes the model if its score is at least the best one. Rounds without scores offer 0.
   void offer(double score, const old_model& now);
 };
+/// Reads the models from the proxy's advice. Null advice has none.
 [[nodiscard]] old_models read_advice(const tensors_ref& advice);
 
-/// Settings that the proxy shares with clients.
+/// The encoder, shared by proxy and clients.
 struct shared_encoder {
   gradient_encoder encoder;
   at::Tensor weights{}; ///< [encoder.size()]
 };
 
+/// The proxy half.
 class prototype_proxy final : public proxy_half {
 public:
   prototype_proxy(model_ref net, std::uint64_t seed, std::shared_ptr<const shared_encoder> known,
@@ -129,12 +137,12 @@ private:
   proxy_options with_;
   program_ref inversion_;
 
-  std::vector<tensors_ref> pool_; // gradients of one prototype each, since the last step
+  std::vector<tensors_ref> pool_; // gradients of one prototype each, not yet inverted
   at::Tensor images_, labels_;    // monitor: [m, C, H, W] uint8, [m] int64
   best_models models_;
-  std::int64_t tasks_ = 0;        // that were heard of: by gradients, or without them by the classes seen
-  std::int64_t rounds_ = 0;       // since the last one
-  std::int64_t classes_seen_ = 0; // by the model before
+  std::int64_t tasks_ = 0;        // tasks detected, by gradients or by the classes seen
+  std::int64_t rounds_ = 0;       // since the last detected task
+  std::int64_t classes_seen_ = 0; // of the previous model
   running_scale omega_;
   std::vector<double> starts_, ends_; // objectives of all inversions
   std::int64_t failed_ = 0;

@@ -7,14 +7,14 @@
 namespace mneme {
 namespace {
 
-/// On a device nothing waits for the counts: they are compared there.
+/// Compares the counts on the device, without waiting for their values.
 class best_epoch_observer final : public training_observer {
 public:
   explicit best_epoch_observer(const at::Tensor& start)
       : weights_(start.clone()), correct_(at::zeros({}, start.options().dtype(at::kLong))),
         most_correct_(at::zeros_like(correct_)) {}
   void observe(const observed_step& step) override {
-    correct_ = correct_ + step.logits.detach().argmax(1).eq(step.labels).sum(); // no class is -1
+    correct_ = correct_ + step.logits.detach().argmax(1).eq(step.labels).sum(); // padded rows have label -1
   }
   void end_epoch(const at::Tensor& weights) override {
     weights_ = at::where(correct_.gt(most_correct_), weights, weights_);
@@ -28,7 +28,7 @@ public:
   }
 
 private:
-  at::Tensor weights_, correct_, most_correct_; // [P]; [] int64: rows of the present epoch, and of the best
+  at::Tensor weights_, correct_, most_correct_; // [P]; [] int64: correct rows of this epoch, and of the best
 };
 
 } // namespace

@@ -1,11 +1,11 @@
-/// best_epoch: records the weights after the epoch in which the net classified most rows correctly, as OSCAR's program
-/// keeps them.
+/// best_epoch: records the weights after the epoch with the most correctly classified training rows, as the official
+/// OSCAR program does.
 #pragma once
 #include "runtime/method/training_observer.hpp"
 namespace mneme {
 
-/// [P]: the first of equal epochs, and the start if no row was classified correctly. Rows count before the step that
-/// trains on them.
+/// Name of the recorded weights [P]. Of equal epochs, the first counts. If no row is classified correctly, they are the
+/// start weights. A row counts by its logits before the step that trains on it.
 inline constexpr const char* best_epoch_weights = "best_epoch_weights";
 [[nodiscard]] observation_ref best_epoch_observation();
 

@@ -10,7 +10,7 @@
 namespace mneme {
 namespace {
 
-// Axes besides those of latent_encoding.hpp: C channels, H height, W width, S directions of a search, S >= L.
+// More axes: C channels, H height, W width, S search directions, S >= L.
 
 constexpr std::int64_t rows_at_once = 256;
 
@@ -20,7 +20,7 @@ std::vector<std::int64_t> next_rows(std::int64_t first, std::int64_t rows) {
   return range;
 }
 
-/// [C]
+/// Values by channel: [C].
 at::Tensor by_channel(const program_call& call, const std::vector<float>& values) {
   return at::tensor(values, at::kFloat).to(call.device());
 }
@@ -33,9 +33,9 @@ at::Tensor pixels_of(const program_call& call, const std::vector<std::int64_t>& 
 
 // -- components -------------------------------------------------------------------------------------------------------
 
-/// Subspace iteration (Halko, Martinsson and Tropp 2011, "Finding structure with randomness", algorithm 4.4): a pass
-/// multiplies orthonormal directions by the covariance of the rows, and makes them orthonormal again. Some more than
-/// wanted are followed, since the last ones are found last.
+/// Subspace iteration (Halko, Martinsson and Tropp 2011, "Finding structure with randomness", Algorithm 4.4). Each pass
+/// multiplies orthonormal directions by the covariance of the rows and orthonormalizes them again. It iterates more
+/// directions than needed, because the last ones converge slowest.
 class analyse_components final : public looped_program {
 public:
   analyse_components(const latent_shape& shape, std::int64_t passes) : shape_(shape), passes_(passes) {}
@@ -50,7 +50,7 @@ public:
   }
 
 protected:
-  /// A pass is a slice.
+  /// One pass is one slice.
   [[nodiscard]] program_step run_call(const program_call& call) const override {
     const auto centre = call.slice == 0 ? mean_of(call) : call.state.at("centre");
     const auto directions = call.slice == 0 ? first_directions(call) : call.state.at("directions");
@@ -75,7 +75,7 @@ private:
     return (sum / static_cast<double>(rows)).to(at::kFloat);
   }
 
-  /// [D, S] float64
+  /// Draws orthonormal start directions: [D, S] float64.
   [[nodiscard]] at::Tensor first_directions(const program_call& call) const {
     constexpr std::int64_t more = 16;
     const auto count = std::min(shape_.latent() + more, shape_.pixels());
@@ -83,7 +83,8 @@ private:
     return std::get<0>(at::linalg_qr(drawn.to(at::kDouble)));
   }
 
-  /// X' X V / n of the centred rows X [n, D] and directions V: [D, S] float64. Products are of float32, sums are not.
+  /// X' X V / n of the centered rows X [n, D] and directions V: [D, S] float64. Products are in float32, sums in
+  /// float64.
   [[nodiscard]] static at::Tensor multiplied(const program_call& call, const at::Tensor& centre,
                                              const at::Tensor& directions) {
     const auto rows = call.samples.size();
@@ -96,13 +97,14 @@ private:
     return sum / static_cast<double>(rows);
   }
 
-  /// The directions' own components (Rayleigh and Ritz), the widest first. Latents keep the root of what components
-  /// differ in: wide ones come out of the noise first, as the coarse does in images. Together their variance is 1. A
-  /// component along which rows do not differ counts as a thousandth of the widest, so that nothing is divided by 0.
+  /// Components within the directions (Rayleigh-Ritz), the widest first. Latents are divided by the root of a
+  /// component's standard deviation: wide components then emerge first from the noise, like coarse structure in images.
+  /// The mean variance of the latents is 1. A standard deviation counts as at least a thousandth of the largest, to
+  /// avoid division by 0.
   [[nodiscard]] named_tensors components(const at::Tensor& centre, const at::Tensor& directions,
                                          const at::Tensor& moved) const {
     const auto within = at::mm(directions.t(), moved);
-    const auto [variances, turns] = at::linalg_eigh((within + within.t()) * 0.5); // ascending
+    const auto [variances, turns] = at::linalg_eigh((within + within.t()) * 0.5); // in ascending order
     const auto L = shape_.latent();
     const auto deviations = variances.flip(0).narrow(0, 0, L).clamp_min(0.0).sqrt();
     const auto widest = std::max(deviations.max().item<double>(), 1e-6);
@@ -118,7 +120,8 @@ private:
   std::int64_t passes_;
 };
 
-// -- what encoder and components make of the rows ---------------------------------------------------------------------
+// -- encoding of rows
+// ---------------------------------------------------------------------------------------------------
 
 class encode_rows final : public looped_program {
 public:

@@ -9,7 +9,8 @@
 #include <numeric>
 namespace mneme {
 
-// -- latents under conditions -----------------------------------------------------------------------------------------
+// -- sampling of latents
+// ------------------------------------------------------------------------------------------------
 
 latent_sampler::latent_sampler(const latent_shape& shape, const generation_settings& with)
     : with_(with), denoiser_(shape), schedule_(cosine_schedule(diffusion_times)) {}
@@ -42,7 +43,7 @@ at::Tensor latent_sampler::latents(const at::Tensor& net, const at::Tensor& cond
 
 namespace {
 
-/// C^p of a covariance [L, L] float64. No variance counts as less than a ten-thousandth of the largest.
+/// C^p of a covariance [L, L] float64. Eigenvalues count as at least 1e-4 of the largest.
 at::Tensor power(const at::Tensor& covariance, double p) {
   const auto [widths, directions] = at::linalg_eigh(covariance);
   const auto least = std::max(widths.max().item<double>() * 1e-4, 1e-12);
@@ -74,7 +75,8 @@ at::Tensor moment_map::moved(const at::Tensor& latents) const { return at::mm(la
 
 namespace {
 
-/// Kind by kind, a slice each: latents are made under the mean embedding of the kind's rows, and mapped to them.
+/// One kind per slice. Samples latents under the mean embedding of the kind's rows and maps their moments to those of
+/// the rows.
 class match_moments final : public looped_program {
 public:
   match_moments(const latent_shape& shape, const generation_settings& with)
@@ -135,7 +137,8 @@ program_ref moment_matching(const latent_shape& shape, const generation_settings
 
 namespace {
 
-// -- images from conditions -------------------------------------------------------------------------------------------
+// -- generation of images
+// -----------------------------------------------------------------------------------------------
 
 class generate final : public program {
 public:
@@ -157,7 +160,7 @@ public:
 
   [[nodiscard]] std::vector<program_step> run(std::span<const program_call> calls) const override {
     std::vector<program_step> steps;
-    for (std::size_t first = 0; first < calls.size();) { // those that share their nets lie side by side
+    for (std::size_t first = 0; first < calls.size();) { // calls that share their nets are adjacent
       auto last = first + 1;
       while (last < calls.size() && share_nets(calls[first], calls[last]))
         ++last;
@@ -169,7 +172,7 @@ public:
   }
 
 private:
-  /// Images that are made for each condition, kept or not.
+  /// Number of images per condition before selection.
   [[nodiscard]] std::int64_t drawn() const { return with_.images * with_.candidates; }
 
   [[nodiscard]] static bool share_nets(const program_call& a, const program_call& b) {
@@ -206,13 +209,13 @@ private:
     return images;
   }
 
-  /// The kind that a condition [1, E] stands for.
+  /// The kind that the encoder assigns to a condition [1, E].
   [[nodiscard]] std::int64_t kind_of(const tensor_map& nets, const at::Tensor& condition) const {
     return encoder_.logits(nets.at("encoder"), condition).argmax(1).item<std::int64_t>();
   }
 
-  /// Latents [K, Z, L] with the moments of their kinds. Condition by condition: products of a stack would have other
-  /// bits.
+  /// Latents [K, Z, L] mapped to the moments of their kinds, one condition at a time: a product of the whole stack
+  /// would change the bits.
   [[nodiscard]] at::Tensor matched(const tensor_map& nets, const std::vector<at::Tensor>& conditions,
                                    const at::Tensor& latents) const {
     std::vector<at::Tensor> moved;
@@ -225,8 +228,8 @@ private:
     return at::stack(moved);
   }
 
-  /// Those that the encoder takes for what the condition stands for, in their order; where they do not suffice, the
-  /// likeliest others behind them. Call by call: convolutions of a stack would have other bits.
+  /// Selects images that the encoder assigns to the condition's kind, in order. If they are too few, the most likely
+  /// others follow. Runs per call: a convolution of the whole stack would change the bits.
   [[nodiscard]] at::Tensor recognised(const tensor_map& nets, const image_components& components,
                                       const at::Tensor& condition, const at::Tensor& images) const {
     const auto& net = nets.at("encoder");
@@ -252,7 +255,8 @@ private:
   latent_sampler sampler_;
 };
 
-// -- conditions from rows ---------------------------------------------------------------------------------------------
+// -- class means of rows
+// ------------------------------------------------------------------------------------------------
 
 class sum_up final : public looped_program {
 public:
@@ -265,7 +269,7 @@ public:
   }
 
 protected:
-  /// mu_k = sum of e_i over the rows of class k / their number, summed in float64 (OSI-FL, eq. 9).
+  /// mu_k = mean of e_i over the rows of class k, summed in float64 (OSI-FL, eq. 9).
   [[nodiscard]] program_step run_call(const program_call& call) const override {
     constexpr std::int64_t rows_at_once = 256;
     const auto labels = call.labels();
@@ -276,7 +280,7 @@ protected:
       std::vector<std::int64_t> where(static_cast<std::size_t>(count));
       std::iota(where.begin(), where.end(), first);
       const auto embeddings = encoder_.embeddings(call.in.at("encoder"), call.images(where)).detach().to(at::kDouble);
-      // A product with one-hot rows: sums in one order on every device.
+      // A product with one-hot rows sums in the same order on every device.
       const auto members = at::one_hot(labels.narrow(0, first, count), classes_);
       sums = sums + at::mm(members.to(at::kDouble).t(), embeddings);
       counts = counts + members.sum(0);

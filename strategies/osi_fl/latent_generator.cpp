@@ -6,7 +6,7 @@
 namespace mneme {
 namespace {
 
-// Parts of the training; each draws under a hundred purposes of its own.
+// Parts of the training. Each part has a range of a hundred purposes for its random draws.
 constexpr std::uint32_t generator_purposes = first_method_purpose + 1000;
 enum part : std::uint32_t { encoder_part, components_part, encoding_part, denoiser_part, moments_part };
 
@@ -17,7 +17,7 @@ bool share_classes(const std::vector<class_range>& tasks) {
   return false;
 }
 
-/// Public rows of all tasks, task after task, and the kind of each.
+/// Public rows of all tasks, in task order, with the kind of each row.
 struct public_data {
   sample_view samples{};
   at::Tensor kinds{}; // [n] int64
@@ -57,7 +57,7 @@ latent_generator::latent_generator(const method_setup& setup, const generator_se
   encoding_ = latent_encoding(shape);
   denoiser_training_ = denoiser_training(shape, with.denoiser_passes, with.batch);
   auto sampling = with.sampling;
-  if (describing_) // nobody recognises what was made
+  if (describing_) // without an encoder no image can be selected
     sampling.candidates = 1;
   else if (with.matches_moments)
     moment_matching_ = moment_matching(shape, sampling);
@@ -68,7 +68,7 @@ rng_key latent_generator::stream(std::uint32_t part) const {
   return {.seed = seed_, .purpose = generator_purposes + 100 * part};
 }
 
-/// Where nobody else describes rows, an encoder is trained that does.
+/// The job that computes embeddings: `describing`, or the training of an encoder if `describing` is null.
 program_job latent_generator::embedding_job(const at::Tensor& kinds, const sample_view& samples) const {
   if (describing_)
     return {.body = describing_, .samples = samples};

@@ -69,10 +69,10 @@ at::Tensor pixel_normalisation::pixels_of(const at::Tensor& rows) const {
 
 namespace {
 
-constexpr double logits_scale = 8.0; // of embeddings of length 1
+constexpr double logits_scale = 8.0; // factor of unit-length embeddings
 constexpr std::int64_t time_numbers = 64, flat_units = 256;
 
-/// A side after `halvings` convolutions of stride 2, kernel 3, padding 1.
+/// Length of a side after `halvings` convolutions with stride 2, kernel 3 and padding 1.
 std::int64_t halved(std::int64_t side, int halvings) {
   for (int i = 0; i < halvings; ++i)
     side = (side + 1) / 2;
@@ -150,7 +150,7 @@ latent_denoiser::latent_denoiser(const latent_shape& shape) : shape_(shape) {
   list_.add_layer({units, units});
   none_ = list_.add({units}, 1.0 / std::sqrt(static_cast<double>(units)));
   in_ = list_.add_layer({units, shape.latent()});
-  blocks_ = list_.add_layer({2 * units, units}); // scales and shifts
+  blocks_ = list_.add_layer({2 * units, units}); // layer for scales and shifts
   for (std::int64_t block = 0; block < shape.blocks; ++block) {
     if (block > 0)
       list_.add_layer({2 * units, units});
@@ -168,7 +168,7 @@ at::Tensor latent_denoiser::stacked(const at::Tensor& x, const at::Tensor& w, co
   return stacked_product(x, w.unsqueeze(0)) + b;
 }
 
-/// Embeddings have length 1; their numbers are brought to the size of normal ones.
+/// Scales unit-length embeddings so that their entries have the size of standard normal numbers.
 at::Tensor latent_denoiser::condition(const at::Tensor& flat, const at::Tensor& embeddings, product by) const {
   const auto p = list_.parts(flat);
   const auto scaled = embeddings * std::sqrt(static_cast<double>(shape_.embedding));

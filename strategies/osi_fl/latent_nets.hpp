@@ -1,6 +1,6 @@
-/// latent_nets: the parts of a small latent diffusion model: an encoder of images, which stands for a captioner and a
-/// text encoder; principal components, which stand for an autoencoder; and a denoiser of latents (Rombach et al. 2022,
-/// "High-Resolution Image Synthesis with Latent Diffusion Models", in small).
+/// latent_nets: parts of a small latent diffusion model (Rombach et al. 2022, "High-Resolution Image Synthesis with
+/// Latent Diffusion Models"). An image encoder replaces captioner and text encoder, principal components replace the
+/// autoencoder, and a denoiser of latents completes it.
 #pragma once
 #include "runtime/base/rng.hpp"
 #include "runtime/base/tensor_map.hpp"
@@ -9,23 +9,23 @@
 #include <vector>
 namespace mneme {
 
-// Axes: n images, C channels, H height, W width, D pixels of all channels; E numbers of an embedding, L of a latent, U
-// units of the denoiser; K conditions in a stack.
+// Axes: n images, C channels, H height, W width, D pixels of all channels, E numbers of an embedding, L numbers of a
+// latent, U units of the denoiser, K conditions in a stack.
 
-/// Parameters of a small net, side by side in one tensor. Filled once, then const. A program takes gradients by the
-/// whole of it and reads its parts as views.
+/// Parameters of a small net, contiguous in one flat tensor. A program differentiates with respect to the flat tensor
+/// and reads the parts as views. Filled once, then const.
 class parameter_list {
 public:
-  /// A parameter of this shape, drawn uniformly within +-bound; 0: it begins with zeros. Returns its place in parts().
+  /// Adds a parameter that starts uniform in [-bound, bound], or at zero if bound is 0. Returns its index in parts().
   std::size_t add(std::vector<std::int64_t> shape, double bound);
-  /// Weights [out, in] or [out, in, kernel, kernel] and biases [out] of a layer, drawn as PyTorch draws them: within
-  /// 1 / sqrt(inputs of an output). Returns the place of the weights; the biases follow.
+  /// Adds weights [out, in] or [out, in, kernel, kernel] and biases [out] of a layer. They start as in PyTorch, uniform
+  /// within 1 / sqrt(inputs of an output), or at zero. Returns the index of the weights; the biases follow.
   std::size_t add_layer(const std::vector<std::int64_t>& shape, bool zeros = false);
 
   [[nodiscard]] std::int64_t size() const noexcept { return size_; }
-  /// [size()] float32; a stream for each parameter.
+  /// Draws initial values [size()] float32; every parameter has its own stream.
   [[nodiscard]] at::Tensor initial(const rng_key& key) const;
-  /// Views of `flat` [size()], in the order in which they were added; derivatives go through them.
+  /// Returns views of `flat` [size()] in the order of addition. Gradients pass through them.
   [[nodiscard]] std::vector<at::Tensor> parts(const at::Tensor& flat) const;
 
 private:
@@ -38,13 +38,14 @@ private:
   std::int64_t size_ = 0;
 };
 
-/// The encoder takes images whose sides are multiples of 4 and at least 8 pixels through convolutions, all others flat.
+/// Sizes of the nets. The encoder is convolutional for images whose sides are multiples of 4 and at least 8. For all
+/// others it is a multilayer perceptron.
 struct latent_shape {
   std::array<std::int64_t, 3> image{}; ///< C, H, W
-  std::int64_t kinds = 0;              ///< What the encoder learns to tell apart.
+  std::int64_t kinds = 0;              ///< Number of kinds that the encoder classifies.
   std::int64_t embedding = 512, units = 320, blocks = 3;
   std::int64_t latent_max = 96;
-  /// L: no more than there are pixels.
+  /// L, at most the number of pixels.
   [[nodiscard]] std::int64_t latent() const noexcept { return std::min(latent_max, pixels()); }
   [[nodiscard]] bool convolves() const noexcept {
     return image[1] >= 8 && image[2] >= 8 && image[1] % 4 == 0 && image[2] % 4 == 0;
@@ -53,22 +54,22 @@ struct latent_shape {
   [[nodiscard]] std::string identity() const;
 };
 
-/// What the run's data have done to pixels, by channel: row = pixel * scale + shift, pixels in 0 .. 255.
+/// Normalization of the run's data by channel: row = pixel * scale + shift, with pixel in 0 .. 255.
 struct pixel_normalisation {
   std::vector<float> scale{}, shift{}; ///< [C]
 
-  /// @param rows [n, C, H, W]; no gradient flows back to them @return pixels in [0, 1], where `rows` are
+  /// Returns pixels [n, C, H, W] in [0, 1], on the device of `rows` and without gradient. @param rows [n, C, H, W]
   [[nodiscard]] at::Tensor pixels_of(const at::Tensor& rows) const;
 };
 
-/// Images to vectors of length 1. Behind it a head that tells kinds apart, which is of use while it is trained.
+/// Maps images to vectors of length 1. A classification head is used only in training and for the selection of images.
 class image_encoder {
 public:
   explicit image_encoder(const latent_shape& shape);
   [[nodiscard]] const parameter_list& parameters() const noexcept { return list_; }
-  /// [n, E]. @param images [n, C, H, W] as nets see them
+  /// Returns embeddings [n, E]. @param images [n, C, H, W], normalized
   [[nodiscard]] at::Tensor embeddings(const at::Tensor& flat, const at::Tensor& images) const;
-  /// [n, kinds], of eight times the embeddings.
+  /// Returns logits [n, kinds] for eight times the embeddings. @param embeddings [n, E]
   [[nodiscard]] at::Tensor logits(const at::Tensor& flat, const at::Tensor& embeddings) const;
 
 private:
@@ -77,49 +78,49 @@ private:
   std::size_t head_ = 0;
 };
 
-/// Images as numbers, and back, along their principal components: the linear autoencoder that loses least (Hotelling
-/// 1933; Baldi and Hornik 1989, "Neural networks and principal component analysis").
+/// Linear autoencoder by principal components, which minimizes the squared reconstruction error (Hotelling 1933; Baldi
+/// and Hornik 1989, "Neural networks and principal component analysis").
 ///
-/// Sixty-four components of Fashion-MNIST keep more than the 64 latents of a small convolutional autoencoder that has
-/// been trained for 15 passes (squared errors of 7.6 an image against 11.0), and are found in a hundredth of its time.
+/// On Fashion-MNIST, 64 components have a squared error of 7.6 per image. A small convolutional autoencoder with 64
+/// latents has 11.0 after 15 passes, and takes a hundred times as long.
 struct image_components {
   at::Tensor basis{};        ///< [L, D], orthonormal rows
   at::Tensor centre{};       ///< [D]
-  at::Tensor spread{};       ///< [L] what a latent of 1 is along its component
-  at::Tensor scale, shift{}; ///< [C] how nets see bytes: byte * scale + shift
+  at::Tensor spread{};       ///< [L] displacement along a component per unit of its latent
+  at::Tensor scale, shift{}; ///< [C] input of nets = byte * scale + shift
   /// Reads "basis", "centre", "spread", "scale" and "shift".
   explicit image_components(const tensor_map& from);
-  /// [n, L]. @param pixels [n, C, H, W] in [0, 1]
+  /// Returns latents [n, L]. @param pixels [n, C, H, W] in [0, 1]
   [[nodiscard]] at::Tensor latents(const at::Tensor& pixels) const;
-  /// Pixels, flat, within [0, 1]: [K, m, D]. Those of each of K do not depend on the others. @param latents [K, m, L]
+  /// Returns flat pixels in [0, 1]: [K, m, D]. The K results are independent to the last bit. @param latents [K, m, L]
   [[nodiscard]] at::Tensor pixels(const at::Tensor& latents) const;
-  /// Images as nets see them, float32. @param bytes [n, C, H, W] uint8
+  /// Returns normalized images, float32. @param bytes [n, C, H, W] uint8
   [[nodiscard]] at::Tensor normalised(const at::Tensor& bytes) const;
 };
-/// The names of these tensors.
+/// Names of these tensors.
 inline constexpr std::array component_tensors{"basis", "centre", "spread", "scale", "shift"};
 
-/// Predicts velocities (Salimans and Ho 2022) of noisy latents, told the time and a condition: residual blocks whose
-/// normalised inputs are scaled and shifted by both (Perez et al. 2018, FiLM). Blocks begin as identities.
+/// Predicts the velocity (Salimans and Ho 2022) of noisy latents, given time and condition. Residual blocks scale and
+/// shift their normalized inputs by both (FiLM, Perez et al. 2018). Blocks start as identities.
 class latent_denoiser {
 public:
   explicit latent_denoiser(const latent_shape& shape);
   [[nodiscard]] const parameter_list& parameters() const noexcept { return list_; }
 
-  /// x [K, m, in], w [out, in], b [out] to [K, m, out].
+  /// Maps x [K, m, in] by w [out, in] and b [out] to [K, m, out].
   using product = at::Tensor (*)(const at::Tensor& x, const at::Tensor& w, const at::Tensor& b);
   /// LibTorch's linear layer.
   [[nodiscard]] static at::Tensor plain(const at::Tensor& x, const at::Tensor& w, const at::Tensor& b);
-  /// The same, with bits of each of K that do not depend on the others (runtime/models/function.hpp).
+  /// The same, with K results that are independent to the last bit (runtime/models/function.hpp).
   [[nodiscard]] static at::Tensor stacked(const at::Tensor& x, const at::Tensor& w, const at::Tensor& b);
 
-  /// What a condition becomes, [K, m, U]. @param embeddings [K, m, E]
+  /// Returns the encoded condition [K, m, U]. @param embeddings [K, m, E]
   [[nodiscard]] at::Tensor condition(const at::Tensor& flat, const at::Tensor& embeddings, product by) const;
-  /// What stands for no condition, [U].
+  /// Returns the trained vector [U] that replaces a missing condition.
   [[nodiscard]] at::Tensor no_condition(const at::Tensor& flat) const;
-  /// What times become, [times, U].
+  /// Returns the encoded times [times, U].
   [[nodiscard]] at::Tensor time(const at::Tensor& flat, const std::vector<std::int64_t>& times) const;
-  /// Velocities [K, m, L]. @param x [K, m, L] @param told [K, m or 1, U] condition + time
+  /// Returns velocities [K, m, L]. @param x [K, m, L] @param told [K, m or 1, U] encoded condition + encoded time
   [[nodiscard]] at::Tensor velocities(const at::Tensor& flat, const at::Tensor& x, const at::Tensor& told,
                                       product by) const;
 

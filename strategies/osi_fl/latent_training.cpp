@@ -6,7 +6,7 @@
 namespace mneme {
 namespace {
 
-// What a training draws, told apart by the purpose of its stream, counted from that of the job.
+// Kinds of random draws in a training; each value is added to the purpose of the job's stream.
 enum class training_draw : std::uint32_t { weights, shuffle, noise, rows, members };
 
 rng_key drawn_by(const program_call& call, training_draw purpose, std::int64_t index = 0) {
@@ -20,7 +20,7 @@ at::Tensor numbers(const std::vector<std::int64_t>& values, at::Device device) {
   return at::tensor(values, at::kLong).to(device);
 }
 
-/// A training that goes over the job's rows pass by pass.
+/// A training with several passes over the job's rows.
 class pass_training : public sliced_training {
 public:
   [[nodiscard]] std::string identity() const override {
@@ -85,7 +85,7 @@ protected:
   [[nodiscard]] at::Tensor initial(const program_call& call) const override {
     return net_.parameters().initial(drawn_by(call, training_draw::weights));
   }
-  /// E |v - v_theta(x_t, t, c)|^2, the loss of eq. 4 by velocities, of latents that are noised by eqs. 2 and 3.
+  /// E |v - v_theta(x_t, t, c)|^2: the loss of eq. 4 in terms of velocities, on latents noised by eqs. 2 and 3.
   [[nodiscard]] at::Tensor loss(const program_call& call, const at::Tensor& weights, std::int64_t step) const override {
     const auto where = positions(call, step);
     const auto count = std::ssize(where);
@@ -109,7 +109,8 @@ protected:
   }
 
 private:
-  /// Every fourth row is told its own embedding, the others the mean of some of their kind. [B, E]
+  /// Conditions [B, E]: every fourth row has its own embedding, the others the mean of 1 to 50 embeddings of their
+  /// kind.
   [[nodiscard]] at::Tensor conditions(const program_call& call, const std::vector<std::int64_t>& where,
                                       std::int64_t step) const {
     constexpr std::uint64_t members_max = 50;

@@ -1,34 +1,23 @@
-// OSI-FL: one-shot incremental federated learning with a generating server. A client speaks once: it sends the mean
-// embedding of each of its classes (eq. 9), and is not heard again. The server makes images under these conditions by
-// latent diffusion with guidance (eqs. 2-5), trains the global model on them and on what it has retained of earlier
-// tasks (eq. 16), and then retains the p images of each class whose loss has the largest gradients (eqs. 13-15).
+// OSI-FL: one-shot incremental federated learning with a generating server. Every client uploads the mean embedding of
+// each of its classes once (eq. 9). The server generates images under these conditions by latent diffusion with
+// guidance (eqs. 2-5). It trains the global model on them and on retained images of earlier tasks (eq. 16). Then it
+// retains the p images per class with the largest loss gradients (eqs. 13-15). The key `mode` selects a variant.
+// `oscar` keeps all images and restarts every task from the initial model (eq. 12). `oscar-r` retains none and adds
+// lambda / 2 |w - w_(t-1)|^2. `oscar-il` retains none (eq. 11).
 //
-// - `osi-fl`: all of it;
-// - `oscar`, the ceiling: all images of all tasks so far are kept, and every task trains anew from the initial model on
-//   them, each task with the same weight (eq. 12);
-// - `oscar-r`: nothing is retained, and lambda / 2 |w - w_(t-1)|^2 holds the model back;
-// - `oscar-il`: nothing is retained (eq. 11).
+// Official code (github.com/obaidullahzaland/OSI-FL, bf60f74; preset "official"): trains the head of a pretrained
+// ResNet-18 by SGD with batch norms in training mode, over all classes. It retains the images with the largest loss
+// after the task, under one random view. We omit a rate that falls when the loss stalls and momentum across tasks. Its
+// federated baselines train one client per task (keep_share = 0.5). The official OSCAR
+// (github.com/obaidullahzaland/oscar, 450d932; Zaland et al., ICME 2025; preset "official-oscar") trains a whole net in
+// one task and keeps the epoch with the most correct rows. We omit its step schedule, which reads the loss as the epoch
+// number, and its different normalizations in training and test.
 //
-// What describes images is a captioner with a text encoder, where keys name their modules: `sd77x768` and Stable
-// Diffusion as the authors' code has it, or `embed512` as the paper says and the small generator trained on such
-// embeddings. Without them it is an encoder, trained with the generator on rows that no client holds and sent to each
-// client once. Where the paper is silent or says two things, ours:
-// - p images of each class and task, of all clients together; the scores are of theta_(t-1), as eq. 13 prints
-//   (`moment`), by norms of gradients of what is trained (`criterion`), on the images as they are;
-// - the loss covers the classes of tasks opened so far (`loss_classes`);
-// - in eq. 12, too, each task counts alike (`replay`).
-//
-// The released program (github.com/obaidullahzaland/OSI-FL, bf60f74) trains the head of a pretrained ResNet-18 alone,
-// by SGD, with batch norms in training mode (`frozen_norm`), over all classes; it retains what has the largest loss
-// after the task under one random view each (`criterion`, `moment`, `score_view`), and counts all images alike: preset
-// "official". Left out: OSCAR-R's and OSCAR's rate, which falls where the loss stays, and OSCAR-R's momentum, which
-// lasts over tasks. Its federated baselines train one client a task and keep half of the old model: keep_share = 0.5.
-//
-// OSCAR's own program (github.com/obaidullahzaland/oscar, 450d932; Zaland et al., ICME 2025) trains a whole net by SGD
-// on all images that were made, in one task, and keeps the epoch with the most right answers in training
-// (`keep_epoch`): preset "official-oscar". Left out: its step schedule takes the loss for the number of an epoch, so
-// that the rate is a tenth where an epoch's mean loss was 7 or more, a hundredth from 14 on; and its images are
-// normalised by CLIP's statistics in training and by ImageNet's in tests, which here are one.
+// Ours: if keys name modules, a captioner and a text encoder compute the embeddings. `sd77x768` generates by Stable
+// Diffusion as the official code does, `embed512` by a small generator. Otherwise, the server trains an encoder and a
+// generator on public rows and sends each client the encoder once. p counts images per class and task. Scores are at
+// theta_(t-1) as in eq. 13 (`moment`). The loss covers the classes seen (`loss_classes`). Tasks have equal weights, in
+// eq. 12 as well (`replay`).
 #include "strategies/osi_fl/best_epoch.hpp"
 #include "strategies/osi_fl/osi_options.hpp"
 #include "strategies/osi_fl/retained_rows.hpp"
@@ -42,7 +31,7 @@
 namespace mneme::osi_fl_method {
 namespace {
 
-// Axes: K classes of an upload, E numbers of a condition, Z images of a client and class, N images of a task, P weights
+// Axes: K classes of an upload, E numbers of a condition, Z images per client and class, N images of a task, P weights
 // of the global model, D features.
 
 using run_mode = osi_options::run_mode;
@@ -51,7 +40,7 @@ using score_moment = osi_options::score_moment;
 
 enum draws : std::uint32_t { summary_draw = first_method_purpose, generation_draw, retention_draw, score_view_draw };
 
-/// Images with their classes, as they travel to jobs.
+/// Generated images with their labels.
 struct labelled_images {
   at::Tensor images{}; // [N, C, H, W] uint8
   at::Tensor labels{}; // [N] int64
@@ -88,7 +77,8 @@ std::vector<double> doubles_in(const at::Tensor& values) {
 
 // -- client half: the message of class means (eq. 9) ------------------------------------------------------------------
 
-// "task" [1], "classes" [K] and "counts" [K] int32, "means" [K, E] float32: 4 (2 + E) bytes a class, and 4.
+// Packs an upload: "task" [1], "classes" [K] and "counts" [K] int32, "means" [K, E] float32. Size: 4 (2 + E) bytes per
+// class, plus 4.
 
 tensors_ref packed(const program_output& summed, task_id task) {
   const auto counts = summed.out->at("counts").cpu();
@@ -104,7 +94,7 @@ tensors_ref packed(const program_output& summed, task_id task) {
 class osi_fl final : public strategy {
 public:
   void keys(key_table& table) override { with_.keys(table); }
-  /// Images are made of all uploads of a round together.
+  /// The server generates images for all uploads of a round together.
   method_needs needs() const override {
     const std::string share = with_.uses_diffusion_parts() ? "" : "public_share = 0.15\n";
     method_needs needs{.round_barrier = true,
@@ -145,7 +135,7 @@ void osi_fl::prepare(const method_setup& setup) {
   }
 }
 
-/// Describes each image, and sends the mean of each class (eq. 9). Nothing is trained, nothing remembered.
+/// Computes the mean embedding of each class (eq. 9). Clients train nothing and keep no memory.
 task<client_result> osi_fl::client_round(client_context& ctx, const broadcast& in) const {
   program_job job{
       .body = summary_, .in = in.first_contact, .samples = ctx.samples(), .stream = ctx.stream(summary_draw)};
@@ -161,12 +151,12 @@ using speaker = std::pair<std::uint32_t, std::uint32_t>; // client and task
 
 class osi_server final : public server_half {
 public:
-  /// @param pictures makes images of a condition [E]; null: the generator that is trained in the run does
+  /// @param pictures program that generates images under a condition [E]; null: the generator trained in this run
   osi_server(const method_setup& setup, const osi_options& with, program_ref pictures)
       : setup_(setup), with_(with), generator_(setup, with.generator), pictures_(std::move(pictures)),
         weights_(setup.initial->at(flat_weights)) {}
 
-  /// A task is one round with everybody who is there: whoever has rows speaks, once.
+  /// A task is one round with all present clients; every client with rows uploads once.
   task<task_plan> open_task(server_context& ctx, const round_place& place) override {
     if (place.task.value == 0 && !pictures_) {
       auto training = generator_.train(ctx);
@@ -181,7 +171,8 @@ public:
             .first_contact = generator_.is_trained() && !with_.captions() ? generator_.encoder() : nullptr};
   }
 
-  /// Kept until the round closes, because images are made for all of them together; the order of arrival has no effect.
+  /// Stores the upload until the round closes, because images of all uploads are generated together. The order of
+  /// arrival has no effect. Throws std::runtime_error if a client uploads twice in a task.
   void fold(const delivery& in) override {
     const speaker from{in.from.value, static_cast<std::uint32_t>(numbers_in(in.upload->at("task")).front())};
     if (!sent_numbers_.try_emplace(from, in.upload->at("means").numel()).second)
@@ -222,17 +213,18 @@ private:
   latent_generator generator_;
   program_ref pictures_;
   at::Tensor weights_;                           // [P]
-  std::map<speaker, std::int64_t> sent_numbers_; // of everybody who has spoken
-  std::map<speaker, tensors_ref> received_;      // in the open round
-  std::vector<labelled_images> kept_;            // of each task that is over
-  std::map<std::int64_t, at::Tensor> shown_;     // by class, the first images made of it
+  std::map<speaker, std::int64_t> sent_numbers_; // numbers sent, by client and task
+  std::map<speaker, tensors_ref> received_;      // uploads of the open round
+  std::vector<labelled_images> kept_;            // retained images of each finished task
+  std::map<std::int64_t, at::Tensor> shown_;     // by class, its first generated images
   std::int64_t generated_ = 0;
-  // The most that a client holds: its rows as bytes, the encoder, its message; and the server: all nets, the messages
-  // of a round, images made and kept, the global model. What computing takes comes on top, and is the machine's.
+  // Peak memory in bytes, without temporary memory of computations. Client: its rows as bytes, encoder and upload.
+  // Server: all nets, uploads of a round, generated and retained images, and the global model.
   std::int64_t client_held_bytes_ = 0, server_held_bytes_ = 0;
 };
 
-// -- images under the conditions (eqs. 2-5) ---------------------------------------------------------------------------
+// -- generation of images (eqs. 2-5)
+// ------------------------------------------------------------------------------------
 
 program_job osi_server::generation(const at::Tensor& condition, const rng_key& stream) const {
   if (!pictures_)
@@ -242,7 +234,7 @@ program_job osi_server::generation(const at::Tensor& condition, const rng_key& s
   return {.body = pictures_, .in = in, .stream = stream};
 }
 
-/// One for each client and class, in their order.
+/// One job per client and class, in this order.
 std::vector<program_job> osi_server::generation_jobs() const {
   std::vector<program_job> jobs;
   for (const auto& [from, upload] : received_) {
@@ -258,7 +250,7 @@ std::vector<program_job> osi_server::generation_jobs() const {
   return jobs;
 }
 
-/// The images of all clients in one: client by client, class by class.
+/// Concatenates the generated images, ordered by client and class.
 labelled_images osi_server::collected(const std::vector<program_output>& generated) {
   std::vector<labelled_images> parts;
   for (const auto& [from, upload] : received_)
@@ -293,7 +285,7 @@ std::int64_t osi_server::held_bytes(const labelled_images& fresh) const {
 
 // -- the global model (eqs. 11, 12, 16) -------------------------------------------------------------------------------
 
-/// J_t = mean loss over new images + sum over tasks before of that over E_i (eq. 16), as a weight for each row.
+/// J_t = mean loss over new images + sum over earlier tasks of the mean loss over E_i (eq. 16), as a weight per row.
 std::vector<float> mneme::weights_by_task(std::int64_t fresh, std::span<const std::int64_t> retained) {
   std::vector<std::int64_t> sizes{fresh};
   sizes.insert(sizes.end(), retained.begin(), retained.end());
@@ -302,7 +294,7 @@ std::vector<float> mneme::weights_by_task(std::int64_t fresh, std::span<const st
   for (const auto size : sizes)
     rows += size;
   std::vector<float> weights;
-  for (const auto size : sizes) // the sum of 1 / size over the rows of a task is 1, so the mean is tasks / rows
+  for (const auto size : sizes) // weights of a task sum to rows / tasks, so the mean over all rows is 1
     weights.insert(weights.end(), static_cast<std::size_t>(size),
                    static_cast<float>(static_cast<double>(rows) / static_cast<double>(std::ssize(sizes) * size)));
   return weights;
@@ -311,8 +303,8 @@ std::vector<float> mneme::weights_by_task(std::int64_t fresh, std::span<const st
 namespace mneme::osi_fl_method {
 namespace {
 
-/// Training on the new images alone (eq. 11), on all of every task, from the initial model (eq. 12), or on what is
-/// retained beside the new ones (eq. 16), by the scenario's training.
+/// Trains on the new images only (eq. 11), on the images of all tasks from the initial model (eq. 12), or on new and
+/// retained images (eq. 16), with the options of [training].
 train_job osi_server::training_job(const labelled_images& pool, const context& ctx, const round_place& place) const {
   train_job job{.net = setup_.net,
                 .start = with_.keeps_everything() ? setup_.initial : weights_only(weights_),
@@ -330,7 +322,7 @@ class_range osi_server::covered(const round_place& place) const {
   return with_.classes == osi_options::loss_classes::all ? class_range{0, setup_.classes} : place.opened;
 }
 
-/// OSCAR-R holds the model back: by lambda / 2 |w - w_(t-1)|^2, or as released, and then not in the first task.
+/// OSCAR-R adds lambda / 2 |w - w_(t-1)|^2, or the official penalty, which is omitted in the first task.
 loss_ref osi_server::objective(const round_place& place) const {
   if (with_.mode != run_mode::oscar_r)
     return cross_entropy_objective();
@@ -372,9 +364,10 @@ task<void> osi_server::close_round(server_context& ctx, const round_place& place
 } // namespace
 } // namespace mneme::osi_fl_method
 
-// -- what is retained (eqs. 13-15) ------------------------------------------------------------------------------------
+// -- retention of images (eqs. 13-15)
+// -----------------------------------------------------------------------------------
 
-/// E_t,k = arg max of the summed scores over subsets of p images (eq. 14), and their union over the classes (eq. 15).
+/// E_t,k = argmax of the summed scores over subsets of p images (eq. 14), and their union over the classes (eq. 15).
 std::vector<std::int64_t> mneme::retained_rows(std::span<const double> scores, std::span<const std::int64_t> labels,
                                                std::int64_t count) {
   MNEME_CHECK(scores.size() == labels.size(), scores.size(), labels.size());
@@ -395,13 +388,14 @@ std::vector<std::int64_t> mneme::retained_rows(std::span<const double> scores, s
 namespace mneme::osi_fl_method {
 namespace {
 
-/// Cross-entropy of each row over the open classes.
+/// Cross-entropy of each row over the classes `open`.
 std::vector<double> losses_of(const extract_output& shown, const at::Tensor& labels, class_range open) {
   const auto logits = shown.logits.cpu().to(at::kDouble).narrow(1, open.low, open.size());
   return doubles_in(-at::log_softmax(logits, 1).gather(1, (labels - open.low).unsqueeze(1)));
 }
 
-/// The rows of each label whose mean stays near the class mean (Rebuffi et al. 2017, iCaRL, Algorithm 4).
+/// Herding: selects rows of each label so that their mean stays near the class mean (Rebuffi et al. 2017, iCaRL,
+/// Algorithm 4).
 std::vector<std::int64_t> herded(const at::Tensor& features, const std::vector<std::int64_t>& labels,
                                  std::int64_t count) {
   std::map<std::int64_t, std::vector<std::int64_t>> by_label;
@@ -415,13 +409,13 @@ std::vector<std::int64_t> herded(const at::Tensor& features, const std::vector<s
   return chosen;
 }
 
-/// How images are shown to the model that judges them.
+/// Augmentation of images for scoring.
 augmentation_kind osi_server::view() const {
   return with_.view == osi_options::score_view::augmented ? setup_.training.augment : augmentation_kind::none;
 }
 
-/// E_t (eqs. 13-15): positions within `fresh`. Scores are lengths of gradients, |d loss / d theta| (eq. 13), or what
-/// `criterion` puts in their place.
+/// Selects E_t (eqs. 13-15) and returns positions in `fresh`. Scores are gradient norms |d loss / d theta| (eq. 13), or
+/// as `criterion` says.
 task<std::vector<std::int64_t>> osi_server::chosen(server_context& ctx, const round_place& place,
                                                    const labelled_images& fresh, tensors_ref weights) const {
   const auto labels = numbers_in(fresh.labels);
@@ -455,7 +449,8 @@ task<std::vector<std::int64_t>> osi_server::chosen(server_context& ctx, const ro
   co_return herded(shown.features.cpu(), labels, with_.retained());
 }
 
-// -- what the engine is told ------------------------------------------------------------------------------------------
+// -- metrics and samples
+// ------------------------------------------------------------------------------------------------
 
 std::map<std::string, double> osi_server::figures() const {
   std::map<std::uint32_t, std::int64_t> by_client;
@@ -465,12 +460,12 @@ std::map<std::string, double> osi_server::figures() const {
   const auto kept = sizes_kept();
   return {{"generated_images", static_cast<double>(generated_)},
           {"retained_images", static_cast<double>(std::accumulate(kept.begin(), kept.end(), std::int64_t{0}))},
-          {"paper_params", static_cast<double>(most)}, // numbers that a client sends, as the paper counts them
+          {"paper_params", static_cast<double>(most)}, // numbers sent per client, as in the paper
           {"client_held_bytes", static_cast<double>(client_held_bytes_)},
           {"server_held_bytes", static_cast<double>(server_held_bytes_)}};
 }
 
-/// A row of pictures for each class.
+/// A row of images for each class.
 std::map<std::string, at::Tensor> osi_server::pictures() const {
   std::vector<at::Tensor> rows;
   for (const auto& [label, images] : shown_)

@@ -1,9 +1,10 @@
-/// osi_options: what OSI-FL's keys say, and what of it does not fit a run.
+/// osi_options: keys of OSI-FL and their validation.
 #pragma once
 #include "strategies/osi_fl/latent_generator.hpp"
 #include "strategies/osi_fl/picture_parts.hpp"
 namespace mneme {
 
+/// Values of all keys.
 struct osi_options {
   enum class run_mode : std::uint8_t { osi_fl, oscar, oscar_r, oscar_il };
   enum class condition_kind : std::uint8_t { embed512, sd77x768 };
@@ -25,13 +26,13 @@ struct osi_options {
   frozen_norm norm = frozen_norm::running;
   change_penalty penalty = change_penalty::sum;
   kept_epoch epoch = kept_epoch::last;
-  bool weighs_tasks = true; // eq. 16; else all rows alike
+  bool weighs_tasks = true; // eq. 16; false: all rows have equal weights
   double lambda = 0.1;
-  std::int64_t shown_images = 10; // of each class, as pictures
+  std::int64_t shown_images = 10; // per class, in samples.png
   generator_settings generator{};
   picture_parts parts{};
-  std::vector<std::int64_t> shape{}; // of a condition: tokens, numbers of each; none: as the condition's name says
-  std::filesystem::path cache{};     // where what training has made is kept; empty: nowhere
+  std::vector<std::int64_t> shape{}; // tokens and width of a condition; empty: by `condition`
+  std::filesystem::path cache{};     // cache folder for trained generators; empty: no cache
 
   [[nodiscard]] bool uses_diffusion_parts() const { return condition == condition_kind::sd77x768; }
   [[nodiscard]] bool captions() const { return uses_diffusion_parts() || parts.describes(); }

@@ -4,13 +4,13 @@
 #include "runtime/method/strategy.hpp"
 namespace mneme {
 
-/// What a class is described by: one vector, or states of all tokens of a text.
+/// Shape of a condition: one vector, or the states of all tokens of a text.
 struct condition_shape {
   std::int64_t tokens = 1, width = 512;
   [[nodiscard]] std::int64_t numbers() const noexcept { return tokens * width; }
 };
 
-/// What the modules and texts of a run must fit.
+/// Expected properties of the modules and texts of a run.
 struct expected_parts {
   std::map<std::string, std::filesystem::path> texts{}; ///< Files of the texts, by key.
   condition_shape condition{};
@@ -32,20 +32,21 @@ struct part_programs {
   std::int64_t embedding_width = 0; ///< E
 };
 
-/// Files as tools/research/export/picture_parts.py writes them.
+/// Files as written by tools/research/export/picture_parts.py.
 class picture_parts {
 public:
-  /// caption_encoder, caption_decoder, caption_words, text_encoder, text_tokens, text_merges, denoiser,
-  /// picture_decoder, beams.
+  /// Declares the keys caption_encoder, caption_decoder, caption_words, text_encoder, text_tokens, text_merges,
+  /// denoiser, picture_decoder and beams.
   void keys(key_table& table);
-  /// Some key of the captioner is given.
+  /// True if any key of the captioner is set.
   [[nodiscard]] bool describes() const;
+  /// Adds the files of all set keys to the method's needs.
   void add_to(method_needs& needs) const;
 
-  /// What is wrong with the keys, the vocabularies and the modules' shapes, all at once.
-  /// @param generates denoiser and decoder are read, too
+  /// Validates the keys, the vocabularies and the shapes of the modules, and returns all findings.
+  /// @param generates also requires denoiser and decoder
   [[nodiscard]] diagnostics check(const method_setup& setup, const condition_shape& condition, bool generates) const;
-  /// @pre check() has found nothing
+  /// @pre check() has no findings
   [[nodiscard]] part_programs build(const method_setup& setup, const diffusion_sampling& sampling) const;
 
 private:

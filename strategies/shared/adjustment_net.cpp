@@ -92,7 +92,7 @@ model_ref adjustment_net(const adjustment_shape& shape, std::int64_t features, s
 }
 
 at::Tensor drawn_adjustment(const model& net, matrix_draw how, const rng_key& key) {
-  auto flat = at::empty({net.size()}, at::kFloat); // [P]
+  auto flat = at::empty({net.size()}, at::kFloat);
   auto* const values = flat.mutable_data_ptr<float>();
   for (std::size_t i = 0; i < net.layout().size(); ++i) {
     const auto& entry = net.layout()[i];

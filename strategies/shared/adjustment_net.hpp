@@ -1,45 +1,48 @@
-/// adjustment_net: a feature adjustment module and a head, which read the features of a frozen backbone (FedHAF).
+/// adjustment_net: FedHAF's feature adjustment module and classification head, on the features of a frozen backbone.
 #pragma once
 #include "runtime/models/model.hpp"
 namespace mneme {
 
-// D features of the backbone, C classes.
+// Axes: D features of the backbone, C classes, P parameters of the net.
 
-/// Where the module's shortcut begins and ends. The paper draws one between widths that differ and does not say how.
+/// Start and end of the module's shortcut. The paper draws a shortcut between layers of different widths and does not
+/// say how they are matched.
 enum class shortcut_form : std::uint8_t {
   hidden_projection, ///< From the first hidden block to the output, through a matrix.
   input_projection,  ///< From the input to the output, through a matrix.
-  hidden_sum,        ///< From the first hidden block to the last one, as it is.
+  hidden_sum,        ///< From the first hidden block to the last one, without a matrix.
   none,
 };
 
-/// Table 6 of the paper. Its batch normalisations of 1,024 behind 512 values and of 128 behind 256 are impossible: here
-/// each is as wide as what precedes it; `hidden = [512, 1024]` widens the layer instead.
+/// Table 6 of the paper. It prints a batch normalization of 1,024 after 512 values and one of 128 after 256, which is
+/// impossible. Here, each batch normalization is as wide as the layer before it. `hidden = [512, 1024]` widens the
+/// layer instead.
 struct adjustment_shape {
-  std::vector<std::int64_t> hidden{512, 512}; ///< Linear, batch norm, ReLU and dropout each.
-  std::int64_t width = 256;                   ///< The output: linear, batch norm, shortcut.
-  std::int64_t head = 128;                    ///< Linear, batch norm, ReLU and dropout; then a row per class.
+  std::vector<std::int64_t> hidden{512, 512}; ///< Widths of blocks of linear, batch norm, ReLU, dropout.
+  std::int64_t width = 256;                   ///< Width of the output: linear, batch norm, shortcut.
+  std::int64_t head = 128;                    ///< Hidden width: linear, batch norm, ReLU, dropout; then linear [C].
   shortcut_form shortcut = shortcut_form::hidden_projection;
   bool batch_norm = true;
   double dropout = 0.2;
-  bool adjusts = true; ///< False: there is no module, and the head reads the backbone's features.
+  bool adjusts = true; ///< False omits the module; the head reads the backbone's features.
 };
-/// Why there is no such net, and the key of [strategy] that says so; both empty: there is.
+/// An invalid shape: the key in [strategy] at fault and the error text. Both are empty for a valid shape.
 struct impossible_shape {
   std::string key{}, why{};
 };
+/// Validates a shape.
 [[nodiscard]] impossible_shape wrong_shape(const adjustment_shape& shape);
 
-/// Layers are "adjustment.fc1", "adjustment.bn1", ..., "adjustment.shortcut" and "head.fc1", "head.bn1", "head.fc2";
-/// features are what the module puts out. @pre wrong_shape() says nothing
+/// Builds the net. Its layers are named "adjustment.fc1", "adjustment.bn1", ..., "adjustment.shortcut", "head.fc1",
+/// "head.bn1" and "head.fc2". Its features are the module's output. @pre wrong_shape() returns empty texts
 [[nodiscard]] model_ref adjustment_net(const adjustment_shape& shape, std::int64_t features, std::int64_t classes);
 
-/// How its matrices are drawn.
+/// Initial distribution of the weight matrices.
 enum class matrix_draw : std::uint8_t {
-  kaiming, ///< N(0, 2 / fan in), biases 0 (He et al. 2015), for images.
-  uniform, ///< U(-b, b) with b = 1 / sqrt(fan in), as PyTorch's layers, for texts.
+  kaiming, ///< N(0, 2 / fan_in), biases 0 (He et al. 2015); for images.
+  uniform, ///< U(-b, b) with b = 1 / sqrt(fan_in), as PyTorch's linear layers; for texts.
 };
-/// [P] float32; rows of classes to come are drawn, too, and wait.
+/// Draws initial weights [P], float32, by `key`. The rows of the head for future classes are drawn as well.
 [[nodiscard]] at::Tensor drawn_adjustment(const model& net, matrix_draw how, const rng_key& key);
 
 } // namespace mneme

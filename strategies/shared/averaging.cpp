@@ -12,8 +12,8 @@ namespace mneme {
 
 namespace {
 
-/// A sum of values like this one, on their device as soon as one of them is there: a node without a device sends
-/// others.
+/// Allocates the sum (float64) if it is undefined. Moves a sum on the host to the device of `value`, because uploads of
+/// one run can come from nodes with and without a device.
 void make_room(at::Tensor& sum, const at::Tensor& value) {
   if (!sum.defined())
     sum = at::zeros_like(value, value.options().dtype(at::kDouble));
@@ -21,7 +21,7 @@ void make_room(at::Tensor& sum, const at::Tensor& value) {
     sum = sum.to(value.device());
 }
 
-/// Adds them to the sum in their order, and forgets them.
+/// Adds the waiting uploads to the sum in their order, and clears the list.
 void fold(at::Tensor& sum, std::vector<weighted_upload>& waiting) {
   if (!sum.is_cpu())
     for (auto& upload : waiting)
@@ -54,7 +54,7 @@ at::Tensor weighted_average::take() {
 
 void weighted_average::persist(archive& state) {
   fold_waiting();
-  auto sum = empty() ? at::Tensor() : sum_; // else zeros
+  auto sum = empty() ? at::Tensor() : sum_; // a sum without uploads holds zeros, which need not be saved
   state(sum)(weight_);
   const bool holds =
       sum.defined() ? weight_ > 0.0 && sum.scalar_type() == at::kDouble && sum.dim() == 1 : weight_ == 0.0;
@@ -65,7 +65,7 @@ void weighted_average::persist(archive& state) {
 
 namespace {
 
-constexpr std::size_t starts_held_max = 16; // old models that stay in memory until they are summed
+constexpr std::size_t starts_held_max = 16; // at most this many start models stay in memory before they are summed
 
 } // namespace
 
@@ -92,7 +92,7 @@ void weighted_change::fold_waiting() { fold(sum_, waiting_); }
 
 void weighted_change::fold_starts() { fold(sum_, starts_); }
 
-/// What waits is kept apart: when it is folded, and by which starts, decides the last bits.
+/// Waiting uploads are saved unsummed. Summing them earlier, or with other starts, would change the last bits.
 void weighted_change::persist(archive& state) {
   state(sum_);
   for (auto* held : {&waiting_, &starts_}) {
@@ -170,7 +170,7 @@ double averaging_server::weight_of(const delivery& in) const {
 
 void averaging_server::fold(const delivery& in) {
   const double weight = weight_of(in);
-  if (weight == 0.0) // a client without rows has learnt nothing
+  if (weight == 0.0) // a client without rows has not trained
     return;
   if (rounds_.mode == round_mode::sync)
     for (const auto& [name, value] : *in.upload)
@@ -181,13 +181,13 @@ void averaging_server::fold(const delivery& in) {
     fold_change(in, weight);
 }
 
-/// FedAsync (Xie et al. 2019, Algorithm 1): w = (1 - a) w + a w_k, where a is the mixing weight times s_k.
+/// FedAsync (Xie et al. 2019, Algorithm 1): w = (1 - a) w + a w_k, where a = rounds.mixing * s_k (staleness weight).
 void averaging_server::mix_in(const delivery& in) {
   const double share = rounds_.mixing * in.staleness_weight;
   if (share == 0.0)
     return;
   const auto present = travelling_.pick(weights_);
-  for (const auto& [name, value] : *present) { // what else the upload holds is the method's own
+  for (const auto& [name, value] : *present) { // other tensors of the upload belong to the method
     auto& sum = sums_[name];
     if (share < 1.0)
       sum.add(value, 1.0 - share);
@@ -195,7 +195,7 @@ void averaging_server::mix_in(const delivery& in) {
   }
 }
 
-/// FedBuff (Nguyen et al. 2022, Algorithm 1), with clients weighted by c_k: adds c_k s_k (w_k - start_k) to the buffer.
+/// FedBuff (Nguyen et al. 2022, Algorithm 1) with client weights c_k: adds c_k s_k (w_k - start_k) to the buffer.
 void averaging_server::fold_change(const delivery& in, double weight) {
   MNEME_CHECK(in.start != nullptr, in.from.value);
   change_weight_ += weight;
@@ -206,8 +206,9 @@ void averaging_server::fold_change(const delivery& in, double weight) {
     changes_[name].add(in.upload->at(name), start, scaled);
 }
 
-/// w = s w_old + (1 - s) sum_k n_k w_k / sum_k n_k (McMahan et al., Algorithm 1, where s = 0), sums in float64 and
-/// delivery order. As in OSI-FL's federated baselines a share s of the old model stays, running statistics included.
+/// w = s w_old + (1 - s) sum_k n_k w_k / sum_k n_k. With s = 0 this is McMahan et al. 2017, Algorithm 1. Sums are in
+/// float64 and in delivery order. OSI-FL's federated baselines use s > 0; the share s applies to running statistics,
+/// too.
 tensor_map averaging_server::take_means() {
   tensor_map means;
   const auto present = keep_share_ > 0.0 ? travelling_.pick(weights_) : nullptr;
@@ -215,13 +216,13 @@ tensor_map averaging_server::take_means() {
     if (sum.empty())
       continue;
     auto mean = sum.take();
-    const auto* const old = present ? present->find(name) : nullptr; // what else uploads hold is the method's own
+    const auto* const old = present ? present->find(name) : nullptr; // null for tensors that belong to the method
     means.put(name, old ? mean.mul_(1.0 - keep_share_).add_(old->to(mean.device()), keep_share_) : mean);
   }
   return means;
 }
 
-/// w += eta sum_k c_k s_k d_k / sum_k c_k.
+/// w += eta sum_k c_k s_k d_k / sum_k c_k, with d_k = w_k - start_k.
 tensor_map averaging_server::take_changes() {
   tensor_map moved;
   const auto scale = rounds_.server_learning_rate / std::exchange(change_weight_, 0.0);

@@ -10,7 +10,7 @@
 namespace mneme {
 namespace {
 
-/// Copies columns first .. first + width - 1 of every part's features into out [sum of n, width].
+/// Copies columns [first, first + width) of every part's features into out [sum of n, width].
 void copy_columns(std::span<const embedding_rows> parts, std::int64_t first, at::Tensor& out) {
   const auto width = out.size(1);
   auto* target = out.mutable_data_ptr<float>();
@@ -79,7 +79,7 @@ std::vector<std::int64_t> drawn_positions(std::int64_t n, std::int64_t count, co
   while (std::ssize(drawn) < count) {
     const auto take = std::min(n, count - std::ssize(drawn));
     std::iota(order.begin(), order.end(), 0);
-    for (std::int64_t i = 0; i < take; ++i) { // the first steps of a shuffle
+    for (std::int64_t i = 0; i < take; ++i) { // the first `take` steps of a Fisher-Yates shuffle
       const auto from = i + static_cast<std::int64_t>(draw.below(static_cast<std::uint64_t>(n - i)));
       std::swap(order[static_cast<std::size_t>(i)], order[static_cast<std::size_t>(from)]);
     }

@@ -1,4 +1,4 @@
-/// embedding_rows: what an encoder has made of rows, and training sets put together from it.
+/// embedding_rows: labelled features from an encoder, and the training sets that are built from them.
 #pragma once
 #include "runtime/base/rng.hpp"
 #include "runtime/data/dataset.hpp"
@@ -6,30 +6,31 @@
 #include <span>
 namespace mneme {
 
-// Axes: n rows, D numbers of an embedding, F features of the encoder: D, or 2 D (means and log deviations).
+// Axes: n rows, D numbers of an embedding, F features of the encoder: D (points), or 2 D (means and log deviations).
 
-/// Features of labelled rows. Cheap to copy.
+/// Features of labelled rows. A copy shares the tensors.
 struct embedding_rows {
   at::Tensor features{}; ///< [n, F] float32 on the host
   at::Tensor labels{};   ///< [n] int32
   [[nodiscard]] std::int64_t size() const { return labels.defined() ? labels.size(0) : 0; }
-  /// Those at `positions`, in their order.
+  /// Returns the rows at `positions`, in that order.
   [[nodiscard]] embedding_rows at(std::span<const std::int64_t> positions) const;
 };
 
-/// One fresh sample of every row, z = mu + sigma e (arXiv 2110.09695, eq. 4), [n, D]. @param rows normals
+/// Draws one sample per row, z = mu + sigma e (arXiv 2110.09695, eq. 4): [n, D]. @param rows means and log deviations
 [[nodiscard]] at::Tensor sampled(const embedding_rows& rows, const embedding_shape& shape, const rng_key& key);
 
-/// All rows of all parts, one after the other, for training of a classifier: points as they are, normals as means and
-/// deviations, so that every epoch draws anew.
-/// @param points whether the parts are points, whatever the encoder makes
+/// Concatenates all parts into a training set for a classifier. Points are copied. Normals become means and deviations,
+/// so that every epoch draws new samples.
+/// @param points the parts hold points, even if the encoder produces normals
 [[nodiscard]] sample_view training_set(std::span<const embedding_rows> parts, const embedding_shape& shape,
                                        bool points);
 
-/// `count` of 0 .. n - 1 without repetition, drawn by `key`; all of them, over and over, before any comes once more.
+/// Draws `count` numbers from 0 .. n - 1 by `key`, without repetition. If count > n, each number is drawn once before
+/// any is drawn again.
 [[nodiscard]] std::vector<std::int64_t> drawn_positions(std::int64_t n, std::int64_t count, const rng_key& key);
 
-/// share * n, to the nearest whole number, but at least one of what there is unless the share is 0.
+/// Returns share * n, rounded to the nearest integer and at least 1. Returns 0 if share or n is 0.
 [[nodiscard]] std::int64_t share_of(double share, std::int64_t n);
 
 } // namespace mneme

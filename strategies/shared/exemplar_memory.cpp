@@ -34,7 +34,7 @@ row_list first_of_classes(const dataset& source, const row_list& rows, std::int6
 
 row_list chosen_of_classes(const dataset& source, const row_list& rows, const at::Tensor& features, std::int64_t each,
                            exemplar_choice how) {
-  std::map<std::int64_t, row_list> places; // of a class
+  std::map<std::int64_t, row_list> places; // row positions per class
   for (std::size_t i = 0; i < rows.size(); ++i)
     places[source.label(rows[i])].push_back(static_cast<std::int64_t>(i));
   const auto host = features.cpu();

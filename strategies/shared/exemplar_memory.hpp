@@ -1,4 +1,4 @@
-/// exemplar_memory: the rows of tasks that are over which a client remembers, class by class, the first chosen first.
+/// exemplar_memory: rows of past tasks that a client keeps (exemplars), grouped by class, in order of selection.
 #pragma once
 #include "runtime/method/jobs.hpp"
 #include "strategies/shared/exemplar_selection.hpp"
@@ -7,24 +7,26 @@ namespace mneme {
 
 /// Row numbers of a data set.
 using row_list = std::vector<std::int64_t>;
-/// What a tensor [n] int64 lists; null: nothing.
+/// Converts a tensor [n] int64 to a list. Returns an empty list for null.
 [[nodiscard]] row_list listed(const at::Tensor* numbers);
-/// These rows of the data set that `like` shows rows of.
+/// A view of `rows` of the data set that `like` refers to.
 [[nodiscard]] sample_view view_of(const sample_view& like, row_list rows);
+/// Returns the labels that occur in `rows`.
 [[nodiscard]] std::set<std::int64_t> labels_in(const dataset& source, const row_list& rows);
 
-/// How a memory is filled.
+/// Size and selection rule of an exemplar memory.
 struct memory_rules {
-  std::int64_t rows_max = 2000; ///< All its classes share so many evenly.
+  std::int64_t rows_max = 2000; ///< Capacity in rows, shared evenly by all classes of the memory.
   exemplar_choice choice = exemplar_choice::greedy;
 };
 
-/// The first `each` of every class, in their order.
+/// Returns the first `each` rows of every class, in their order.
 [[nodiscard]] row_list first_of_classes(const dataset& source, const row_list& rows, std::int64_t each);
-/// Exemplars of each class of `rows`, at most `each`. @param features [n, D] of them
+/// Selects at most `each` exemplars of every class in `rows`. @param features [n, D] of `rows`
 [[nodiscard]] row_list chosen_of_classes(const dataset& source, const row_list& rows, const at::Tensor& features,
                                          std::int64_t each, exemplar_choice how);
-/// `exemplars` with those of `fresh`, whose classes are chosen anew: floor(rows_max / classes) of each.
+/// Adds the classes of `fresh` to a memory, floor(rows_max / classes) rows each. The exemplars of a class that occurs
+/// in `fresh` are selected again from `fresh`. @param features [n, D] of `fresh`
 [[nodiscard]] row_list memorised(const dataset& source, const row_list& exemplars, const row_list& fresh,
                                  const at::Tensor& features, const memory_rules& rules);
 

@@ -14,10 +14,10 @@ std::vector<std::int64_t> nearest(const at::Tensor& rows, const at::Tensor& mean
 }
 
 enum class chosen_rows : std::uint8_t { are_out, come_again, add_nothing };
-constexpr std::int64_t wins_max = 1000; // of chosen_rows::add_nothing
+constexpr std::int64_t wins_max = 1000; // selections, for chosen_rows::add_nothing
 
-/// The next row is the one with which the mean of the chosen, (sum + f) / (k + 1), is nearest to the class mean. With
-/// v = (k + 1) mean - sum the distance is |v - f|, so one product with v ranks all rows.
+/// Herding. The next row minimizes the distance between the class mean and the mean of the selection, (sum + f) / (k +
+/// 1). With v = (k + 1) mean - sum this distance is |v - f| / (k + 1), so one product with v ranks all rows.
 std::vector<std::int64_t> herded(const at::Tensor& rows, const at::Tensor& mean, std::int64_t count, chosen_rows rule) {
   std::vector<std::int64_t> chosen;
   const auto lengths = rows.square().sum(1); // [n]

@@ -7,7 +7,7 @@
 namespace mneme {
 namespace {
 
-constexpr double kept_share = 0.9; // of the average of statistics, round by round
+constexpr double kept_share = 0.9; // share of the past average that stays in each round
 
 } // namespace
 
@@ -56,7 +56,7 @@ at::Tensor student_start(const model& net, const at::Tensor& weights, std::int64
     normal(values, mean, deviation);
     return values;
   };
-  const auto xavier = [](const std::vector<std::int64_t>& shape) { // Glorot and Bengio 2010: 2 / (fan in + fan out)
+  const auto xavier = [](const std::vector<std::int64_t>& shape) { // Glorot and Bengio 2010: 2 / (fan_in + fan_out)
     const auto pixels = c10::multiply_integers(shape) / (shape[0] * shape[1]);
     return std::sqrt(2.0 / static_cast<double>((shape[0] + shape[1]) * pixels));
   };

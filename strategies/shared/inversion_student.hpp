@@ -1,4 +1,4 @@
-/// inversion_student: what generators of images descend through a frozen net, and the student that they are to fool
+/// inversion_student: losses of generators that invert a frozen net, and the student that serves as their adversary
 /// (LANDER, TARGET; Yin et al. 2020, "Dreaming to Distill").
 #pragma once
 #include "runtime/base/rng.hpp"
@@ -7,48 +7,54 @@
 #include <vector>
 namespace mneme {
 
-// Axes: B images of a batch, N of a pool, C classes of the run, c of them opened, P weights of the net, S statistics of
-// its batch normalisations.
+// Axes: B images of a batch, N images of a pool, C classes of the run, c classes seen, P weights of the net, S running
+// statistics of its batch normalizations.
 
-/// How far a batch is from what a net was trained on.
+/// Distance of a batch's statistics from the running statistics of a net.
 struct statistics_match {
-  at::Tensor distance{}; ///< [] |running - (0.1 now + 0.9 past)|, means and variances, summed over layers
+  at::Tensor distance{}; ///< [] sum over layers of |running - (0.1 now + 0.9 past)|, for means and for variances
   at::Tensor now{};      ///< [S] means and variances of the batch, detached
 };
-/// Without a `past` it is |running - now| (Yin et al. 2020, eq. 4, without squares).
-/// @param past [S] average of earlier rounds, or undefined @param like whose type and device zeros have
+/// Without `past`, the distance of a layer is |running - now| (Yin et al. 2020, eq. 4, without squares).
+/// @param past [S] average over earlier rounds, or undefined
+/// @param like type and device of new tensors
 [[nodiscard]] statistics_match match_statistics(const std::vector<batch_statistics>& layers, const at::Tensor& past,
                                                 const at::TensorOptions& like);
-/// The average after one more round: [S].
+/// Returns the average after one more round, 0.9 past + 0.1 now: [S].
 [[nodiscard]] at::Tensor next_average(const at::Tensor& past, const at::Tensor& now);
 
-/// Where both agree, they are to disagree: -mean of KL(teacher || student) over the batch. @param logits, other [B, c]
+/// Adversarial loss: -mean over the batch of KL(net || student), counting only rows that both assign to the same class.
+/// @param logits [B, c] of the net @param other [B, c] of the student
 [[nodiscard]] at::Tensor disagreement(const at::Tensor& logits, const at::Tensor& other);
 
-/// How a student learns from a frozen net; heads may have `embedding` rows behind those of classes, a map of features.
+/// Rules of the student's distillation from a frozen net. A head may have `embedding` extra rows after those of the
+/// classes; they map features to a label embedding.
 struct student_rules {
-  std::int64_t classes = 0, opened = 0, embedding = 0; ///< C, c
+  std::int64_t classes = 0, opened = 0, embedding = 0; ///< C, c and extra head rows
   double temperature = 20.0, rate = 0.1, momentum = 0.9, decay = 2e-4;
-  double map_weight = 0.0; ///< What the mean square between both maps weighs.
+  double map_weight = 0.0; ///< Weight of the mean squared difference between the two maps.
 };
-/// The student as a task begins: `weights` [P] with convolutions drawn by Xavier's normal, scales of normalisations by
-/// N(1, 0.02^2), their shifts 0, and the rows of the head behind those of classes, the map, by Xavier's normal with
-/// biases of N(0, 1). Running statistics and the head stay.
+/// Initial student of a task: `weights` [P] with convolutions drawn from Xavier's normal distribution, batch
+/// normalization scales from N(1, 0.02^2) and shifts 0. The map rows of the head come from Xavier's normal
+/// distribution, their biases from N(0, 1). Running statistics and the class rows of the head are kept.
 [[nodiscard]] at::Tensor student_start(const model& net, const at::Tensor& weights, std::int64_t classes,
                                        const rng_key& key);
-/// One step of SGD: T^2 KL(teacher || student) at T, a mean over rows, and the mean square between both maps.
-/// @param inputs [b, channels, height, width] normalised @param momentum [P], undefined before the first step
+/// One SGD step on T^2 KL(teacher || student) at temperature T, averaged over rows, plus the weighted mean squared
+/// difference of the maps. Updates `student` and `momentum` in place.
+/// @param inputs [b, channels, height, width], normalized
+/// @param momentum [P], undefined before the first step
 void teach_student(const model& net, const student_rules& with, const at::Tensor& teacher, const at::Tensor& inputs,
                    at::Tensor& student, at::Tensor& momentum);
 
-/// Steps of the student on a pool, one shuffle of it after the other, each with a short last batch.
+/// Student steps on a pool of images. The pool is shuffled again after each pass; the last batch of a pass may be
+/// short.
 struct pool_lesson {
   std::int64_t steps = 0, batch = 0;
-  bool views = true;           ///< Images are cropped and mirrored, anew in each step.
-  at::Tensor scale{}, shift{}; ///< [channels, 1, 1] how nets see a pixel of 0 .. 255
-  rng_key order{}, shown{};    ///< What shuffles and views are drawn by.
+  bool views = true;           ///< Crops and mirrors the images; every step draws again.
+  at::Tensor scale{}, shift{}; ///< [channels, 1, 1] a net reads scale * pixel + shift, pixel in 0 .. 255
+  rng_key order{}, shown{};    ///< Keys for the shuffles and for the crops.
 };
-/// @param images [N, channels, height, width] uint8
+/// Trains the student for `how.steps` steps. @param images [N, channels, height, width] uint8
 void teach_on_pool(const model& net, const student_rules& with, const at::Tensor& teacher, const at::Tensor& images,
                    const pool_lesson& how, at::Tensor& student, at::Tensor& momentum);
 

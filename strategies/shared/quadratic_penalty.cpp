@@ -11,7 +11,7 @@ public:
   [[nodiscard]] std::string identity() const override { return identity_; }
   [[nodiscard]] bool regularises() const override { return true; }
 
-  /// strength importance (w - anchor)
+  /// Gradient of a penalty: strength * importance * (w - anchor).
   void regularise(const at::Tensor& weights, const at::Tensor& start, std::int64_t offset, const tensor_map* side,
                   at::Tensor& gradients) const override {
     for (const auto& penalty : penalties_)
@@ -30,11 +30,11 @@ public:
   }
 
 private:
-  /// The part of a tensor [P] that belongs to these weights: those from `offset` on.
+  /// Returns the slice of a tensor [P] for these weights, which begin at `offset`.
   static at::Tensor part_of(const at::Tensor& whole, const at::Tensor& weights, std::int64_t offset) {
     return whole.to(weights.device()).narrow(0, offset, weights.numel());
   }
-  /// Undefined if there is none.
+  /// Returns an undefined tensor if the job has no importance.
   static at::Tensor importance_of(const quadratic_penalty& penalty, const at::Tensor& weights, std::int64_t offset,
                                   const tensor_map* side) {
     if (penalty.constant.defined())

@@ -1,16 +1,17 @@
-/// quadratic_penalty: cross-entropy with quadratic penalties on changes of weights, as EWC and its relatives have them.
+/// quadratic_penalty: cross-entropy plus quadratic penalties on weight changes, for EWC and related methods.
 #pragma once
 #include "runtime/method/training.hpp"
 namespace mneme {
 
 // Axes: P weights of a model.
 
-/// strength / 2 sum_i importance_i (w_i - anchor_i)^2. It is 0 for jobs whose side has no such importance.
+/// strength / 2 * sum_i importance_i (w_i - anchor_i)^2. The penalty is 0 for a job whose side tensors lack the
+/// importance.
 struct quadratic_penalty {
   const char* term = "";        ///< loss_term::name
-  const char* importance = "";  ///< Name of [P] in the job's side, unless `constant` is defined.
-  at::Tensor constant{};        ///< [P]: an importance that is one for all jobs.
-  const char* anchor = nullptr; ///< Name of [P] in the job's side; null: the weights that the training starts from.
+  const char* importance = "";  ///< Name of [P] in the job's side tensors; unused if `constant` is defined.
+  at::Tensor constant{};        ///< [P]: one importance for all jobs.
+  const char* anchor = nullptr; ///< Name of [P] in the side tensors; null: the weights at the start of training.
   double strength = 1.0;
 };
 

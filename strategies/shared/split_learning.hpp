@@ -1,46 +1,50 @@
-/// split_learning: methods that leave the run's net as it is, a frozen backbone, and learn a feature adjustment module
-/// and a head behind it (FedHAF and what it is compared with).
+/// split_learning: base of methods that freeze the run's net as a backbone and train a feature adjustment module and a
+/// head on its features (FedHAF and its baselines).
 #pragma once
 #include "strategies/shared/adjustment_net.hpp"
 #include "strategies/shared/averaging.hpp"
 #include "strategies/shared/feature_memory.hpp"
 namespace mneme {
 
-/// Keys that all of them have.
+/// Keys that all split methods share.
 struct split_options {
   adjustment_shape net{};
   matrix_draw draw = matrix_draw::kaiming;
-  bool drawn_each_task = false; ///< Module and head begin anew with every task.
-  std::string layer{};          ///< The map of the backbone whose means are features; empty: its own features.
+  bool drawn_each_task = false; ///< Draws module and head again at the start of every task.
+  std::string layer{};          ///< Backbone map whose spatial means are the features; empty: the net's own features.
   std::filesystem::path feature_cache{};
   void keys(key_table& table);
 };
 
-/// What both halves share. The backbone is public: everybody has it before the run, and it never travels.
+/// Parts of a split net, shared by server and clients. The backbone is public: every client has it before the run, and
+/// it is never sent.
 struct split_net {
-  method_setup whole{};  ///< What the run has told the method.
-  method_setup learnt{}; ///< The same for module and head alone.
-  model_ref backbone{};  ///< Without a head: what features come from.
-  model_ref chain{};     ///< Backbone, module and head: what is evaluated and saved.
+  method_setup whole{};  ///< Setup of the run.
+  method_setup learnt{}; ///< The same setup for module and head only.
+  model_ref backbone{};  ///< Frozen feature extractor, without a head.
+  model_ref chain{};     ///< Backbone, module and head: the net that is evaluated and saved.
   tensors_ref backbone_weights{};
   [[nodiscard]] std::int64_t features() const { return backbone->feature_width(); }
 };
+/// Returns the backbone whose features are the means of map `layer`, or the net itself if `layer` is empty.
 [[nodiscard]] model_ref backbone_of(const method_setup& setup, const std::string& layer);
-/// @param back reads rows of the backbone's features @param initial its weights
+/// Builds the parts. @param back net on rows of backbone features @param initial [P] weights of `back`
 [[nodiscard]] split_net split(const method_setup& setup, model_ref backbone, model_ref back, const at::Tensor& initial);
-/// What is wrong with the backbone, tasks and training: what a split net does not read, or reads differently.
+/// Validates the backbone, the tasks and [training] for a split method. The result is empty if the setup is valid.
 [[nodiscard]] diagnostics wrong_with_backbone(const method_setup& setup, const std::string& layer);
-/// feature_layer and feature_cache
+/// Declares the keys feature_layer and feature_cache.
 void backbone_keys(key_table& table, std::string& layer, std::filesystem::path& cache);
-/// The net with the present weights of its back.
+/// The whole net with the weights `back` [P] of module and head.
 [[nodiscard]] predictor predictor_of(const split_net& net, const at::Tensor& back);
-/// The present task's rows as features: those remembered, or, in the client's first round of a task, new ones.
-/// @param net outlives the task
+/// Returns the features of the current task's rows: from memory, or newly extracted in the client's first round of a
+/// task.
+/// @param net must outlive the task
 [[nodiscard]] task<feature_memory> features_of_rows(client_context& ctx, const broadcast& in, const split_net& net,
                                                     exemplar_rules rules);
 
-/// Averages module and head, running statistics included, and keeps those that the task began with, which it sends
-/// with every round of a later task if asked to: anybody may take part for the first time.
+/// Averages module and head, running statistics included. Keeps the weights at the start of a task as the teacher. If
+/// `sends_teacher` is set, sends them in every round of a later task, because any client may participate for the first
+/// time.
 class split_server : public averaging_server {
 public:
   struct rules {
@@ -58,10 +62,10 @@ public:
 private:
   std::shared_ptr<const split_net> net_;
   rules how_;
-  tensors_ref teacher_{}; // null in task 1
+  tensors_ref teacher_{}; // null in the first task
 };
 
-/// The client half: FedAvg on the adjusted features of the client's rows, with hooks for what differs.
+/// The client half: FedAvg on the features of the client's rows. Derived methods override its hooks.
 class split_method : public strategy {
 public:
   void keys(key_table& table) override { with_.keys(table); }
@@ -76,7 +80,7 @@ public:
   }
 
 protected:
-  /// Training of module and head on these rows, with the round's options.
+  /// A job that trains module and head on `samples` with the options of this round.
   [[nodiscard]] train_job training(const client_context& ctx, const broadcast& in, sample_view samples) const;
   [[nodiscard]] virtual loss_ref objective() const { return cross_entropy_objective(); }
   [[nodiscard]] virtual bool needs_teacher() const { return false; }

@@ -1,14 +1,15 @@
-/// training_keys: refusals of keys of [training] that a method cannot honour.
+/// training_keys: rejects keys of [training] that a method does not support.
 #pragma once
 #include "runtime/method/strategy.hpp"
 #include <string_view>
 namespace mneme {
 
-/// Empty where training.label_smoothing is 0. @param reason why the method has no smoothed labels, and what else to
-/// write, if anything: "its loss compares rows with proxies"
+/// Returns a finding if training.label_smoothing is not 0.
+/// @param reason why the method has no smoothed labels, and optionally a replacement: "its loss compares rows with
+/// proxies"
 [[nodiscard]] diagnostics reject_label_smoothing(const method_setup& setup, std::string_view reason);
-/// Empty where both training.label_smoothing and training.drop_last have their defaults.
-/// @param reason why clients read neither: "clients train generators by steps of their own"
+/// Returns a finding for each of training.label_smoothing and training.drop_last that differs from its default.
+/// @param reason why clients read neither key: "clients train generators by steps of their own"
 [[nodiscard]] diagnostics reject_batch_keys(const method_setup& setup, std::string_view reason);
 
 } // namespace mneme

@@ -1,17 +1,19 @@
-/// dummy_clients: the parts that a client of STSA-E cuts its rows into, each a client of its own to the estimate.
+/// dummy_clients: splits a client's rows into parts for STSA-E, which treats each part as a client.
 #pragma once
 #include "runtime/base/rng.hpp"
 #include "runtime/data/dataset.hpp"
 namespace mneme {
 
+/// Rule by which rows are split into parts.
 enum class dummy_split : std::uint8_t {
-  random,     ///< All rows are shuffled and cut into equal parts.
-  stratified, ///< They are dealt class by class.
-  file,       ///< A column of partition.file says it.
+  random,     ///< Shuffles all rows and cuts them into equal parts.
+  stratified, ///< Deals the rows of each class in turn to all parts.
+  file,       ///< Reads the part from a column of partition.file.
 };
 
-/// The part of each row, 0 .. parts - 1, drawn by `key`. A random split cuts parts of floor(n / P) rows, the last with
-/// the remainder, as the official code of STSA does; with fewer rows than parts the last one has everything.
+/// Returns the part of each row, 0 .. parts - 1. A random split is drawn by `key`; it has parts of floor(n / parts)
+/// rows, and the last one takes the remainder, as in the official code. With fewer rows than parts, the last part has
+/// all rows.
 [[nodiscard]] std::shared_ptr<const std::vector<std::int32_t>>
 dummy_of_rows(const sample_view& samples, std::int64_t parts, dummy_split split, const rng_key& key);
 

@@ -39,7 +39,7 @@ void held_sums::add(const at::Tensor& sums, const at::Tensor& counts) {
       kept.sums.push_back(of_class.index_select(0, with));
       kept.counts.push_back(count.index_select(0, with));
     }
-    // The server cannot tell noise from rows: C of eq. 8 is the sum of all that was sent.
+    // The server cannot separate noise from rows, so C of eq. 8 sums all uploads.
     const auto noise = of_class.index_select(0, without);
     if (noise.any().item<bool>())
       kept.without_rows = kept.without_rows.defined() ? kept.without_rows + noise.sum(0) : noise.sum(0);

@@ -1,28 +1,28 @@
-/// mask_ring: uploads hidden by pairwise masks that cancel in their sum (Bonawitz et al. 2017).
+/// mask_ring: secure aggregation by pairwise masks that cancel in the sum (Bonawitz et al. 2017).
 #pragma once
 #include "runtime/base/rng.hpp"
 #include <ATen/core/Tensor.h>
 #include <vector>
 namespace mneme {
 
-// Values are fixed-point numbers of 64 bits, so that sums wrap and masks cancel to the last bit. Clients stand in a
-// ring by id; each adds the mask it shares with the next one and takes off the one it shares with the previous (a
-// sparse graph of pairs as in Bell et al. 2020). What a client that never answered leaves behind is taken off by the
-// server, as the protocol's shared secrets allow.
+// Values are 64-bit fixed-point numbers, so sums wrap around and masks cancel exactly. Clients form a ring by id. Each
+// adds the mask shared with the next client and subtracts the mask shared with the previous one (a sparse graph of
+// pairs as in Bell et al. 2020). If a client never uploads, the server removes the remaining masks, as the protocol's
+// shared secrets permit.
 
-/// Steps of the fixed-point grid: values below 2^38 in size keep 24 bits behind the point.
+/// Fixed-point scale, 2^24: values below 2^38 in size have 24 fractional bits.
 inline constexpr double fixed_point_scale = 16'777'216.0;
 
-/// One client's part. `key.index` and `key.client` are set here.
+/// Parameters of one tensor's masks. masked() and unmasked() set `key.client`; the caller sets `key.index`.
 struct mask_ring {
   rng_key key{};            ///< Shared by all clients of a round.
-  std::int64_t clients = 0; ///< In the ring.
+  std::int64_t clients = 0; ///< Number of clients in the ring.
 };
 
-/// @param value float64, contiguous; throws std::runtime_error where it does not fit the grid
-/// @return int64 of the same shape
+/// Returns `value` in fixed-point format plus the client's masks, int64 of the same shape. Throws std::runtime_error if
+/// a value does not fit the format. @param value float64, contiguous
 [[nodiscard]] at::Tensor masked(const at::Tensor& value, client_id client, const mask_ring& ring);
-/// Takes off what is left of the masks where only `present` (ascending) have been summed, and goes back to float64.
+/// Removes the masks that remain in a sum over the clients `present` (ascending), and returns it as float64.
 [[nodiscard]] at::Tensor unmasked(const at::Tensor& sum, const std::vector<client_id>& present, const mask_ring& ring);
 
 } // namespace mneme

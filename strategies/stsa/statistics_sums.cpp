@@ -40,7 +40,7 @@ void statistics_sums::persist(archive& state) { state(gram_)(sums_)(tasks_ended_
 void exact_sums::add(const delivery& in) {
   present_.push_back(in.from);
   const auto &gram = in.upload->at("gram"), &sums = in.upload->at("sums");
-  if (rules_.masked) { // integers, which wrap: they are kept apart until they are complete
+  if (rules_.masked) { // masked integers wrap around and are summed separately until complete
     add_to(masked_gram_, gram);
     add_to(task_sums_, sums);
     return;
@@ -50,7 +50,7 @@ void exact_sums::add(const delivery& in) {
 
   begin(gram.options());
   gram_.add_(gram);         // G <- G + G_k (eq. 7)
-  add_to(task_sums_, sums); // sum_k C_k, of the task's classes alone
+  add_to(task_sums_, sums); // sum_k C_k, of the task's classes
 }
 
 void exact_sums::add_late(const delivery& in, class_range classes) {
@@ -67,7 +67,7 @@ task<void> exact_sums::end_task(server_context&, const round_place& place) {
   if (rules_.masked)
     unmask(place.task);
 
-  // C <- C + sum_k C_k (eq. 8): the columns of other classes are zeros, and never travel.
+  // C <- C + sum_k C_k (eq. 8). Columns of other classes are zero and are not sent.
   if (task_sums_.defined())
     sums_.narrow(0, place.current.low, place.current.size()).add_(task_sums_.view({place.current.size(), size_.width}));
   task_sums_ = at::Tensor{};
@@ -89,7 +89,7 @@ void exact_sums::unmask(task_id task) {
   masked_gram_ = at::Tensor{};
 }
 
-/// The paper counts a square G_k, M^2 + M c floats a task; its triangle would do.
+/// The paper counts a square G_k, so M^2 + M c floats per task; a triangle would suffice.
 void exact_sums::add_figures(std::map<std::string, double>& figures) const {
   const auto m = width();
   figures["paper_upload_mib"] = mib_of(tasks_ended() * m * m + m * classes_ended());
@@ -114,7 +114,7 @@ task<void> estimated_sums::end_task(server_context& ctx, const round_place& plac
   // C <- C + sum_k C_k (eq. 8).
   held_.add_to(sums_, place.current.low);
 
-  // G <- G + the estimate of sum_k G_k (eqs. 10, 11, 7).
+  // G <- G + estimated sum_k G_k (eqs. 10, 11, 7).
   auto asked = held_.take(gram_, clients_ * dummies_, rules_);
   auto estimating = ctx.compute({.name = "estimate", .run = &estimate_grams, .in = asked});
   auto estimated = co_await estimating;
@@ -123,7 +123,7 @@ task<void> estimated_sums::end_task(server_context& ctx, const round_place& plac
   note_task(place);
 }
 
-/// P (M c + c) floats a task.
+/// P (M c + c) floats per task.
 void estimated_sums::add_figures(std::map<std::string, double>& figures) const {
   figures["paper_upload_mib"] = mib_of(static_cast<double>(dummies_) * (width() + 1.0) * classes_ended());
 }

@@ -1,14 +1,15 @@
-// STSA and STSA-E: closed-form spatial-temporal statistics aggregation (arXiv 2506.01327, WWW 2026).
-//
-// Task 1 adapts the net by FedAvg with a cosine head; then it is frozen. In every task each client sends sums over its
-// features once, and the server solves a ridge regression for all classes seen so far:
+// STSA and STSA-E: closed-form spatial-temporal statistics aggregation (arXiv 2506.01327, WWW 2026). FedAvg with a
+// cosine head adapts the net in task 1; then the net is frozen. In every task, each client uploads sums over its
+// features once. The server solves a ridge regression for all classes seen:
 //     H = ReLU(X W_R),  G_k = H^T H,  C_k = H^T Y                                        (eqs. 3-6)
 //     G <- G + sum_k G_k,  C <- C + sum_k C_k,  W = (G + gamma I)^-1 C                    (eqs. 7-9)
-// STSA-E sends C_k and the class counts of `dummies` parts of each client only; the server estimates G from them
-// (eqs. 10-11). The official code reads W by cosine and clamps a coefficient: preset "official". Instead of FedAvg of
-// the whole net, another method's task 1 may adapt it (Table 3: STSA + PILoRA, STSA + Fed-CPrompt): adapter = "pilora".
+// In STSA-E, a client uploads only C_k and the class counts of `dummies` parts, and the server estimates G (eqs.
+// 10-11). In Table 3, the first task of PILoRA or Fed-CPrompt adapts the net instead (adapter = "pilora").
 //
-// Equations 7, 8, 10 and 11 are computed in statistics_sums.cpp, one accumulator for STSA and one for STSA-E.
+// Official code: predicts by the cosine of W_c and features, and clamps a negative coefficient of the estimate to 0.
+//
+// Ours: preset "paper" has linear scores and no clamp, preset "official" the cosine and the clamp. statistics_sums.cpp
+// computes eqs. 7, 8, 10 and 11, in one class each for STSA and STSA-E.
 #include "runtime/base/triangle.hpp"
 #include "runtime/method/file_keys.hpp"
 #include "runtime/storage/parameters.hpp"
@@ -29,9 +30,9 @@
 namespace mneme::stsa_method {
 namespace {
 
-// Axes: D features of the net, M of its random features, C classes, c classes of a task, P dummy parts of a client.
+// Axes: D features of the net, M random features, C classes, c classes of a task, P dummy clients per client.
 
-constexpr std::int64_t width_max = 100'000; // of a projection
+constexpr std::int64_t width_max = 100'000; // of the projection
 
 enum draws : std::uint32_t { projection_draw = first_method_purpose, dummy_draw, noise_draw, mask_draw };
 enum class adaptation_kind : std::uint8_t { federated, none };
@@ -42,9 +43,9 @@ struct options {
   adaptation_kind adaptation = adaptation_kind::federated;
   adapter_choice adapter{};
   std::int64_t adaptation_rounds = 100;
-  std::int64_t width = 5000; // M, that of the file if there is one; 0: H = X
+  std::int64_t width = 5000; // M; a projection file overrides it; 0: H = X
   std::filesystem::path projection_file{};
-  double ridge = 1e4; // gamma, absolute: it grows with the square of the features' scale, not with rows
+  double ridge = 1e4; // gamma, absolute: scales with squared features, not with rows
   readout_kind readout = readout_kind::linear;
   estimator_kind estimator = estimator_kind::exact;
   std::int64_t dummies = 50;
@@ -68,7 +69,7 @@ struct run_settings {
   options with{};
   std::shared_ptr<const strategy> adapter{}; // null: FedAvg
   method_setup setup{};
-  at::Tensor projection{}; // W_R [D, M] float64, or undefined: H = X
+  at::Tensor projection{}; // W_R [D, M] float64; undefined: H = X
 
   [[nodiscard]] std::int64_t adaptation_rounds() const {
     return with.adaptation == adaptation_kind::federated ? with.adaptation_rounds : 0;
@@ -76,7 +77,7 @@ struct run_settings {
   [[nodiscard]] bool adapts(const round_place& place) const {
     return place.task.value == 0 && place.round_of_task < adaptation_rounds();
   }
-  /// The place as the adapting method sees it: the round of statistics is none of its own.
+  /// The round as seen by the adapting method: its task ends before the round of statistics.
   [[nodiscard]] round_place of_adaptation(round_place place) const {
     place.rounds_of_task = adaptation_rounds();
     return place;
@@ -103,7 +104,7 @@ public:
   std::unique_ptr<server_half> make_server() const override;
 
 protected:
-  /// The schedule spans the adaptation, not the round of statistics after it.
+  /// The learning rate schedule covers the adaptation rounds only, not the round of statistics after them.
   void adjust(train_job& job, const broadcast& in) const override {
     job.options = options_for_round(setup().training, setup().trainable, covered(in.place), in.place.round_of_task,
                                     run_->adaptation_rounds());
@@ -139,7 +140,7 @@ void stsa::prepare(const method_setup& setup) {
   run_ = std::move(run);
 }
 
-/// Adapts the net, or sends statistics of its rows under the frozen one.
+/// Adapts the net, or uploads statistics of the client's rows under the frozen net.
 task<client_result> stsa::client_round(client_context& ctx, const broadcast& in) const {
   if (run_->adapts(in.place) && run_->adapter) {
     auto shown = in;
@@ -164,7 +165,7 @@ task<client_result> stsa::client_round(client_context& ctx, const broadcast& in)
   if (with_.estimated())
     upload->put("counts", summed.counts);
 
-  // Noise and masks change what leaves the client, and nothing else.
+  // Noise and masks change the upload only.
   const auto privacy = privacy_of(ctx);
   if (!privacy.changes_upload())
     co_return client_result{.upload = upload, .memory = nullptr, .rows = ctx.samples().size()};
@@ -190,7 +191,7 @@ statistics_job stsa::statistics_of(const client_context& ctx, const broadcast& i
   return job;
 }
 
-/// q eps is added, eps ~ N(0, s^2) (Table 7); no noise is no change, to the bit.
+/// Adds q eps, eps ~ N(0, s^2) (Table 7). With zero noise the upload is unchanged to the bit.
 privacy_options stsa::privacy_of(const client_context& ctx) const {
   const double noise = with_.noise_scale * with_.noise_std;
   const auto key = ctx.stream(noise_draw);
@@ -215,7 +216,7 @@ std::unique_ptr<statistics_sums> sums_for(const run_settings& run) {
       exact_sums::rules{.masked = with.secure_sum, .noisy = with.noise_on != noise_place::none, .ring = run.ring({})});
 }
 
-/// Compute job: W = (G + gamma I)^-1 C (eq. 9) for the classes seen so far, float32.
+/// Function of a compute job: W = (G + gamma I)^-1 C (eq. 9) for the classes seen, float32.
 tensor_map solve(const tensor_map& in) {
   tensor_map out;
   out.put("readout", solve_ridge(in.at("gram"), in.at("sums"), in.at("ridge").item<double>()).to(at::kFloat));
@@ -229,10 +230,10 @@ public:
         adapter_(run_->adapter ? run_->adapter->make_server() : nullptr), statistics_(sums_for(*run_)),
         net_weights_(run_->setup.initial) {}
 
-  /// Rounds of adaptation, then one in which everybody sends statistics.
+  /// Plans the adaptation rounds (in task 1), and one round in which every client uploads statistics.
   task<task_plan> open_task(server_context& ctx, const round_place& place) override {
     if (adapter_ && place.task.value == 0) {
-      const auto shown = run_->of_adaptation(place); // outlives the coroutine
+      const auto shown = run_->of_adaptation(place); // must outlive the coroutine
       auto opening = adapter_->open_task(ctx, shown);
       co_await opening;
     }
@@ -240,7 +241,8 @@ public:
     co_return task_plan{.rounds = adaptation + 1, .everybody = true, .clients_without_rows = true};
   }
 
-  /// The frozen net goes to every client that takes part in the first statistics, and later to newcomers only.
+  /// After the adaptation, the frozen net is sent to every client in the first round of statistics; later only to new
+  /// clients.
   broadcast open_round(const round_place& place) override {
     if (run_->adapts(place))
       return adapter_ ? adapter_->open_round(run_->of_adaptation(place)) : averaging_server::open_round(place);
@@ -260,7 +262,7 @@ public:
         averaging_server::fold(in);
     } else if (in.started_from == asked_in_.back()) {
       statistics_->add(in);
-    } else { // it was kept although late
+    } else { // a late upload
       const auto task = std::find(asked_in_.begin(), asked_in_.end(), in.started_from) - asked_in_.begin();
       statistics_->add_late(in, run_->setup.task_classes.at(static_cast<std::size_t>(task)));
     }
@@ -268,7 +270,7 @@ public:
 
   task<void> close_round(server_context& ctx, const round_place& place) override {
     if (run_->adapts(place) && adapter_) {
-      const auto shown = run_->of_adaptation(place); // outlives the coroutine
+      const auto shown = run_->of_adaptation(place); // must outlive the coroutine
       auto closing = adapter_->close_round(ctx, shown);
       co_await closing;
       net_weights_ = adapter_->predict().weights;
@@ -289,7 +291,7 @@ public:
     auto solving = ctx.compute({.name = "ridge solve", .run = &solve, .in = equations}); // eq. 9
     auto solved = co_await solving;
 
-    // The read-out has a row for every class of the run; those not seen yet are zeros.
+    // The read-out has a row for every class of the run; rows of future classes are zero.
     auto readout = at::zeros({run_->setup.classes, run_->width()}, at::kFloat);
     readout.narrow(0, 0, place.opened.high).copy_(solved.out->at("readout"));
     readout_ = readout;
@@ -323,7 +325,7 @@ public:
   }
 
 private:
-  /// What solve() works on.
+  /// The input of solve().
   [[nodiscard]] tensors_ref equations_of(class_range opened) const {
     auto equations = std::make_shared<tensor_map>();
     equations->put("gram", statistics_->gram());
@@ -335,19 +337,20 @@ private:
   std::shared_ptr<const run_settings> run_;
   std::unique_ptr<server_half> adapter_; // null: FedAvg adapts the net
   std::unique_ptr<statistics_sums> statistics_;
-  tensors_ref net_weights_;        // as far as the net is adapted: one handle for all rounds of statistics
+  tensors_ref net_weights_;        // net weights so far; one handle for all rounds of statistics
   at::Tensor readout_;             // W transposed [C, M] float32; undefined before the first statistics
-  double first_diagonal_ = 0.0;    // mean of task 1's G, to judge gamma by
-  std::vector<round_id> asked_in_; // by task: the round of its statistics
+  double first_diagonal_ = 0.0;    // mean of the diagonal of task 1's G, to assess gamma
+  std::vector<round_id> asked_in_; // by task: its round of statistics
 };
 
 std::unique_ptr<server_half> stsa::make_server() const { return std::make_unique<stsa_server>(run_); }
 
-// -- what the engine is told ------------------------------------------------------------------------------------------
+// -- declarations
+// -------------------------------------------------------------------------------------------------------
 
 method_needs stsa::needs() const {
   method_needs needed{.head = head_kind::cosine,
-                      .round_barrier = true, // statistics of all clients, each once
+                      .round_barrier = true, // every client uploads its statistics once
                       .own_rounds = true,
                       .feature_folder = with_.feature_cache,
                       .frozen_net = with_.adaptation == adaptation_kind::none,
@@ -378,7 +381,7 @@ diagnostics stsa::check_adaptation(const method_setup& setup) const {
   if (!adapter)
     return averaging_method::check(setup);
   auto wrong = adapter->check(setup);
-  if (adapter->needs().prompts.of_task <= setup.net->feature_width()) // those of later tasks are never drawn
+  if (adapter->needs().prompts.of_task <= setup.net->feature_width()) // components of later tasks are never drawn
     std::erase_if(wrong, [](const diagnostic& finding) { return finding.where == "strategy.components"; });
   return wrong;
 }
@@ -400,7 +403,7 @@ diagnostics stsa::check(const method_setup& setup) const {
                            std::to_string(width) + ", projection width], as the net has " + std::to_string(width) +
                            " features"});
   }
-  // The server has a triangle of the sum of Gram matrices, and a whole one to solve with, in float64.
+  // The server holds a triangle of G and a full matrix for the solver, in float64.
   constexpr double bytes_of_entry = 4.0 + 8.0, gibibyte = 1 << 30;
   const auto statistics = static_cast<double>(with_.width > 0 ? with_.width : width);
   const auto bytes = bytes_of_entry * statistics * statistics;

@@ -1,4 +1,4 @@
-/// stsa_presets: STSA's settings as the paper and its public code have them.
+/// stsa_presets: settings of STSA in the paper and in the official code.
 #pragma once
 #include "runtime/method/strategy.hpp"
 namespace mneme {

@@ -31,7 +31,7 @@ rng_key key_in(const tensor_map& from, const std::string& name) {
           .index = static_cast<std::uint64_t>(number_in(from, name + ".index"))};
 }
 
-constexpr const char* privacy_lead = "privacy."; // of the names of options
+constexpr const char* privacy_lead = "privacy."; // prefix of option names
 
 privacy_options privacy_in(const tensor_map& from) {
   const std::string name = privacy_lead;

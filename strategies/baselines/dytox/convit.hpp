@@ -1,7 +1,7 @@
-/// convit: a transformer whose encoder all tasks share, with a token and a head for each task of the run.
+/// convit: a transformer with an encoder shared by all tasks, and a token and a head for each task of the run.
 ///
 /// A. Douillard, A. Rame, G. Couairon and M. Cord, "DyTox: Transformers for Continual Learning with DYnamic TOken
-/// eXpansion", CVPR 2022, on the encoder of S. d'Ascoli et al., "ConViT: Improving Vision Transformers with Soft
+/// eXpansion", CVPR 2022. The encoder is that of S. d'Ascoli et al., "ConViT: Improving Vision Transformers with Soft
 /// Convolutional Inductive Biases", ICML 2021.
 #pragma once
 #include "runtime/models/function_net.hpp"
@@ -9,27 +9,28 @@ namespace mneme {
 
 // Axes: B rows of a step, N patches of an image, d channels of a token, H heads of attention, T tasks.
 
+/// Sizes and parts of the net.
 struct convit_shape {
-  std::array<std::int64_t, 3> input{}; ///< C, H, W of the images.
+  std::array<std::int64_t, 3> input{}; ///< [C, H, W] of the images.
   std::int64_t patch = 4, width = 384, depth = 5, heads = 12;
-  double drop_path = 0.1;           ///< That of the last block; it grows linearly from 0 at the first.
-  bool gated = true;                ///< False: the encoder's attention is by contents alone.
-  std::vector<class_range> tasks{}; ///< Side by side, from class 0 on; at least one.
-  bool divergence = false;          ///< The net has the divergence head and its map.
+  double drop_path = 0.1;           ///< Drop probability of the last block; grows linearly from 0 at the first.
+  bool gated = true;                ///< False disables positional attention in the encoder.
+  std::vector<class_range> tasks{}; ///< Adjacent class ranges from class 0 on; at least one.
+  bool divergence = false;          ///< Adds the divergence head and its map.
 };
 
-/// Patches with positions pass `depth` blocks of gated positional self-attention: with a gate g per head,
-///     A = (1 - g) softmax(Q K^T / sqrt(d / H)) + g softmax(w . (dx, dy, dx^2 + dy^2) + b),  g = sigmoid(gating),
-/// rows divided by their sums. The token of task k asks [token_k, patches] in one block of class attention, whose
-/// result is e_k; the logits of the task's classes are Linear_k(LayerNorm_k(e_k)). Tokens do not see each other. In
-/// training a branch of a block is left out for a row with a probability (stochastic depth, Huang et al. 2016).
+/// Patches with positional embeddings pass `depth` blocks of gated positional self-attention, with one gate g per head:
+///     A = (1 - g) softmax(Q K^T / sqrt(d / H)) + g softmax(w . (dx, dy, dx^2 + dy^2) + b),  g = sigmoid(gating).
+/// The rows of A are divided by their sums. In one block of class attention, the token of task k attends to [token_k,
+/// patches] and becomes e_k. The logits of the task's classes are Linear_k(LayerNorm_k(e_k)). No token attends to
+/// another token. In training, stochastic depth drops branches of a block (Huang et al. 2016).
 ///
-/// Features are e_0, e_1, .. side by side, [T d]: of a pass over classes those of tasks that have one of them, with
-/// zeros for the others. The map "divergence", [largest task's classes + 1, 1, 1], is LayerNorm and Linear of the
-/// newest of these. A pass costs what its tasks cost.
+/// The features are e_0, e_1, ... concatenated, [T * d]. A forward pass over some classes computes only the tasks with
+/// one of these classes and fills the rest with zeros. The map "divergence", [classes of the largest task + 1, 1, 1],
+/// is Linear(LayerNorm(e_k)) of the newest of these tasks.
 class convit final : public function_net {
 public:
-  /// @pre patches divide the images, and heads the width
+  /// @pre the patch size divides height and width, and the head count divides the token width
   explicit convit(convit_shape shape);
   [[nodiscard]] std::int64_t feature_width() const noexcept override { return tasks() * shape_.width; }
   [[nodiscard]] std::int64_t classes() const noexcept override { return shape_.tasks.back().high; }
@@ -40,14 +41,14 @@ public:
 
   [[nodiscard]] std::int64_t tasks() const noexcept { return std::ssize(shape_.tasks); }
   [[nodiscard]] std::int64_t width() const noexcept { return shape_.width; }
-  /// Names of layers, for training_options::layers: patches, positions and self-attention; the class attention; token
-  /// and norm of a task's head; the rows of all heads; the divergence head.
+  /// Layer names for training_options::layers. encoder_layers(): patch embedding, positions and self-attention blocks.
+  /// decoder_layer(): class attention. task_layers(): token and norm of a task. head_layer(): rows of all heads.
   [[nodiscard]] static std::vector<std::string> encoder_layers();
   [[nodiscard]] static std::string decoder_layer();
   [[nodiscard]] static std::vector<std::string> task_layers(std::int64_t task);
   [[nodiscard]] static std::string head_layer();
   [[nodiscard]] static std::string divergence_layer();
-  /// The token of a task within flat weights [P]: a view [d].
+  /// The token of a task in flat weights [P], as a view [d].
   [[nodiscard]] at::Tensor token_of(const at::Tensor& flat, std::int64_t task) const;
 
 protected:
@@ -71,14 +72,14 @@ private:
   [[nodiscard]] class_range tasks_of(class_range classes) const;
 
   convit_shape shape_;
-  std::int64_t rows_ = 0, columns_ = 0; // of the grid of patches
-  at::Tensor places_;                   // [N, N, 3]: dx, dy, dx^2 + dy^2 from one patch to another
-  // Places in the layout: a block's parameters lie side by side.
+  std::int64_t rows_ = 0, columns_ = 0; // grid of patches
+  at::Tensor places_;                   // [N, N, 3] offsets between patches: dx, dy, dx^2 + dy^2
+  // Indices of first parameters in the layout; the parameters of a block are adjacent.
   std::vector<std::size_t> blocks_;
   std::size_t decoder_ = 0, tokens_ = 0, norms_ = 0, head_ = 0, divergence_ = 0;
 };
 
-/// model.name = "convit".
+/// The model kind of model.name = "convit".
 class convit_kind final : public model_kind {
 public:
   void keys(key_table& table) override;

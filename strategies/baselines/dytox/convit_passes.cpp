@@ -12,11 +12,12 @@
 #include <cmath>
 namespace mneme {
 
-// Axes: B rows of a step, N patches of an image, d channels of a token, H heads of attention, K tokens of a pass.
+// Axes: B rows of a step, N patches of an image, d channels of a token, H attention heads, K tokens of a forward pass.
 
 namespace {
 
-/// Offsets of a block's parts from its first parameter: a weight, and a bias if there is one.
+/// Index of each part, counted from the first parameter of its block. A part is a weight, followed by its bias if it
+/// has one.
 struct encoder_part {
   static constexpr std::size_t norm = 0, queries_keys = 2, values = 3, projection = 4, directions = 6, gate = 8,
                                mlp = 9, count = 15;
@@ -33,17 +34,17 @@ at::Tensor biased_linear(std::span<const at::Tensor> layer, const at::Tensor& x)
   return at::linear(x, layer[0], layer[1]);
 }
 
-/// LayerNorm, and a hidden layer with GELU. @param parts norm, first and second layer
+/// LayerNorm and an MLP with one GELU layer. @param parts norm, first and second linear layer
 at::Tensor normed_mlp(std::span<const at::Tensor> parts, const at::Tensor& x) {
   return biased_linear(parts.subspan(4), at::gelu(biased_linear(parts.subspan(2), layer_normed(parts, x))));
 }
 
-/// [.., tokens, d] -> [.., H, tokens, d / H]
+/// Splits channels by head: [.., tokens, d] -> [.., H, tokens, d / H].
 at::Tensor by_head(const at::Tensor& rows, std::int64_t heads) {
   return rows.unflatten(-1, {heads, rows.size(-1) / heads}).transpose(-3, -2);
 }
 
-/// newest [B, d] -> [B, outputs, 1, 1]. @param parts norm, and a layer
+/// Divergence head: newest [B, d] -> [B, outputs, 1, 1]. @param parts norm and linear layer
 at::Tensor divergence_map(std::span<const at::Tensor> parts, const at::Tensor& newest) {
   return biased_linear(parts.subspan(2), layer_normed(parts, newest)).unsqueeze(-1).unsqueeze(-1);
 }
@@ -80,7 +81,7 @@ convit::model_results convit::apply(const model_pass& pass) const {
   return results;
 }
 
-/// Patches as tokens, with positional embeddings.
+/// Embeds the patches and adds positional embeddings: [B, N, d].
 at::Tensor convit::patches(const model_pass& pass) const {
   const auto p = shape_.patch;
   const auto cut = pass.images.to(pass.values[0].scalar_type())
@@ -113,7 +114,7 @@ at::Tensor convit::self_attention(const model_pass& pass, std::size_t first, con
   return biased_linear(part.subspan(encoder_part::projection), mixed.transpose(1, 2).flatten(2));
 }
 
-/// Attention of each token to itself and the patches, [B, K, d]; not to other tokens.
+/// Attention of each token to itself and the patches, but not to other tokens: [B, K, d].
 at::Tensor convit::class_attention(const model_pass& pass, const at::Tensor& tokens, const at::Tensor& x) const {
   const auto part = pass.values.subspan(decoder_);
   const auto heads = shape_.heads;
@@ -133,8 +134,8 @@ at::Tensor convit::class_attention(const model_pass& pass, const at::Tensor& tok
   return biased_linear(part.subspan(decoder_part::projection), mixed.transpose(1, 2).flatten(2));
 }
 
-/// Stochastic depth: x [B, tokens, d] with the branch dropped for some rows (in the decoder: for some tokens), and the
-/// others scaled by 1 / (1 - p).
+/// Stochastic depth: drops a branch x [B, tokens, d] for some rows, or in the decoder for some tokens. The kept values
+/// are scaled by 1 / (1 - p).
 at::Tensor convit::left_out(const model_pass& pass, std::int64_t block, std::int64_t branch,
                             const at::Tensor& x) const {
   const bool decodes = block == shape_.depth;
@@ -156,7 +157,7 @@ at::Tensor convit::left_out(const model_pass& pass, std::int64_t block, std::int
   return x * factors.to(x.options());
 }
 
-/// e [B, K, d] of `tasks` -> [B, classes of the pass]
+/// Logits of the forward pass's classes: [B, classes]. @param e [B, K, d] outputs of `tasks`
 at::Tensor convit::logits(const model_pass& pass, const at::Tensor& e, class_range tasks) const {
   std::vector<at::Tensor> blocks;
   for (auto k = tasks.low; k < tasks.high; ++k) {

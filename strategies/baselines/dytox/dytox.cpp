@@ -1,17 +1,20 @@
 // DyTox: A. Douillard, A. Rame, G. Couairon and M. Cord, "DyTox: Transformers for Continual Learning with DYnamic TOken
-// eXpansion", CVPR 2022, federated as rehearsal.hpp says. A token and a head for each task on an encoder that all share
-// (convit.hpp). With n classes seen, s of them new and lam = distillation (n - s) / n:
-//     L = (1 - lam) BCE(z, onehot) + lam KL(teacher, z) / (n - s) + divergence BCE(v, target),
-// BCE and KL means over rows, BCE over columns, too; v are the divergence head's s + 1 outputs, which tell the new
-// classes apart and from all old ones: target 0 for an old class, y - (n - s) + 1 for a new one. In task 1 BCE alone.
-// Tokens and heads of old tasks keep their bits. In the last round of a task all but the encoder, old tokens and heads
-// too, is tuned by BCE on as many rows of each class; branches are left out there as ever. All as released.
+// eXpansion", CVPR 2022. Every task has a token and a head on a shared encoder (convit.hpp). With n classes seen, s new
+// ones and lam = distillation (n - s) / n:
+//     L = (1 - lam) BCE(z, onehot) + lam KL(teacher, z) / (n - s) + divergence BCE(v, target).
+// BCE is a mean over rows and columns, KL a mean over rows. v are the s + 1 outputs of the divergence head. It
+// separates the new classes from each other and from all old ones. Its target is 0 for an old class and y - (n - s) + 1
+// for a new one. The first task has BCE only.
 //
-// Ours in the federation: tokens and heads of all tasks are there from the start, and those of later ones keep their
-// draws; everything is averaged; the divergence head is drawn by the server for each task. Exemplars are herded by the
-// tokens of tasks that are over, without augmentation. The rate is one for all epochs of a round; a warm-up is a job of
-// its own, at its mean rate, in the first round of a task. Rows are not shown three times, and weight decay reaches
-// biases, too. LGA names a ResNet-18 for all methods, and DyTox's net is none: here it is the paper's own.
+// Official code: computes the formula above, with tokens and heads of old tasks frozen. After a task, it freezes the
+// encoder and tunes all tokens, heads and the decoder by BCE on equally many rows per class. Stochastic depth stays on.
+//
+// Ours: federated as described in rehearsal.hpp; the tuning is in the last round of a task. The net holds tokens and
+// heads of all tasks from the start, and those of later tasks keep their initial values. The server averages all
+// weights and draws a new divergence head for each task. Exemplars are herded on the tokens of finished tasks, without
+// augmentation. The rate is constant within a round. The warm-up is a separate job at its mean rate, in the first round
+// of a task. Repeated augmentation is omitted, and weight decay also covers biases. LGA names a ResNet-18 for all
+// methods; here DyTox has the paper's transformer.
 #include "strategies/baselines/dytox/convit.hpp"
 #include "strategies/baselines/rehearsal.hpp"
 #include "strategies/shared/training_keys.hpp"
@@ -34,7 +37,8 @@ struct options {
 
 // -- the loss ---------------------------------------------------------------------------------------------------------
 
-/// BCE of the divergence head [R, outputs of the largest task + 1, 1, 1]: the outputs of this task come first.
+/// BCE of the divergence head: [R]. @param map [R, outputs of the largest task + 1, 1, 1]; the first s + 1 outputs
+/// count
 at::Tensor divergence_rows(const at::Tensor& map, const at::Tensor& labels, const class_split& classes) {
   const auto shown = map.flatten(1).narrow(1, 0, classes.fresh.size() + 1); // [R, s + 1]
   const auto targets = (labels - classes.old() + 1).clamp_min(0);
@@ -141,7 +145,7 @@ diagnostics dytox::check(const method_setup& setup) const {
   return wrong;
 }
 
-/// Local training: all but old tokens and heads.
+/// Local training of all layers except the tokens and heads of old tasks.
 train_job dytox::learning(const client_context& ctx, const broadcast& in, const rehearsal& now) const {
   auto job = training(ctx, in, now, now.all_rows());
   auto& to = job.options;
@@ -164,8 +168,8 @@ train_job dytox::learning(const client_context& ctx, const broadcast& in, const 
   return job;
 }
 
-/// The first epochs of a task at the mean of the rates that rise, epoch by epoch, to that of the job, whose epochs they
-/// are.
+/// Warm-up in the first round of a task. Trains the first epochs of `job` at the mean of a linearly rising rate, and
+/// reduces the epochs of `job` accordingly.
 task<tensors_ref> dytox::warmed_up(client_context& ctx, const broadcast& in, train_job& job) const {
   const auto epochs = std::min(with_.warmup_epochs, job.options.epochs);
   if (in.place.round_of_task > 0 || epochs == 0)
@@ -174,7 +178,7 @@ task<tensors_ref> dytox::warmed_up(client_context& ctx, const broadcast& in, tra
   const auto done = static_cast<double>(epochs - 1) / (2.0 * static_cast<double>(with_.warmup_epochs));
   rising.options.epochs = epochs;
   rising.options.learning_rate = warm_up_begins_at + done * (job.options.learning_rate - warm_up_begins_at);
-  rising.stream.visit += 1U << 25U; // visits are fewer: it shuffles by itself
+  rising.stream.visit += 1U << 25U; // a visit number that no round has, so that the warm-up has its own shuffle
   auto warming = ctx.train(std::move(rising));
   const auto warm = co_await warming;
   job.options.epochs -= epochs;
@@ -193,14 +197,14 @@ train_job dytox::tuning(const client_context& ctx, const broadcast& in, const re
   for (std::int64_t k = 0; k <= now.classes.task; ++k)
     for (const auto& name : convit::task_layers(k))
       to.layers.push_back(name);
-  to.statistics_move = true; // branches of the encoder are left out, too
+  to.statistics_move = true; // keeps stochastic depth on in the encoder
   to.epochs = to.epochs == 0 ? 0 : with_.tuning_epochs;
   to.learning_rate = with_.tuning_rate;
   job.stream.visit += 1U << 24U;
   return job;
 }
 
-/// In the last round of a task, from task 2 on; else nothing changes.
+/// Balanced tuning in the last round of a task, from task 2 on. Otherwise returns `weights` unchanged.
 task<tensors_ref> dytox::tuned(client_context& ctx, const broadcast& in, const rehearsal& now,
                                tensors_ref weights) const {
   if (!now.is_last || now.classes.old() == 0 || with_.tuning_epochs == 0 || now.all_rows().empty())
@@ -246,7 +250,7 @@ public:
       draw_divergence_head();
     co_return plan;
   }
-  /// "token_distance": the mean distance between tokens of two tasks, from the second task on.
+  /// "token_distance": the mean distance between the tokens of two tasks. Reported from the second task on.
   std::map<std::string, double> figures() const override {
     auto numbers = rehearsing_server::figures();
     double sum = 0.0;
@@ -263,7 +267,7 @@ public:
   }
 
 private:
-  /// Anew for each task, because it is one of the task's own classes.
+  /// The divergence head depends on the classes of the task, so each task gets a new one.
   void draw_divergence_head() {
     rng_stream draw({.seed = seed_, .purpose = divergence_draw, .index = static_cast<std::uint64_t>(opened_)});
     const auto seed = draw.bits64();
@@ -276,7 +280,7 @@ private:
 
   std::shared_ptr<const convit> net_;
   std::uint64_t seed_;
-  std::int64_t opened_ = 0; // tasks
+  std::int64_t opened_ = 0; // number of opened tasks
 };
 
 std::unique_ptr<server_half> dytox::make_server() const { return std::make_unique<dytox_server>(setup(), net_); }

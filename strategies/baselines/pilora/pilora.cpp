@@ -1,22 +1,20 @@
 // PILoRA: H. Guo, F. Zhu, W. Liu, X.-Y. Zhang and C.-L. Liu, "PILoRA: Prototype Guided Incremental LoRA for Federated
-// Class-Incremental Learning", ECCV 2024, and its public code. A frozen transformer learns a low-rank part of queries
-// and values for each task, and a centre c per class in place of a head. With the distances
-//     dist_c = |f(x) - c| / sqrt(d)
-// a client minimises, by Adam with a rate of their own for the low-rank parts,
-//     L = CE(-dist, y) + .001 dist_y + .01 sum |A| + .5 sum_{s < t} sum |A^s A^T|
-// over all classes of the run; centres of the present task alone learn. It sends both, and the mean f of its rows of
-// each class as it met them in training. The server averages low-rank parts by rows; of each centre, it takes the mean
-// of what clients send weighted by how near it lies to the means of all (center_weights). The parts of earlier tasks
-// stay as they are, and each task begins with a new one, B = 0.
+// Class-Incremental Learning", ECCV 2024. A frozen transformer gets a LoRA of queries and values per task, and a center
+// c per class instead of a head. With dist_c = |f(x) - c| / sqrt(d), a client minimizes over all classes of the run
+//     L = CE(-dist, y) + .001 dist_y + .01 sum |A| + .5 sum_{s < t} sum |A^s A^T|.
+// Only LoRA (A, B) and centers of the current task are trained. A client uploads both, and each class's mean feature
+// during training. The server averages LoRAs by rows and weights centers by their distances to these means
+// (center_weights).
 //
-// As released, the evaluated net has room for one part, which stays that of task 1: evaluate = "released". The text
-// sums parts over tasks, which is the default here. Ours: a client without rows keeps its word in the mean of centres,
-// as in the program; a class that no client has moves to the plain mean, where the program's weights of 0.1 fit ten
-// clients only; the split of rows is one for the whole task, where the program draws it anew for each client and round;
-// nothing is stopped early by test rows. Centres and A of earlier tasks are sent with every round, as the program hands
-// each client a copy of the whole net and the list of all A: STSA's count of bytes leaves them out, and bytes decide
-// when uploads arrive, so they stay as they were counted. A client-round costs about two thirds of FedAvg's of the
-// whole transformer, as no gradient by frozen weights is taken (docs/benchmarks.md counts it).
+// Official code: the evaluated net has room for one LoRA only, which stays that of task 1 (evaluate = "released"). Each
+// client gets a new split of the rows in every round. Training stops early on test rows. For a class without rows, all
+// centers have weight 0.1, which fits ten clients only.
+//
+// Ours: by default the LoRAs of all tasks are summed, as the paper says. The split is fixed for a task, training never
+// stops early, and a class without rows gets the plain mean of the centers. A client without rows still counts in the
+// mean of centers, as in the official code. Every round sends the centers and A of earlier tasks, which STSA's count of
+// bytes omits. A client round costs about two thirds of one of FedAvg on the whole transformer (docs/benchmarks.md),
+// because frozen weights need no gradients.
 #include "strategies/baselines/pilora/pilora_server.hpp"
 #include "strategies/baselines/prompting.hpp"
 #include <ATen/TensorOperators.h>
@@ -25,7 +23,7 @@
 namespace mneme::pilora_method {
 namespace {
 
-// Axes: d channels, c classes of the task, n of them of which a client has rows.
+// Axes: d channels, c classes of the task, n classes of the task of which the client has rows.
 
 // -- client half ------------------------------------------------------------------------------------------------------
 
@@ -76,7 +74,8 @@ task<client_result> pilora::client_round(client_context& ctx, const broadcast& i
   co_return client_result{.upload = upload_of(trained, in.place.current), .memory = nullptr, .rows = trained.rows_seen};
 }
 
-/// The transformer and centres of classes to come as the first contact has brought them, the others as they were sent.
+/// Start weights: the transformer and the centers of future classes from the first contact, all others from this
+/// broadcast.
 tensors_ref pilora::start_of(const broadcast& in) const {
   auto flat = in.first_contact->at(flat_weights).clone();
   for (const auto& entry : run_->low_rank())
@@ -106,11 +105,12 @@ tensors_ref pilora::upload_of(const train_output& trained, class_range classes) 
   return upload;
 }
 
-// -- what the engine is told ------------------------------------------------------------------------------------------
+// -- declarations
+// -------------------------------------------------------------------------------------------------------
 
 method_needs pilora::needs() const {
   return {.prompts = with_.parts,
-          .round_barrier = true, // centres are weighed against the means of all
+          .round_barrier = true, // centers are weighted against the means of all clients
           .defaults = "[model]\nname = \"vit\"\n[training]\noptimizer = \"adam\"\nlearning_rate = 2e-3\n"
                       "weight_decay = 1e-5\n"};
 }

@@ -21,7 +21,7 @@ public:
                              .reads_label_smoothing = true},
                             [with](const loss_rows& in) -> std::vector<at::Tensor> {
                               const auto own =
-                                  in.labels.unsqueeze(1); // the distance to the own centre is minus its logit
+                                  in.labels.unsqueeze(1); // the logit of the true class is minus its distance
                               return {cross_entropy_rows(in.logits, in.labels, in.label_smoothing),
                                       in.logits.gather(1, own).squeeze(1) * -with.prototype};
                             }),
@@ -37,7 +37,7 @@ public:
                                                  std::int64_t offset, const tensor_map* side) const override;
 
 private:
-  /// Calls visit(parameter, A [r, d], its place in `flat`) for each A within the segment.
+  /// Calls visit(parameter, A) for each A [r, d] within the segment `flat`, which begins at `offset` of the weights.
   template <class Visit>
   void each_down(const at::Tensor& flat, std::int64_t offset, const Visit& visit) const {
     for (const auto& entry : downs_)
@@ -85,7 +85,7 @@ std::vector<loss_term> pilora_loss::penalties(const at::Tensor& weights, const a
 class class_feature_observer final : public training_observer {
 public:
   explicit class_feature_observer(std::int64_t classes) : classes_(classes) {}
-  /// A product with one-hot rows: its order of sums does not depend on a device's threads.
+  /// Sums by a product with one-hot rows, whose order of summation does not depend on the number of threads.
   void observe(const observed_step& step) override {
     const auto all = at::arange(classes_, step.labels.options()).unsqueeze(1);
     const auto of_class = step.labels.unsqueeze(0).eq(all).to(at::kDouble); // [classes, B]

@@ -19,7 +19,7 @@ at::Tensor centers_of(const run_settings& run, const at::Tensor& flat, class_ran
   return as_in_files(flat, run.centers()).narrow(0, classes.low, classes.size());
 }
 
-/// Parts of the task before are kept; A is drawn anew, and B is zeros.
+/// Stores the LoRA of the previous task. Then draws a new A and sets B to zeros.
 task<task_plan> pilora_server::open_task(server_context& /*ctx*/, const round_place& place) {
   task_began_ = place.round.value;
   if (opened_++ > 0) {
@@ -50,7 +50,7 @@ tensors_ref pilora_server::low_rank_now() const {
   return parts;
 }
 
-/// What learns; beside it, in later tasks, the centres and A of earlier ones.
+/// Sends the trained tensors, and from task 2 on also the centers and A of earlier tasks.
 broadcast pilora_server::open_round(const round_place& place) {
   auto sent = std::make_shared<tensor_map>();
   for (const auto& entry : run_->low_rank())
@@ -62,7 +62,7 @@ broadcast pilora_server::open_round(const round_place& place) {
   auto past = std::make_shared<tensor_map>();
   past->put(earlier_centers, centers_of(*run_, weights_, {0, place.current.low}).clone());
   for (const auto& entry : run_->low_rank()) {
-    if (entry.bound == 0.0) // B
+    if (entry.bound == 0.0) // B starts at 0
       continue;
     std::vector<at::Tensor> downs;
     for (const auto& parts : earlier_)
@@ -84,7 +84,7 @@ task<void> pilora_server::close_round(server_context& /*ctx*/, const round_place
   co_return;
 }
 
-/// The mean by rows, sums in float64 and delivery order.
+/// The mean weighted by rows, summed in float64 and in delivery order.
 void pilora_server::average_low_rank(at::Tensor& flat) const {
   for (const auto& entry : run_->low_rank()) {
     auto sum = at::zeros(entry.shape, flat.options().dtype(at::kDouble));
@@ -98,9 +98,10 @@ void pilora_server::average_low_rank(at::Tensor& flat) const {
   }
 }
 
-/// Class by class: the clients' centres, each weighted by how near it lies to the means that clients have of the class.
+/// For each class, the mean of the clients' centers, weighted by their distances to the clients' mean features of the
+/// class.
 void pilora_server::average_centers(at::Tensor& flat, class_range classes) const {
-  std::vector<std::vector<at::Tensor>> means(static_cast<std::size_t>(classes.size())); // [c][n] of [d]
+  std::vector<std::vector<at::Tensor>> means(static_cast<std::size_t>(classes.size())); // [c][n] vectors [d]
   std::vector<at::Tensor> sent;
   for (const auto& [tensors, rows] : uploads_) {
     sent.push_back(tensors->at(task_centers).cpu());
@@ -124,11 +125,12 @@ void pilora_server::average_centers(at::Tensor& flat, class_range classes) const
   }
 }
 
-// -- what is evaluated
+// -- evaluation
+// ---------------------------------------------------------------------------------------------------------
 
 namespace {
 
-/// Sums of two sets of parts, name by name: (A_1 + A_t, B_1 + B_t).
+/// Adds two LoRAs name by name: (A_1 + A_t, B_1 + B_t).
 tensors_ref added(const tensor_map& first, const tensor_map& second) {
   auto sum = std::make_shared<tensor_map>();
   for (const auto& [name, value] : first)
@@ -138,7 +140,7 @@ tensors_ref added(const tensor_map& first, const tensor_map& second) {
 
 } // namespace
 
-/// The parts whose products are added to the transformer's own weights.
+/// The LoRAs whose products are added to the transformer's weights.
 std::vector<tensors_ref> pilora_server::evaluated() const {
   const auto now = low_rank_now();
   if (earlier_.empty())
@@ -156,7 +158,7 @@ std::vector<tensors_ref> pilora_server::evaluated() const {
   return parts;
 }
 
-/// W_q + sum B_q A_q and W_v + sum B_v A_v in place of W_q and W_v; the parts themselves are zeros then.
+/// Merges the LoRAs into W_q + sum B_q A_q and W_v + sum B_v A_v, and sets B in the net to zeros.
 predictor pilora_server::predict() const {
   auto flat = weights_.clone();
   const auto& net = *run_->net;

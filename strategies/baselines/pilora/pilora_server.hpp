@@ -6,8 +6,9 @@
 #include "strategies/baselines/pilora/pilora_parts.hpp"
 namespace mneme::pilora_method {
 
-// Axes: d channels, r rank, c classes of the task, n of them of which a client has rows.
+// Axes: d channels, r rank, c classes of the task, n classes of the task of which a client has rows.
 
+/// LoRAs of the evaluated net: the sum over tasks, the first plus the current one, or the first (official).
 enum class evaluated_parts : std::uint8_t { sum, first_and_present, released };
 
 constexpr const char* task_centers = "centers";      // [c, d]
@@ -15,6 +16,7 @@ constexpr const char* earlier_centers = "earlier";   // [classes of earlier task
 constexpr const char* class_means = "means";         // [n, d]
 constexpr const char* classes_of_means = "means.of"; // [n] int64, from 0 within the task
 
+/// Options of the method.
 struct options {
   prompt_shape parts{.form = prompt_form::low_rank, .blocks = {0}};
   pilora_weights weights{};
@@ -31,7 +33,7 @@ struct run_settings {
 
   [[nodiscard]] const parameter& entry(std::size_t place) const { return net->layout()[place]; }
   [[nodiscard]] const parameter& centers() const { return entry(net->centers()); }
-  /// Parameters of the low-rank parts: A and B of queries and values, block by block.
+  /// Parameters of the LoRA: A and B of queries and of values, block by block.
   [[nodiscard]] std::vector<parameter> low_rank() const {
     std::vector<parameter> entries;
     for (const auto& own : net->parts())
@@ -41,17 +43,17 @@ struct run_settings {
   }
 };
 
-/// Rows of the centres of some classes within `flat` [P], a view.
+/// The centers of some classes within `flat` [P], as a view [classes, d].
 [[nodiscard]] at::Tensor centers_of(const run_settings& run, const at::Tensor& flat, class_range classes);
 
-/// An upload of the open round, and what it counts for in the mean of low-rank parts.
+/// An upload of the open round, with its weight in the mean of LoRAs.
 struct kept_upload {
   tensors_ref tensors{};
   double rows = 0.0;
   void persist(archive& state) { state(tensors)(rows); }
 };
 
-/// Averages low-rank parts by rows and centres by how near they lie to means of features; keeps those of earlier tasks.
+/// Averages LoRAs by rows and centers by center_weights(). Stores the LoRAs of earlier tasks.
 class pilora_server final : public server_half {
 public:
   explicit pilora_server(std::shared_ptr<const run_settings> run)
@@ -59,7 +61,7 @@ public:
   task<task_plan> open_task(server_context& ctx, const round_place& place) override;
   broadcast open_round(const round_place& place) override;
   void fold(const delivery& in) override {
-    if (in.started_from.value >= task_began_) // else it was kept although its task is over
+    if (in.started_from.value >= task_began_) // ignores late uploads of an earlier task
       uploads_.push_back({in.upload, run_->setup.weighting == upload_weighting::samples ? double(in.rows) : 1.0});
   }
   task<void> close_round(server_context& ctx, const round_place& place) override;
@@ -74,11 +76,11 @@ private:
 
   std::shared_ptr<const run_settings> run_;
   tensors_ref initial_;
-  at::Tensor weights_;               // [P]: the low-rank parts of the present task, and all centres
-  std::vector<tensors_ref> earlier_; // low-rank parts by task
-  std::vector<kept_upload> uploads_; // of the open round, in the order in which they arrived
-  std::int64_t opened_ = 0;          // tasks
-  std::uint64_t task_began_ = 0;     // the task's first round
+  at::Tensor weights_;               // [P] with the current LoRA and all centers
+  std::vector<tensors_ref> earlier_; // LoRAs of earlier tasks, in order
+  std::vector<kept_upload> uploads_; // uploads of the open round, in delivery order
+  std::int64_t opened_ = 0;          // number of opened tasks
+  std::uint64_t task_began_ = 0;     // first round of the task
 };
 
 } // namespace mneme::pilora_method

@@ -4,17 +4,17 @@
 namespace mneme {
 namespace {
 
-constexpr float never = -1e9F; // the score of what is not to be chosen
+constexpr float never = -1e9F; // score of an impossible choice
 
 } // namespace
 
 beam_search::beam_search(const beam_settings& with)
     : with_(with), running_(static_cast<std::size_t>(with.beams), {with.start}), scores_(running_.size(), never) {
   MNEME_CHECK(with.beams >= 1 && 2 * with.beams <= with.words && with.length >= 2, with.beams, with.words, with.length);
-  scores_.front() = 0.0F; // all beginnings are the same one
+  scores_.front() = 0.0F; // all beams start equal, so only one counts
 }
 
-/// Twice as many as there are beams: enough to go on with where half of them end.
+/// Returns twice as many continuations as beams, so that enough remain if half of them end.
 std::vector<beam_search::continuation> beam_search::best_continuations(std::span<const float> log_probabilities) const {
   const auto continuations_max = static_cast<std::size_t>(2 * with_.beams);
   std::vector<continuation> best;
@@ -52,7 +52,7 @@ void beam_search::advance(std::span<const float> log_probabilities) {
     auto words = running_[next.beam];
     words.push_back(next.word);
     if (last || next.word == with_.end) {
-      if (place < running_.size()) // an end counts among the best only
+      if (place < running_.size()) // an end token counts only among the best
         finish(next, std::move(words));
     } else if (running.size() < running_.size()) {
       running.push_back(std::move(words));

@@ -1,32 +1,34 @@
-/// beam_search: the likeliest sequence of words, kept track of over several beginnings at once.
+/// beam_search: finds the most likely word sequence by beam search.
 #pragma once
 #include <cstdint>
 #include <span>
 #include <vector>
 namespace mneme {
 
+/// Options of the search.
 struct beam_settings {
   std::int64_t beams = 4;
-  std::int64_t length = 16; ///< Most words of a sequence, the start among them.
+  std::int64_t length = 16; ///< Maximum length of a sequence, start token included.
   std::int64_t words = 0;   ///< V
   std::int64_t start = 0, end = 0;
 };
 
-/// One sequence, found as transformers' GenerationMixin does by default: a finished sequence's score is the mean
-/// log-probability of its words behind the start, the end among them; a search is over when as many are finished as
-/// there are beams and the best beginning scores no better than any of them, or at the length. Equal scores: the
-/// earlier beginning, then the lower word, comes first.
+/// Beam search for one sequence, with the defaults of GenerationMixin in the library transformers. The score of a
+/// finished sequence is the mean log-probability of its words after the start token, end token included. The search
+/// ends at the maximum length. It also ends when one sequence per beam is finished and no running one scores better
+/// than the worst of them. Ties: the earlier beam first, then the lower word.
 class beam_search {
 public:
   /// @pre 1 <= beams, 2 * beams <= words, 2 <= length
   explicit beam_search(const beam_settings& with);
 
   [[nodiscard]] bool is_over() const noexcept { return over_; }
-  /// Beginnings of equal length, as many as there are beams.
+  /// The running sequences, one per beam, all of equal length.
   [[nodiscard]] const std::vector<std::vector<std::int64_t>>& beginnings() const noexcept { return running_; }
-  /// Goes on by one word. @param log_probabilities [beams, V] of the next word behind each beginning @pre not over
+  /// Extends the sequences by one word. @param log_probabilities [beams, V] of the next word of each sequence @pre not
+  /// is_over()
   void advance(std::span<const float> log_probabilities);
-  /// The best sequence with start and end. @pre over
+  /// The best sequence, with start and end token. @pre is_over()
   [[nodiscard]] const std::vector<std::int64_t>& best() const { return finished_.front().words; }
 
 private:
@@ -45,7 +47,7 @@ private:
   beam_settings with_;
   std::vector<std::vector<std::int64_t>> running_{};
   std::vector<float> scores_{};      // of running_: sums of log-probabilities
-  std::vector<sequence> finished_{}; // the best first, at most as many as there are beams
+  std::vector<sequence> finished_{}; // best first; at most one per beam
   bool over_ = false;
 };
 

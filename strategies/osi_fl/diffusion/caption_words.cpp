@@ -4,7 +4,7 @@
 namespace mneme {
 namespace {
 
-/// What Python's str.strip() takes away.
+/// True for characters that Python's str.strip() removes.
 bool is_stripped(char32_t point) { return is_space_point(point) || (point >= 0x1C && point <= 0x1F); }
 
 } // namespace

@@ -1,20 +1,20 @@
-/// caption_words: the words of a captioner, and what a sequence of them says.
+/// caption_words: a captioner's vocabulary, and decoding of captions to text.
 #pragma once
 #include "strategies/osi_fl/diffusion/vocabulary.hpp"
 #include <span>
 namespace mneme {
 
-/// The vocabulary of a GPT-2 (Radford et al. 2019), which begins and ends a caption with one token.
+/// The vocabulary of GPT-2 (Radford et al. 2019). One token marks both start and end of a caption.
 class caption_words {
 public:
-  /// @param json vocab.json. Fails in words.
+  /// Reads vocab.json. Returns an error text if it is malformed or lacks "<|endoftext|>".
   [[nodiscard]] static tl::expected<caption_words, std::string> read(std::string_view json);
 
   [[nodiscard]] std::int64_t size() const noexcept { return known_.size(); }
-  /// "<|endoftext|>", which is the start, too.
+  /// Number of "<|endoftext|>", which is also the start token.
   [[nodiscard]] std::int64_t end() const noexcept { return end_; }
-  /// As transformers' GPT2Tokenizer decodes it, without special tokens and spaces around it: bytes that are no whole
-  /// letter are U+FFFD.
+  /// Decodes a caption as GPT2Tokenizer of the library transformers does, without special tokens and surrounding
+  /// spaces. Incomplete UTF-8 becomes U+FFFD.
   [[nodiscard]] std::string text(std::span<const std::int64_t> numbers) const;
 
 private:

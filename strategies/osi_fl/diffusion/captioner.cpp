@@ -5,7 +5,8 @@
 namespace mneme {
 namespace {
 
-/// [n, 3, side, side], normalised by 0.5 and 0.5 as ViT's image processor does.
+/// Resizes images to [n, 3, side, side] and normalizes them by mean 0.5 and deviation 0.5, as the image processor of
+/// ViT.
 at::Tensor as_shown(const at::Tensor& pictures, std::int64_t side) {
   auto shown = pictures;
   if (shown.size(2) != side || shown.size(3) != side)
@@ -13,7 +14,7 @@ at::Tensor as_shown(const at::Tensor& pictures, std::int64_t side) {
   return ((shown.expand({-1, 3, -1, -1}) - 0.5) / 0.5).contiguous();
 }
 
-/// Number of words, words and zeros, what the encoder has made of the picture.
+/// Writes one decoder row: the number of words, the words padded with zeros, and the encoded image.
 void put_row(at::Tensor row, const std::vector<std::int64_t>& beginning, std::int64_t length,
              const at::Tensor& encoded) {
   auto words = at::zeros({1 + length}, at::kFloat);
@@ -47,7 +48,7 @@ std::string captioner::identity() const {
                      parts_.caption_decoder.net->identity(), parts_.text_encoder.net->identity(), parts_.beams);
 }
 
-/// All beginnings of all pictures whose search is not over go through the decoder together.
+/// All running sequences of all unfinished images pass the decoder in one batch.
 std::vector<std::vector<std::int64_t>> captioner::captions(const at::Tensor& pictures) const {
   const auto shown = as_shown(pictures, parts_.caption_encoder.input[1]);
   const auto encoded = results_of(parts_.caption_encoder, shown); // [n, X]
@@ -71,7 +72,7 @@ std::vector<std::vector<std::int64_t>> captioner::captions(const at::Tensor& pic
       for (const auto& beginning : searches[static_cast<std::size_t>(picture)].beginnings())
         put_row(rows[row++].flatten(), beginning, length, encoded[picture]);
     const auto logits = results_of(parts_.caption_decoder, rows).cpu();
-    for (std::size_t i = 0; i < open.size(); ++i) { // each by itself: bits of a sum may follow from a row's place
+    for (std::size_t i = 0; i < open.size(); ++i) { // per image: a sum's bits may depend on its row
       const auto own = logits.narrow(0, static_cast<std::int64_t>(i) * parts_.beams, parts_.beams).clone();
       const auto likely = at::log_softmax(own, 1).contiguous();
       searches[static_cast<std::size_t>(open[i])].advance(

@@ -1,4 +1,4 @@
-/// captioner: what a picture shows, in words, and what a text encoder makes of them.
+/// captioner: captions images and encodes the captions by a text encoder.
 #pragma once
 #include "runtime/method/strategy.hpp"
 #include "strategies/osi_fl/diffusion/beam_search.hpp"
@@ -6,40 +6,40 @@
 #include "strategies/osi_fl/diffusion/text_tokens.hpp"
 namespace mneme {
 
-// Axes: n pictures or texts, S side of the captioner's pictures, L words of a caption, V words of its vocabulary, X
-// numbers that its encoder makes of a picture, T tokens of a text, E numbers of its embedding.
+// Axes: n images or texts, S side of the captioner's images, L words of a caption, V words of its vocabulary, X numbers
+// of its encoder's output, T tokens of a text, E numbers of an embedding.
 
-/// A module behind which there is no head, on rows of its own: [n, ..] -> [n, D], under the weights of its file.
+/// Evaluates a module without a head, with the weights of its file: rows [n, ..] -> [n, D].
 [[nodiscard]] at::Tensor results_of(const loaded_module& module, const at::Tensor& rows);
 
-/// Modules as tools/research/export/picture_parts.py writes them, and their vocabularies.
+/// Modules as written by tools/research/export/picture_parts.py, and their vocabularies.
 struct captioner_parts {
   loaded_module caption_encoder{}; ///< [n, 3, S, S] -> [n, X]
-  loaded_module caption_decoder{}; ///< number of words, words [L], encoder's numbers [X] in a row -> logits [n, V]
+  loaded_module caption_decoder{}; ///< row: word count, words [L], encoded image [X] -> logits [n, V]
   caption_words words{};
-  loaded_module text_encoder{}; ///< tokens [T] in a row -> [n, E]
+  loaded_module text_encoder{}; ///< row: tokens [T] -> [n, E]
   text_tokens tokens{};
   std::int64_t beams = 4;
 };
 
-/// Rows are independent of each other to the last bit, as rows of modules are.
+/// The output of each row is independent of other rows to the last bit.
 class captioner {
 public:
   explicit captioner(captioner_parts parts) : parts_(std::move(parts)) {}
 
   [[nodiscard]] std::int64_t embedding_width() const { return parts_.text_encoder.net->feature_width(); } ///< E
   [[nodiscard]] std::int64_t caption_length() const;                                                      ///< L
-  /// Bytes that one picture takes while it is looked at.
+  /// Memory for captioning one image, in bytes.
   [[nodiscard]] std::int64_t picture_bytes() const;
   [[nodiscard]] std::string identity() const;
 
-  /// The likeliest caption of each, as numbers of words with start and end.
-  /// @param pictures [n, 1 or 3, H, W] float32 in [0, 1], of any size: they are brought to the captioner's
+  /// Returns the most likely caption of each image, as word numbers with start and end token.
+  /// @param pictures [n, 1 or 3, H, W] float32 in [0, 1], of any size; they are resized
   [[nodiscard]] std::vector<std::vector<std::int64_t>> captions(const at::Tensor& pictures) const;
   [[nodiscard]] std::string text(const std::vector<std::int64_t>& caption) const { return parts_.words.text(caption); }
-  /// [n, E]
+  /// Encodes texts: [n, E].
   [[nodiscard]] at::Tensor embeddings(const std::vector<std::string>& texts, const at::Device& device) const;
-  /// What the captions of pictures become.
+  /// Captions images and encodes the captions: [n, E].
   [[nodiscard]] at::Tensor embeddings(const at::Tensor& pictures) const;
 
 private:

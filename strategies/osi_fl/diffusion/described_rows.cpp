@@ -6,9 +6,9 @@
 namespace mneme {
 namespace {
 
-constexpr std::int64_t rows_of_slice = 16; // of each job: seconds with the captioner of the paper on a processor
+constexpr std::int64_t rows_of_slice = 16; // per job; takes seconds with the paper's captioner on a CPU
 
-/// Slices over the rows of a job.
+/// Base program: captions and encodes a few rows of every job per slice.
 class describing : public program {
 public:
   describing(std::shared_ptr<const captioner> by, pixel_normalisation pixels)
@@ -44,7 +44,8 @@ protected:
   [[nodiscard]] std::string own_identity() const {
     return fmt::format("{} {} {}", by_->identity(), fmt::join(pixels_.scale, ","), fmt::join(pixels_.shift, ","));
   }
-  /// The state with these rows' embeddings [places, E] on the host, or what is made of it at last.
+  /// Adds embeddings [places, E] (on the host) of some rows to the state. Returns the new state, or the result if
+  /// `finished`.
   [[nodiscard]] virtual named_tensors added(const program_call& call, const std::vector<std::int64_t>& places,
                                             const at::Tensor& embeddings, bool finished) const = 0;
 

@@ -1,4 +1,4 @@
-/// described_rows: programs that caption the pictures of a job and encode the captions.
+/// described_rows: programs that caption the images of a job and encode the captions.
 #pragma once
 #include "strategies/osi_fl/latent_nets.hpp"
 #include "strategies/osi_fl/diffusion/captioner.hpp"
@@ -6,12 +6,12 @@ namespace mneme {
 
 // Axes: n rows of a job, E numbers of an embedding.
 
-/// The mean embedding of each class (OSI-FL, eq. 9), summed in float64 in the order of rows. Ends with "means"
-/// [classes, E] (zeros where there are no rows) and "counts" [classes] int64. Rows of all jobs of a batch go through
-/// the modules together, a few of each in a slice.
+/// A program that computes the mean embedding of each class (OSI-FL, eq. 9), summed in float64 in row order. Returns
+/// "means" [classes, E], zeros for a class without rows, and "counts" [classes] int64. A slice passes a few rows of
+/// every job through the modules in one batch.
 [[nodiscard]] program_ref described_class_means(std::shared_ptr<const captioner> by, pixel_normalisation pixels,
                                                 std::int64_t classes);
-/// The embedding of each row. Ends with "embeddings" [n, E].
+/// A program that computes the embedding of each row. Returns "embeddings" [n, E].
 [[nodiscard]] program_ref described_rows(std::shared_ptr<const captioner> by, pixel_normalisation pixels);
 
 } // namespace mneme

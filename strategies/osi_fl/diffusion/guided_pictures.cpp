@@ -101,7 +101,7 @@ at::Tensor picture_diffusion::step(std::int64_t number, const at::Tensor& latent
                                    const at::Tensor& nothing) const {
   const auto& schedule = sd_schedule();
   const auto time = times_[static_cast<std::size_t>(number)];
-  const auto before = std::max<std::int64_t>(time - sd_times / steps(), 0); // at last not 1 but that of time 0
+  const auto before = std::max<std::int64_t>(time - sd_times / steps(), 0); // the last step ends at time 0, not 1
   at::Tensor noise;
   if (guidance_ == 1.0)
     noise = noise_in(latents, time, told);

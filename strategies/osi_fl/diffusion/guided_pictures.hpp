@@ -1,20 +1,21 @@
-/// guided_pictures: pictures of Stable Diffusion's kind, from the states of a text or of means of texts.
+/// guided_pictures: image generation by Stable Diffusion from text states, or from means of text states.
 #pragma once
 #include "runtime/method/program.hpp"
 #include "strategies/osi_fl/diffusion/captioner.hpp"
 namespace mneme {
 
-// Axes: Z pictures of a job, K jobs, c channels, h height, w width of latents, C, H, W those of the run's images; E
+// Axes: Z images of a job, K jobs, c channels, h height, w width of latents, C, H, W those of the run's images, E
 // numbers of a condition.
 
+/// Modules of a latent diffusion model.
 struct diffusion_parts {
-  loaded_module denoiser{}; ///< latents [c h w], time, condition [E] in a row -> noise [c h w]
-  loaded_module decoder{};  ///< latents [c, h, w] -> pictures around -1 .. 1, [3 * 8 h * 8 w] or so, square
+  loaded_module denoiser{}; ///< row: latents [c h w], time, condition [E] -> noise [c h w]
+  loaded_module decoder{};  ///< latents [c, h, w] -> a square image [3 * side * side] in about [-1, 1]
 };
 
-/// Latent diffusion (Rombach et al. 2022) as Stable Diffusion v1 samples by DDIM without noise: betas of 0.00085 to
-/// 0.012 over 1,000 times, every (1000 / steps)-th of which is taken, one later each; noise under the condition is
-/// guided away from that under none (Ho and Salimans 2022).
+/// Latent diffusion (Rombach et al. 2022) with deterministic DDIM sampling as in Stable Diffusion v1. Betas go from
+/// 0.00085 to 0.012 over 1,000 times. The sampled times are 1 plus the multiples of 1000 / steps. Conditional noise is
+/// guided away from unconditional noise (Ho and Salimans 2022).
 class picture_diffusion {
 public:
   picture_diffusion(diffusion_parts parts, std::int64_t steps, double guidance);
@@ -24,10 +25,11 @@ public:
   [[nodiscard]] const std::vector<std::int64_t>& times() const noexcept { return times_; }
   [[nodiscard]] std::string identity() const;
 
-  /// Latents [n, c, h, w] one step on. @param told, nothing [n, E] a condition and the one of no text for each row
+  /// Returns latents [n, c, h, w] after DDIM step `number`.
+  /// @param told [n, E] conditions @param nothing [n, E] condition of the empty text for each row
   [[nodiscard]] at::Tensor step(std::int64_t number, const at::Tensor& latents, const at::Tensor& told,
                                 const at::Tensor& nothing) const;
-  /// [n, 3, side, side] in [0, 1]
+  /// Decodes latents to images [n, 3, side, side] in [0, 1].
   [[nodiscard]] at::Tensor pictures(const at::Tensor& latents) const;
 
 private:
@@ -38,8 +40,9 @@ private:
   double guidance_;
 };
 
-/// Images under one condition. Reads "condition" [E]; ends with "images" [Z, C, H, W] uint8, brought to the size of the
-/// run's. A slice is a step of all jobs of a batch. @param image C, H, W; of one channel: brightness (ITU-R BT.601)
+/// A program that generates images under one condition; a slice is one step of all jobs of a batch. Reads "condition"
+/// [E]; returns "images" [Z, C, H, W] uint8, resized to `image`.
+/// @param image C, H, W; one channel means luma (ITU-R BT.601)
 [[nodiscard]] program_ref guided_pictures(std::shared_ptr<const picture_diffusion> by,
                                           std::shared_ptr<const captioner> nothing, std::array<std::int64_t, 3> image,
                                           std::int64_t count);

@@ -14,7 +14,8 @@ std::string letter_of(std::uint8_t byte) {
   return letter;
 }
 
-/// 's, 't, 're, 've, 'm, 'll or 'd at the start: points of it, or 0.
+/// Length of a contraction ('s, 't, 're, 've, 'm, 'll or 'd) at the start of `text`, in code points; 0 if there is
+/// none.
 std::size_t contraction_at(std::u32string_view text) {
   for (const auto* const form : {U"'s", U"'t", U"'re", U"'ve", U"'m", U"'ll", U"'d"})
     if (text.starts_with(form))
@@ -22,7 +23,7 @@ std::size_t contraction_at(std::u32string_view text) {
   return 0;
 }
 
-/// Points of the piece at the start of a text that begins with no space.
+/// Length of the first piece of `text`, in code points. @pre text does not start with a space
 std::size_t piece_at(std::u32string_view text) {
   if (const auto contraction = contraction_at(text))
     return contraction;
@@ -89,7 +90,7 @@ tl::expected<text_tokens, std::string> text_tokens::read(std::string_view json, 
 
 std::vector<std::int64_t> text_tokens::numbers(std::string_view text, std::int64_t length) const {
   std::vector<std::int64_t> numbers_of_tokens{start_};
-  while (!text.empty()) { // the two special tokens stand for themselves
+  while (!text.empty()) { // special tokens are not split into pieces
     const auto start = text.find(start_token), end = text.find(end_token), next = std::min(start, end);
     add_plain(in_small_letters(points_of(text.substr(0, next))), numbers_of_tokens);
     if (next == std::string_view::npos)
@@ -111,7 +112,7 @@ void text_tokens::add_plain(std::u32string_view text, std::vector<std::int64_t>&
   }
 }
 
-/// The pair of the lowest rank is merged, the first of several, until no pair has a rank.
+/// Merges the pair of lowest rank, the first one in case of ties, until no pair has a rank.
 void text_tokens::add_piece(std::u32string_view piece, std::vector<std::int64_t>& into) const {
   std::vector<std::string> parts;
   for (const auto byte : bytes_of(piece))

@@ -1,19 +1,20 @@
-/// text_tokens: a text as the numbers that CLIP's text encoders read.
+/// text_tokens: tokenizer of CLIP's text encoders.
 #pragma once
 #include "strategies/osi_fl/diffusion/vocabulary.hpp"
 #include <utility>
 namespace mneme {
 
-/// Byte-pair encoding (Sennrich et al. 2016) as CLIP has it (Radford et al. 2021): small letters, words, single digits
-/// and runs of other signs apart, bytes as letters, "</w>" at a word's end. The numbers are those of transformers'
-/// CLIPTokenizer, but letters of several points are not composed first.
+/// Byte-pair encoding (Sennrich et al. 2016) as in CLIP (Radford et al. 2021). Text is lowercased and split into words,
+/// single digits and runs of other characters. Bytes are mapped to letters, and "</w>" ends a word. The numbers equal
+/// those of CLIPTokenizer of the library transformers, except that combining characters are not composed first.
 class text_tokens {
 public:
-  /// @param json vocab.json @param merges merges.txt: a version, then pairs, the first merged first. Fails in words,
-  /// with byte or line.
+  /// Reads the vocabulary and the merges. Returns an error text with byte or line if a file is malformed.
+  /// @param json vocab.json @param merges merges.txt: an optional version line, then pairs in order of priority
   [[nodiscard]] static tl::expected<text_tokens, std::string> read(std::string_view json, std::string_view merges);
 
-  /// Numbers of the text between those of start and end, cut to `length`, filled up with the end's. @pre length >= 2
+  /// Returns start token, tokens of the text and end token, truncated to `length` and padded with the end token. @pre
+  /// length >= 2
   [[nodiscard]] std::vector<std::int64_t> numbers(std::string_view text, std::int64_t length) const;
   [[nodiscard]] std::int64_t size() const noexcept { return known_.size(); }
 

@@ -17,7 +17,7 @@ bool is_space_point(char32_t point) { return u_isUWhiteSpace(static_cast<UChar32
 std::u32string in_small_letters(std::u32string_view text) {
   std::u32string small;
   for (const auto point : text)
-    if (point == 0x130) // the one letter that becomes two: i and a dot above
+    if (point == 0x130) // the only letter whose lowercase has two points: i, dot above
       small += U"i\x307";
     else
       small += static_cast<char32_t>(u_tolower(static_cast<UChar32>(point)));

@@ -12,7 +12,7 @@ struct entry {
   std::uint64_t number = 0;
 };
 
-/// Collects the entries of one object {"token": 5, ..}; entries count from 1.
+/// Collects the entries of one object {"token": 5, ..}. Error texts count entries from 1.
 class entry_collector final : public nlohmann::json_sax<json> {
 public:
   std::vector<entry> entries{};
