@@ -60,13 +60,13 @@ void widen(float* out, const std::uint8_t* in, std::int64_t n);
 /// Softmax cross-entropy of one model's step, and its gradient.
 struct cross_entropy_rows {
   const float* logits = nullptr;        ///< [rows, classes]
-  const std::int64_t* labels = nullptr; ///< [rows], read only where the weight is not 0
+  const std::int64_t* labels = nullptr; ///< [rows], read only if the weight is not 0
   const float* weight = nullptr;        ///< [rows]
   float* d_logits = nullptr;            ///< [rows, classes]; not the memory of `logits`
   std::int64_t rows = 0, classes = 0;
   double smoothing = 0.0; ///< Share of the target that is spread evenly over all classes.
 };
-/// Sets `value` to the sum of weight * loss, in row order.
+/// Writes `d_logits` and sets `value` to the sum of weight * loss, in row order.
 void cross_entropy_of_rows(double& value, const cross_entropy_rows& in);
 
 } // namespace mneme::kernels

@@ -8,7 +8,7 @@ namespace mneme::kernels {
 // many terms as fit, and partial sums are kept in memory until the next panel. The bits equal those of a tile that
 // reads all terms in one pass.
 
-inline constexpr std::int64_t first_cache_floats = 8192; // of 32 KiB
+inline constexpr std::int64_t first_cache_floats = 8192; // an L1 cache of 32 KiB
 /// Number of columns of a panel.
 template <class Set>
 inline constexpr std::int64_t panel_columns = Set::lanes*(Set::accumulators == 16 ? 4 : 2);
@@ -110,8 +110,8 @@ MNEME_INLINE void multiply_packed(const row_product& whole) {
   }
 }
 
-/// True if there are enough rows to share a copied panel and enough terms to pay for it. Below, as in steps of 64 rows,
-/// products are up to 1.5 times as fast without copies (README.md).
+/// True if there are enough rows to share a copied panel and enough terms to pay for it. Other products, as in steps of
+/// 64 rows, are up to 1.5 times as fast without copies (README.md).
 MNEME_INLINE bool pays_to_pack(const row_product& product) {
   constexpr std::int64_t rows_min = 24, terms_min = 512, columns_min = 64;
   return product.m >= rows_min && product.k >= terms_min && product.n >= columns_min &&

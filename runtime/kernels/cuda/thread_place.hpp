@@ -22,7 +22,7 @@ struct grid_shape {
   std::int64_t blocks_x = 1, blocks_y = 1;
 };
 inline constexpr std::int64_t block_threads = 256;
-/// Enough to fill any device; if there is more work than threads, each thread takes several items.
+/// Enough blocks to fill any device. With more work items than threads, each thread processes several.
 inline constexpr std::int64_t blocks_max = 8192;
 
 /// Grid for `columns` x `rows` work items, one per thread.
