@@ -41,7 +41,7 @@ MNEME_INLINE void row_tile(const row_product& product, std::int64_t i, std::int6
     }
 }
 
-/// Computes the columns from j that fill no whole panel, for `Rows` rows, in ever narrower vectors.
+/// Computes the columns from j that fill no whole panel, for `Rows` rows, in successively narrower vectors.
 template <int Lanes, int Vectors, int Rows, bool Adds>
 MNEME_INLINE void row_rest(const row_product& product, std::int64_t i, std::int64_t j) {
   if constexpr (Vectors > 0) {
@@ -265,7 +265,7 @@ MNEME_INLINE void dots_by(const dot_product& product) {
     dots_by<Lanes / 2>(product);
   } else {
     const dot_tail<Lanes> tail(product.k);
-    constexpr std::int64_t many_terms = 256; // enough terms for the reduction of lanes not to matter
+    constexpr std::int64_t many_terms = 256; // enough terms that the reduction of lanes does not matter
     const bool is_long = Lanes == 16 && product.k >= many_terms;
     // Number of columns of b that all rows read before the next columns. Every row of a is read again for each group of
     // columns. If the rows do not fit into the L1 cache together, the group is therefore as large as the cache allows.

@@ -3,8 +3,8 @@
 #include "runtime/kernels/instruction_set.hpp"
 namespace mneme::kernels {
 
-/// Adds the products of one tile to `sums`: Rows rows and Vectors vectors of columns. a is [Rows, terms], or [terms,
-/// Rows] if `Across`, with a row stride of `Stride` floats. panel is [terms, Vectors * Lanes].
+/// Adds the products of one tile to `sums`: Rows rows and Vectors vectors of columns of panel [terms, Vectors * Lanes].
+/// a is [Rows, terms], or [terms, Rows] if `Across`, with a row stride of `Stride` floats.
 template <int Lanes, int Vectors, int Rows, bool Across, std::int64_t Stride>
 MNEME_INLINE void sum_tile(const float* a, const float* panel, std::int64_t terms,
                            typename floats<Lanes>::type (&sums)[Rows][Vectors]) {

@@ -14,8 +14,8 @@ MNEME_INLINE void distribute(const typename floats<Lanes>::type& x, typename flo
   exponentiate<Lanes>(bell);
   const vec t = (x < 0.0F ? -x : x) * 0.707106781F;
   const vec u = 1.0F / (1.0F + 0.3F * t);
-  // erfc(t) = e^(-t^2) u p(u), as Abramowitz and Stegun 7.1.26, but with a minimax polynomial p of degree 8; error
-  // 2e-8.
+  // erfc(t) = e^(-t^2) u p(u), as in Abramowitz and Stegun 7.1.26, but with a minimax polynomial p of degree 8. The
+  // error is at most 2e-8.
   vec p = u * -0.129406784F + 0.484952816F;
   p = p * u - 0.510902329F;
   p = p * u + 0.545985989F;

@@ -7,8 +7,8 @@
 namespace mneme::kernels {
 namespace {
 
-// F(2 x 2, 3 x 3) of Lavin and Gray 2016, "Fast Algorithms for Convolutional Neural Networks", section 4.1. With the 4
-// x 4 pixels d that 2 x 2 results read, a filter's taps g, and the elementwise product *:
+// F(2 x 2, 3 x 3) of Lavin and Gray 2016, "Fast Algorithms for Convolutional Neural Networks", section 4.1.
+// d is the block of 4 x 4 pixels that 2 x 2 results read, g a filter, and * the elementwise product:
 //   y = A^T [(G g G^T) * (B^T d B)] A,  which has 16 products per channel instead of 36.
 // Each of the 16 places of a product is an independent matrix product over channels. The adjoint gives the gradient of
 // the filters:

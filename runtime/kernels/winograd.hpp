@@ -3,8 +3,9 @@
 #include "runtime/kernels/scratch.hpp"
 namespace mneme::kernels {
 
-/// A convolution with square kernels, zero padding and one stride, all in pixels. Images are [rows, height, width,
-/// channels], filters [kernel, kernel, channels, filters], results [rows, out_height, out_width, filters]; all float32.
+/// A convolution with square kernels, zero padding and one stride, all in pixels. All tensors are float32. Images are
+/// [rows, height, width, channels], filters [kernel, kernel, channels, filters], results
+/// [rows, out_height, out_width, filters].
 struct conv_shape {
   std::int64_t rows = 0; ///< Number of images.
   std::int64_t height = 0, width = 0, channels = 0;

@@ -82,8 +82,7 @@ private:
       net.add_dropout(dropout_);
   }
 
-  /// Adds a block of attention and MLP. The last block computes its first token only, because the pooler reads no
-  /// other.
+  /// Adds a block of attention and MLP. The last block computes its first token only, which the pooler reads.
   void add_block(network_builder& net, const std::string& name, bool last) const {
     auto x = net.here();
     const auto self = name + "attention.self.";

@@ -7,7 +7,7 @@ namespace mneme {
 class cosine_head final : public function_layer {
 public:
   struct shape {
-    std::int64_t in = 0; ///< D
+    std::int64_t in = 0; ///< D, width of the features.
     std::int64_t weight_offset = 0, scale_offset = 0;
   };
   explicit cosine_head(const shape& sizes) : shape_(sizes) {}

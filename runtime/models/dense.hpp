@@ -17,7 +17,7 @@ struct dense_layer {
   std::int64_t in = 0, out = 0;
   std::int64_t weight_offset = 0, bias_offset = 0; ///< Offsets of W [out, in] and b [out] within [P]; bias -1: none.
   activation after = activation::none;             ///< none or relu: is_built_in().
-  bool head = false; ///< true: one output per class, of which a pass computes those of its classes.
+  bool head = false; ///< true: has one output per class; a pass computes those of its classes only.
 
   [[nodiscard]] bool biased() const { return bias_offset >= 0; }
   /// For a head, the layer restricted to classes low .. high - 1; otherwise the layer itself.

@@ -1,5 +1,5 @@
 // Batch normalization on devices: LibTorch's operators with hand-written gradients. Like convolutions
-// (composite_convolution.cpp), it builds no autograd graph. All other layers run as functions on devices.
+// (composite_convolution.cpp), it builds no autograd graph. Other layers with parameters run as functions on devices.
 #include "runtime/models/normalisation.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/clamp_min.h>

@@ -8,7 +8,7 @@
 namespace mneme {
 namespace {
 
-/// The schedule whose alpha bar is the running product of 1 - beta.
+/// Schedule from betas: alpha bar is the running product of 1 - beta.
 diffusion_schedule of_betas(const std::vector<double>& betas) {
   diffusion_schedule schedule;
   double left = 1.0;

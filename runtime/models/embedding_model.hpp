@@ -11,7 +11,7 @@ struct embedding_shape {
   std::vector<std::int64_t> filters{32, 64};
   std::int64_t padding = 0;
   std::vector<std::int64_t> hidden{1000, 1000};
-  std::int64_t embedding = 256; ///< D
+  std::int64_t embedding = 256; ///< D, numbers of an embedding.
   std::vector<std::int64_t> classifier{1000, 1000};
   /// true: the encoder computes means and log standard deviations of a normal distribution, 2 D features. Training
   /// reads samples of it (VEE), evaluation the means. false: the encoder computes D numbers (EBR).

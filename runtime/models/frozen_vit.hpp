@@ -1,5 +1,4 @@
-/// frozen_vit: a vision transformer with frozen weights; derived nets add trainable parts to its attention and after
-/// it.
+/// frozen_vit: a vision transformer with frozen weights; derived nets add trainable parts to its attention and a head.
 ///
 /// A. Dosovitskiy et al., "An Image is Worth 16x16 Words: Transformers for Image Recognition at Scale", ICLR 2021.
 #pragma once
@@ -9,6 +8,7 @@ namespace mneme {
 
 // Axes: B rows of a step, N tokens of an image, d channels of a token, H heads.
 
+/// Sizes of a vision transformer: patch in pixels, width in channels, depth in blocks.
 struct vit_shape {
   std::array<std::int64_t, 3> input{};   ///< C, H, W of the images.
   std::array<std::int64_t, 2> resized{}; ///< Height and width in pixels after bilinear resizing.

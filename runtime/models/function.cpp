@@ -26,7 +26,7 @@ at::Tensor in_lines(const at::Tensor& matrix, std::int64_t rows, std::int64_t co
 }
 
 /// Gives `row` [K, 1, k] the strides of a row. A transposed column has the strides of a transposed matrix, although its
-/// values lie in the same order.
+/// memory order is the same.
 at::Tensor as_row(const at::Tensor& row) {
   const auto models = row.size(0), k = row.size(2);
   if (row.stride(2) == 1 && row.stride(1) >= k)

@@ -8,13 +8,13 @@ namespace mneme {
 /// Options of model::differentiable(). Without `training` the net is in evaluation mode.
 struct function_mode {
   const training_mode* training = nullptr;
-  bool statistics = false; ///< true: return the inputs' statistics of batch normalizations, in either mode.
+  bool statistics = false; ///< true: return the statistics of batch normalizations' inputs, in either mode.
 };
 
 /// Mean and variance, by channel, of a batch normalization's inputs: of the step's rows, and the running statistics.
 /// Matching the two inverts a net (Yin et al. 2020, "Dreaming to Distill", eq. 4).
 struct batch_statistics {
-  std::string name{};                                ///< "layer1.0.bn2"
+  std::string name{};                                ///< Name of the layer, such as "layer1.0.bn2".
   at::Tensor mean{}, variance{};                     ///< [K, C]; biased variance, as in the layer
   at::Tensor running_mean{}, running_variance{};     ///< [K, C], or [1, C] if weights are shared
   std::int64_t values = 0;                           ///< Number of values per mean.
@@ -37,8 +37,8 @@ struct function_results {
 };
 
 /// Returns a copy of `weights` [K, P] whose running statistics are updated from a pass, as by model::forward(). The
-/// statistics of a layer stay unchanged if it read a single value per channel or was in evaluation mode. A training
-/// pass has the layers in evaluation mode that training_mode::trained excludes.
+/// statistics of a layer stay unchanged if it read a single value per channel or was in evaluation mode. In a training
+/// pass, layers that training_mode::trained excludes are in evaluation mode.
 [[nodiscard]] at::Tensor with_moved_statistics(const at::Tensor& weights,
                                                const std::vector<batch_statistics>& statistics);
 
@@ -65,8 +65,8 @@ struct function_pass {
 // vectors and the values after the last full vector differently, and bits of MKL's products may depend on a matrix's
 // offset within a cache line (aligned_product.hpp). These operators therefore copy values to whole cache lines first.
 
-/// a b^T for every model: a [K, m, k] or [1, m, k], b [K, n, k] or [1, n, k], to [K, m, n]. The derivatives have the
-/// same property.
+/// Returns a b^T [K, m, n] for all models. a is [K, m, k] or [1, m, k], and b is [K, n, k] or [1, n, k]. The
+/// derivatives have the same property.
 [[nodiscard]] at::Tensor stacked_product(const at::Tensor& a, const at::Tensor& b);
 /// Applies the elementwise function `apply` to values of any shape.
 [[nodiscard]] at::Tensor by_element(const at::Tensor& values, at::Tensor (*apply)(const at::Tensor&));

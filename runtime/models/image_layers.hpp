@@ -17,7 +17,7 @@ void add_convolution(network_builder& to, const std::string& name, const convolu
 /// per axis. @pre it is not the first layer
 void add_depthwise(network_builder& to, const std::string& name, std::int64_t kernel, std::int64_t stride);
 void add_relu6(network_builder& to);
-/// @param window, stride, padding in pixels
+/// Adds max pooling over square windows. @param window, stride, padding in pixels
 void add_max_pool(network_builder& to, std::int64_t window, std::int64_t stride, std::int64_t padding);
 void add_mean_pool(network_builder& to);
 /// Keeps every `stride`-th pixel and pads the channels with zeros.
@@ -33,13 +33,13 @@ void add_images(network_builder& to, std::int64_t channels, std::int64_t height,
 /// Options of add_transposed_convolution(); kernel, stride and padding in pixels.
 struct transposed_options {
   std::int64_t filters = 0, kernel = 4, stride = 2, padding = 1;
-  std::int64_t further_px = 0; ///< PyTorch's output_padding.
+  std::int64_t further_px = 0; ///< PyTorch's output_padding, in pixels.
   bool bias = true;
   activation after = activation::none;
 };
 /// Adds a transposed convolution and its activation. @pre it is not the first layer
 void add_transposed_convolution(network_builder& to, const std::string& name, const transposed_options& layer);
-/// @param height, width of the result, in pixels
+/// Resizes the last value's images. @param height, width of the result, in pixels
 void add_upsampling(network_builder& to, std::int64_t height, std::int64_t width, upsampling kind);
 
 } // namespace mneme

@@ -30,8 +30,8 @@ struct image_shape {
   [[nodiscard]] std::int64_t pixels() const { return height * width; }
 };
 
-/// Immutable, shared by threads. Every layer has a differentiable function(); a kernel_layer also has hand-written
-/// forward and backward passes.
+/// A layer of a network; immutable and shared by threads. Every layer has a differentiable function(); a kernel_layer
+/// also has hand-written forward and backward passes.
 class layer {
 public:
   virtual ~layer() = default;

@@ -100,7 +100,7 @@ private:
       if (ended_)
         return refuse(layer, "stands behind the head; expected \"linear classes\" as the last layer");
       is_last_ = is_top && i + 1 == layers.size();
-      // Some layers with parameters compute a ReLU after them, as in the other nets of mneme.
+      // A layer with parameters computes a ReLU after it, if it can, as in mneme's other nets.
       const bool has_relu = i + 1 < layers.size() && layers[i + 1].kind == "relu" && fuses_relu(layer);
       after_ = has_relu ? activation::relu : activation::none;
       add(layer);

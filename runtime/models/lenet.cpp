@@ -3,7 +3,7 @@
 namespace mneme {
 namespace {
 
-/// LeNet-5 (LeCun et al. 1998) in today's form: ReLU, max-pooling and full connections from conv1 to conv2.
+/// LeNet-5 (LeCun et al. 1998) in its modern form: ReLU, max pooling and full connections from conv1 to conv2.
 class lenet_kind final : public model_kind {
 public:
   void keys(key_table& table) override {

@@ -27,7 +27,7 @@ struct lstm_layer::model_pass {
   float* h_made = nullptr;        ///< `h` as the output of a forward pass.
   float* kept = nullptr;          ///< [B, T, 6 H]
   std::int64_t rows = 0;          ///< B
-  float* step = nullptr;          ///< forward: [B, G], recurrent part of a step's gates; backward: [B, T, H]
+  float* step = nullptr;          ///< forward [B, G]: recurrent part of the gates; backward [B, T, H]: previous h
   const float* d_h = nullptr;     ///< [B, T, H]
   float* d_gates = nullptr;       ///< [B, T, G]
   float *d_memory = nullptr, *d_step = nullptr; ///< [B, H] gradients of c and h from the next token

@@ -9,11 +9,11 @@ namespace mneme {
 class lstm_layer final : public kernel_layer {
 public:
   struct shape {
-    std::int64_t tokens = 1;                                        ///< T
+    std::int64_t tokens = 1;                                        ///< T, tokens of a row.
     std::int64_t in = 0;                                            ///< I, channels of a token.
-    std::int64_t hidden = 0;                                        ///< H
-    std::int64_t input_weight_offset = 0, hidden_weight_offset = 0; ///< [4 H, I], [4 H, H]
-    std::int64_t input_bias_offset = 0, hidden_bias_offset = 0;     ///< [4 H] each
+    std::int64_t hidden = 0;                                        ///< H, hidden size.
+    std::int64_t input_weight_offset = 0, hidden_weight_offset = 0; ///< Offsets of [4 H, I] and [4 H, H] within [P].
+    std::int64_t input_bias_offset = 0, hidden_bias_offset = 0;     ///< Offsets of [4 H] each within [P].
   };
   explicit lstm_layer(const shape& sizes) : shape_(sizes) {}
   /// Floats of h, all tokens together.

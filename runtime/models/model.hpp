@@ -32,12 +32,11 @@ struct parameter {
   bool buffer = false; ///< true: running statistics, updated by training's forward passes, not by gradients.
   bool frozen = false; ///< true: never trained.
   bool held = false;   ///< true: `frozen` by model.frozen or the module's file; its layer may have trained parameters.
-  // Drawn from N(0, deviation^2) if deviation > 0, else from U(-bound, bound) if bound > 0; else all values are
-  // `constant`.
+  // Drawn from N(0, deviation^2) if deviation > 0, else from U(-bound, bound) if bound > 0, else `constant`.
   double bound = 0.0; ///< 1 / sqrt(fan in) for PyTorch's layers.
   double deviation = 0.0;
   double constant = 0.0;
-  std::vector<float> leading{}; ///< Replace the first drawn values, in the order of files.
+  std::vector<float> leading{}; ///< These values replace the first drawn ones, in the order of files.
   /// Order in memory: the file's tensor in the shape `view`, with its axes permuted by `order`. Empty: as in files.
   std::vector<std::int64_t> view{}, order{};
 };
@@ -48,13 +47,12 @@ void put_as_in_files(at::Tensor& flat, const parameter& entry, const at::Tensor&
 /// Freezes the parameters `chosen` [layout] and marks them as held; parameters that are frozen already do not change.
 void hold_parameters(std::vector<parameter>& layout, const std::vector<bool>& chosen);
 
-/// Values that a forward pass saves for the backward pass of the same rows, and buffers that are reused from step to
-/// step.
+/// Values that a forward pass saves for the backward pass of the same rows, and buffers that all steps reuse.
 struct tape {
   bool for_backward = true; ///< Set to false before a pass without a backward pass, which then needs less memory.
   std::vector<std::string> maps{};  ///< Names of model::maps() that forward() returns; set before forward().
   std::vector<at::Tensor> d_maps{}; ///< Gradients of a loss by these maps; set before backward(), which clears it.
-  /// [K, B, classes] or undefined: a gradient by logits that changes the head only. Set before backward(), which clears
+  /// [K, B, classes] or undefined: gradient by logits that changes the head only. Set before backward(), which clears
   /// it.
   at::Tensor d_head_logits{};
   // Internal state of the net.
@@ -141,7 +139,7 @@ public:
   /// residual net).
   [[nodiscard]] virtual std::vector<std::string> maps() const { return {}; }
   /// Returns a copy of the net in which the parameters `chosen` [layout] are frozen in addition to those that are
-  /// frozen already. They may be running statistics. Null if the net cannot freeze single parameters.
+  /// frozen already. Running statistics may be among them. Null if the net cannot freeze single parameters.
   [[nodiscard]] virtual std::shared_ptr<const model> with_frozen(const std::vector<bool>& /*chosen*/) const {
     return nullptr;
   }
@@ -164,8 +162,7 @@ struct head_shape {
   bool signed_features = false;       ///< true: no ReLU before the head, in nets that support it.
 };
 
-/// A kind of model with its scenario keys. The scenario reader creates it, and build() runs once the data set is
-/// loaded.
+/// A kind of model with its scenario keys. The scenario reader creates it; build() runs when the data set is loaded.
 class model_kind {
 public:
   virtual ~model_kind() = default;
@@ -173,7 +170,7 @@ public:
   void use_head(head_kind kind) { head_.kind = kind; }
   /// Sets the number of directions per class of head_kind::proxies. Call before build().
   void use_proxies(std::int64_t count) { head_.proxies = count; }
-  /// true: features may be negative, in nets that support it. Call before build().
+  /// Sets whether features may be negative, in nets that support it. Call before build().
   void use_signed_features(bool are_signed) { head_.signed_features = are_signed; }
   /// Sets the classes of each task, for nets with parts for each task. Call before build().
   void use_tasks(std::vector<class_range> classes) { tasks_ = std::move(classes); }

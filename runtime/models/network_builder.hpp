@@ -9,12 +9,13 @@ class normalisation_layer;
 /// The functions of image_layers.hpp and token_layers.hpp add layers of images and tokens.
 class network_builder {
 public:
-  /// @param identity text of the function that the net computes ("mlp 784-200-100-10")
+  /// @param identity text that identifies the net's function ("mlp 784-200-100-10")
   /// @param shape channels, height, width of an input row
   network_builder(std::string identity, std::array<std::int64_t, 3> shape);
   /// Returns the net. Call once, after add_head() or end_headless().
   [[nodiscard]] std::shared_ptr<const network> build();
 
+  /// Adds a fully connected layer and its activation. @param out number of outputs
   void add_linear(const std::string& name, std::int64_t out, activation after, bool biased = true);
   /// Adds two linear layers of the same input and concatenates their outputs: means and log standard deviations of a
   /// normal distribution.
@@ -23,6 +24,7 @@ public:
   void add_activation(activation kind, double slope = 0.01);
   /// @param groups of channels for group normalization; 0: batch normalization
   void add_normalisation(const std::string& name, std::int64_t groups, activation after, double epsilon = 1e-5);
+  /// @param rate probability that a value is dropped, in [0, 1)
   void add_dropout(double rate);
   /// Adds a layer that reads add_normal()'s output: it draws a sample in training and returns the means in evaluation
   /// (Kingma and Welling 2014).
@@ -31,8 +33,7 @@ public:
   void add_sum(network_place other, activation after);
   /// Makes the last value the net's features, instead of the head's input.
   void mark_features() { net_.features = last_; }
-  /// Makes the last value an intermediate map that differentiable() returns. @pre no features are marked, no head is
-  /// added
+  /// Makes the last value an intermediate map that differentiable() returns. @pre features and head are not yet added
   void mark_map(const std::string& name) { net_.maps.push_back({name, last_}); }
   /// Ends the net with a head: its hidden layers "head1", "head2", ..., if any, then one output per class.
   void add_head(const std::string& name, std::int64_t classes, const head_shape& head = {});

@@ -15,7 +15,7 @@ struct network_node {
   activation after = activation::none;                 // of a sum
   bool learns = false;                                 // gradients are needed in it or before it
   std::size_t first_parameter = 0, last_parameter = 0; // its range in the layout, without buffers
-  std::string name{};                                  // of a normalization
+  std::string name{};                                  // set for normalizations
   bool statistics_held = false;                        // running statistics are frozen: always in evaluation mode
 };
 
@@ -32,7 +32,7 @@ struct network_map {
 /// Nodes, values and parameters of a network.
 struct network_parts {
   std::string identity{};
-  std::vector<image_shape> shapes{};      // of each value
+  std::vector<image_shape> shapes{};      // shape of each value
   std::vector<std::size_t> last_reader{}; // of each value: the last node that reads it
   std::vector<network_node> nodes{};
   network_place features = 0;       // the value that is the features; 0: the input, or not set so far

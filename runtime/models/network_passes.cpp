@@ -310,7 +310,7 @@ at::Tensor network::gradient_by_features(const at::Tensor& d_logits, const layer
   return std::exchange(with.gradients[net_.features], {});
 }
 
-/// Adds a loss's gradients by maps to the gradients by the values of these maps.
+/// Adds the loss's gradients by the maps to the gradients of the mapped values.
 void network::add_map_gradients(tape& with) const {
   for (std::size_t m = 0; m < with.d_maps.size(); ++m) {
     const auto& d_map = with.d_maps[m]; // [K, B, C, height, width]

@@ -14,7 +14,7 @@ public:
     image_shape in{};
     std::int64_t groups = 0; ///< 0: batch normalization
     std::int64_t weight_offset = 0, bias_offset = 0;
-    std::int64_t mean_offset = 0, variance_offset = 0; ///< Running statistics of batch normalization.
+    std::int64_t mean_offset = 0, variance_offset = 0; ///< Offsets of running statistics.
     activation after = activation::none;
     double epsilon = 1e-5;
   };

@@ -18,8 +18,8 @@ public:
   /// All parameters except those of the head.
   [[nodiscard]] static parameter_choice body_of(const model& net);
   /// Layers by name: "fc1", or "layer4" for "layer4.0.conv1" and all other layers whose name begins with "layer4.".
-  /// Throws std::invalid_argument if a name matches no layer that can be trained. Excludes parameters that model.frozen
-  /// holds.
+  /// Throws std::invalid_argument if a name matches no layer that can be trained. Excludes held parameters
+  /// (parameter::held).
   [[nodiscard]] static parameter_choice layers_of(const model& net, const std::vector<std::string>& names);
 
   /// This choice plus the running statistics of all layers, with every layer in training mode.

@@ -154,7 +154,7 @@ protected:
             .head = head()};
   }
 
-  /// @param name of the kind, with the additions of its own keys to the net's identity
+  /// @param name of the kind, followed by the part of the net's identity that its own keys determine
   [[nodiscard]] tl::expected<model_ref, std::string> network_named(const std::string& name,
                                                                    const resnet_shape& net_shape,
                                                                    std::array<std::int64_t, 3> shape,
@@ -175,7 +175,7 @@ protected:
   }
 
 private:
-  /// Smallest image side, in pixels, for which each stage halves more than a single pixel.
+  /// Smallest image side, in pixels, at which the last halving still reads more than one pixel.
   static std::int64_t smallest_px_of(const resnet_shape& shape) {
     const auto halvings = shape.blocks.size() - 1 + (shape.imagenet_stem ? 2 : 0);
     return (std::int64_t{1} << (halvings - 1)) + 1;

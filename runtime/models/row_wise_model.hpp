@@ -3,7 +3,7 @@
 #include "runtime/models/model.hpp"
 namespace mneme {
 
-/// If it does, the features of each row can be computed once and reused in every step of the training.
+/// If it does so, the features of each row can be computed once and reused in all steps of the training.
 class row_wise_model : public model {
 public:
   /// True if a training of `trained` changes no layer up to the features.

@@ -13,12 +13,12 @@ class token_embedding_layer final : public kernel_layer {
 public:
   struct shape {
     std::int64_t tokens = 1;                             ///< T, tokens of a row.
-    std::int64_t vocabulary = 0;                         ///< V
-    std::int64_t channels = 0;                           ///< D
+    std::int64_t vocabulary = 0;                         ///< V, tokens of the vocabulary.
+    std::int64_t channels = 0;                           ///< D, numbers of a token's vector.
     std::int64_t padding = -1;                           ///< Token whose vector has no gradient; -1: none.
     std::int64_t positions = 0, types = 0;               ///< Rows of their tables, of which the first ones are read.
-    std::int64_t weight_offset = 0;                      ///< [V, D]
-    std::int64_t position_offset = -1, type_offset = -1; ///< [positions, D], [types, D]; -1: none
+    std::int64_t weight_offset = 0;                      ///< Offset of [V, D] within [P].
+    std::int64_t position_offset = -1, type_offset = -1; ///< Offsets of [positions, D], [types, D]; -1: none.
     bool frozen = false;                                 ///< true: parameters get no gradients.
   };
   explicit token_embedding_layer(const shape& sizes) : shape_(sizes) {}

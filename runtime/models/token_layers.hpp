@@ -1,5 +1,5 @@
-/// token_layers: functions that add layers of transformers and LSTMs to a net. Tokens in a net have the shape {tokens,
-/// 1, channels}.
+/// token_layers: functions that add layers of transformers and LSTMs to a net.
+/// Tokens in a net have the shape {tokens, 1, channels}.
 #pragma once
 #include "runtime/models/network_builder.hpp"
 namespace mneme {
@@ -8,6 +8,7 @@ namespace mneme {
 void add_resize(network_builder& to, std::int64_t height, std::int64_t width);
 /// Adds a class token, a token per patch and position embeddings, with timm's names. @param patch side in pixels
 void add_patch_embedding(network_builder& to, std::int64_t patch, std::int64_t channels);
+/// Adds layer normalization of every token.
 void add_tokens_norm(network_builder& to, const std::string& name, double epsilon = 1e-6);
 /// Initial values of a matrix: N(0, 0.02^2), U(-b, b) with b = 1 / sqrt(fan in), or zeros. Biases are zeros.
 enum class draw_kind : std::uint8_t { normal, uniform, zeros };
@@ -18,6 +19,7 @@ struct tokens_linear_options {
   double scale = 1.0; ///< Factor of the outputs, before the activation.
   draw_kind drawn = draw_kind::normal;
 };
+/// Adds y = scale (x W^T + b) for every token, then the activation.
 void add_tokens_linear(network_builder& to, const std::string& name, const tokens_linear_options& layer);
 /// Adds three linear layers of the same input: queries, keys and values of add_attention(), concatenated.
 void add_attention_inputs(network_builder& to, const std::array<std::string, 3>& names, std::int64_t channels);
@@ -25,6 +27,7 @@ void add_attention_inputs(network_builder& to, const std::array<std::string, 3>&
 /// @param padding token of the net's inputs that is masked; -1: none
 void add_attention(network_builder& to, std::int64_t heads, std::int64_t queries, std::int64_t padding = -1);
 void add_gelu(network_builder& to);
+/// Selects the first, or last, token of every row.
 void add_first_token(network_builder& to);
 void add_last_token(network_builder& to);
 /// Converts rows of tokens to vectors. @pre it is the first layer, and inputs have one channel and height 1

@@ -4,8 +4,8 @@
 namespace mneme {
 
 /// PyTorch's ConvTranspose2d on channels-last images (Zeiler et al. 2010, "Deconvolutional Networks"): the input
-/// gradient of a convolution with the same kernel, stride and padding. Filters are stored as [kernel, kernel, out
-/// channels, in channels].
+/// gradient of a convolution with the same kernel, stride and padding.
+/// Filters are stored as [kernel, kernel, out channels, in channels].
 class transposed_convolution_layer final : public function_layer {
 public:
   struct shape {

@@ -15,7 +15,7 @@ namespace {
 
 using arguments = c10::ArrayRef<const c10::IValue>;
 
-/// Products of stacked matrices: the last two axes are multiplied, the axes before them count the products.
+/// Products of two stacks of matrices, whose last two axes are multiplied.
 struct stack_of_products {
   std::int64_t count = 1; // B
   product_shape each{};
@@ -84,7 +84,7 @@ private:
     const auto given = called.inputs();
     if (name == "aten::_convolution") {
       note(of_convolution(given), given[0].toTensor(), given[1].toTensor());
-    } else if (name.starts_with("aten::_scaled")) { // q k^T, and its shares times v
+    } else if (name.starts_with("aten::_scaled")) { // q k^T, and the attention weights times v
       const auto q = given[0].toTensor(), k = given[1].toTensor(), v = given[2].toTensor();
       auto scores = of_matrices(q, k, true), mixed = of_matrices(q, v, false);
       scores.count = mixed.count = q.numel() / std::max<std::int64_t>(q.size(-1) * q.size(-2), 1);
@@ -93,7 +93,7 @@ private:
       note(mixed, q, v);
     } else {
       const std::size_t first =
-          name.starts_with("aten::add") || name == "aten::baddbmm" ? 1 : 0; // behind what is added
+          name.starts_with("aten::add") || name == "aten::baddbmm" ? 1 : 0; // the factors follow the added tensor
       const auto a = given[first].toTensor(), b = given[first + 1].toTensor();
       auto product = of_matrices(a, b, name == stacked_product_name);
       if (b.dim() == 1) // b is a vector

@@ -14,11 +14,10 @@ struct product_shape {
   auto operator<=>(const product_shape&) const = default;
 };
 
-/// Floating-point operations of products and convolutions, two for each multiply-add. Elementwise operators are not
-/// counted.
+/// Floating-point operations of products and convolutions, two per multiply-add. Elementwise operators do not count.
 struct pass_work {
   double forward = 0.0;
-  /// Each operand of a product that needs a gradient adds the operations of the forward product.
+  /// A backward pass has as many operations as the forward product, for each operand that needs a gradient.
   double backward = 0.0;
   std::map<product_shape, double> forward_by_shape{};
 };

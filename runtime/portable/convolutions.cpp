@@ -7,8 +7,7 @@
 namespace mneme::portable {
 namespace {
 
-// Axes: N images, G groups, C input channels and O output channels of a group, h x w size of a filter, L pixels of a
-// result.
+// Axes: N images, G groups, C input channels and O output channels of a group, filters of h x w, L pixels of a result.
 
 using integers = std::vector<std::int64_t>;
 

@@ -98,7 +98,7 @@ void multiply_floats(const at::Tensor& a, const at::Tensor& b, at::Tensor& c, do
                      .scale = static_cast<float>(alpha)});
 }
 
-/// Integer products have no rounding errors and are rare, so this is the simplest way.
+/// Integer products have no rounding errors, and are too rare to need a fast kernel.
 void multiply_whole(const at::Tensor& a, const at::Tensor& b, at::Tensor& c, double alpha, double beta) {
   const auto sums = (a.to(at::kLong).unsqueeze(2) * b.to(at::kLong).unsqueeze(0)).sum(1);
   const auto scaled = sums * static_cast<std::int64_t>(alpha);

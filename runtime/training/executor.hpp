@@ -11,9 +11,9 @@ class executor {
 public:
   virtual ~executor() = default;
   /// Returns one outcome per job, in the same order. The bits of an outcome do not depend on the other jobs of the
-  /// batch. If the whole batch fails, its jobs run again one by one, so that only the failing job's outcome is an error
+  /// batch. If the whole batch fails, its jobs run again one by one: only the failing job's outcome is then an error
   /// text.
-  /// @pre not empty; all keys are equal
+  /// @pre `batch` is not empty; all keys are equal
   /// @param watch may interrupt the batch between steps, blocks and slices; interrupted jobs have the outcome
   /// interrupted_text. Null: all jobs run to their end
   [[nodiscard]] virtual outcomes run(std::span<const job> batch, slice_watch* watch = nullptr) = 0;

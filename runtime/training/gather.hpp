@@ -12,7 +12,7 @@ namespace mneme {
 
 /// Random augmentation of one row.
 struct augmentation {
-  std::int32_t down = 0, right = 0;    ///< Offset of the crop in the image padded by 4 px, from its center: -4 .. 4.
+  std::int32_t down = 0, right = 0;    ///< Offset of the crop from the center of the image padded by 4 px: -4 .. 4 px.
   bool flip = false;                   ///< true: mirrored left to right, after the crop.
   float brightness = 1.0F;             ///< Factor of pixels in [0, 1], which are then clamped.
   std::optional<std::uint64_t> part{}; ///< Random number that selects a crop, resized to the image (drawn_part()).

@@ -30,8 +30,8 @@ public:
   [[nodiscard]] bool keeps_rows() const noexcept { return !kept_.empty(); }
 
   /// Computes the outputs for the step's rows: features [K, B, D] and logits [K, B, teacher classes], each if
-  /// requested. Adjacent clients with the same weights, as all clients of a round have, share a pass. @param inputs [K,
-  /// B, C, H, W]
+  /// requested. Adjacent clients with the same weights, as all clients of a round have, share a pass.
+  /// @param inputs [K, B, C, H, W]
   [[nodiscard]] activations shown(const model& net, model_run run, const at::Tensor& inputs, tape& memory) const;
   /// Copies the stored outputs of the step's rows. @param positions of each client's own rows
   /// @param rows per client, padding included @param feature_width D

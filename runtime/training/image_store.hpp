@@ -7,7 +7,7 @@
 #include <map>
 namespace mneme {
 
-/// On a CPU it reads the data set's memory and caches nothing.
+/// On a CPU, rows are read from the data set's memory, and nothing is cached.
 class image_store {
 public:
   explicit image_store(at::Device device) : device_(device) {}
@@ -20,6 +20,7 @@ public:
 
   /// Frees the copies of data sets that no longer exist.
   void forget_unused();
+  /// Number of data sets with a copy on the device.
   [[nodiscard]] std::size_t copies() const noexcept { return copies_.size(); }
 
 private:

@@ -7,12 +7,12 @@ namespace mneme {
 /// when rows are read.
 [[nodiscard]] std::string why_impossible(const train_job& job);
 
-/// Returns why a job's rows are not rows of their data set; empty: they are. Jobs come from other processes and from
-/// checkpoints.
+/// Returns why a job's rows are not rows of their data set; empty: they are. Jobs may come from other processes or
+/// files.
 [[nodiscard]] std::string wrong_rows(const work& request);
 [[nodiscard]] std::string wrong_rows(const sample_view& samples);
 
-/// Returns why a job's weights do not fit its net; empty: they fit, or the job does not read them. Jobs come from other
+/// Returns why a job's weights do not fit its net; empty if they fit or are not read. Jobs may come from other
 /// processes.
 [[nodiscard]] std::string wrong_weights(const work& request);
 

@@ -130,8 +130,7 @@ void add_by_group(const at::Tensor& h, const at::Tensor& groups, at::Tensor& sum
     sums.addmm_(one_hot.t(), h); // on devices index_add_ uses atomics, which sum in any order
 }
 
-/// phi of features x [b, D]: x, or ReLU(x W) with `projection` W. In float64, results do not depend on the blocks'
-/// size.
+/// phi of features x [b, D]: x, or ReLU(x W) with `projection` W. In float64, results do not depend on block sizes.
 at::Tensor projected(const at::Tensor& features, const at::Tensor& projection) {
   auto wide = features.to(at::kDouble);
   return projection.defined() ? at::mm(wide, projection).relu_() : wide;

@@ -18,6 +18,7 @@ namespace mneme {
                                               feature_store* store = nullptr, slice_watch* watch = nullptr);
 [[nodiscard]] evaluate_output run_inference(const evaluate_job& job, image_store& images,
                                             feature_store* store = nullptr, slice_watch* watch = nullptr);
+/// Runs a job on the device, to which its inputs are copied.
 [[nodiscard]] compute_output run_compute(const compute_job& job, const at::Device& device);
 
 } // namespace mneme

@@ -14,8 +14,8 @@ inline constexpr double clip_epsilon = 1e-6; // of torch.nn.utils.clip_grad_norm
 [[nodiscard]] kernels::sgd_step sgd_step_of(const training_options& options, double rate);
 [[nodiscard]] kernels::adam_step adam_step_of(const training_options& options, double rate, std::int64_t t);
 
-/// Adjacent models of a fused group that take a step: rows first .. first + count - 1 of tensors [K, P], with any row
-/// stride.
+/// Adjacent models of a fused group that take a step: rows first .. first + count - 1 of tensors [K, P]. Rows may have
+/// any stride.
 struct models_in_step {
   [[nodiscard]] double rate() const { return trained.empty() ? 1.0 : trained.front().rate; }
 

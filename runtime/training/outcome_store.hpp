@@ -10,9 +10,9 @@
 #include <mutex>
 namespace mneme {
 
-/// One file per job, named by a digest of everything that determines the outcome. This is the program, its tensors, the
-/// content of its rows, its random stream and the processor's instruction set. A cached outcome never changes a result.
-/// Safe for several threads and processes.
+/// One file per job, named by a digest of the outcome's inputs: the program, its tensors, the content of its rows and
+/// its random stream. The processor's instruction set is part of the digest, too. A cached outcome never changes a
+/// result. Safe for several threads and processes.
 class outcome_store {
 public:
   /// @param folder "": no outcome is found or stored
@@ -20,8 +20,7 @@ public:
   explicit outcome_store(std::filesystem::path folder = {}, std::function<void(const diagnostics&)> on_damage = {})
       : folder_(std::move(folder)), on_damage_(std::move(on_damage)) {}
   [[nodiscard]] bool is_open() const noexcept { return !folder_.empty(); }
-  /// Returns the job's outcome. Null if there is no file, or if it is damaged or differs from what the program
-  /// declares.
+  /// Returns the job's outcome. Null if its file is missing, damaged, or differs from what the program declares.
   [[nodiscard]] tensors_ref find(const program_job& job);
   /// Writes an outcome. Throws std::system_error with the file's name.
   void put(const program_job& job, const tensor_map& outcome);

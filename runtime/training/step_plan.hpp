@@ -6,8 +6,8 @@
 #include <cstdint>
 namespace mneme {
 
-/// It depends on the client's own rows and the batch size only, so a client's arithmetic does not depend on the other
-/// clients of its group.
+/// A plan depends on the client's own rows and the batch size only, so a client's arithmetic does not depend on the
+/// other clients of its group.
 struct step_plan {
   std::int64_t rows = 0;       ///< Rows of the client.
   std::int64_t batch_rows = 0; ///< 0: full batch, one step.

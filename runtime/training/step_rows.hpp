@@ -6,8 +6,7 @@
 #include <span>
 namespace mneme {
 
-// Axes: K clients of a run; B rows of a step, own rows with padding, then replayed rows with padding; C classes of the
-// loss.
+// Axes: K clients of a run; B rows of a step, first its own and then replayed rows, both padded; C classes of the loss.
 
 /// Positions of replayed rows, from successive shuffles of the replay set.
 class replay_order {

@@ -13,6 +13,7 @@ struct piece {
   std::int64_t begin = 0, end = 0;
 };
 inline constexpr int pieces_max = 16; ///< Per launch, because pieces are arguments of the kernel.
+/// Trained ranges of one launch.
 struct piece_list {
   piece at[pieces_max] = {};
   int count = 0;
@@ -64,8 +65,7 @@ struct adam_models {
   adam_rate rates[models_max] = {};
 };
 
-/// Sums of squares: partial[k, lane] accumulates the elements of model k that belong to the lane. The assignment is
-/// fixed.
+/// Sums of squares: partial[k, lane] sums the elements of model k that are assigned to the lane, always the same ones.
 inline constexpr std::int64_t norm_lanes = 1024;
 struct squares_of_models {
   rows_of<const float> gradients{};
@@ -80,6 +80,7 @@ struct clip_factors {
   std::int64_t models = 0;
   double norm_max = 0.0, epsilon = 0.0;
 };
+/// Multiplies the gradients of model k by factor[k].
 struct scaled_models {
   rows_of<float> gradients{};
   const float* factor = nullptr; ///< [models]

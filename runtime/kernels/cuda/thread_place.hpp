@@ -13,11 +13,12 @@ namespace mneme::kernels::cuda {
 struct share {
   std::int64_t first = 0, step = 1;
 };
+/// Work of a thread along x and y.
 struct thread_place {
   share x{}, y{};
 };
 
-/// Number of blocks and threads. x is the contiguous axis, so neighboring threads read neighboring addresses.
+/// Number of blocks along x and y. x is the contiguous axis, so neighboring threads read neighboring addresses.
 struct grid_shape {
   std::int64_t blocks_x = 1, blocks_y = 1;
 };
