@@ -128,7 +128,7 @@ void attention_layer::backward(const layer_pass& pass, const backward_data& data
       back_block(pass, operands_of(block(data.in)), rows_of_block(hidden, pass, k, first, rows),
                  by_head(block(data.d_out)), operands_of(block(*data.d_in)));
     }
-  if (shape_.queries < shape_.tokens) // tokens without a query result have no query gradient
+  if (shape_.queries < shape_.tokens) // no gradient reaches the queries of the other tokens
     data.d_in->view({-1, shape_.tokens, 3, shape_.channels})
         .narrow(1, shape_.queries, shape_.tokens - shape_.queries)
         .select(2, 0)

@@ -4,7 +4,7 @@
 #include <vector>
 namespace mneme {
 
-/// Plain SGD on the cross-entropy, on a CPU. A step has the bits of model::forward(), cross_entropy() and
+/// Plain SGD on the cross-entropy, on a CPU. A step gives the same bits as model::forward(), cross_entropy() and
 /// model::backward() in a fused group. Its working set fits into the first caches of a core.
 class dense_chain {
 public:
@@ -30,7 +30,7 @@ public:
 
 private:
   std::vector<dense_layer> layers_;
-  std::vector<std::vector<float>> values_, gradients_; // of each layer's output
+  std::vector<std::vector<float>> values_, gradients_; // outputs of each layer, and their gradients
   bool moves_all_;
 };
 

@@ -3,7 +3,7 @@
 #include "runtime/models/model.hpp"
 namespace mneme {
 
-/// The features are the means of one of the net's maps over its pixels. There is no head. The weights are those of the
+/// The features are the means of one of the net's maps, one per channel. There is no head. The weights are those of the
 /// whole net.
 class feature_layer final : public model {
 public:

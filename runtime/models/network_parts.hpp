@@ -12,8 +12,8 @@ struct network_node {
   std::shared_ptr<layer> operation{}; // null: a sum. Shared with copies of the net; const once the net is built.
   network_place from = 0;
   std::optional<network_place> other{};
-  activation after = activation::none;                 // of a sum
-  bool learns = false;                                 // gradients are needed in it or before it
+  activation after = activation::none;                 // activation after a sum
+  bool learns = false;                                 // it, or a node that it depends on, has parameters
   std::size_t first_parameter = 0, last_parameter = 0; // its range in the layout, without buffers
   std::string name{};                                  // set for normalizations
   bool statistics_held = false;                        // running statistics are frozen: always in evaluation mode

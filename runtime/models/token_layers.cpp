@@ -11,7 +11,7 @@
 namespace mneme {
 namespace {
 
-constexpr double deviation = 0.02; // of all normal initial values, as in timm
+constexpr double deviation = 0.02; // standard deviation of normal initial values, as in timm
 
 } // namespace
 

@@ -134,7 +134,7 @@ bool are_trained_to(const outcomes& computed, const std::vector<at::Tensor>& wei
   return true;
 }
 
-/// Jobs of the clients of one net, and the weights that they train when they run one by one on this thread.
+/// Jobs of the clients of one net, and the trained weights of each when it runs alone on this thread.
 struct trained_alone {
   std::vector<job> jobs{};
   std::vector<at::Tensor> weights{};

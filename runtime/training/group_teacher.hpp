@@ -41,8 +41,8 @@ public:
 private:
   teacher_view view_;
   std::vector<std::string> maps_;
-  std::vector<at::Tensor> weights_; // by client
-  std::vector<taught_rows> kept_;   // by client; empty: computed in every step
+  std::vector<at::Tensor> weights_; // one per client
+  std::vector<taught_rows> kept_;   // one per client; empty: computed in every step
 };
 
 } // namespace mneme

@@ -8,7 +8,7 @@ namespace mneme {
 // Axes: K models, P weights of a model.
 
 inline constexpr double adam_first_decay = 0.9, adam_second_decay = 0.999, adam_epsilon = 1e-8; // PyTorch's defaults
-inline constexpr double clip_epsilon = 1e-6; // of torch.nn.utils.clip_grad_norm_
+inline constexpr double clip_epsilon = 1e-6; // as in torch.nn.utils.clip_grad_norm_
 
 /// Factors of one step for the kernels. @param rate segment::rate @param t number of the step, from 1
 [[nodiscard]] kernels::sgd_step sgd_step_of(const training_options& options, double rate);

@@ -112,7 +112,7 @@ void optimizer::step_alone(std::int64_t k, std::int64_t taken) {
   const bool begins = !begun_[static_cast<std::size_t>(k)];
   kernels::sgd_step slow{};
   kernels::adam_step adapted{};
-  std::optional<double> rate; // of `slow` and `adapted`
+  std::optional<double> rate; // rate of `slow` and `adapted`
   for (const auto& piece : trained_) {
     if (piece.rate != rate) {
       slow = sgd_step_of(options_, piece.rate);

@@ -84,9 +84,9 @@ private:
   struct part {
     const sample_view& samples;
     const row_notes& notes;
-    std::span<const std::int64_t> positions; // of its rows, without padding
+    std::span<const std::int64_t> positions; // positions of its rows, without padding
     std::int64_t padded = 0;
-    float weight = 1.0F; // of each row
+    float weight = 1.0F; // weight of each row
     augmentation_kind augment = augmentation_kind::none;
     std::int64_t draw = 0;               // epoch or step number, part of the keys of augmentation and noise
     std::optional<std::int64_t> place{}; // first row number in these keys; unset: a row has its position
