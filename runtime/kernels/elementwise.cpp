@@ -174,8 +174,8 @@ MNEME_INLINE void widen_body(float* __restrict out, const std::uint8_t* __restri
     out[i] = static_cast<float>(in[i]);
 }
 
-/// exp(z) for z <= 0, to about 1 ulp; 0 below -87. Cody-Waite reduction and the Cephes polynomial (Moshier). Written
-/// here because the library function is not vectorized and its bits differ between machines.
+/// exp(z) for z <= 0, to about 1 ulp; 0 below -87. Cody-Waite reduction and the Cephes polynomial (Moshier). The
+/// library function is not used, because it is not vectorized and its bits differ between machines.
 MNEME_INLINE float exp_of(float z) {
   constexpr float magic = 12582912.0F; // 1.5 * 2^23: adding it rounds to an integer, kept in the low bits
   const float shifted = z * 1.44269504F + magic;
@@ -240,8 +240,8 @@ MNEME_INLINE void cross_entropy_of(double& value, const cross_entropy_rows& in, 
   value = sum_of_losses + static_cast<double>(weight_of_product) * std::log(product);
 }
 
-/// Ten classes per task are common in this field. If the compiler knows this row length, the kernel takes half the
-/// time; the bits are the same.
+/// Many experiments have ten classes per task. With this row length as a compile-time constant the kernel takes half
+/// the time, with the same bits.
 template <class Set>
 MNEME_INLINE void cross_entropy_body(double& value, const cross_entropy_rows& in) {
   constexpr std::int64_t usual = 10;
@@ -251,7 +251,7 @@ MNEME_INLINE void cross_entropy_body(double& value, const cross_entropy_rows& in
     cross_entropy_of(value, in, in.classes);
 }
 
-/// Adds the term of label smoothing s to a cross-entropy: s (z_label - mean z), which is s times the difference of
+/// Adds the term of label smoothing s to a cross-entropy. The term s (z_label - mean z) is s times the difference of
 /// -mean_c log p_c and -log p_label.
 void add_label_smoothing(double& value, const cross_entropy_rows& in) {
   for (std::int64_t row = 0; row < in.rows; ++row) {

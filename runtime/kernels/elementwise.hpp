@@ -31,6 +31,7 @@ void add_square_distance(double& total, const float* a, const float* b, std::int
 /// Sets `finite` to false if any element is NaN or infinite.
 void check_finite(bool& finite, const float* x, std::int64_t n);
 
+/// Factors of one SGD step.
 struct sgd_step {
   float learning_rate = 0.0F, momentum = 0.0F, weight_decay = 0.0F;
 };
@@ -38,8 +39,8 @@ struct sgd_step {
 void sgd(float* w, const float* g, float* v, std::int64_t n, const sgd_step& with);
 
 /// One step of Adam (Kingma and Ba 2015, algorithm 1) as in PyTorch. Adam adds `decay` times the weight to the
-/// gradient; AdamW (Loshchilov and Hutter 2019) multiplies the weight by `shrink` = 1 - lr * decay. The other one has
-/// no effect.
+/// gradient, and its `shrink` is 1. AdamW (Loshchilov and Hutter 2019) multiplies the weight by `shrink` = 1 - lr *
+/// decay, and its `decay` is 0.
 struct adam_step {
   float first = 0.9F, second = 0.999F, epsilon = 1e-8F;
   float decay = 0.0F, shrink = 1.0F;
@@ -60,13 +61,13 @@ void widen(float* out, const std::uint8_t* in, std::int64_t n);
 /// Softmax cross-entropy of one model's step, and its gradient.
 struct cross_entropy_rows {
   const float* logits = nullptr;        ///< [rows, classes]
-  const std::int64_t* labels = nullptr; ///< [rows], read only where the weight is not 0
+  const std::int64_t* labels = nullptr; ///< [rows], read only if the weight is not 0
   const float* weight = nullptr;        ///< [rows]
   float* d_logits = nullptr;            ///< [rows, classes]; not the memory of `logits`
   std::int64_t rows = 0, classes = 0;
   double smoothing = 0.0; ///< Share of the target that is spread evenly over all classes.
 };
-/// Sets `value` to the sum of weight * loss, in row order.
+/// Writes `d_logits` and sets `value` to the sum of weight * loss, in row order.
 void cross_entropy_of_rows(double& value, const cross_entropy_rows& in);
 
 } // namespace mneme::kernels

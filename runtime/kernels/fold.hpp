@@ -4,6 +4,7 @@
 #include <span>
 namespace mneme::kernels {
 
+/// An upload and its weight in a sum.
 struct weighted_upload {
   const float* values = nullptr; ///< [n]
   double weight = 0.0;

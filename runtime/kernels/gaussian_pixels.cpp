@@ -7,7 +7,7 @@ namespace mneme::kernels {
 namespace {
 
 constexpr int lanes = 16;     // Philox blocks computed together; each gives a pair of normals
-constexpr double near = 1e-6; // bound of the error of 128.5 + 32 x
+constexpr double near = 1e-6; // error bound of the computed 128.5 + 32 * (mean + z)
 
 template <int Lanes>
 struct longs {
@@ -48,7 +48,7 @@ MNEME_INLINE void make_blocks(blocks& out, std::uint64_t first, const stream_nam
 /// Converts an integer below 2^52 exactly.
 MNEME_INLINE double whole(std::uint64_t x) { return std::bit_cast<double>(0x4330000000000000U | x) - 0x1p52; }
 
-/// rng_stream::uniform() from its two words, exactly.
+/// The value of rng_stream::uniform() for these two words, exactly.
 MNEME_INLINE double uniform_of(std::uint64_t low, std::uint64_t high) {
   return whole(high) * 0x1p-32 + whole(low >> 11U) * 0x1p-53;
 }
@@ -97,7 +97,7 @@ MNEME_INLINE void make_normals(double* __restrict out, const blocks& in) {
   }
 }
 
-/// Returns true if no value is so close to an integer that the floor is uncertain.
+/// Writes `count` pixels. Returns false if a value is so close to an integer that its floor is uncertain.
 MNEME_INLINE bool put_pixels(std::uint8_t* __restrict out, const float* __restrict mean, const double* __restrict noise,
                              int count) {
   constexpr double magic = 0x1.8p52;

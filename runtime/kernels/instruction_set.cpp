@@ -19,7 +19,7 @@ instruction_level best_level() {
   return instruction_level::plain;
 }
 
-/// The level that the environment allows at most.
+/// Highest level that the environment variable MNEME_KERNELS allows.
 instruction_level allowed_level() {
   const char* const asked = std::getenv("MNEME_KERNELS");
   const std::string_view name = asked ? asked : "";

@@ -20,8 +20,8 @@ struct masks {
   typedef int type __attribute__((vector_size(Lanes * sizeof(int))));
 };
 
-/// A vector at an unaligned address. (A typedef with smaller alignment loses it in templates. For a memcpy, g++ splits
-/// the vector in two halves if an array of vectors does not fit into registers, and stalls when it reads the whole.)
+/// A vector at an unaligned address. A typedef with smaller alignment would lose the alignment in templates. With
+/// memcpy, g++ splits the vectors of an array that does not fit into registers, and reading them then stalls.
 template <class Vector>
 struct __attribute__((packed, may_alias)) vector_anywhere {
   Vector value;
@@ -59,10 +59,10 @@ enum class instruction_level : std::uint8_t { plain, half, wide };
 [[nodiscard]] instruction_level copy_level();
 
 /// MNEME_KERNEL(name, (parameters), (arguments)) defines `void best_name(parameters)`, which runs
-/// name_body<Set>(arguments) for the best set of this machine. target_clones is not used because sanitizers conflict
-/// with ifuncs. It is for bodies that compute every element by itself with a fixed order of terms: the number of lanes
-/// does not change the bits, so portable arithmetic uses the widest set, too.
-/// MNEME_SUMMING_KERNEL is for bodies that distribute the terms of one sum over Set::sum_lanes lanes.
+/// name_body<Set>(arguments) for the best set of this machine. It does not use target_clones, because sanitizers
+/// conflict with ifuncs. A body must compute each element independently, with a fixed order of terms. Its bits then do
+/// not depend on the number of lanes, so portable arithmetic uses the widest set, too. MNEME_SUMMING_KERNEL is for
+/// bodies that distribute the terms of one sum over Set::sum_lanes lanes.
 #if defined(__x86_64__)
 #define MNEME_WIDE __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")))
 #define MNEME_LESSER_COPIES(name, parameters, arguments)                                                               \

@@ -5,9 +5,9 @@
 namespace mneme::kernels {
 namespace {
 
-constexpr std::int64_t block_rows = 64; // summed in float32
+constexpr std::int64_t block_rows = 64; // rows that are summed in float32
 
-/// Loads a vector whose first n values are needed; the others are unspecified. Does not read beyond `end`.
+/// Loads a vector of which the first n values are used; the others are unspecified. Does not read beyond `end`.
 template <int Lanes>
 MNEME_INLINE void load_some(typename floats<Lanes>::type& to, const float* from, std::int64_t n, const float* end) {
   if (end - from >= Lanes)
@@ -18,8 +18,8 @@ MNEME_INLINE void load_some(typename floats<Lanes>::type& to, const float* from,
   load(to, values);
 }
 
-/// Accumulates over all rows: `take(row, first column, n, sum, other)` adds to two sums per column; n <= Lanes. The
-/// sums of a column do not depend on how many columns share the registers.
+/// Accumulates two sums per column over all rows: `take(row, first column, n, sum, other)` adds n <= Lanes columns. The
+/// sums of a column do not depend on the number of columns in the same registers.
 template <int Lanes, class Take>
 MNEME_INLINE void sum_blocks(std::int64_t rows, std::int64_t columns, double* sums, double* others, Take take) {
   using vec = typename floats<Lanes>::type;
@@ -45,7 +45,7 @@ template <class Set>
 MNEME_INLINE void sum_columns_body(float* out, const float* in, std::int64_t rows, std::int64_t columns, float scale,
                                    bool add) {
   using vec = typename floats<Set::lanes>::type;
-  constexpr std::int64_t panel = 256; // columns whose sums fit into registers together
+  constexpr std::int64_t panel = 256; // columns for which the sums fit into registers together
   double sums[panel], none[panel];
   for (std::int64_t first = 0; first < columns; first += panel) {
     const std::int64_t count = columns - first < panel ? columns - first : panel;

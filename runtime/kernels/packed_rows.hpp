@@ -8,19 +8,19 @@ namespace mneme::kernels {
 // many terms as fit, and partial sums are kept in memory until the next panel. The bits equal those of a tile that
 // reads all terms in one pass.
 
-inline constexpr std::int64_t first_cache_floats = 8192; // of 32 KiB
+inline constexpr std::int64_t first_cache_floats = 8192; // an L1 cache of 32 KiB
 /// Number of columns of a panel.
 template <class Set>
 inline constexpr std::int64_t panel_columns = Set::lanes*(Set::accumulators == 16 ? 4 : 2);
 
-/// A panel of b: `terms` terms from `from`, contiguous over all of its columns.
+/// Rows from .. from + terms - 1 of a panel's columns of b, copied to contiguous memory.
 struct packed_panel {
   const float* values = nullptr;
   std::int64_t from = 0, terms = 0;
-  bool first = false, last = false; ///< Contains the first or the last terms of the sums.
+  bool first = false, last = false; ///< true: contains the first, or the last, terms of the sums.
 };
 
-/// Computes `Rows` rows of c from `at`, all columns of the panel. `waiting` holds partial sums.
+/// Computes `Rows` rows of c for the panel's columns, from offset `at` on. `waiting` holds sums between panels.
 template <class Set, int Rows, bool Adds>
 MNEME_INLINE void packed_tile(const row_product& product, const packed_panel& panel, const float* a, float* waiting,
                               std::int64_t at) {
@@ -63,7 +63,7 @@ MNEME_INLINE void packed_tile(const row_product& product, const packed_panel& pa
     }
 }
 
-/// Computes `rows` rows of c from `at` in tiles of `Rows`, the remainder in smaller tiles. `a` points to the first row.
+/// Computes `rows` rows of c from offset `at` in tiles of `Rows`, and the rest in smaller tiles. `a` is the first row.
 template <class Set, int Rows, bool Adds>
 MNEME_INLINE void packed_bands(const row_product& product, const packed_panel& panel, const float* a, float* waiting,
                                std::int64_t rows, std::int64_t at) {
@@ -78,7 +78,7 @@ MNEME_INLINE void packed_bands(const row_product& product, const packed_panel& p
       packed_bands<Set, Rows == 6 ? 4 : Rows / 2, Adds>(product, panel, a, waiting, rows, at);
 }
 
-/// Copies the columns of a panel, starting at j.
+/// Copies rows from .. from + terms - 1 of b into `panel`, for the columns from j on.
 template <class Set>
 MNEME_INLINE void pack_columns(const row_product& product, std::int64_t from, std::int64_t terms, std::int64_t j,
                                float* panel) {
@@ -110,8 +110,8 @@ MNEME_INLINE void multiply_packed(const row_product& whole) {
   }
 }
 
-/// True if there are enough rows to share a copied panel and enough terms to pay for it. Below, as in steps of 64 rows,
-/// products are up to 1.5 times as fast without copies (README.md).
+/// True if there are enough rows to share a copied panel and enough terms to pay for it. Other products, as in steps of
+/// 64 rows, are up to 1.5 times as fast without copies (README.md).
 MNEME_INLINE bool pays_to_pack(const row_product& product) {
   constexpr std::int64_t rows_min = 24, terms_min = 512, columns_min = 64;
   return product.m >= rows_min && product.k >= terms_min && product.n >= columns_min &&

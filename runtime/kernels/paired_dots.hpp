@@ -12,13 +12,13 @@ MNEME_INLINE void put_beside(two_dots& to, const eight_floats& first, const eigh
 }
 
 /// Reduces the eight lanes of each column twice by adding halves, for the column pairs (0, 1), (2, 3), ... of a row.
-/// Result: lanes 4 g and 4 g + 1 hold the two remaining lanes of column g, lanes 4 g + 2 and 4 g + 3 those of column 4
-/// + g.
+/// Lanes 4 g and 4 g + 1 of the result hold the two remaining lanes of column g. Lanes 4 g + 2 and 4 g + 3 hold those
+/// of column 4 + g.
 template <int Pairs>
 MNEME_INLINE void halve_twice(const two_dots (&sums)[Pairs], two_dots& out) {
   two_dots four[2]; // four lanes of each column
   for (int i = 0; i < 2; ++i) {
-    const two_dots &a = sums[i * (Pairs - 2)], &b = sums[i * (Pairs - 2) + 1]; // of two pairs, both times the same
+    const two_dots &a = sums[i * (Pairs - 2)], &b = sums[i * (Pairs - 2) + 1]; // for two pairs, the same pair twice
     four[i] = __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27) +
               __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
   }
@@ -26,7 +26,7 @@ MNEME_INLINE void halve_twice(const two_dots (&sums)[Pairs], two_dots& out) {
         __builtin_shufflevector(four[0], four[1], 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31);
 }
 
-/// The eight sums of a row and those of the next row.
+/// Reduces the last two lanes of each column: the eight sums of `row`, then those of `next`.
 MNEME_INLINE void halve_last(const two_dots& row, const two_dots& next, two_dots& out) {
   const two_dots sums = __builtin_shufflevector(row, next, 0, 2, 16, 18, 4, 6, 20, 22, 8, 10, 24, 26, 12, 14, 28, 30) +
                         __builtin_shufflevector(row, next, 1, 3, 17, 19, 5, 7, 21, 23, 9, 11, 25, 27, 13, 15, 29, 31);

@@ -41,7 +41,7 @@ MNEME_INLINE void row_tile(const row_product& product, std::int64_t i, std::int6
     }
 }
 
-/// Computes the columns from j that fill no whole panel, for `Rows` rows, in ever narrower vectors.
+/// Computes the columns from j that fill no whole panel, for `Rows` rows, in successively narrower vectors.
 template <int Lanes, int Vectors, int Rows, bool Adds>
 MNEME_INLINE void row_rest(const row_product& product, std::int64_t i, std::int64_t j) {
   if constexpr (Vectors > 0) {
@@ -250,7 +250,7 @@ MNEME_INLINE void dot_rows(const dot_product& product, const dot_tail<Lanes>& ta
       dot_rows<Lanes, Rows / 2, 2 * Columns>(product, tail, i, first, last);
 }
 
-/// For sums with few terms: uses vectors that the terms fill.
+/// Computes all of c with vectors of `Lanes` floats; sums with fewer terms use narrower vectors.
 template <int Lanes>
 MNEME_INLINE void dots_by(const dot_product& product) {
   if constexpr (Lanes < 4) {
@@ -265,10 +265,10 @@ MNEME_INLINE void dots_by(const dot_product& product) {
     dots_by<Lanes / 2>(product);
   } else {
     const dot_tail<Lanes> tail(product.k);
-    constexpr std::int64_t many_terms = 256; // enough terms for the reduction of lanes not to matter
+    constexpr std::int64_t many_terms = 256; // enough terms that the reduction of lanes does not matter
     const bool is_long = Lanes == 16 && product.k >= many_terms;
-    // Number of columns of b that all rows read before the next columns. If the rows of a do not fit into the L1 cache
-    // together, as many columns as fit, since every row is read again for each group.
+    // Number of columns of b that all rows read before the next columns. Every row of a is read again for each group of
+    // columns. If the rows do not fit into the L1 cache together, the group is therefore as large as the cache allows.
     const bool rows_stay = product.m * product.k <= first_cache_floats;
     const std::int64_t cached = first_cache_floats / product.k / 4 * 4;
     const std::int64_t columns = !is_long ? Lanes : rows_stay || cached < 4 ? 4 : cached;

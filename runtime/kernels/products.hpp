@@ -6,8 +6,8 @@ namespace mneme::kernels {
 
 // All matrices are row-major float32; a member that ends in "row" is a row stride in floats.
 
-/// c[i, :] = before[i, :] + scale * sum over p of a(i, p) * b(p, :), with a fused multiply-add for the scale if the
-/// machine has one. Rows of b are contiguous; a(i, p) is a[i * a_row + p * a_step].
+/// c[i, :] = before[i, :] + scale * sum over p of a(i, p) * b(p, :). The scale uses a fused multiply-add if the machine
+/// has one. Rows of b are contiguous; a(i, p) is a[i * a_row + p * a_step].
 struct row_product {
   const float* a = nullptr;
   std::int64_t a_row = 0, a_step = 0;

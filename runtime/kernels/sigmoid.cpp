@@ -8,7 +8,7 @@ struct sigmoid_step {
   MNEME_INLINE void operator()(typename floats<Lanes>::type& y, const typename floats<Lanes>::type (&x)[1]) const {
     using vec = typename floats<Lanes>::type;
     vec e = x[0] < 0.0F ? x[0] : -x[0];
-    exponentiate<Lanes>(e); // of -|x|: never overflows
+    exponentiate<Lanes>(e); // -|x| cannot overflow
     const vec larger = 1.0F / (1.0F + e), smaller = e * larger;
     y = x[0] < 0.0F ? smaller : larger;
   }
@@ -29,11 +29,11 @@ struct tangent_step {
     vec e = size * -2.0F;
     exponentiate<Lanes>(e);
     const vec far = (1.0F - e) / (1.0F + e);
-    vec series = square * -0.00886323552F + 0.0218694885F; // of tanh(x) / x, up to x^10
+    vec series = square * -0.00886323552F + 0.0218694885F; // Taylor series of tanh(x) / x up to x^10
     series = series * square - 0.0539682540F;
     series = series * square + 0.133333333F;
     series = series * square - 0.333333333F;
-    const vec near = size + size * square * series; // where 1 - e would lose digits
+    const vec near = size + size * square * series; // for small |x|, where 1 - e would lose digits
     const vec result = size < 0.35F ? near : far;
     y = x[0] < 0.0F ? -result : result;
   }

@@ -3,8 +3,8 @@
 #include "runtime/kernels/instruction_set.hpp"
 namespace mneme::kernels {
 
-/// The sums of one tile: Rows rows, Vectors vectors of columns. Terms of packed A lie side by side in its rows, or,
-/// `Across`, below each other; `Stride` floats lie between its rows.
+/// Adds the products of one tile to `sums`: Rows rows and Vectors vectors of columns of panel [terms, Vectors * Lanes].
+/// a is [Rows, terms], or [terms, Rows] if `Across`, with a row stride of `Stride` floats.
 template <int Lanes, int Vectors, int Rows, bool Across, std::int64_t Stride>
 MNEME_INLINE void sum_tile(const float* a, const float* panel, std::int64_t terms,
                            typename floats<Lanes>::type (&sums)[Rows][Vectors]) {
@@ -20,7 +20,7 @@ MNEME_INLINE void sum_tile(const float* a, const float* panel, std::int64_t term
   }
 }
 
-/// A tile whose columns all exist, `c_row` floats between its rows: scale * sums, or these added to what is there.
+/// Computes a tile of c, which has a row stride of `c_row` floats: scale * sums, added to c if `Add`.
 template <int Lanes, int Vectors, int Rows, bool Across, std::int64_t Stride, bool Add>
 MNEME_INLINE void whole_tile(const float* a, const float* panel, std::int64_t terms, float* c, std::int64_t c_row,
                              float scale = 1.0F) {
@@ -38,12 +38,12 @@ MNEME_INLINE void whole_tile(const float* a, const float* panel, std::int64_t te
     }
 }
 
-/// Rows of the largest tile: all registers but those of two columns and a factor.
+/// Rows of the largest tile, such that its sums, two vectors of a panel and a factor fit into the registers.
 template <class Set>
 constexpr int tile_rows = Set::accumulators == 16 ? 12
                           : Set::lanes == 8       ? 6
                                                   : 4;
-/// Rows of the tile for what a larger one leaves over.
+/// Rows of the next smaller tile, for the remaining rows.
 constexpr int fewer_rows(int rows) { return rows == 12 || rows == 6 ? rows / 3 : rows / 2; }
 
 } // namespace mneme::kernels

@@ -5,7 +5,7 @@
 namespace mneme::kernels {
 namespace {
 
-/// Phi(x), and e^(-x^2 / 2), from which phi follows.
+/// Computes the normal distribution function Phi(x) and `bell` = e^(-x^2 / 2), which is proportional to its density.
 template <int Lanes>
 MNEME_INLINE void distribute(const typename floats<Lanes>::type& x, typename floats<Lanes>::type& phi,
                              typename floats<Lanes>::type& bell) {
@@ -14,7 +14,8 @@ MNEME_INLINE void distribute(const typename floats<Lanes>::type& x, typename flo
   exponentiate<Lanes>(bell);
   const vec t = (x < 0.0F ? -x : x) * 0.707106781F;
   const vec u = 1.0F / (1.0F + 0.3F * t);
-  // erfc(t) = e^(-t^2) u p(u): the form of Abramowitz and Stegun 7.1.26, with a minimax fit of degree 8, to 2e-8.
+  // erfc(t) = e^(-t^2) u p(u), as in Abramowitz and Stegun 7.1.26, but with a minimax polynomial p of degree 8. The
+  // error is at most 2e-8.
   vec p = u * -0.129406784F + 0.484952816F;
   p = p * u - 0.510902329F;
   p = p * u + 0.545985989F;
@@ -60,7 +61,7 @@ MNEME_INLINE void gelu_backward_body(float* dx, const float* d, const float* x, 
 
 // -- rows -------------------------------------------------------------------------------------------------------------
 
-/// Sums over a row of what `term` makes of its vectors; where the row ends within a vector, of `filler`.
+/// Sums the results of `term` over the vectors of a row; the last vector is padded with `filler`.
 template <int Lanes, int Inputs, int Sums, class Term>
 MNEME_INLINE void sum_row(float (&totals)[Sums], const float* const (&in)[Inputs], std::int64_t columns, float filler,
                           const Term& term) {
@@ -96,7 +97,7 @@ struct plain_term {
   }
 };
 
-struct square_term { // rows are filled up with the mean
+struct square_term { // padding has the mean and adds 0
   float mean;
   template <int Lanes>
   MNEME_INLINE void operator()(typename floats<Lanes>::type (&sums)[1],
@@ -155,7 +156,7 @@ MNEME_INLINE void softmax_rows_body(float* x, std::int64_t rows, std::int64_t co
   }
 }
 
-// -- layer normalisation ----------------------------------------------------------------------------------------------
+// -- layer normalization ----------------------------------------------------------------------------------------------
 
 struct normalise_step {
   float mean, scale;
@@ -183,7 +184,7 @@ MNEME_INLINE void normalise_rows_body(float* y, float* statistics, const normali
   }
 }
 
-struct gradient_term { // of g = d w: sums of g and of g (x - mean)
+struct gradient_term { // sums of g = d w and of g (x - mean)
   float mean;
   template <int Lanes>
   MNEME_INLINE void operator()(typename floats<Lanes>::type (&sums)[2],
@@ -202,7 +203,7 @@ struct gradient_step { // scale (g - mean of g - (x - mean) slope)
   }
 };
 
-/// Adds d, and d (x - mean) scale, to sums per column.
+/// Adds d (x - mean) scale to `d_weight` and d to `d_bias`, per column.
 MNEME_INLINE void add_parameter_gradients(float* d_weight, float* d_bias, const float* d, const float* x, float mean,
                                           float scale, std::int64_t columns) {
   for (std::int64_t c = 0; c < columns; ++c) {
@@ -215,7 +216,7 @@ template <class Set>
 MNEME_INLINE void normalise_rows_backward_body(float* dx, double* d_weight, double* d_bias, const float* d,
                                                const float* statistics, const normalised_rows& rows) {
   constexpr int lanes = Set::lanes;
-  constexpr std::int64_t block_rows = 64; // summed in float32
+  constexpr std::int64_t block_rows = 64; // rows that are summed in float32
   const auto count = static_cast<float>(rows.columns);
   std::vector<float> sums(static_cast<std::size_t>(d_weight ? 2 * rows.columns : 0));
   for (std::int64_t row = 0; row < rows.rows; ++row) {

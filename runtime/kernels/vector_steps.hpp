@@ -8,7 +8,7 @@ struct integers {
   typedef std::int32_t type __attribute__((vector_size(Lanes * sizeof(std::int32_t))));
 };
 
-/// x = e^x for x <= 0, to 1e-7 of its value; e^-87 below -87. NaN stays NaN.
+/// x = e^x for x <= 0, with a relative error of at most 1e-7; e^-87 below -87. NaN stays NaN.
 template <int Lanes>
 MNEME_INLINE void exponentiate(typename floats<Lanes>::type& x) {
   using vec = typename floats<Lanes>::type;
@@ -28,7 +28,7 @@ MNEME_INLINE void exponentiate(typename floats<Lanes>::type& x) {
   x = y * (vec)power;
 }
 
-/// Calls `step` on vectors of `Inputs` arrays; the remainder is padded to a vector.
+/// Writes step(vectors of the `Inputs` arrays) to `out`, vector by vector; the last one is padded with zeros.
 template <int Lanes, int Inputs, class Step>
 MNEME_INLINE void for_vectors(float* out, const float* const (&in)[Inputs], std::int64_t n, const Step& step) {
   using vec = typename floats<Lanes>::type;

@@ -7,43 +7,44 @@
 namespace mneme::kernels {
 namespace {
 
-// F(2 x 2, 3 x 3) of Lavin and Gray 2016, "Fast Algorithms for Convolutional Neural Networks", section 4.1: with d the
-// 4 x 4 pixels that 2 x 2 results read, g a filter's taps, and * element by element,
-//   y = A^T [(G g G^T) * (B^T d B)] A:  16 products a channel instead of 36.
-// The 16 places are independent matrix products over channels. Its adjoint gives the filters' gradient:
+// F(2 x 2, 3 x 3) of Lavin and Gray 2016, "Fast Algorithms for Convolutional Neural Networks", section 4.1.
+// d is the block of 4 x 4 pixels that 2 x 2 results read, g a filter, and * the elementwise product:
+//   y = A^T [(G g G^T) * (B^T d B)] A,  which has 16 products per channel instead of 36.
+// Each of the 16 places of a product is an independent matrix product over channels. The adjoint gives the gradient of
+// the filters:
 //   dg = G^T [sum over squares of (B^T d B) * (A dy A^T)] G.
-// Sums have a few more terms than the direct way, so the error is about twice as large.
+// Sums have some more terms than in a direct convolution, so the error is about twice as large.
 
 constexpr int places = 16;
 
-/// A square of 2 x 2 results, by its number.
+/// The squares of 2 x 2 results in all images, numbered row by row.
 struct square_grid {
-  std::int64_t rows = 0, height = 0, width = 0; // of the results, in pixels
+  std::int64_t rows = 0, height = 0, width = 0; // number of images, and size of their results in pixels
   [[nodiscard]] std::int64_t down() const { return (height + 1) / 2; }
   [[nodiscard]] std::int64_t along() const { return (width + 1) / 2; }
   [[nodiscard]] std::int64_t squares() const { return rows * down() * along(); }
 };
 
-/// What a convolution reads: images [rows, height, width, channels], shifted by the padding.
+/// Input images [rows, height, width, channels]; padding in pixels.
 struct source_images {
   const float* pixels = nullptr;
   std::int64_t height = 0, width = 0, channels = 0, padding = 0;
 };
 
 struct workspace {
-  float *read, *made, *filters; // transformed pixels, results and filters
+  float *read, *made, *filters; // transformed pixels, products and filters
 };
 
-/// Squares in a block: what is read and made of them stays in the second-level cache.
+/// Squares per block, such that its transformed pixels and products fit into the second-level cache.
 std::int64_t block_squares(std::int64_t stride, std::int64_t n) {
   constexpr std::int64_t cache_floats = std::int64_t{1} << 17U; // 512 KiB
   return std::clamp<std::int64_t>(cache_floats / (places * (stride + n)) / 12 * 12, 12, 96);
 }
 
-/// Floats between rows of transformed pixels: known when compiling, and no power of two.
+/// Row stride of transformed pixels in floats: a compile-time constant, and not a power of two.
 template <std::int64_t Channels>
 constexpr std::int64_t row_stride = Channels + 16;
-/// Calls `act` with the smallest stride that takes so many channels, as a std::integral_constant.
+/// Calls `act` with the smallest row stride for `channels`, as a std::integral_constant.
 template <class Act>
 MNEME_INLINE void with_row_stride(std::int64_t channels, Act act) {
   if (channels <= 32)
@@ -61,7 +62,7 @@ MNEME_INLINE void with_row_stride(std::int64_t channels, Act act) {
 template <int Lanes>
 using vec = typename floats<Lanes>::type;
 
-/// out = B^T d B, in place.
+/// d = B^T d B, in place.
 template <int Lanes>
 MNEME_INLINE void transform_pixels(vec<Lanes> (&d)[places]) {
   for (int column = 0; column < 4; ++column) {
@@ -74,7 +75,7 @@ MNEME_INLINE void transform_pixels(vec<Lanes> (&d)[places]) {
   }
 }
 
-/// The 16 pixels that square `number` reads; `nothing` where they lie outside.
+/// Pointers to the 16 pixels that square `number` reads; `nothing` for pixels outside the image.
 MNEME_INLINE void pixels_of(const source_images& in, const square_grid& grid, std::int64_t number, const float* nothing,
                             const float* (&pixels)[places]) {
   const std::int64_t x = number % grid.along() * 2 - in.padding;
@@ -87,7 +88,7 @@ MNEME_INLINE void pixels_of(const source_images& in, const square_grid& grid, st
     }
 }
 
-/// Squares first .. first + count - 1 transformed, to read [places, block, stride].
+/// Transforms the pixels of squares first .. first + count - 1 into read [places, block, stride].
 template <int Lanes>
 MNEME_INLINE void read_squares(const source_images& in, const square_grid& grid, std::int64_t first, std::int64_t count,
                                std::int64_t block, std::int64_t stride, const float* nothing, float* read) {
@@ -105,8 +106,8 @@ MNEME_INLINE void read_squares(const source_images& in, const square_grid& grid,
   }
 }
 
-/// G g G^T of filters w [3, 3, channels, n] as panels: [places, n / width, channels, width], the last one may be
-/// narrower.
+/// Transforms filters w [3, 3, channels, n] to G g G^T, as panels [places, n / width, channels, width]. The last panel
+/// may be narrower.
 template <int Lanes>
 MNEME_INLINE void transform_filters(const float* w, std::int64_t channels, std::int64_t n, float* out) {
   for (std::int64_t c = 0; c < channels; ++c)
@@ -131,7 +132,7 @@ MNEME_INLINE void transform_filters(const float* w, std::int64_t channels, std::
     }
 }
 
-/// Rows i .. count - 1 of one place: read [count, Stride] times panels into made [count, n].
+/// Multiplies rows i .. count - 1 of read [count, Stride] by the panels of one place, into products [count, n].
 template <int Lanes, int Rows, std::int64_t Stride>
 MNEME_INLINE void rows_times(const float* read, const float* panels, std::int64_t channels, std::int64_t n,
                              float* products, std::int64_t i, std::int64_t count) {
@@ -149,7 +150,7 @@ MNEME_INLINE void rows_times(const float* read, const float* panels, std::int64_
       rows_times<Lanes, fewer_rows(Rows), Stride>(read, panels, channels, n, products, i, count);
 }
 
-/// Where results go: [rows, height, width, n].
+/// Result images [rows, height, width, n]. `bias` [n] may be null; `add` adds to `pixels`.
 struct target_images {
   float* pixels = nullptr;
   std::int64_t n = 0;
@@ -157,7 +158,7 @@ struct target_images {
   bool relu = false, add = false;
 };
 
-/// A^T m A of square `number`, for all its columns.
+/// Writes A^T m A of square `number`, for all n columns.
 template <int Lanes>
 MNEME_INLINE void write_square(const target_images& out, const square_grid& grid, std::int64_t number,
                                const float* products, std::int64_t place_floats) {
@@ -186,7 +187,7 @@ MNEME_INLINE void write_square(const target_images& out, const square_grid& grid
       if (out.add)
         load(before, to), value += before;
       if (out.relu)
-        value = value <= 0.0F ? vec<Lanes>{} : value; // NaN stays
+        value = value <= 0.0F ? vec<Lanes>{} : value; // NaN stays NaN
       store(to, value);
     }
   }
@@ -197,7 +198,7 @@ struct winograd_product {
   square_grid grid{};
   const float* w = nullptr; // [3, 3, channels, n]
   target_images out{};
-  const float* nothing = nullptr; // zeros for a pixel's channels
+  const float* nothing = nullptr; // zeros for the channels of a pixel
 };
 
 template <class Set, std::int64_t Stride>
@@ -225,9 +226,9 @@ MNEME_INLINE void winograd_times_body(const winograd_product& product, const wor
       });
 }
 
-// -- the filters' gradient --------------------------------------------------------------------------------------------
+// -- gradient of the filters ------------------------------------------------------------------------------------------
 
-/// A dy A^T of squares, as panels of one place: [places, n / width, block, width].
+/// Transforms the gradients of squares to A dy A^T, as panels [places, n / width, block, width].
 template <int Lanes>
 MNEME_INLINE void spread_squares(const square_grid& grid, const float* dy, std::int64_t n, std::int64_t first,
                                  std::int64_t count, std::int64_t block, float* products) {
@@ -261,7 +262,7 @@ MNEME_INLINE void spread_squares(const square_grid& grid, const float* dy, std::
   }
 }
 
-/// sums [channels, n] = read^T [channels, count] made [count, n] of one place, or added to them.
+/// sums [channels, n] = read^T [channels, count] times the panels [count, n] of one place; if `Add`, added to sums.
 template <int Lanes, int Rows, std::int64_t Stride, bool Add>
 MNEME_INLINE void columns_times(const float* read, const float* panels, std::int64_t block, std::int64_t count,
                                 std::int64_t channels, std::int64_t n, float* sums) {
@@ -284,7 +285,7 @@ struct winograd_correlation {
   const float* nothing = nullptr;
 };
 
-/// dw = scale * G^T sums G
+/// dw = scale * G^T sums G; if correlation.add, added to dw.
 template <int Lanes>
 MNEME_INLINE void write_filters(const winograd_correlation& correlation, const float* sums) {
   const std::int64_t floats_of_place = correlation.in.channels * correlation.n;
@@ -346,21 +347,21 @@ MNEME_KERNEL(winograd_across, (const winograd_correlation& correlation, const wo
 
 workspace workspace_for(std::int64_t channels, std::int64_t n, scratch& memory) {
   const auto rounded = std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(channels, 32)));
-  const auto stride = static_cast<std::int64_t>(rounded) + 16; // as row_stride
+  const auto stride = static_cast<std::int64_t>(rounded) + 16; // equals row_stride
   const auto block = block_squares(stride, n);
   return {.read = memory.take(0, places * block * stride),
           .made = memory.take(1, places * block * n),
           .filters = memory.take(2, places * channels * n)};
 }
 
-/// A pixel of zeros.
+/// Returns a pixel of zeros.
 const float* black(std::int64_t channels, scratch& memory) {
   float* const pixel = memory.take(4, channels);
   std::fill_n(pixel, channels, 0.0F);
   return pixel;
 }
 
-/// Taps turned round and channels and filters exchanged: the filters of the way back.
+/// Filters for the gradient of the input: taps rotated by 180 degrees, channels and filters exchanged.
 void turn(const conv_shape& shape, const float* w, float* turned) {
   const std::int64_t tap_floats = shape.channels * shape.filters;
   for (std::int64_t tap = 0; tap < 9; ++tap)

@@ -10,7 +10,7 @@ bool begins_at_line(const at::Tensor& values) {
   return reinterpret_cast<std::uintptr_t>(values.const_data_ptr()) % line_bytes == 0;
 }
 
-/// Memory of the same shape and strides that begins at a line; its contents are undefined.
+/// Uninitialized tensor with the shape and strides of `like` in `slot` of `memory`, aligned to a cache line.
 at::Tensor place_at_line(const at::Tensor& like, std::size_t slot, kernels::scratch& memory) {
   MNEME_CHECK(like.is_non_overlapping_and_dense(), like.sizes(), like.strides());
   return at::from_blob(memory.take(slot, like.numel()), like.sizes(), like.strides(), at::kFloat);

@@ -10,31 +10,32 @@
 #include <cmath>
 namespace mneme {
 
-// Axes: K models, B rows of a step, T tokens, Q of them asked for, H heads, d channels of a head, N = rows times heads.
+// Axes: K models, B rows of a step, T tokens, Q query tokens, H heads, d channels of a head, N = rows times heads.
 
-/// Queries [N, Q, d], keys and values [N, T, d].
+/// Queries [N, Q, d], keys and values [N, T, d]; views of the input have [rows, H] instead of [N].
 struct attention_layer::operands {
   at::Tensor queries, keys, values;
 };
 
 namespace {
 
-constexpr double unseen = -1e30; // a score that no other reaches, and no factor makes infinite
+constexpr double unseen = -1e30; // score of a masked token: below every real score, and finite after scaling
 
 enum slot : std::size_t { operand_slot, score_slot, d_score_slot, d_mixed_slot, result_slot };
 
-/// A tensor in memory that the tape keeps; its contents are undefined.
+/// Uninitialized tensor of shape `sizes` in slot `where` of the pass's memory, which it does not own.
 at::Tensor non_owning(const layer_pass& pass, slot where, at::IntArrayRef sizes) {
   return at::from_blob(pass.memory->take(where, c10::multiply_integers(sizes)), sizes, at::kFloat);
 }
 
-/// A block's share of what is hidden in all rows of the models.
+/// The mask of one block: `rows` rows of model k from row `first` on. Undefined if `hidden` is undefined.
 at::Tensor rows_of_block(const at::Tensor& hidden, const layer_pass& pass, std::int64_t k, std::int64_t first,
                          std::int64_t rows) {
   return hidden.defined() ? hidden.narrow(0, k * pass.rows + first, rows) : hidden;
 }
 
-/// softmax(scores factor) over the last axis, with zeros where tokens are hidden. @param scores [rows, H, Q, T]
+/// softmax(factor * scores) over the last axis, with zeros for masked tokens.
+/// @param scores [rows, H, Q, T] @param hidden [rows, 1, 1, T], or undefined: no mask
 at::Tensor shares_of(const at::Tensor& scores, double factor, const at::Tensor& hidden) {
   if (!hidden.defined())
     return at::softmax(scores * factor, 3);
@@ -45,36 +46,36 @@ at::Tensor shares_of(const at::Tensor& scores, double factor, const at::Tensor& 
 
 double attention_layer::scale() const { return 1.0 / std::sqrt(static_cast<double>(shape_.channels / shape_.heads)); }
 
-/// Rows whose scores are multiplied together: all calls but the last of a model have one shape, and their working set
-/// fits into the second-level cache.
+/// Rows per block. All blocks of a model except the last have one shape, and a block's working set fits into the
+/// second-level cache.
 std::int64_t attention_layer::block_rows() const {
   constexpr std::int64_t cache_floats = std::int64_t{1} << 18U;
   const auto row_floats = shape_.tokens * (shape_.heads * shape_.queries + 3 * shape_.channels);
   return std::max<std::int64_t>(cache_floats / row_floats, 1);
 }
 
-/// rows [.., tokens * channels] -> [.., H, tokens, d], a view.
+/// Returns the view [rows, H, tokens, d] of rows [.., tokens * channels].
 at::Tensor attention_layer::by_head(const at::Tensor& rows) const {
   return rows.view({-1, rows.size(-1) / shape_.channels, shape_.heads, shape_.channels / shape_.heads}).transpose(1, 2);
 }
 
-/// Views [rows, H, .., d] of in [.., tokens * 3 * channels].
+/// Returns views [rows, H, .., d] of the queries, keys and values in `in` [.., tokens * 3 * channels].
 attention_layer::operands attention_layer::operands_of(const at::Tensor& in) const {
   const auto d = shape_.channels / shape_.heads;
   const auto whole = in.view({-1, shape_.tokens, 3, shape_.heads, d}).permute({2, 0, 3, 1, 4});
   return {whole[0].narrow(2, 0, shape_.queries), whole[1], whole[2]};
 }
 
-/// Which tokens nobody looks at, of all rows of the models, [K B, 1, 1, T]; undefined: all are seen.
+/// Mask [K B, 1, 1, T] of all rows of the models: true for padding tokens. Undefined if there is no padding token.
 at::Tensor attention_layer::hidden_in(const at::Tensor* inputs) const {
   if (shape_.padding < 0)
     return {};
   return at::eq(inputs->detach().reshape({-1, 1, 1, shape_.tokens}), shape_.padding);
 }
 
-// -- on a CPU, block by block -----------------------------------------------------------------------------------------
+// -- CPU, block by block ----------------------------------------------------------------------------------------------
 
-/// Contiguous copies of the block's operands.
+/// Returns contiguous copies of a block's operands, in the pass's memory.
 attention_layer::operands attention_layer::copies_of(const layer_pass& pass, const operands& from) const {
   const auto n = from.keys.size(0) * shape_.heads, d = shape_.channels / shape_.heads;
   const auto whole = non_owning(pass, operand_slot, {n * (shape_.queries + 2 * shape_.tokens) * d});
@@ -88,7 +89,7 @@ attention_layer::operands attention_layer::copies_of(const layer_pass& pass, con
   return {copied(from.queries), copied(from.keys), copied(from.values)};
 }
 
-/// softmax(Q K^T scale) [N, Q, T]
+/// Returns softmax(Q K^T scale) [N, Q, T], with zeros for masked tokens.
 at::Tensor attention_layer::attend(const layer_pass& pass, const operands& with, const at::Tensor& hidden) const {
   auto weights = non_owning(pass, score_slot, {with.keys.size(0), shape_.queries, shape_.tokens});
   at::bmm_out(weights, with.queries, with.keys.transpose(1, 2));
@@ -127,14 +128,15 @@ void attention_layer::backward(const layer_pass& pass, const backward_data& data
       back_block(pass, operands_of(block(data.in)), rows_of_block(hidden, pass, k, first, rows),
                  by_head(block(data.d_out)), operands_of(block(*data.d_in)));
     }
-  if (shape_.queries < shape_.tokens) // tokens whose results are not needed
+  if (shape_.queries < shape_.tokens) // no gradient reaches the queries of the other tokens
     data.d_in->view({-1, shape_.tokens, 3, shape_.channels})
         .narrow(1, shape_.queries, shape_.tokens - shape_.queries)
         .select(2, 0)
         .zero_();
 }
 
-/// Writes the gradients of a block's operands to `d_from`, which are views as `from`; d_mixed [rows, H, Q, d].
+/// Writes the gradients of a block's operands to `d_from`, whose views have the shapes of `from`.
+/// @param d_mixed [rows, H, Q, d] gradient of the block's result
 void attention_layer::back_block(const layer_pass& pass, const operands& from, const at::Tensor& hidden,
                                  const at::Tensor& d_mixed, const operands& d_from) const {
   const auto with = copies_of(pass, from);
@@ -154,7 +156,7 @@ void attention_layer::back_block(const layer_pass& pass, const operands& from, c
   deliver(d_weights.transpose(1, 2), with.queries, d_from.keys);
 }
 
-// -- as a function ----------------------------------------------------------------------------------------------------
+// -- as a differentiable function -------------------------------------------------------------------------------------
 
 at::Tensor attention_layer::function(const function_pass& pass, const at::Tensor& in) const {
   const auto [queries, keys, values] = operands_of(in.contiguous()); // [K B, H, .., d]

@@ -4,11 +4,11 @@
 namespace mneme {
 namespace {
 
-/// BERT as a classifier (Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional Transformers"), under the names
-/// that the library transformers gives BertForSequenceClassification: tokens with positions, blocks of attention and
-/// MLP with a normalisation behind each, the first token through a layer with tanh. Its sizes are those of the tiny
-/// model of Turc et al. 2019 by default. Padding is not looked at. Shares of attention are never dropped out, as they
-/// are there.
+/// BERT as a classifier (Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional Transformers"), with the
+/// parameter names of BertForSequenceClassification in the library transformers. It consists of token and position
+/// embeddings, blocks of attention and MLP with a normalization after each, and a tanh layer on the first token. The
+/// default sizes are those of the tiny model of Turc et al. 2019. Padding tokens are masked. Unlike in transformers,
+/// attention weights have no dropout.
 class bert_kind final : public model_kind {
 public:
   void keys(key_table& table) override {
@@ -82,7 +82,7 @@ private:
       net.add_dropout(dropout_);
   }
 
-  /// Adds a block; only the first token of the last one is read.
+  /// Adds a block of attention and MLP. The last block computes its first token only, which the pooler reads.
   void add_block(network_builder& net, const std::string& name, bool last) const {
     auto x = net.here();
     const auto self = name + "attention.self.";

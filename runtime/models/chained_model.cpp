@@ -18,7 +18,7 @@ chained_model::chained_model(model_ref front, model_ref back) : front_(std::move
   }
 }
 
-/// Layers are chosen as a whole, so their names say what is chosen of the back.
+/// The part of `trained` that belongs to the back. A choice covers whole layers, so their names identify it.
 parameter_choice chained_model::of_back(const parameter_choice& trained) const {
   if (trained.whole())
     return {};
@@ -34,7 +34,7 @@ parameter_choice chained_model::of_back(const parameter_choice& trained) const {
 
 activations chained_model::forward(const at::Tensor& weights, const at::Tensor& inputs, class_range classes, tape* keep,
                                    const training_mode* training) const {
-  tape once; // of the front, which nothing follows backwards
+  tape once; // the front has no backward pass
   once.for_backward = false;
   const auto in_front = weights.narrow(1, 0, front_->size());
   activations outputs{.features = front_->forward(in_front, inputs, {}, &once).features};

@@ -1,13 +1,13 @@
-/// chained_model: a net that never learns, and another one that reads its features.
+/// chained_model: a frozen net, the front, and a trainable net, the back, that reads the front's features.
 #pragma once
 #include "runtime/models/model.hpp"
 namespace mneme {
 
-/// Its weights are those of the front, then those of the back; its features are the front's. The front is in evaluation
+/// The weights are those of the front, then those of the back; the features are the front's. The front is in evaluation
 /// mode and its parameters are frozen: training changes the back only, and losses on features change nothing.
 class chained_model final : public model {
 public:
-  /// @param back reads rows of as many numbers as the front has features
+  /// @param back reads rows of front->feature_width() numbers
   chained_model(model_ref front, model_ref back);
 
   [[nodiscard]] const std::vector<parameter>& layout() const noexcept override { return layout_; }

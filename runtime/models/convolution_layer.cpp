@@ -50,7 +50,7 @@ void convolution_layer::forward(const layer_pass& pass, const at::Tensor& in, at
   }
 }
 
-/// The gradients of the ReLU, in place, and of the bias.
+/// Applies the gradient of the ReLU to data.d_out, in place, and delivers the gradient of the bias to `sink`.
 void convolution_layer::backward_to_results(const layer_pass& pass, const backward_data& data,
                                             const gradient_sink& sink) const {
   const auto out_floats = pass.rows * width({}), pixels = pass.rows * out_shape().pixels();

@@ -4,13 +4,13 @@
 #include "runtime/models/composite_convolution.hpp"
 namespace mneme {
 
-/// Filters lie [kernel, kernel, channels, filters] in memory: rows of the matrix that patches are multiplied by.
+/// Filters are stored as [kernel, kernel, channels, filters], the right-hand matrix of a product with image patches.
 class convolution_layer final : public kernel_layer {
 public:
   struct shape {
     image_shape in{};
     std::int64_t filters = 0, kernel = 1, stride = 1, padding = 0;
-    std::int64_t weight_offset = 0, bias_offset = -1; ///< -1: no bias
+    std::int64_t weight_offset = 0, bias_offset = -1; ///< Offsets within a model's weights [P]; bias -1: none.
     activation after = activation::none;
   };
   explicit convolution_layer(const shape& sizes);
@@ -31,7 +31,7 @@ public:
 
 private:
   [[nodiscard]] kernels::conv_shape geometry(std::int64_t rows) const;
-  /// True if Winograd's kernels compute these tensors.
+  /// True if the Winograd kernels compute this layer for `in`.
   [[nodiscard]] bool is_transformed(const at::Tensor& in) const {
     return in.is_cpu() && kernels::winograd_pays(geometry(1));
   }

@@ -1,14 +1,13 @@
-/// cosine_head: logits = s cos(x, W_c), a row of W per class and one learnt scale s.
+/// cosine_head: logits = s cos(x, W_c), with a row of W per class and one trained scale s.
 #pragma once
 #include "runtime/models/function_layer.hpp"
 namespace mneme {
 
-/// The cosine classifier (Gidaris and Komodakis 2018, eq. 3) with PyTorch's bound on norms: vectors shorter than
-/// 1e-12 are divided by that.
+/// The cosine classifier (Gidaris and Komodakis 2018, eq. 3). As in PyTorch, norms below 1e-12 count as 1e-12.
 class cosine_head final : public function_layer {
 public:
   struct shape {
-    std::int64_t in = 0; ///< D
+    std::int64_t in = 0; ///< D, width of the features.
     std::int64_t weight_offset = 0, scale_offset = 0;
   };
   explicit cosine_head(const shape& sizes) : shape_(sizes) {}

@@ -1,45 +1,47 @@
-/// dense: y = x W^T + b of one model on a CPU, and its gradients.
+/// dense: the fully connected layer y = x W^T + b of one model on a CPU, and its gradients.
 #pragma once
 #include <cstdint>
 namespace mneme {
 
-/// What follows a layer.
+/// Activation function after a layer.
 enum class activation : std::uint8_t { none, relu, leaky, sigmoid, tanh, silu };
-/// True for what layers with parameters do themselves; a network adds the others as layers of their own.
+/// True for activations that layers with parameters compute themselves; a network adds a separate layer for the others.
 [[nodiscard]] constexpr bool is_built_in(activation kind) {
   return kind == activation::none || kind == activation::relu;
 }
-/// The part of `kind` that layers with parameters do themselves.
+/// Returns `kind` if layers with parameters compute it themselves, otherwise none.
 [[nodiscard]] constexpr activation built_in(activation kind) { return is_built_in(kind) ? kind : activation::none; }
 
-/// A fully connected layer of a net.
+/// Shape and weight offsets of a fully connected layer.
 struct dense_layer {
   std::int64_t in = 0, out = 0;
-  std::int64_t weight_offset = 0, bias_offset = 0; ///< Offsets of [out, in] and [out] in a model's [P]; -1: no bias.
-  activation after = activation::none;             ///< Built in.
-  bool head = false;                               ///< Has a row per class, and computes those of the pass only.
+  std::int64_t weight_offset = 0, bias_offset = 0; ///< Offsets of W [out, in] and b [out] within [P]; bias -1: none.
+  activation after = activation::none;             ///< none or relu: is_built_in().
+  bool head = false; ///< true: has one output per class; a pass computes those of its classes only.
 
   [[nodiscard]] bool biased() const { return bias_offset >= 0; }
-  /// The rows that a pass over `classes` computes, as a layer of their own.
+  /// For a head, the layer restricted to classes low .. high - 1; otherwise the layer itself.
   [[nodiscard]] dense_layer rows_for(std::int64_t low, std::int64_t high) const;
 };
 
-/// y [rows, out] of x [rows, in].
+/// Computes y [rows, out] from x [rows, in]. @param weights of the model, [P]
 void dense_forward(const dense_layer& layer, const float* weights, const float* x, std::int64_t rows, float* y);
 
+/// Arguments of dense_backward(): x and y are those of the forward pass.
 struct dense_gradients {
   const float* weights = nullptr; ///< [P]
   const float *x = nullptr, *y = nullptr;
-  float* d_y = nullptr; ///< [rows, out]; overwritten where a ReLU follows.
-  float* d_x = nullptr; ///< [rows, in], written; null: not wanted.
+  float* d_y = nullptr; ///< [rows, out]; overwritten if the layer has a ReLU.
+  float* d_x = nullptr; ///< [rows, in], result; null: not computed.
   std::int64_t rows = 0;
-  /// Gradients of the layer's weights, times `scale`, are added to `before` [P] and written to `into` [P]. All three
-  /// may be the same memory: each weight is read for the last time before it is written. Null: added to zeros, and no
-  /// gradients are wanted.
+  /// The gradients of the layer's weights, times `scale`, are added to `before` [P]; the sums are written to `into`
+  /// [P]. `weights`, `before` and `into` may be the same memory: each weight is read for the last time before it is
+  /// written. If `before` is null, the gradients are added to zeros. If `into` is null, they are not computed.
   const float* before = nullptr;
   float* into = nullptr;
   float scale = 1.0F;
 };
+/// Computes the gradients of a layer's input and weights from the gradient d_y of its output.
 void dense_backward(const dense_layer& layer, const dense_gradients& in);
 
 } // namespace mneme

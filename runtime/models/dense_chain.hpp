@@ -1,35 +1,36 @@
-/// dense_chain: training steps of one model at a time, of a net of fully connected layers and nothing else.
+/// dense_chain: training steps of one model at a time, for nets of fully connected layers only.
 #pragma once
 #include "runtime/models/dense.hpp"
 #include <vector>
 namespace mneme {
 
-/// Plain SGD on the cross-entropy, on a CPU. A step's bits are those of model::forward(), cross_entropy() and
-/// model::backward() in a fused group; what it touches is small enough for a core's first caches.
+/// Plain SGD on the cross-entropy, on a CPU. A step gives the same bits as model::forward(), cross_entropy() and
+/// model::backward() in a fused group. Its working set fits into the first caches of a core.
 class dense_chain {
 public:
-  /// `layers` from the input on, the last one the head; losses cover its rows low .. high - 1. Steps have at most
-  /// `rows_max` rows.
+  /// @param layers in order from the input; the last one is the head
+  /// @param low, high the loss covers classes low .. high - 1
+  /// @param rows_max upper bound of a step's rows
   dense_chain(const std::vector<dense_layer>& layers, std::int64_t low, std::int64_t high, std::int64_t rows_max);
 
   struct step {
     const float* weights = nullptr;       ///< [P] before the step
-    float* moved = nullptr;               ///< [P] after it: the same memory or, where moves_all(), elsewhere
-    const float* inputs = nullptr;        ///< [rows, first layer's in]
-    const std::int64_t* labels = nullptr; ///< [rows] labels and row weights: kernels::cross_entropy_rows
+    float* moved = nullptr;               ///< [P] after it; must be `weights` unless moves_all()
+    const float* inputs = nullptr;        ///< [rows, inputs of the first layer]
+    const std::int64_t* labels = nullptr; ///< [rows] labels and row weights, as in kernels::cross_entropy_rows
     const float* row_weight = nullptr;
     std::int64_t rows = 0;
     float learning_rate = 0.0F;
-    double label_smoothing = 0.0; ///< kernels::cross_entropy_rows::smoothing
+    double label_smoothing = 0.0; ///< As kernels::cross_entropy_rows::smoothing.
   };
-  /// Returns the step's loss.
+  /// Runs one training step and returns its loss.
   double take(const step& now);
-  /// True if a step writes every weight.
+  /// True if a step writes every weight, that is, if the loss covers all classes of the head.
   [[nodiscard]] bool moves_all() const noexcept { return moves_all_; }
 
 private:
   std::vector<dense_layer> layers_;
-  std::vector<std::vector<float>> values_, gradients_; // of each layer's output
+  std::vector<std::vector<float>> values_, gradients_; // outputs of each layer, and their gradients
   bool moves_all_;
 };
 

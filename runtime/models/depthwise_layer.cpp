@@ -12,12 +12,12 @@ namespace {
 
 constexpr double ceiling = 6.0;
 
-/// Model k's images as LibTorch takes them: [B, channels, height, width].
+/// Model k's images in LibTorch's order: [B, channels, height, width].
 at::Tensor images_of(const at::Tensor& whole, std::int64_t k, const image_shape& image) {
   return whole[k].view({whole.size(1), image.height, image.width, image.channels}).permute({0, 3, 1, 2});
 }
 
-/// Filters as LibTorch takes them: [channels, 1, kernel, kernel].
+/// Filters in LibTorch's order: [channels, 1, kernel, kernel].
 at::Tensor filters_of(const at::Tensor& flat, std::int64_t kernel) {
   return flat.view({kernel, kernel, -1, 1}).permute({2, 3, 0, 1});
 }
@@ -35,7 +35,8 @@ image_shape depthwise_layer::out_shape() const {
   return {windows(shape_.in.height), windows(shape_.in.width), shape_.in.channels};
 }
 
-/// By LibTorch. @param images [B, channels, height, width] @param filters [channels, 1, kernel, kernel]
+/// Convolves with LibTorch's operator. @param images [B, channels, height, width]
+/// @param filters [channels, 1, kernel, kernel]
 at::Tensor depthwise_layer::applied(const at::Tensor& images, const at::Tensor& filters) const {
   const auto [above, below] = padding_of(shape_.in.height, shape_.kernel, shape_.stride);
   const auto [left, right] = padding_of(shape_.in.width, shape_.kernel, shape_.stride);
@@ -47,7 +48,7 @@ at::Tensor depthwise_layer::function(const function_pass& pass, const at::Tensor
   const auto filters =
       pass.weights_at(shape_.weight_offset, {shape_.kernel, shape_.kernel, shape_.in.channels}).flatten(1);
   std::vector<at::Tensor> results;
-  for (std::int64_t k = 0; k < pass.models; ++k) { // copies: each model's operands begin at a line
+  for (std::int64_t k = 0; k < pass.models; ++k) { // the copies align each model's operands to a cache line
     const auto own = filters_of(filters.select(0, filters.size(0) == 1 ? 0 : k), shape_.kernel);
     const auto images = images_of(in.contiguous(), k, shape_.in).clone(at::MemoryFormat::Contiguous);
     results.push_back(applied(images, own.clone(at::MemoryFormat::Contiguous)).permute({0, 2, 3, 1}).flatten(1));

@@ -1,10 +1,10 @@
-/// depthwise_layer: a convolution of every channel by itself (Howard et al. 2017, MobileNet).
+/// depthwise_layer: a convolution of each channel with its own filter (Howard et al. 2017, MobileNets).
 #pragma once
 #include "runtime/models/function_layer.hpp"
 namespace mneme {
 
 /// A result is a sum over kernel^2 values of one channel, which LibTorch adds in the same order for any number of rows.
-/// Pixels outside of the image are zeros, as many before as behind it, or one less before: TensorFlow's "same".
+/// Zero padding is TensorFlow's "same": equal on both sides, or one pixel less before the image than after it.
 class depthwise_layer final : public function_layer {
 public:
   struct shape {
@@ -16,7 +16,7 @@ public:
   [[nodiscard]] image_shape out_shape() const;
   [[nodiscard]] std::int64_t width(class_range) const override { return out_shape().floats(); }
 
-  /// Zeros before the first row or column, and behind the last, of an image with `extent` of them.
+  /// Zero padding {before, after} of an axis with `extent` pixels, in pixels.
   [[nodiscard]] static std::array<std::int64_t, 2> padding_of(std::int64_t extent, std::int64_t kernel,
                                                               std::int64_t stride);
   [[nodiscard]] at::Tensor function(const function_pass& pass, const at::Tensor& in) const override;
@@ -27,7 +27,7 @@ private:
   shape shape_;
 };
 
-/// min(max(x, 0), 6).
+/// ReLU6: min(max(x, 0), 6).
 class relu6_layer final : public function_layer {
 public:
   explicit relu6_layer(std::int64_t width) : width_(width) {}

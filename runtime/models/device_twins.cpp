@@ -1,5 +1,5 @@
-// Batch normalisation on devices: LibTorch's operators, with gradients by hand. No graph is kept for it and for
-// convolutions (composite_convolution.cpp); all other layers are functions there.
+// Batch normalization on devices: LibTorch's operators with hand-written gradients. Like convolutions
+// (composite_convolution.cpp), it builds no autograd graph. Other layers with parameters run as functions on devices.
 #include "runtime/models/normalisation.hpp"
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/clamp_min.h>
@@ -10,26 +10,26 @@
 #include <cmath>
 namespace mneme {
 
-// -- batch normalisation: LibTorch's, with a channel for each channel of each model -----------------------------------
+// -- batch normalization by LibTorch, on K * channels channels --------------------------------------------------------
 
-/// [K, B, floats of an image] -> [pixels of a model's rows, K * channels]; a view where there is one model.
+/// Reshapes [K, B, floats of an image] to [pixels of a model's rows, K * channels]; a view if K = 1.
 at::Tensor normalisation_layer::by_channel(const layer_pass& pass, const at::Tensor& images) const {
   return images.view({pass.models, -1, shape_.in.channels})
       .transpose(0, 1)
       .reshape({-1, pass.models * shape_.in.channels});
 }
 
-/// A parameter or running statistic of all models: [K * channels]; a view where there is one model.
+/// Returns a parameter or running statistic of all models, [K * channels]; a view if K = 1.
 at::Tensor normalisation_layer::parameters(const layer_pass& pass, std::int64_t offset) const {
   return parameter_view(pass, offset, 1, shape_.in.channels).reshape({-1});
 }
 
-// kept: [2, K * channels] in training: mean, and 1 / sqrt(variance + epsilon), of every channel.
+// kept: in training [2, K * channels]: mean and 1 / sqrt(variance + epsilon) of every channel.
 void normalisation_layer::composite_forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out,
                                             at::Tensor& kept) const {
   const auto x = by_channel(pass, in), weight = parameters(pass, shape_.weight_offset),
              bias = parameters(pass, shape_.bias_offset);
-  at::Tensor y, mean, variance; // the running statistics, where they are read or moved
+  at::Tensor y, mean, variance; // the running statistics, if the pass reads or updates them
   const auto moves = pass.training ? pass.training->statistics_moves : 0;
   const bool moved = moves > 0 && x.size(0) > 1;
   if (moved || !pass.training) {
@@ -45,7 +45,7 @@ void normalisation_layer::composite_forward(const layer_pass& pass, const at::Te
   } else {
     y = std::get<0>(at::native_batch_norm(x, weight, bias, mean, variance, false, momentum, shape_.epsilon));
   }
-  if (moved && pass.models > 1) { // what moved were copies of the models' own
+  if (moved && pass.models > 1) { // with several models, `mean` and `variance` are updated copies
     pass.weights.narrow(1, shape_.mean_offset, shape_.in.channels).copy_(mean.view({pass.models, -1}));
     pass.weights.narrow(1, shape_.variance_offset, shape_.in.channels).copy_(variance.view({pass.models, -1}));
   }
@@ -60,7 +60,7 @@ void normalisation_layer::composite_forward(const layer_pass& pass, const at::Te
 void normalisation_layer::composite_backward(const layer_pass& pass, const backward_data& data,
                                              const gradient_sink& sink) const {
   const auto d_shown = shape_.after == activation::relu ? at::threshold_backward(data.d_out, data.out, 0) : data.d_out;
-  at::Tensor mean, variance, own_mean, own_scale; // the running statistics, or those of the step's rows
+  at::Tensor mean, variance, own_mean, own_scale; // running statistics in evaluation, the step's statistics in training
   if (pass.training) {
     own_mean = data.kept[0];
     own_scale = data.kept[1];

@@ -8,7 +8,7 @@
 namespace mneme {
 namespace {
 
-/// Products of 1 - beta.
+/// Schedule from betas: alpha bar is the running product of 1 - beta.
 diffusion_schedule of_betas(const std::vector<double>& betas) {
   diffusion_schedule schedule;
   double left = 1.0;
@@ -27,14 +27,14 @@ std::vector<double> evenly(std::int64_t steps, double first, double last) {
   return values;
 }
 
-/// To the nearest integer, halves to the even one, whatever the rounding mode.
+/// Rounds to the nearest integer, and ties to the even one, in any floating-point rounding mode.
 std::int64_t rounded(double value) {
   const double whole = std::floor(value), rest = value - whole;
   const auto below = static_cast<std::int64_t>(whole);
   return rest > 0.5 || (rest == 0.5 && below % 2 != 0) ? below + 1 : below;
 }
 
-/// Roots of alpha bar and of what is left of 1, one for each row of `x`, of its number of axes.
+/// sqrt(alpha bar) and sqrt(1 - alpha bar) at the time of each row, as tensors [B, 1, ..] with the axes of `x`.
 std::pair<at::Tensor, at::Tensor> factors(const diffusion_schedule& schedule, const at::Tensor& x,
                                           const std::vector<std::int64_t>& times) {
   MNEME_CHECK(x.size(0) == std::ssize(times), x.sizes(), times.size());

@@ -13,7 +13,7 @@ dropout_layer::dropout_layer(std::int64_t width, std::uint64_t number, double ra
   MNEME_CHECK(0.0 <= rate && rate < 1.0, rate);
 }
 
-/// masks [K, B, width] of bytes on a CPU
+/// Draws the masks of all models. @param masks [K, B, width] bytes on a CPU; 0 drops a value, 1 keeps it
 void dropout_layer::draw(const training_mode& training, at::Tensor& masks) const {
   MNEME_CHECK(std::ssize(training.streams) == masks.size(0), masks.size(0));
   const auto values = masks.size(1) * width_;
@@ -55,7 +55,7 @@ void dropout_layer::backward(const layer_pass&, const backward_data& data, const
     at::mul_out(*data.d_in, data.d_out, data.kept).mul_(scale);
 }
 
-// -- as a function ----------------------------------------------------------------------------------------------------
+// -- as a differentiable function -------------------------------------------------------------------------------------
 
 at::Tensor dropout_layer::function(const function_pass& pass, const at::Tensor& in) const {
   if (!pass.training)

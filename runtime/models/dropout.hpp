@@ -1,14 +1,14 @@
-/// dropout_layer: in training, sets values to zero at random and scales the rest up.
+/// dropout_layer: in training, sets random values to zero and scales up the others.
 #pragma once
 #include "runtime/models/layer.hpp"
 namespace mneme {
 
-/// Dropout (Srivastava et al. 2014) as PyTorch does it: a value is dropped with chance `rate`, the others are divided
-/// by 1 - rate. Masks are keyed by the model's stream of the step and the layer's number, value by value, so they
-/// depend neither on the other models of a group nor on padded rows.
+/// Dropout (Srivastava et al. 2014), as in PyTorch: each value is dropped with probability `rate`, the others are
+/// divided by 1 - rate. A value's mask is keyed by the model's random stream of the step and the layer's number. It
+/// depends neither on the other models of a group nor on padded rows.
 class dropout_layer final : public kernel_layer {
 public:
-  /// @param number tells the dropout layers of a net apart @param rate in [0, 1)
+  /// @param number unique among the dropout layers of a net @param rate in [0, 1)
   dropout_layer(std::int64_t width, std::uint64_t number, double rate);
   [[nodiscard]] std::int64_t width(class_range) const override { return width_; }
   [[nodiscard]] std::int64_t kept_bytes_per_row() const override { return width_; }

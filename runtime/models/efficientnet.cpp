@@ -1,5 +1,6 @@
-// EfficientNet-Lite0 (Tan and Le 2019; the Lite variants of 2020 have ReLU6 and no squeeze-and-excitation), as in
-// TensorFlow: what is padded to halve an even image is padded behind it. Weights: tools/fetch_weights.
+// EfficientNet-Lite0 (Tan and Le 2019; the Lite variants of 2020 have ReLU6 and no squeeze-and-excitation). As in
+// TensorFlow, a convolution that halves an even image pads one pixel more after the image than before it. Weights:
+// tools/fetch_weights.
 #include "runtime/models/image_layers.hpp"
 #include "runtime/options/keys.hpp"
 #include <array>
@@ -7,9 +8,9 @@
 namespace mneme {
 namespace {
 
-/// So many blocks: pixels are widened, filtered by channel and narrowed again.
+/// A sequence of `blocks` blocks, each of which expands the channels, filters each channel and projects to `channels`.
 struct stage {
-  std::int64_t blocks, kernel, stride, widened, channels; // widened: by this factor
+  std::int64_t blocks, kernel, stride, widened, channels; // widened: expansion factor
 };
 constexpr std::array stages{stage{1, 3, 1, 1, 16}, stage{2, 3, 2, 6, 24},  stage{2, 5, 2, 6, 40},
                             stage{3, 3, 2, 6, 80}, stage{3, 5, 1, 6, 112}, stage{4, 5, 2, 6, 192},
@@ -21,8 +22,8 @@ public:
   explicit lite_builder(network_builder& net) : net_(net) {}
 
   void add_all(std::int64_t classes, const head_shape& head) {
-    // A filter of 3 x 3 that is padded behind the image is one of 4 x 4, padded all around, whose first row and column
-    // are zeros: so the file has it.
+    // A 3 x 3 filter with padding after the image equals a 4 x 4 filter with padding on all sides and zeros in its
+    // first row and column. The weight file contains the latter.
     add_convolution("conv_stem", {.filters = stem_channels, .kernel = 4, .stride = 2, .padding = 1});
     add_normalisation("bn0", true);
     std::int64_t number = 0;

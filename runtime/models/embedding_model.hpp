@@ -1,35 +1,35 @@
-/// embedding_model: an encoder and a classifier of its embeddings, one net that can be taken apart.
+/// embedding_model: an encoder and a classifier of its embeddings, as one net that can be split.
 #pragma once
 #include "runtime/models/model.hpp"
 namespace mneme {
 
 class network_builder;
 
-/// How large it is. Encoder: convolutions of 5x5 with ReLU, each followed by a max-pool of 2x2 (rows that are no
-/// images have none), linear layers with ReLU, then the embedding. Classifier: linear layers with ReLU, then the head.
+/// Sizes of the net. Encoder: convolutions of 5 x 5 with ReLU, each with a max-pool of 2 x 2 after it (images only),
+/// linear layers with ReLU, then the embedding. Classifier: linear layers with ReLU, then the head.
 struct embedding_shape {
   std::vector<std::int64_t> filters{32, 64};
   std::int64_t padding = 0;
   std::vector<std::int64_t> hidden{1000, 1000};
-  std::int64_t embedding = 256; ///< D
+  std::int64_t embedding = 256; ///< D, numbers of an embedding.
   std::vector<std::int64_t> classifier{1000, 1000};
-  /// The encoder gives means and log deviations of a normal, 2 D features; training reads samples of it (VEE),
-  /// evaluation means. Else it gives D numbers (EBR).
+  /// true: the encoder computes means and log standard deviations of a normal distribution, 2 D features. Training
+  /// reads samples of it (VEE), evaluation the means. false: the encoder computes D numbers (EBR).
   bool normal = true;
-  double low = -6.0, high = 3.0; ///< normal: bounds of log deviations.
+  double low = -6.0, high = 3.0; ///< Bounds of the log standard deviations, if `normal`.
 };
 
-/// Its weights are those of the encoder, then those of the classifier: "encoder.conv1.weight", "classifier.fc1.weight".
+/// Weights: the encoder's, then the classifier's, with names such as "encoder.conv1.weight", "classifier.fc1.weight".
 class embedding_model final : public model {
 public:
   embedding_model(embedding_shape embedding, std::array<std::int64_t, 3> shape, std::int64_t classes);
-  /// Why there is no such net for inputs of this shape, in words; empty: there is.
+  /// Returns why the net cannot be built for inputs of this shape; empty if it can be built.
   [[nodiscard]] static std::string why_impossible(const embedding_shape& embedding, std::array<std::int64_t, 3> shape);
 
   [[nodiscard]] const embedding_shape& shape() const noexcept { return shape_; }
-  /// Headless: its features are this net's features.
+  /// The encoder without a head; its features are those of this net.
   [[nodiscard]] const model_ref& encoder() const noexcept { return encoder_; }
-  /// Reads rows of D numbers.
+  /// The classifier, which reads rows of D numbers.
   [[nodiscard]] const model_ref& classifier() const noexcept { return classifier_; }
 
   [[nodiscard]] const std::vector<parameter>& layout() const noexcept override;

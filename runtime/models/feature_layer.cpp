@@ -6,11 +6,11 @@
 #include <algorithm>
 namespace mneme {
 
-// K models, B rows, C channels of the map.
+// Axes: K models, B rows, C channels of the map.
 
 feature_layer::feature_layer(model_ref net, std::string map, std::array<std::int64_t, 3> shape)
     : net_(std::move(net)), map_(std::move(map)) {
-  tape once; // a row of zeros shows how large the map is
+  tape once; // a pass with one row of zeros determines the size of the map
   once.for_backward = false;
   once.maps = {map_};
   const auto outputs = net_->forward(at::zeros({1, net_->size()}, at::kFloat),

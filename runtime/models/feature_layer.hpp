@@ -1,12 +1,13 @@
-/// feature_layer: a net whose features are what a layer in its middle puts out.
+/// feature_layer: a net whose features are the output of an intermediate layer.
 #pragma once
 #include "runtime/models/model.hpp"
 namespace mneme {
 
-/// Features are the means over pixels of one of the net's maps; there is no head. Weights are those of the whole net.
+/// The features are the means of one of the net's maps, one per channel. There is no head. The weights are those of the
+/// whole net.
 class feature_layer final : public model {
 public:
-  /// @param map one of net->maps()
+  /// @param map one of net->maps() @param shape channels, height and width of an input image
   feature_layer(model_ref net, std::string map, std::array<std::int64_t, 3> shape);
 
   [[nodiscard]] const std::vector<parameter>& layout() const noexcept override { return net_->layout(); }
@@ -29,7 +30,7 @@ public:
 private:
   model_ref net_;
   std::string map_;
-  std::int64_t channels_ = 0, height_ = 0, width_ = 0; // of the map
+  std::int64_t channels_ = 0, height_ = 0, width_ = 0; // size of the map
 };
 
 } // namespace mneme

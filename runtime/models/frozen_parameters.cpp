@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::size_t names_listed_max = 8;
 
-/// True if `name` is `pattern`, in which each * matches any text.
+/// True if `name` matches `pattern`, in which each * stands for any text.
 bool matches(std::string_view pattern, std::string_view name) {
   std::size_t in_pattern = 0, in_name = 0, after_star = std::string_view::npos, covered = 0;
   while (in_name < name.size()) {
@@ -18,7 +18,7 @@ bool matches(std::string_view pattern, std::string_view name) {
     } else if (in_pattern < pattern.size() && pattern[in_pattern] == name[in_name]) {
       ++in_pattern;
       ++in_name;
-    } else if (after_star != std::string_view::npos) { // the last star covers one letter more
+    } else if (after_star != std::string_view::npos) { // extend the match of the last star by one character
       in_pattern = after_star;
       in_name = ++covered;
     } else {
@@ -32,7 +32,7 @@ bool is_named_by(const parameter& entry, const std::string& text) {
   return matches(text, entry.name) || (entry.name.starts_with(text) && entry.name[text.size()] == '.');
 }
 
-/// Names of parameters and of the layers that they belong to.
+/// Names of all parameters and of the layers that contain them.
 std::vector<std::string> names_of(const model& net) {
   std::vector<std::string> names;
   for (const auto& entry : net.layout()) {
@@ -55,7 +55,7 @@ std::string unknown_text(const model& net, const std::string& text, std::size_t 
                      fmt::join(listed, ", "), listed.size() < net.layout().size() ? ", ..." : "");
 }
 
-/// Names of running statistics that are frozen while the other one of their layer is not.
+/// Error texts for layers of which exactly one of the two running statistics is chosen.
 std::vector<std::string> half_frozen(const model& net, const std::vector<bool>& chosen) {
   constexpr std::string_view mean = ".running_mean", variance = ".running_var";
   const auto is_chosen = [&](const std::string& name) {

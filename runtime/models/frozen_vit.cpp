@@ -14,7 +14,7 @@
 namespace mneme {
 namespace {
 
-/// Where a block's parts begin, behind its first parameter: weight and bias.
+/// Layout offsets of a block's parts from its first parameter; each part is a weight and a bias.
 struct vit_part {
   static constexpr std::size_t norm1 = 0, queries_keys_values = 2, projection = 4, norm2 = 6, hidden = 8, out = 10;
 };
@@ -40,7 +40,7 @@ frozen_vit::frozen_vit(vit_shape shape, const std::vector<parameter>& body, std:
   MNEME_CHECK(shape_.width % shape_.heads == 0, shape_.width, shape_.heads);
   for (auto entry : body) {
     entry.frozen = true;
-    entry.view = entry.order = {}; // as in files
+    entry.view = entry.order = {}; // stored as in files
     add_parameter(std::move(entry));
   }
   embedding_ = place_of("cls_token");
@@ -66,7 +66,7 @@ std::int64_t frozen_vit::row_floats_with(std::int64_t further) const {
   return shape_.input[0] * shape_.resized[0] * shape_.resized[1] + shape_.depth * block;
 }
 
-/// [B, N, d]: the class token and the patches, with what their positions add.
+/// Embeddings [B, N, d] of the class token and the patches, position embeddings included.
 at::Tensor frozen_vit::embedded(const model_pass& pass) const {
   const auto part = pass.values.subspan(embedding_); // class token, positions, weight, bias
   const auto p = shape_.patch;
@@ -75,7 +75,7 @@ at::Tensor frozen_vit::embedded(const model_pass& pass) const {
     images = at::upsample_bilinear2d(images, {shape_.resized[0], shape_.resized[1]}, false);
   const auto cut = images.unflatten(3, {shape_.resized[1] / p, p})
                        .unflatten(2, {shape_.resized[0] / p, p})
-                       .permute({0, 2, 4, 1, 3, 5}) // [B, lines, columns, C, p, p]
+                       .permute({0, 2, 4, 1, 3, 5}) // [B, patch rows, patch columns, C, p, p]
                        .flatten(3)
                        .flatten(1, 2);
   const auto patches = at::linear(cut, part[2].flatten(1), part[3]);
@@ -89,7 +89,7 @@ at::Tensor frozen_vit::class_token(const model_pass& pass, const attention_chang
     const auto part = pass.values.subspan(blocks_[static_cast<std::size_t>(i)]);
     const auto mixed = attention(pass, i, x, change);
     if (i + 1 == shape_.depth)
-      x = x.narrow(1, 0, 1); // all that is read of the last block
+      x = x.narrow(1, 0, 1); // the last block's result is read at the class token only
     x = x + mixed;
     const auto hidden =
         at::gelu(vit_linear(part.subspan(vit_part::hidden), vit_norm(part.subspan(vit_part::norm2), x)));
@@ -102,7 +102,7 @@ at::Tensor frozen_vit::by_head(const at::Tensor& tokens) const {
   return tokens.unflatten(-1, {shape_.heads, shape_.width / shape_.heads}).transpose(1, 2);
 }
 
-/// What a block's attention adds, [B, N, d]; of the last block, to the class token alone.
+/// Output of a block's attention, [B, N, d]; of the last block [B, 1, d], for the class token only.
 at::Tensor frozen_vit::attention(const model_pass& pass, std::int64_t block, const at::Tensor& x,
                                  const attention_change& change) const {
   const auto part = pass.values.subspan(blocks_[static_cast<std::size_t>(block)]);

@@ -13,19 +13,20 @@
 namespace mneme {
 namespace {
 
-constexpr std::int64_t line_values = 16;  // of 64 bytes; float64 has two lines
-constexpr std::int64_t block_values = 64; // two vectors of the widest instruction set, and more
+constexpr std::int64_t line_values = 16;  // a cache line of 64 bytes; float64 values take two lines
+constexpr std::int64_t block_values = 64; // a multiple of two vectors of the widest instruction set
 
 std::int64_t rounded_up(std::int64_t count, std::int64_t to) { return ceil_div(count, to) * to; }
 
-/// A copy [K, rows', columns'] in memory of its own, filled up with zeros.
+/// Returns a copy [K, rows, columns] of `matrix`, padded with zeros.
 at::Tensor in_lines(const at::Tensor& matrix, std::int64_t rows, std::int64_t columns) {
   if (matrix.size(1) == rows && matrix.size(2) == columns)
     return matrix.clone(at::MemoryFormat::Contiguous);
   return at::constant_pad_nd(matrix, {0, columns - matrix.size(2), 0, rows - matrix.size(1)});
 }
 
-/// [K, 1, k] as MKL takes a row: one that was a column has the strides of a transposed matrix, though it lies alike.
+/// Gives `row` [K, 1, k] the strides of a row. A transposed column has the strides of a transposed matrix, although its
+/// memory order is the same.
 at::Tensor as_row(const at::Tensor& row) {
   const auto models = row.size(0), k = row.size(2);
   if (row.stride(2) == 1 && row.stride(1) >= k)
@@ -33,9 +34,9 @@ at::Tensor as_row(const at::Tensor& row) {
   return at::empty_strided({models, 1, k}, {k, k, 1}, row.options()).copy_(row);
 }
 
-/// A product of K matrices, and its derivatives to any order. MKL rounds a product with a single column, or with a row
-/// that is taken for a transposed column, otherwise for one model than for several: so rows are rows, and columns are
-/// computed as rows.
+/// Product of K pairs of matrices, differentiable to any order. MKL rounds some products differently for one model than
+/// for several: those with a single column, and those with a row that has the strides of a transposed column. Rows
+/// therefore get the strides of rows, and columns are computed as rows.
 struct matrix_product final : torch::autograd::Function<matrix_product> {
   static at::Tensor forward(torch::autograd::AutogradContext* kept, const at::Tensor& a, const at::Tensor& b) {
     kept->save_for_backward({a, b});

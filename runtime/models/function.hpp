@@ -1,72 +1,74 @@
-/// Nets as functions of LibTorch's operators, and what such a pass shows besides features and logits.
+/// function: nets as functions of LibTorch's operators, and the results of such passes.
 #pragma once
 #include "runtime/models/model.hpp"
 namespace mneme {
 
 // Axes: K models in a stack, B rows of a step, P weights of a model, D features, C channels.
 
-/// How a net runs as a function. Without `training` it is in evaluation mode.
+/// Options of model::differentiable(). Without `training` the net is in evaluation mode.
 struct function_mode {
   const training_mode* training = nullptr;
-  bool statistics = false; ///< Statistics of what reaches batch normalisations are wanted, in either mode.
+  bool statistics = false; ///< true: return the statistics of batch normalizations' inputs, in either mode.
 };
 
-/// Mean and variance, by channel, of what reaches a batch normalisation: of a step's rows, and the running ones.
-/// Matching them inverts a net (Yin et al. 2020, "Dreaming to Distill", eq. 4).
+/// Mean and variance, by channel, of a batch normalization's inputs: of the step's rows, and the running statistics.
+/// Matching the two inverts a net (Yin et al. 2020, "Dreaming to Distill", eq. 4).
 struct batch_statistics {
-  std::string name{};                                ///< "layer1.0.bn2"
-  at::Tensor mean{}, variance{};                     ///< [K, C]; biased, as the layer normalises
-  at::Tensor running_mean{}, running_variance{};     ///< [K, C], or [1, C] where weights are shared
-  std::int64_t values = 0;                           ///< Values that each mean is taken over.
-  std::int64_t mean_offset = 0, variance_offset = 0; ///< Places of the running ones within [P].
-  bool moves = false; ///< The layer was in training mode, which moves its running statistics.
+  std::string name{};                                ///< Name of the layer, such as "layer1.0.bn2".
+  at::Tensor mean{}, variance{};                     ///< [K, C]; biased variance, as in the layer
+  at::Tensor running_mean{}, running_variance{};     ///< [K, C], or [1, C] if weights are shared
+  std::int64_t values = 0;                           ///< Number of values per mean.
+  std::int64_t mean_offset = 0, variance_offset = 0; ///< Offsets of the running statistics within [P].
+  bool moves = false; ///< true: the layer was in training mode, which updates its running statistics.
 };
 
-/// What a layer has put out on the way, as an image: a flat row has one pixel.
+/// Output of an intermediate layer as an image; a flat row has one pixel.
 struct named_map {
   std::string name{};
   at::Tensor values{}; ///< [K, B, C, height, width]
 };
 
+/// Results of model::differentiable().
 struct function_results {
   at::Tensor features{}; ///< [K, B, D]
-  at::Tensor logits{};   ///< [K, B, classes.size()]; undefined where there is no head, or no class
+  at::Tensor logits{};   ///< [K, B, classes.size()]; undefined without a head or without classes
   std::vector<named_map> maps{};
-  std::vector<batch_statistics> statistics{}; ///< Empty unless wanted.
+  std::vector<batch_statistics> statistics{}; ///< Empty unless requested.
 };
 
-/// `weights` [K, P] with running statistics moved by what a pass has seen, as model::forward() moves them: a new
-/// tensor. A layer leaves its own alone that saw a single value or was in evaluation mode, as all are in a pass of that
-/// mode, and in one of training those that training_mode::trained leaves out.
+/// Returns a copy of `weights` [K, P] whose running statistics are updated from a pass, as by model::forward(). The
+/// statistics of a layer stay unchanged if it read a single value per channel or was in evaluation mode. In a training
+/// pass, layers that training_mode::trained excludes are in evaluation mode.
 [[nodiscard]] at::Tensor with_moved_statistics(const at::Tensor& weights,
                                                const std::vector<batch_statistics>& statistics);
 
-/// What layers read of a pass.
+/// Arguments of layer::function(): weights, size and mode of a pass.
 struct function_pass {
   const std::vector<at::Tensor>& parameters; ///< [K or 1, size] each, in the layout's order
-  const std::vector<std::int64_t>& offsets;  ///< Their places within [P], ascending.
+  const std::vector<std::int64_t>& offsets;  ///< Their offsets within [P], ascending.
   std::int64_t models = 0;                   ///< K
   std::int64_t rows = 0;                     ///< B
   class_range classes{};
   const training_mode* training = nullptr;
-  std::vector<batch_statistics>* statistics = nullptr; ///< Null: not wanted.
-  const at::Tensor* inputs = nullptr;                  ///< What the net reads, [K, B, floats].
+  std::vector<batch_statistics>* statistics = nullptr; ///< Receives the statistics; null: not requested.
+  const at::Tensor* inputs = nullptr;                  ///< The net's inputs, [K, B, floats].
 
-  /// The weights from a parameter's offset on, [K or 1, sizes..]; several parameters where these lie side by side.
-  /// One size may be -1: as many as the parameter has.
+  /// Returns the weights from a parameter's offset on as [K or 1, sizes..]; they may span several adjacent parameters.
+  /// One size may be -1: it is inferred from the parameter.
   [[nodiscard]] at::Tensor weights_at(std::int64_t offset, at::IntArrayRef sizes) const;
 };
 
-/// The mode of models first .. first + count - 1.
+/// Returns the mode restricted to models first .. first + count - 1.
 [[nodiscard]] training_mode of_models(const training_mode& all, std::int64_t first, std::int64_t count);
 
-// Operators whose bits, on a CPU, depend neither on K nor on where operands lie. Vectors and what is left behind the
-// last one are rounded differently, and bits of MKL's products may depend on a matrix's place within a cache line (see
-// aligned_product.hpp): so values are brought to whole lines first.
+// Operators whose bits on a CPU depend neither on K nor on the alignment of their operands. LibTorch rounds full
+// vectors and the values after the last full vector differently, and bits of MKL's products may depend on a matrix's
+// offset within a cache line (aligned_product.hpp). These operators therefore copy values to whole cache lines first.
 
-/// a b^T for every model: a [K, m, k] or [1, m, k], b [K, n, k] or [1, n, k], to [K, m, n]. So are its derivatives.
+/// Returns a b^T [K, m, n] for all models. a is [K, m, k] or [1, m, k], and b is [K, n, k] or [1, n, k]. The
+/// derivatives have the same property.
 [[nodiscard]] at::Tensor stacked_product(const at::Tensor& a, const at::Tensor& b);
-/// `apply`, which works element by element, on values of any shape.
+/// Applies the elementwise function `apply` to values of any shape.
 [[nodiscard]] at::Tensor by_element(const at::Tensor& values, at::Tensor (*apply)(const at::Tensor&));
 
 } // namespace mneme

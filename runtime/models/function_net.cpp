@@ -9,16 +9,16 @@
 namespace mneme {
 namespace {
 
-constexpr std::int64_t rows_of_call = 16; // of a pass without gradients: the last call is filled up with zeros
+constexpr std::int64_t rows_of_call = 16; // rows per call without gradients; the last call is padded with zeros
 
-/// A parameter's part of `weights` [P] that a pass over `classes` reads.
+/// The part of a parameter in `weights` [P] that a pass over `classes` reads.
 at::Tensor read_part(const parameter& entry, const at::Tensor& weights, class_range classes) {
   const auto value = as_in_files(weights, entry);
   return entry.head && !entry.whole ? value.narrow(0, classes.low, classes.size()) : value;
 }
 
-/// The same numbers in a tensor that begins at a cache line, and so do its gradients of any order, which may be parts
-/// of those of all models: bits of products may depend on a matrix's place.
+/// Returns a copy that begins at a cache line, because bits of products may depend on alignment. The multiplication by
+/// 1.0 also aligns the gradients of any order, which may be slices of the gradients of all models.
 at::Tensor aligned_copy(const at::Tensor& values) { return values.contiguous() * 1.0; }
 
 at::Tensor joined_rows(std::vector<at::Tensor> parts) {
@@ -31,9 +31,9 @@ at::Tensor stacked_models(const std::vector<at::Tensor>& parts) {
 
 } // namespace
 
-/// Leaves and results of autograd's graph of one model, as they lie on a tape: values, then results.
+/// Leaves and results of one model's autograd graph, in the tape's order: values, then results.
 struct function_net::followed_pass {
-  std::span<const at::Tensor> values{};  // [layout]
+  std::span<const at::Tensor> values{};  // one per parameter of the layout
   std::span<const at::Tensor> results{}; // features, logits, maps
 };
 
@@ -63,7 +63,7 @@ rng_key function_net::stream_of(const training_mode* training, std::int64_t k) c
 
 // -- forward ----------------------------------------------------------------------------------------------------------
 
-/// apply(), a few rows after the others.
+/// Computes apply() in calls of rows_of_call rows.
 function_net::model_results function_net::in_calls(const model_pass& pass) const {
   std::vector<at::Tensor> features, logits;
   std::vector<std::vector<at::Tensor>> maps(pass.maps.size());
@@ -131,7 +131,7 @@ activations function_net::forward(const at::Tensor& weights, const at::Tensor& i
   return outputs;
 }
 
-// -- as a function ----------------------------------------------------------------------------------------------------
+// -- as a differentiable function -------------------------------------------------------------------------------------
 
 function_results function_net::differentiable(const at::Tensor& weights, const at::Tensor& inputs, class_range classes,
                                               const function_mode& mode) const {
@@ -180,7 +180,7 @@ void function_net::backward(const at::Tensor& /*weights*/, tape& kept, class_ran
   kept.d_maps.clear();
 }
 
-/// @param slopes gradients by the results, in their order, or undefined
+/// Writes the gradients of one model. @param slopes gradients of the loss by each result, in order; undefined: none
 /// @param into [P], the model's row of the sink
 void function_net::back_model(const followed_pass& passed, class_range classes, const std::vector<at::Tensor>& slopes,
                               const parameter_choice& trained, const at::Tensor& into, const gradient_sink& out) const {

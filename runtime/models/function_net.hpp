@@ -1,4 +1,4 @@
-/// function_net: a net written once, as a function of LibTorch's operators, whose gradients autograd takes.
+/// function_net: a net that is defined once, as a differentiable function of LibTorch's operators.
 #pragma once
 #include "runtime/models/function.hpp"
 #include <optional>
@@ -6,9 +6,9 @@ namespace mneme {
 
 // Axes: K models, B rows of a step, P weights of a model, D features, C classes.
 
-/// For nets that are no chain of layers. Models of a fused group are computed one by one, so a model's bits do not
-/// depend on the others; of a pass that no backward pass follows, rows are shown in calls of one size, so that a row's
-/// bits do not depend on how many come with it.
+/// Base of nets that are not graphs of layers. The models of a fused group are computed one at a time, so a model's
+/// bits do not depend on the others. A pass without a backward pass computes rows in calls of one size, so a row's bits
+/// do not depend on the number of rows.
 class function_net : public model {
 public:
   [[nodiscard]] const std::vector<parameter>& layout() const noexcept final { return layout_; }
@@ -21,31 +21,32 @@ public:
                                                 class_range classes, const function_mode& mode) const final;
 
 protected:
-  /// One model's pass.
+  /// Arguments of one model's pass.
   struct model_pass {
-    /// Parameters in the order of the layout, with the shapes of files: of the head, rows of `classes` alone.
+    /// Parameters in the order of the layout and the shapes of files; of a head, only the rows of `classes`.
     std::span<const at::Tensor> values{};
     const at::Tensor& images;                ///< [B, C, H, W]
-    class_range classes{};                   ///< None: the pass ends at the features.
+    class_range classes{};                   ///< Empty: the pass ends at the features.
     const training_mode* training = nullptr; ///< Null: evaluation mode.
-    rng_key stream{};                        ///< Below it the pass draws; read in training by nets that draw.
-    std::span<const std::string> maps{};     ///< Those that are wanted, among maps().
+    rng_key stream{};                        ///< Root of the pass's random streams; read in training by nets that draw.
+    std::span<const std::string> maps{};     ///< Requested maps, a subset of maps().
   };
+  /// Results of one model's pass.
   struct model_results {
     at::Tensor features{};          ///< [B, D]
     at::Tensor logits{};            ///< [B, classes], or undefined
-    std::vector<at::Tensor> maps{}; ///< [B, C, height, width]: those that are wanted.
+    std::vector<at::Tensor> maps{}; ///< [B, C, height, width] each: the requested maps.
   };
-  /// By operators that autograd follows to any order, in the type of the weights.
+  /// Computes the pass by operators that autograd can differentiate to any order, in the dtype of the weights.
   [[nodiscard]] virtual model_results apply(const model_pass& pass) const = 0;
-  /// Floats that a row needs until the backward pass, about.
+  /// Estimated floats per row that a pass keeps until the backward pass.
   [[nodiscard]] virtual std::int64_t row_floats() const = 0;
-  /// C, H, W of a row of its inputs.
+  /// C, H, W of an input row.
   [[nodiscard]] virtual std::array<std::int64_t, 3> input() const = 0;
 
-  /// Puts a parameter behind those that are there. @return its place in the layout
+  /// Appends a parameter to the layout and sets its offset and size. @return its index in the layout
   std::size_t add_parameter(parameter entry);
-  /// model::with_frozen() of this net itself, which is a copy. @pre no training has begun
+  /// Freezes the parameters `chosen` [layout] in place; with_frozen() calls it on a copy. @pre no training has begun
   void hold(const std::vector<bool>& chosen) { hold_parameters(layout_, chosen); }
 
 private:

@@ -14,7 +14,7 @@ void gelu_layer::backward(const layer_pass&, const backward_data& data, const gr
                          data.in.const_data_ptr<float>(), data.in.numel());
 }
 
-// -- as a function ----------------------------------------------------------------------------------------------------
+// -- as a differentiable function -------------------------------------------------------------------------------------
 
 at::Tensor gelu_layer::function(const function_pass&, const at::Tensor& in) const {
   return by_element(in, [](const at::Tensor& values) { return at::gelu(values); });

@@ -1,9 +1,9 @@
-/// gelu_layer: the activation of transformers.
+/// gelu_layer: the activation function GELU.
 #pragma once
 #include "runtime/models/layer.hpp"
 namespace mneme {
 
-/// x Phi(x) (Hendrycks and Gimpel 2016), exact, not by tanh.
+/// x Phi(x) (Hendrycks and Gimpel 2016) in its exact form, without the tanh approximation.
 class gelu_layer final : public kernel_layer {
 public:
   explicit gelu_layer(std::int64_t width) : width_(width) {}

@@ -1,24 +1,27 @@
-/// graph_gradients: what autograd's graph of one model leaves in the model's row of a sink.
+/// graph_gradients: writes the gradients of one model's autograd graph to the model's row of a gradient sink.
 #pragma once
 #include "runtime/models/model.hpp"
 namespace mneme {
 
+/// A trained parameter of a graph.
 struct graph_parameter {
   at::Tensor value{}; ///< A leaf of the graph.
-  at::Tensor place{}; ///< Its part of the sink's row, a view.
+  at::Tensor place{}; ///< View of its part of the sink's row.
 };
+/// A result of a graph and the gradient of the loss by it.
 struct graph_result {
-  at::Tensor value{}, slope{}; ///< The slope, the gradient by it, may be undefined.
+  at::Tensor value{}, slope{}; ///< `slope` is the gradient; undefined: none.
 };
 
-/// Gradients by `leaves`, undefined where no result with a slope depends on one. @param keeps the graph serves again
+/// Gradients by `leaves`; undefined for a leaf on which no result with a slope depends.
+/// @param keeps true: the graph is retained for another backward pass
 [[nodiscard]] std::vector<at::Tensor> gradients_by(const std::vector<at::Tensor>& leaves,
                                                    const std::vector<graph_result>& results, bool keeps = false);
-/// Writes a gradient, zero if it is undefined, to its part of the sink, or adds it there.
+/// Writes a gradient to its part of the sink, or adds it if out.add. An undefined gradient counts as zero.
 void deliver(const at::Tensor& gradient, const at::Tensor& place, const gradient_sink& out);
 
-/// Goes back from the results that have a slope and that the graph leads to. Places of parameters that no result
-/// depends on become zero; where `out` adds they stay as they are.
+/// Backpropagates from the results that have a slope and require gradients. A parameter on which no such result depends
+/// gets a zero gradient, or stays unchanged if `out` adds.
 void graph_gradients(const std::vector<graph_parameter>& parameters, const std::vector<graph_result>& results,
                      const gradient_sink& out);
 

@@ -2,7 +2,7 @@
 namespace mneme {
 namespace {
 
-/// No parameters, no head: features are the normalised pixels. For methods that solve for a read-out.
+/// A net without parameters and head: the features are the normalized pixels. For methods that fit a linear readout.
 class identity_model final : public model {
 public:
   explicit identity_model(std::int64_t width) : width_(width) {}
@@ -19,7 +19,7 @@ public:
     return {inputs.view({inputs.size(0), inputs.size(1), width_}), {}};
   }
   void backward(const at::Tensor&, tape&, class_range, const at::Tensor&, const at::Tensor&, const parameter_choice&,
-                const gradient_sink&) const override {} // nothing can change
+                const gradient_sink&) const override {} // there are no parameters
   [[nodiscard]] function_results differentiable(const at::Tensor&, const at::Tensor& inputs, class_range,
                                                 const function_mode&) const override {
     return {.features = inputs.flatten(2)};

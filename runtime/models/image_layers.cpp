@@ -86,8 +86,8 @@ void add_images(network_builder& to, std::int64_t channels, std::int64_t height,
 
 void add_transposed_convolution(network_builder& to, const std::string& name, const transposed_options& layer) {
   const auto in = to.shape_here();
-  MNEME_CHECK(to.here() > 0, to.identity()); // an input's channels come first
-  // PyTorch takes the fan from the second axis, the results' channels.
+  MNEME_CHECK(to.here() > 0, to.identity()); // a net's input is channels first
+  // PyTorch takes the fan in from the second axis, the output channels.
   const double bound = 1.0 / std::sqrt(static_cast<double>(layer.kernel * layer.kernel * layer.filters));
   const std::vector<std::int64_t> filters{in.channels, layer.filters, layer.kernel, layer.kernel};
   transposed_convolution_layer::shape shape{.in = in,

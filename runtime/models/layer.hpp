@@ -1,92 +1,94 @@
-/// layer: one step of a network over K models at once, on flat weights.
+/// layer: one operation of a network on K models at once, with weights in flat buffers.
 #pragma once
 #include "runtime/models/dense.hpp"
 #include "runtime/models/function.hpp"
 namespace mneme {
 
-// Axes: K models, B rows of a step, P weights of a model. Rows of activations are flat: [K, B, width]; an image's
-// pixels lie channels last within a row, [height, width, channels].
+// Axes: K models, B rows of a step, P weights of a model. Activations are [K, B, width] with flat rows; images are
+// channels last within a row, [height, width, channels].
 
-/// Which models, rows and classes a pass is about.
+/// Weights, sizes and mode of a pass.
 struct layer_pass {
   const at::Tensor& weights;               ///< [K, P], or [1, P] shared by all K
   std::int64_t models = 0;                 ///< K
   std::int64_t rows = 0;                   ///< B
-  class_range classes{};                   ///< Read by the head.
+  class_range classes{};                   ///< Classes whose logits the head computes.
   const training_mode* training = nullptr; ///< Null: evaluation mode.
-  kernels::scratch* memory = nullptr;      ///< Never null in a pass.
-  const at::Tensor* inputs = nullptr;      ///< What the net reads, [K, B, floats]: layers may hide its padding.
+  kernels::scratch* memory = nullptr;      ///< Working memory; not null in a pass.
+  const at::Tensor* inputs = nullptr;      ///< The net's inputs [K, B, floats], from which layers derive padding masks.
 
-  /// The weights of model k on a CPU: rows may be shared by all models.
+  /// Weights [P] of model k on a CPU; all models may share one row.
   [[nodiscard]] const float* weights_of(std::int64_t k) const;
   /// Row k of `weights`, [P].
   [[nodiscard]] at::Tensor weights_row(std::int64_t k) const;
 };
 
-/// Height, width and channels of an image within the net; 1, 1, D of a flat row.
+/// Size of an image within the net, in pixels; {1, 1, D} for a flat row of D numbers.
 struct image_shape {
   std::int64_t height = 1, width = 1, channels = 1;
   [[nodiscard]] std::int64_t floats() const { return height * width * channels; }
   [[nodiscard]] std::int64_t pixels() const { return height * width; }
 };
 
-/// Const, shared by threads. Every layer is a function of LibTorch's operators; a kernel_layer also has forward and
-/// backward passes of its own.
+/// A layer of a network; immutable and shared by threads. Every layer has a differentiable function(); a kernel_layer
+/// also has hand-written forward and backward passes.
 class layer {
 public:
   virtual ~layer() = default;
-  /// True if a network computes the layer by function() and takes its gradients by autograd.
+  /// True if a network computes the layer by function() and its gradients by autograd.
   [[nodiscard]] virtual bool is_function(bool on_cpu) const = 0;
-  /// True of a kernel layer that is computed as a function if its neighbours on both sides are.
+  /// True for a kernel layer that is computed by function() if the layers before and after it are.
   [[nodiscard]] virtual bool joins_functions() const { return false; }
-  /// Floats of one row that leave the layer, given the classes of the pass.
+  /// Floats of one output row, for a pass over `classes`.
   [[nodiscard]] virtual std::int64_t width(class_range classes) const = 0;
-  /// Bytes besides its output that one row needs until the backward pass.
+  /// Bytes per row that the layer keeps until the backward pass, without its output.
   [[nodiscard]] virtual std::int64_t kept_bytes_per_row() const { return 0; }
-  /// True if, on a CPU and in evaluation mode, products or convolutions of LibTorch compute the layer: bits of a row
-  /// may depend on how many rows there are.
+  /// True if LibTorch's products or convolutions compute the layer on a CPU in evaluation mode. The bits of a row may
+  /// then depend on the number of rows.
   [[nodiscard]] virtual bool depends_on_row_count() const { return false; }
 
-  /// in [K, B, width before] -> [K, B, width], by operators that autograd follows to any order.
+  /// Computes [K, B, width] from in [K, B, input width], by operators that autograd can differentiate to any order.
   [[nodiscard]] virtual at::Tensor function(const function_pass& pass, const at::Tensor& in) const = 0;
 };
 
-/// A layer whose passes are written by hand, since a row of scenarios/bench needs them (runtime/kernels/README.md): on
-/// a CPU by our own kernels, model by model. On devices convolutions and batch normalisation are LibTorch's operators
-/// with gradients by hand; the other layers with parameters are functions there.
+/// A layer with hand-written passes, which a benchmark in scenarios/bench justifies (runtime/kernels/README.md). On a
+/// CPU mneme's kernels compute it one model at a time. On devices, convolutions and batch normalization use LibTorch's
+/// operators with hand-written gradients; other layers with parameters run as functions.
 class kernel_layer : public layer {
 public:
   [[nodiscard]] bool is_function(bool /*on_cpu*/) const override { return false; }
-  /// True if the layer returns its input unchanged in this pass: forward and backward are then not called.
+  /// True if the layer returns its input unchanged in this pass; forward() and backward() are then not called.
   [[nodiscard]] virtual bool idle(const layer_pass&) const { return false; }
 
-  /// in [K, B, width before] -> out [K, B, width]. `kept` is the layer's own until backward.
+  /// Computes out [K, B, width] from in [K, B, input width]. `kept` holds the layer's data for backward().
   virtual void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const = 0;
 
+  /// Arguments of backward().
   struct backward_data {
     const at::Tensor &in, &out, &kept; ///< Tensors of the forward pass.
-    at::Tensor& d_out;                 ///< [K, B, width]; overwritten only by a layer that owns_gradient()
-    at::Tensor* d_in = nullptr;        ///< [K, B, width before], written; null: not wanted
-    bool add = false;                  ///< Added to d_in instead; asked of layers that can.
-    bool fixed = false;                ///< The layer's parameters stay: only d_in is wanted.
+    at::Tensor& d_out;                 ///< [K, B, width]; overwritten only if owns_gradient()
+    at::Tensor* d_in = nullptr;        ///< [K, B, input width], result; null: not computed
+    bool add = false;                  ///< true: add to d_in; only if adds()
+    bool fixed = false;                ///< true: the layer's parameters are frozen; compute d_in only.
   };
   /// True if backward() overwrites d_out.
   [[nodiscard]] virtual bool owns_gradient() const { return false; }
   /// True if backward() can add to d_in.
   [[nodiscard]] virtual bool adds() const { return false; }
+  /// Computes the gradient of the input into data.d_in and those of the parameters into `sink`.
   virtual void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const = 0;
 };
 
-/// Writes what one parameter of model k, at `offset` within [P], gets from a composite backward pass.
+/// Writes, or adds if sink.add, the gradient of one parameter of model k at `offset` within [P].
 void write_gradient(const gradient_sink& sink, std::int64_t k, std::int64_t offset, const at::Tensor& gradient);
-/// write_gradient() for all models at once: gradients [K, ...].
+/// write_gradient() for all models. @param gradients [K, ...]
 void write_gradients(const gradient_sink& sink, std::int64_t offset, const at::Tensor& gradients);
-/// A parameter of all models: [K, rows, columns], expanded where weights are shared.
+/// View [K, rows, columns] of a parameter of all models; expanded if weights are shared.
 [[nodiscard]] at::Tensor parameter_view(const layer_pass& pass, std::int64_t offset, std::int64_t rows,
                                         std::int64_t columns);
 
-/// Gives `buffer` the shape `sizes`, keeping its memory where that is large enough and no other's:
-/// steps of one training reuse what the first has taken. Contents are undefined.
+/// Gives `buffer` the shape `sizes`. Its memory is reused if no other tensor shares it, so that the steps of a training
+/// allocate once. Contents are undefined.
 void reshape_buffer(at::Tensor& buffer, at::IntArrayRef sizes, const at::Tensor& like,
                     at::ScalarType type = at::kFloat);
 

@@ -17,7 +17,7 @@ std::vector<std::string> words_of(const std::string& text) {
   return words;
 }
 
-/// "NAME:" of letters, digits, dots, underlines and hyphens, as names of parameters are.
+/// True for "NAME:" where NAME has only letters, digits, dots, underscores and hyphens.
 bool is_name(const std::string& word) {
   const auto is_plain = [](char c) {
     return ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z') || ('0' <= c && c <= '9') || c == '_' || c == '.' ||
@@ -36,7 +36,7 @@ public:
           std::string("model.layers = []: expected layers, the last of them \"linear classes\", as in "
                       "[\"flatten\", \"linear 64\", \"relu\", \"linear classes\"]"));
     auto layers = list("", 0);
-    while (at_ < texts_.size()) // brackets that close nothing
+    while (at_ < texts_.size()) // unmatched closing brackets
       wrong(at_++, "closes no block; expected \"residual [\" before it");
     if (!wrong_.empty())
       return tl::unexpected(wrong_);
@@ -49,7 +49,7 @@ private:
         fmt::format("{}model.layers[{}] = \"{}\": {}", wrong_.empty() ? "" : "; ", position, texts_[position], text);
   }
 
-  /// Layers up to the end, or to a text that begins with "]", which is left.
+  /// Parses layers up to the end or to a text that begins with "]", which it does not consume.
   std::vector<layer_text> list(const std::string& prefix, std::size_t depth) {
     std::vector<layer_text> layers;
     while (at_ < texts_.size()) {

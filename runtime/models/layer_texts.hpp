@@ -1,4 +1,4 @@
-/// layer_texts: a net as texts of a scenario, a layer each, before any of it is built.
+/// layer_texts: parses the list of layers in a scenario's model.layers, before the net is built.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -6,40 +6,41 @@
 #include <vector>
 namespace mneme {
 
-/// One layer, or a residual block with layers of its own.
+/// One layer, or a residual block with nested layers.
 struct layer_text {
-  std::size_t position = 0; ///< Where its text stands in the array, from 0.
-  std::string text{};       ///< As it stands there.
-  std::string name{};       ///< Before the names of its parameters in files: "0", "3.body.1", or what the text says.
-  std::string kind{};       ///< "conv"; "residual"
-  std::vector<std::string> words{};   ///< Those behind the kind.
-  std::vector<layer_text> body{};     ///< residual
-  std::vector<layer_text> shortcut{}; ///< residual: empty: what arrives.
-  /// `model.layers[4] = "conv 32"`
+  std::size_t position = 0; ///< Index of its text in the array, from 0.
+  std::string text{};       ///< The text itself.
+  std::string name{};       ///< Prefix of its parameters' names in files: "0", "3.body.1", or the name in the text.
+  std::string kind{};       ///< Such as "conv" or "residual".
+  std::vector<std::string> words{};   ///< Words after the kind.
+  std::vector<layer_text> body{};     ///< Layers of a residual block.
+  std::vector<layer_text> shortcut{}; ///< Layers of its shortcut; empty: identity.
+  /// Location for error messages, such as `model.layers[4] = "conv 32"`.
   [[nodiscard]] std::string place() const;
 };
 
-/// "conv 32 3x3 pad 1", or "NAME: conv 32 3x3 pad 1"; "residual [", layers, "]" or "] shortcut [", layers, "]". Without
-/// a name of its own a layer is called by its number among its neighbours, behind the block's name and "body." or
-/// "shortcut.": as PyTorch calls those of torch.nn.Sequential. All that is wrong is said at once.
+/// Parses "conv 32 3x3 pad 1" or "NAME: conv 32 3x3 pad 1", and blocks: "residual [", layers, "]" or "] shortcut [",
+/// layers, "]". A layer without a name is named by its index in its list. In a block, the block's name and "body." or
+/// "shortcut." precede the index, as in torch.nn.Sequential. Fails with one text that lists all errors.
 [[nodiscard]] tl::expected<std::vector<layer_text>, std::string> parsed_layers(const std::vector<std::string>& texts);
 
-/// The words behind a layer's kind, taken one after the other; what is wrong with them is remembered.
+/// Reads the words after a layer's kind, one by one, and keeps the first error.
 class layer_words {
 public:
-  /// @param usage how the layer is written, for what is said of a wrong one
+  /// @param usage the layer's syntax, for error messages
   layer_words(const layer_text& layer, std::string usage);
 
-  /// The next word as a number in [low, high], or `otherwise` where no word is left; without `otherwise` it is needed.
+  /// Consumes the next word as a number in [low, high]. If no word is left, it returns `otherwise`; a negative
+  /// `otherwise` makes the word mandatory.
   std::int64_t integer(const char* noun, std::int64_t low, std::int64_t high, std::int64_t otherwise = -1);
   double number(const char* noun, double low, double high, double otherwise = -1.0);
-  /// The next word "3x3" or "3" as 3: windows are squares.
+  /// Consumes the next word, "3x3" or "3", as the side of a square window.
   std::int64_t square(const char* noun, std::int64_t high);
-  /// True if the word is there, anywhere; it is taken.
+  /// Consumes `word` at any position. Returns true if it was present.
   bool flag(const std::string& word);
-  /// The number behind the word, which are both taken from wherever they are.
+  /// Consumes `word` at any position and the number after it. Returns the number, or `otherwise` without the word.
   std::int64_t named(const std::string& word, std::int64_t low, std::int64_t high, std::int64_t otherwise);
-  /// What is wrong, once all words were taken; "" if nothing is.
+  /// Returns the first error, or an error if words are left; "" if there is none.
   [[nodiscard]] std::string finish();
 
 private:

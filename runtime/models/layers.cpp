@@ -1,4 +1,4 @@
-// layers: a net of one's own, written as a list of layers in the scenario.
+// layers: a net that the user defines as a list of layers in the scenario.
 #include "runtime/base/diagnostic.hpp"
 #include "runtime/models/image_layers.hpp"
 #include "runtime/models/layer_texts.hpp"
@@ -12,9 +12,9 @@ namespace {
 
 constexpr std::int64_t units_max = 65'536;
 constexpr std::int64_t kernel_max = 15;
-constexpr double norm_epsilon = 1e-5; // PyTorch's
+constexpr double norm_epsilon = 1e-5; // PyTorch's default
 
-/// What arrives at a layer.
+/// Kind of a layer's input.
 enum class arriving : std::uint8_t { images, numbers, tokens, indices };
 
 bool fuses_relu(const layer_text& layer) {
@@ -40,14 +40,14 @@ bool is_same(const image_shape& a, const image_shape& b) {
   return a.height == b.height && a.width == b.width && a.channels == b.channels;
 }
 
-/// Adds layers to a net; what cannot be added is said in words.
+/// Adds layers to a net, up to the first error.
 class layers_builder {
 public:
   layers_builder(network_builder& net, arriving at_first, std::int64_t classes, std::int64_t known_tokens,
                  head_shape head)
       : net_(net), kind_(at_first), classes_(classes), known_tokens_(known_tokens), head_(std::move(head)) {}
 
-  /// "" where all went well.
+  /// Returns the first error; "" on success.
   std::string add_all(const std::vector<layer_text>& layers) {
     add_list(layers, true);
     if (wrong_.empty() && !ended_)
@@ -100,7 +100,7 @@ private:
       if (ended_)
         return refuse(layer, "stands behind the head; expected \"linear classes\" as the last layer");
       is_last_ = is_top && i + 1 == layers.size();
-      // What layers with parameters do themselves is theirs, as in the nets of this program.
+      // A layer with parameters computes a ReLU after it, if it can, as in mneme's other nets.
       const bool has_relu = i + 1 < layers.size() && layers[i + 1].kind == "relu" && fuses_relu(layer);
       after_ = has_relu ? activation::relu : activation::none;
       add(layer);
@@ -211,7 +211,7 @@ private:
       if (kind_ == arriving::tokens)
         return refuse(layer, fmt::format("{} arrive; expected first-token or last-token before the head", arrived()));
       if (head_.hidden.empty() && net_.here() > 0)
-        make_flat(); // rows of the head lie as in files
+        make_flat(); // rows of the head are stored as in files
       net_.add_head(layer.name, classes_, head_);
       ended_ = true;
       return;
@@ -257,7 +257,7 @@ private:
       return;
     if (layer.kind == "gelu")
       return add_gelu(net_);
-    // A ReLU that no layer before it does itself is a leaky one whose slope is 0.
+    // If the layer before a ReLU cannot compute it, it is a leaky ReLU with slope 0.
     net_.add_activation(layer.kind == "sigmoid" ? activation::sigmoid
                         : layer.kind == "tanh"  ? activation::tanh
                         : layer.kind == "silu"  ? activation::silu
@@ -291,7 +291,7 @@ private:
       return;
     if (kind_ == arriving::tokens)
       return refuse(layer, fmt::format("{} arrive; expected first-token or last-token", arrived()));
-    kind_ = arriving::numbers; // weights behind it count an image's values channel by channel, as PyTorch's do
+    kind_ = arriving::numbers; // weights of the next layer are in channels-first order, as in PyTorch
   }
   void subsample(const layer_text& layer) {
     const auto stride = words_->integer("stride", 1, 64),
@@ -376,12 +376,12 @@ private:
       refuse(layer, fmt::format("{} arrive; expected layer-norm", arrived()));
     return kind_ != arriving::tokens;
   }
-  /// Brings the images that the net reads, which lie channel by channel, into the order that layers read.
+  /// Converts the net's input images from channels first to channels last.
   void make_channels_last() {
     if (const auto in = net_.shape_here(); net_.here() == 0 && kind_ == arriving::images && in.channels > 1)
       add_images(net_, in.channels, in.height, in.width);
   }
-  /// Brings flat rows into the order and shape that layers other than linear ones count them in.
+  /// Converts images after `flatten` to flat rows, which all layers except linear ones require.
   void make_flat() {
     if (const auto in = net_.shape_here(); kind_ == arriving::numbers && in.pixels() > 1)
       add_flat_rows(net_);

@@ -2,7 +2,7 @@
 namespace mneme {
 namespace {
 
-/// Softmax regression on the pixels: a head and nothing else.
+/// Softmax regression on the pixels: the net is only a head.
 class linear_kind final : public model_kind {
 public:
   void keys(key_table& table) override { head_keys(table); }

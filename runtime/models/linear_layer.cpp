@@ -32,7 +32,7 @@ void linear_layer::backward(const layer_pass& pass, const backward_data& data, c
   }
 }
 
-// -- as a function ----------------------------------------------------------------------------------------------------
+// -- as a differentiable function -------------------------------------------------------------------------------------
 
 at::Tensor linear_layer::function(const function_pass& pass, const at::Tensor& in) const {
   auto weight = pass.weights_at(shape_.weight_offset, {shape_.out, shape_.in});

@@ -9,7 +9,7 @@ namespace mneme {
 namespace {
 
 constexpr double center_deviation = 0.1;
-constexpr double square_min = 1e-12; // of a distance: rounding takes squares below zero, and a root has no slope there
+constexpr double square_min = 1e-12; // lower bound of a squared distance, which rounding may make negative
 
 } // namespace
 

@@ -4,8 +4,9 @@
 namespace mneme {
 namespace {
 
-/// The character model of LEAF's Shakespeare (Caldas et al. 2018): tokens as vectors of 8, two layers of 256, the last
-/// token's memory decides about the next character. Parameters as PyTorch names those of Embedding, LSTM and Linear.
+/// The character model of LEAF's Shakespeare (Caldas et al. 2018): token embeddings of width 8, two LSTM layers of
+/// width 256, and a head that reads the last token's hidden state. Parameters have the names of PyTorch's Embedding,
+/// LSTM and Linear.
 class lstm_kind final : public model_kind {
 public:
   void keys(key_table& table) override {

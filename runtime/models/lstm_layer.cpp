@@ -10,27 +10,27 @@
 #include <algorithm>
 namespace mneme {
 
-// Axes: K models, B rows, T tokens, I channels of a token, H of the memory, G = 4 H of its gates.
-// kept: [K, B, T, 6 H]: gates i, f, g, o behind their functions, then c and tanh(c).
+// Axes: K models, B rows, T tokens, I channels of a token, H hidden size, G = 4 H gate values.
+// kept: [K, B, T, 6 H]: gates i, f, g, o after their activation functions, then c and tanh(c).
 
 std::int64_t lstm_layer::kept_bytes_per_row() const {
   return 6 * shape_.tokens * shape_.hidden * static_cast<std::int64_t>(sizeof(float));
 }
 
-// -- on a CPU, model by model -----------------------------------------------------------------------------------------
+// -- CPU, model by model ----------------------------------------------------------------------------------------------
 
-/// One model's part of a pass.
+/// Data of one model's pass.
 struct lstm_layer::model_pass {
-  const float* weights = nullptr;               ///< [P]
-  const float* x = nullptr;                     ///< [B, T, I]
-  const float* h = nullptr;                     ///< [B, T, H]
-  float* h_made = nullptr;                      ///< The same, in a forward pass.
-  float* kept = nullptr;                        ///< [B, T, 6 H]
-  std::int64_t rows = 0;                        ///< B
-  float* step = nullptr;                        ///< forward: [B, G], what the memory adds to the gates of a step
-  const float* d_h = nullptr;                   ///< [B, T, H]
-  float* d_gates = nullptr;                     ///< [B, T, G]
-  float *d_memory = nullptr, *d_step = nullptr; ///< [B, H] gradients of c and h from the step behind
+  const float* weights = nullptr; ///< [P]
+  const float* x = nullptr;       ///< [B, T, I]
+  const float* h = nullptr;       ///< [B, T, H]
+  float* h_made = nullptr;        ///< `h` as the output of a forward pass.
+  float* kept = nullptr;          ///< [B, T, 6 H]
+  std::int64_t rows = 0;          ///< B
+  float* step = nullptr;          ///< forward [B, G]: recurrent part of the gates; backward [B, T, H]: previous h
+  const float* d_h = nullptr;     ///< [B, T, H]
+  float* d_gates = nullptr;       ///< [B, T, G]
+  float *d_memory = nullptr, *d_step = nullptr; ///< [B, H] gradients of c and h from the next token
 };
 
 void lstm_layer::forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const {
@@ -157,10 +157,10 @@ void lstm_layer::step_backward(const model_pass& model, std::int64_t t) const {
                                            .k = 4 * hidden});
 }
 
-/// Gradients of weights and biases: sums over rows and tokens.
+/// Gradients of the weights and biases, summed over rows and tokens.
 void lstm_layer::back_products(const model_pass& model, float* gradient, const gradient_sink& sink) const {
   const auto tokens = shape_.tokens, hidden = shape_.hidden, count = model.rows * tokens;
-  for (std::int64_t b = 0; b < model.rows; ++b) { // what the memory was before each token
+  for (std::int64_t b = 0; b < model.rows; ++b) { // h before each token, zeros before the first
     std::fill_n(model.step + b * tokens * hidden, hidden, 0.0F);
     std::copy_n(model.h + b * tokens * hidden, (tokens - 1) * hidden, model.step + (b * tokens + 1) * hidden);
   }
@@ -189,7 +189,7 @@ void lstm_layer::back_products(const model_pass& model, float* gradient, const g
                        .scale = sink.scale});
 }
 
-// -- as a function ----------------------------------------------------------------------------------------------------
+// -- as a differentiable function -------------------------------------------------------------------------------------
 
 at::Tensor lstm_layer::function(const function_pass& pass, const at::Tensor& in) const {
   const auto hidden = shape_.hidden, gates = 4 * hidden;

@@ -4,7 +4,7 @@
 namespace mneme {
 namespace {
 
-/// Fully connected layers with an activation between them.
+/// Fully connected layers with an activation function between them.
 class mlp_kind final : public model_kind {
 public:
   void keys(key_table& table) override {

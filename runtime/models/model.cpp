@@ -14,7 +14,7 @@ std::int64_t model::size() const noexcept {
 
 namespace {
 
-/// Extents of the parameter as it lies in memory, where that is not as in files.
+/// Axis sizes of the parameter in memory, if its order differs from that of files.
 std::vector<std::int64_t> extents_in_memory(const parameter& entry) {
   std::vector<std::int64_t> extents;
   for (const auto axis : entry.order)

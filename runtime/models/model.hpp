@@ -1,5 +1,4 @@
-/// model: a layout of named parameters in one flat buffer, and forward and backward passes over K
-/// models at once.
+/// model: a layout of named parameters in one flat buffer, and passes over K models at once.
 #pragma once
 #include "runtime/base/class_range.hpp"
 #include "runtime/base/rng.hpp"
@@ -22,165 +21,170 @@ struct function_results;
 
 // Axes: K models in a fused group, P weights of a model, B rows of a step, D features, C classes.
 
-/// One parameter: where it lies in the flat buffer, and how it is drawn.
+/// One parameter: its location in the flat buffer and its initial distribution.
 struct parameter {
-  std::string name{};                ///< As in files: "fc1.weight".
-  std::vector<std::int64_t> shape{}; ///< In files, without K: [out, in], [out, in, h, w], [out].
+  std::string name{};                ///< Name in files, such as "fc1.weight".
+  std::vector<std::int64_t> shape{}; ///< Shape in files, without K: [out, in], [out, in, h, w], [out].
   std::int64_t offset = 0;           ///< First element within [P].
   std::int64_t size = 0;
-  bool head = false;   ///< Rows belong to classes, unless `whole`.
-  bool whole = false;  ///< The parameter belongs to the head, and is one for all classes (the scale of a cosine head).
-  bool buffer = false; ///< Running statistics: moved by training's forward passes, not by gradients.
-  bool frozen = false; ///< Never trained.
-  bool held = false;   ///< Frozen by model.frozen or by the module's file; `frozen` is true, too. Other parameters of
-                       ///< its layer may be trained.
-  // Drawn from U(-bound, bound) or N(0, deviation^2), whichever is not 0; else all `constant`.
-  double bound = 0.0; ///< 1 / sqrt(fan in), as PyTorch's layers do.
+  bool head = false;   ///< true: its rows belong to classes, unless `whole`.
+  bool whole = false;  ///< true: a parameter of the head that all classes share, such as the scale of a cosine head.
+  bool buffer = false; ///< true: running statistics, updated by training's forward passes, not by gradients.
+  bool frozen = false; ///< true: never trained.
+  bool held = false;   ///< true: `frozen` by model.frozen or the module's file; its layer may have trained parameters.
+  // Drawn from N(0, deviation^2) if deviation > 0, else from U(-bound, bound) if bound > 0, else `constant`.
+  double bound = 0.0; ///< 1 / sqrt(fan in) for PyTorch's layers.
   double deviation = 0.0;
   double constant = 0.0;
-  std::vector<float> leading{}; ///< The first values, in the order of files, in place of drawn ones.
-  /// In memory, the file's tensor seen as `view` has its axes in `order`; empty: as in files.
+  std::vector<float> leading{}; ///< These values replace the first drawn ones, in the order of files.
+  /// Order in memory: the file's tensor in the shape `view`, with its axes permuted by `order`. Empty: as in files.
   std::vector<std::int64_t> view{}, order{};
 };
-/// The parameter's values within `flat` [P], in the shape that files have: a view where that is possible.
+/// Returns the parameter's values in `flat` [P], in the shape of files; a view if possible.
 [[nodiscard]] at::Tensor as_in_files(const at::Tensor& flat, const parameter& entry);
-/// Puts `values`, in the shape that files have, into their place in `flat` [P].
+/// Stores `values`, in the shape of files, as the parameter's values in `flat` [P].
 void put_as_in_files(at::Tensor& flat, const parameter& entry, const at::Tensor& values);
-/// Marks the parameters `chosen` [layout] as held; those that are frozen already stay as they are.
+/// Freezes the parameters `chosen` [layout] and marks them as held; parameters that are frozen already do not change.
 void hold_parameters(std::vector<parameter>& layout, const std::vector<bool>& chosen);
 
-/// What a forward pass keeps for the backward pass of the same rows, and memory that passes hand on
-/// to each other. Reused from step to step.
+/// Values that a forward pass saves for the backward pass of the same rows, and buffers that all steps reuse.
 struct tape {
-  bool for_backward = true;        ///< Set to false before passes that no backward pass follows: they need less memory.
-  std::vector<std::string> maps{}; ///< Those of model::maps() that forward() is to show; set before it.
-  std::vector<at::Tensor> d_maps{}; ///< A loss's gradients by them; set before backward(), which clears it.
-  /// [K, B, classes] or undefined: a gradient by logits that changes the head only; set before backward(), which clears
+  bool for_backward = true; ///< Set to false before a pass without a backward pass, which then needs less memory.
+  std::vector<std::string> maps{};  ///< Names of model::maps() that forward() returns; set before forward().
+  std::vector<at::Tensor> d_maps{}; ///< Gradients of a loss by these maps; set before backward(), which clears it.
+  /// [K, B, classes] or undefined: gradient by logits that changes the head only. Set before backward(), which clears
   /// it.
   at::Tensor d_head_logits{};
-  // The net's own business:
+  // Internal state of the net.
   bool training = false; ///< Mode of the last forward pass.
   kernels::scratch memory{};
   std::vector<at::Tensor> values{}, kept{}, gradients{}, spare{};
 };
 
-/// What training does in a forward pass and evaluation does not: layers use the statistics of the step's
-/// rows, which all count, and move their running statistics in the weights; dropout draws its masks.
+/// Settings of a forward pass in training. Layers normalize with the statistics of all rows of the step and update the
+/// running statistics in the weights; dropout draws its masks.
 struct training_mode {
-  std::span<const rng_key> streams{}; ///< [K] one per model, of this step; read by nets that draw.
+  std::span<const rng_key> streams{}; ///< [K] random streams of this step, one per model; read by nets that draw.
   const parameter_choice* trained =
-      nullptr;                       ///< What is trained; layers without any of it are in evaluation mode. Null: all.
-  std::int64_t statistics_moves = 1; ///< How often running statistics move, by the same statistics each time.
+      nullptr; ///< Trained parameters; a layer with none of them is in evaluation mode. Null: all parameters.
+  std::int64_t statistics_moves = 1; ///< Updates of the running statistics per pass, all with the same statistics.
 };
 
+/// Results of model::forward().
 struct activations {
-  at::Tensor features{}; ///< [K, B, D]: what the head reads, or the net's own choice (means and log deviations)
-  at::Tensor logits{};   ///< [K, B, classes.size()]; undefined where a model has no head
-  std::vector<at::Tensor> maps{}; ///< [K, B, C, height, width] each: what the tape has asked for
+  at::Tensor features{};          ///< [K, B, D]: the head's input, or a value that the net marks as its features
+  at::Tensor logits{};            ///< [K, B, classes.size()]; undefined if the net has no head
+  std::vector<at::Tensor> maps{}; ///< [K, B, C, height, width] each: tape::maps in order
 };
 
-/// Where a backward pass leaves its gradients: in a buffer of their own, or, for a step of plain SGD,
-/// added to the weights at once.
+/// Destination of a backward pass: a buffer of gradients, or, for a step of plain SGD, the weights themselves.
 struct gradient_sink {
   at::Tensor& into;   ///< [K, P]
-  float scale = 1.0F; ///< What every gradient is multiplied by.
-  bool add = false;   ///< Added to what is there, instead of replacing it.
+  float scale = 1.0F; ///< Factor of every gradient.
+  bool add = false;   ///< true: gradients are added to `into`; false: they replace its values.
 };
 
-/// Const, shared by all threads. The bits of model k's results never depend on K or on the others.
+/// A net without weights. Immutable, shared by all threads. The bits of model k's results depend neither on K nor on
+/// the other models.
 class model {
 public:
   virtual ~model() = default;
+  /// Parameters in the order of their offsets.
   [[nodiscard]] virtual const std::vector<parameter>& layout() const noexcept = 0;
   [[nodiscard]] std::int64_t size() const noexcept;                      ///< P
   [[nodiscard]] virtual std::int64_t feature_width() const noexcept = 0; ///< D
-  [[nodiscard]] virtual std::int64_t classes() const noexcept = 0;       ///< Rows of the head; 0: no head.
-  /// Equal for nets that compute the same thing: part of the fuse key ("mlp 784-200-100-10").
+  [[nodiscard]] virtual std::int64_t classes() const noexcept = 0;       ///< Classes of the head; 0: no head.
+  /// Text that is equal for nets that compute the same function ("mlp 784-200-100-10"); part of the fuse key.
   [[nodiscard]] virtual std::string identity() const = 0;
-  /// Bytes that one model of a fused group touches per step of `rows`: decides the width.
+  /// Bytes that one model touches in a step of `rows` rows; it determines how many models are fused.
   [[nodiscard]] virtual std::int64_t working_set(std::int64_t rows) const = 0;
 
-  /// True if results of a row depend on the others of its step (batch norm): such nets are never padded.
+  /// True if a row's results depend on the other rows of its step (batch normalization). Such nets get no padded rows.
   [[nodiscard]] virtual bool mixes_rows() const noexcept { return false; }
-  /// True if, on a CPU and in evaluation mode, a row's bits may depend on how many rows its pass has: LibTorch's
-  /// products choose their way by that, our own kernels do not. A pass to logits of `classes`; of none, to features.
+  /// True if, on a CPU and in evaluation mode, a row's bits may depend on the number of rows. LibTorch's products
+  /// choose their algorithm by it; mneme's kernels do not. @param classes of the pass; empty: it ends at the features
   [[nodiscard]] virtual bool depends_on_row_count(class_range /*classes*/) const noexcept { return true; }
-  /// The layers of a net that is fully connected ones from the input to a linear head and nothing else; of others null.
+  /// The layers of a net that consists of fully connected layers and a linear head only; null for other nets.
   [[nodiscard]] virtual const std::vector<dense_layer>* dense_layers() const noexcept { return nullptr; }
-  /// True if training draws random numbers (dropout).
+  /// True if training draws random numbers, as for dropout.
   [[nodiscard]] virtual bool draws() const noexcept { return false; }
 
-  /// Forward over `weights` [K, P] (or [1, P], shared by all K) and `inputs` [K, B, channels, H, W]
-  /// float32; logits of `classes` only; of none, the pass ends at the features. Keeps in `keep` what backward() needs,
-  /// unless null. Rows of `weights` are contiguous, however far apart they lie. Without `training` the net is in
-  /// evaluation mode; with it, running statistics in `weights` are moved. What is returned may share memory with
-  /// `keep`.
+  /// Forward pass of K models.
+  /// @param weights [K, P], or [1, P] shared by all K; each row is contiguous
+  /// @param inputs [K, B, channels, H, W] float32
+  /// @param classes whose logits are computed; empty: the pass ends at the features
+  /// @param keep receives the data for backward(), unless null; results may share its memory
+  /// @param training null: evaluation mode; otherwise the running statistics in `weights` are updated
   [[nodiscard]] virtual activations forward(const at::Tensor& weights, const at::Tensor& inputs, class_range classes,
                                             tape* keep, const training_mode* training = nullptr) const = 0;
-  /// Writes the gradient of the loss into `out`: every element that can change is written once; rows
-  /// of the head outside `classes` are left as they are. `d_features` [K, B, D] adds a loss on
-  /// features; undefined: none. `d_logits` is undefined where the pass was over no classes. `trained` is what the
-  /// forward pass was told: other parameters are not written, and the gradient ends where none of it lies before. A
-  /// sink that is the weights themselves is legal: each weight is read for the last time before it is written.
+  /// Writes the gradients of the loss to `out`, each element that can change once. Head rows outside `classes` keep
+  /// their values.
+  /// @param d_logits undefined if the forward pass had no classes
+  /// @param d_features [K, B, D] gradient of a loss on features; undefined: none
+  /// @param trained as in the forward pass; other parameters are not written, and layers before the first trained
+  /// parameter are skipped
+  /// @param out may be the weights themselves: each weight is read for the last time before it is written
   virtual void backward(const at::Tensor& weights, tape& kept, class_range classes, const at::Tensor& d_logits,
                         const at::Tensor& d_features, const parameter_choice& trained,
                         const gradient_sink& out) const = 0;
 
-  /// The same net as a function of LibTorch's operators, which autograd follows to any order: results equal
-  /// forward()'s, gradients backward()'s, up to rounding. `weights` [K, P] (or [1, P], shared by all K) and `inputs`
-  /// [K, B, channels, H, W] of one type, float32 or float64; neither is changed, running statistics included. On a
-  /// CPU a model's bits depend neither on K nor on the others.
+  /// The net as a function of LibTorch's operators, which autograd can differentiate to any order. Results equal those
+  /// of forward(), and gradients those of backward(), up to rounding. On a CPU a model's bits depend neither on K nor
+  /// on the other models.
+  /// @param weights [K, P], or [1, P] shared by all K; not changed, not even running statistics
+  /// @param inputs [K, B, channels, H, W] of the weights' dtype, float32 or float64
   [[nodiscard]] virtual function_results differentiable(const at::Tensor& weights, const at::Tensor& inputs,
                                                         class_range classes, const function_mode& mode) const = 0;
-  /// Names of the maps that differentiable() shows, in their order, and that forward() can: "layer1" of a residual net.
+  /// Names of the intermediate maps that differentiable() returns, in order, and forward() on request ("layer1" of a
+  /// residual net).
   [[nodiscard]] virtual std::vector<std::string> maps() const { return {}; }
-  /// A copy of the net in which the parameters `chosen` [layout] are frozen, running statistics among them; those that
-  /// are frozen already stay so. Null if the net cannot freeze single parameters.
+  /// Returns a copy of the net in which the parameters `chosen` [layout] are frozen in addition to those that are
+  /// frozen already. Running statistics may be among them. Null if the net cannot freeze single parameters.
   [[nodiscard]] virtual std::shared_ptr<const model> with_frozen(const std::vector<bool>& /*chosen*/) const {
     return nullptr;
   }
 };
 using model_ref = std::shared_ptr<const model>;
 
-/// What a parameter is drawn as, in the shape that files have, float32.
+/// Draws a parameter's initial values, float32 in the shape of files. The random stream is keyed by its name.
 [[nodiscard]] at::Tensor initial_values(const parameter& entry, std::uint64_t seed);
-/// Initial weights [P] float32, one keyed stream per parameter: they do not depend on the layout's order.
+/// Draws initial weights [P] float32. Each parameter has its own stream, so values do not depend on the layout's order.
 [[nodiscard]] at::Tensor initial_weights(const model& net, std::uint64_t seed);
 
-/// What the last layer computes: x W^T + b, or s cos(x, W_c) with a learnt scale s (Gidaris and Komodakis 2018). None:
-/// the net ends at its features. Proxies: several directions of a class, of which a softmax takes the nearest
-/// (proxy_head.hpp).
+/// Last layer of a net. linear: x W^T + b. cosine: s cos(x, W_c) with a trained scale s (Gidaris and Komodakis 2018).
+/// proxies: several directions per class, combined by a softmax (proxy_head.hpp). none: the net ends at its features.
 enum class head_kind : std::uint8_t { linear, cosine, proxies, none };
-/// A head: hidden layers with ReLU, which are one for all classes, then a row per class.
+/// A head: hidden layers with ReLU that all classes share, then one output per class.
 struct head_shape {
   head_kind kind = head_kind::linear;
   std::vector<std::int64_t> hidden{}; ///< Widths of its hidden layers.
-  std::int64_t proxies = 10;          ///< Directions of a class: head_kind::proxies.
-  bool signed_features = false;       ///< Nets that can end without a ReLU before the head do.
+  std::int64_t proxies = 10;          ///< Directions per class of head_kind::proxies.
+  bool signed_features = false;       ///< true: no ReLU before the head, in nets that support it.
 };
 
-/// A kind of model with its own keys: made by the scenario reader, built when the data are known.
+/// A kind of model with its scenario keys. The scenario reader creates it; build() runs when the data set is loaded.
 class model_kind {
 public:
   virtual ~model_kind() = default;
-  /// The method's choice; before build().
+  /// Sets the kind of head, which the method chooses. Call before build().
   void use_head(head_kind kind) { head_.kind = kind; }
-  /// The same: proxies of a class, of a head of proxies.
+  /// Sets the number of directions per class of head_kind::proxies. Call before build().
   void use_proxies(std::int64_t count) { head_.proxies = count; }
-  /// The same: features may be negative where the net can do so.
+  /// Sets whether features may be negative, in nets that support it. Call before build().
   void use_signed_features(bool are_signed) { head_.signed_features = are_signed; }
-  /// The classes of each task of the run, for nets that have parts by task. Before build().
+  /// Sets the classes of each task, for nets with parts for each task. Call before build().
   void use_tasks(std::vector<class_range> classes) { tasks_ = std::move(classes); }
-  /// The method's choice: a vision transformer is frozen, and its attention reads prompts (prompted_vit.hpp) or has
-  /// low-rank parts (low_rank_vit.hpp). Others cannot, and are built without. Before build().
+  /// Freezes a vision transformer and adds prompts (prompted_vit.hpp) or low-rank adapters (low_rank_vit.hpp) to its
+  /// attention. Other nets ignore it. Call before build().
   void use_prompts(prompt_shape prompts) { prompts_ = std::move(prompts); }
-  /// How many tokens the data set has, whose rows hold tokens; 0: it holds images. Before build().
+  /// Sets the number of distinct tokens in the data set; 0: the data set has images. Call before build().
   void use_tokens(std::int64_t count) { tokens_ = count; }
-  /// True if rows of its inputs are tokens.
+  /// True if the net's input rows are tokens.
   [[nodiscard]] virtual bool reads_tokens() const { return false; }
-  /// Binds the model's own keys of [model].
+  /// Declares the model's own keys of section [model].
   virtual void keys(key_table&) {}
-  /// @param shape C, H, W of the inputs. Fails, in words without a place, where the net cannot take them.
+  /// Builds the net. @param shape C, H, W of the inputs. Fails with a text without file and line if the net cannot read
+  /// such inputs.
   [[nodiscard]] virtual tl::expected<model_ref, std::string> build(std::array<std::int64_t, 3> shape,
                                                                    std::int64_t classes) const = 0;
 
@@ -189,7 +193,7 @@ protected:
   [[nodiscard]] std::int64_t tokens() const { return tokens_; }
   [[nodiscard]] const std::vector<class_range>& tasks() const { return tasks_; }
   [[nodiscard]] const prompt_shape& prompts() const { return prompts_; }
-  /// Binds the keys that all nets with a head have.
+  /// Declares the keys that all nets with a head share.
   void head_keys(key_table& table);
 
 private:
@@ -199,15 +203,16 @@ private:
   prompt_shape prompts_{};
 };
 
+/// Name, summary and factory of a kind of model.
 struct model_entry {
   std::string name{};
   std::string summary{};
   std::unique_ptr<model_kind> (*make)() = nullptr;
 };
-/// `const model_registration line{{.name = "mlp", .summary = "...", .make = ...}};`
+/// Registers a kind of model: `const model_registration line{{.name = "mlp", .summary = "...", .make = ...}};`
 struct model_registration {
   explicit model_registration(model_entry entry);
 };
-[[nodiscard]] std::vector<model_entry> models(); ///< Sorted by name.
+[[nodiscard]] std::vector<model_entry> models(); ///< All registered kinds, sorted by name.
 
 } // namespace mneme

@@ -1,10 +1,10 @@
-/// network: a model made of layers that read each other's results; the last one is its head.
+/// network: a model whose layers read each other's results; the last layer is its head, if it has one.
 #pragma once
 #include "runtime/models/network_parts.hpp"
 #include "runtime/models/row_wise_model.hpp"
 namespace mneme {
 
-/// What a network_builder has built.
+/// The model that a network_builder builds.
 class network final : public row_wise_model {
 public:
   explicit network(network_parts parts)
@@ -34,15 +34,15 @@ public:
   [[nodiscard]] function_results differentiable(const at::Tensor& weights, const at::Tensor& inputs,
                                                 class_range classes, const function_mode& mode) const override;
   [[nodiscard]] std::vector<std::string> maps() const override;
-  /// A normalisation layer whose running statistics are frozen is in evaluation mode: it normalises by them.
+  /// A normalization layer with frozen running statistics is in evaluation mode and normalizes with them.
   [[nodiscard]] std::shared_ptr<const model> with_frozen(const std::vector<bool>& chosen) const override;
 
 private:
-  /// What a node does in a training.
+  /// Role of a node in a training.
   struct node_role {
-    bool learns = false; // as in network_node, of what is trained
-    bool trained = true; // in training mode
-    bool fixed = false;  // its own parameters stay
+    bool learns = false; // network_node::learns with respect to the trained parameters
+    bool trained = true; // is in training mode
+    bool fixed = false;  // its parameters are not trained
   };
   using node_roles = std::vector<node_role>;
   [[nodiscard]] activations forward_from(network_place first, const at::Tensor& weights, const at::Tensor& inputs,

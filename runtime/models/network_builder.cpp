@@ -11,13 +11,13 @@
 namespace mneme {
 namespace {
 
-/// The weight of a dense layer that reads what was added last.
+/// The weight of a fully connected layer that reads the last value.
 parameter dense_weight(const network_builder& to, const std::string& name, std::int64_t out) {
   const auto in = to.shape_here();
   parameter weight{.name = name + ".weight",
                    .shape = {out, in.floats()},
                    .bound = 1.0 / std::sqrt(static_cast<double>(in.floats()))};
-  if (to.here() > 0 && in.channels > 1 && in.pixels() > 1) { // files count an image's values channel by channel
+  if (to.here() > 0 && in.channels > 1 && in.pixels() > 1) { // files have channels first
     weight.view = {out, in.channels, in.height, in.width};
     weight.order = {0, 2, 3, 1};
   }
@@ -58,7 +58,7 @@ void network_builder::add_node(network_node entry, const image_shape& out, bool 
     net_.last_reader[*entry.other] = net_.nodes.size();
   net_.nodes.push_back(std::move(entry));
   net_.shapes.push_back(out);
-  net_.last_reader.push_back(net_.nodes.size() - 1); // no node reads it so far
+  net_.last_reader.push_back(net_.nodes.size() - 1); // no reader so far
   last_ = net_.nodes.size();
 }
 
@@ -158,7 +158,7 @@ void network_builder::add_head(const std::string& name, std::int64_t classes, co
   if (!head.hidden.empty())
     add_hidden_of_head(head.hidden);
   const auto in = shape_here();
-  MNEME_CHECK(last_ == 0 || in.channels == 1 || in.pixels() == 1, net_.identity); // rows of the head lie as in files
+  MNEME_CHECK(last_ == 0 || in.channels == 1 || in.pixels() == 1, net_.identity); // the head's rows are as in files
   const double bound = 1.0 / std::sqrt(static_cast<double>(in.floats()));
   net_.feature_width = net_.shapes[net_.features].floats();
   net_.classes = classes;

@@ -1,4 +1,4 @@
-// A network as a function of LibTorch's operators.
+// network::differentiable(): a network as a function of LibTorch's operators.
 #include "runtime/base/check.hpp"
 #include "runtime/models/network.hpp"
 #include <ATen/TensorOperators.h>
@@ -31,7 +31,7 @@ function_results network::differentiable(const at::Tensor& weights, const at::Te
     sizes.push_back(parameter.size);
     offsets.push_back(parameter.offset);
   }
-  // Cut once: the gradient of a cut is as large as all weights.
+  // Split once, because the gradient of each slice would have the size of all weights.
   const auto parameters = sizes.empty() ? std::vector<at::Tensor>{} : at::split_with_sizes(weights, sizes, 1);
   const auto rows = inputs.flatten(2);
   function_results results;
@@ -55,10 +55,10 @@ function_results network::differentiable(const at::Tensor& weights, const at::Te
                                      node.other ? values[*node.other] : at::Tensor{});
     if (results.statistics.size() > 0 && results.statistics.back().name.empty())
       results.statistics.back().name = node.name;
-    for (const auto& marked : net_.maps) // all lie before the head
+    for (const auto& marked : net_.maps) // all maps precede the head
       if (marked.value == i + 1) {
         results.maps.push_back({marked.name, map_of(marked, values[i + 1])});
-        values[i + 1] = results.maps.back().values.permute({0, 1, 3, 4, 2}).flatten(2); // gradients by maps are wanted
+        values[i + 1] = results.maps.back().values.permute({0, 1, 3, 4, 2}).flatten(2); // allows gradients by the map
       }
   }
   results.features = values[net_.features];
@@ -67,8 +67,8 @@ function_results network::differentiable(const at::Tensor& weights, const at::Te
   return results;
 }
 
-/// Steps of a single row, model after model: with such a row LibTorch takes a stack of one model for a smaller tensor,
-/// whose sums and vectors it cuts otherwise.
+/// Computes steps of a single row one model at a time. LibTorch handles a stack of one such model as a smaller tensor
+/// and splits its sums and vectors differently.
 function_results network::one_by_one(const at::Tensor& weights, const at::Tensor& inputs, class_range classes,
                                      const function_mode& mode) const {
   const auto models = inputs.size(0);
@@ -107,7 +107,7 @@ function_results network::one_by_one(const at::Tensor& weights, const at::Tensor
   return results;
 }
 
-/// [K, B, C, height, width]
+/// Returns the map of a value as [K, B, C, height, width].
 at::Tensor network::map_of(const network_map& marked, const at::Tensor& value) const {
   const auto& image = net_.shapes[marked.value];
   return value.unflatten(2, {image.height, image.width, image.channels}).permute({0, 1, 4, 2, 3});

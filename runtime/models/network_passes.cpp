@@ -10,7 +10,7 @@
 namespace mneme {
 namespace {
 
-/// Makes sure that writing to the tensor changes no other gradient.
+/// Copies the tensor if it is shared, so that writing to it changes no other gradient.
 void make_own(at::Tensor& tensor) {
   if (tensor.use_count() > 1)
     tensor = tensor.clone();
@@ -51,7 +51,7 @@ at::Tensor acquire_buffer(tape& from, at::IntArrayRef sizes, const at::Tensor& l
 }
 
 void release_buffer(tape& to, at::Tensor tensor) {
-  const auto buffers_max = 2 * to.values.size(); // a value and its gradient
+  const auto buffers_max = 2 * to.values.size(); // each value and its gradient
   if (tensor.defined() && tensor.use_count() == 1 && tensor.storage().use_count() == 1 && to.spare.size() < buffers_max)
     to.spare.push_back(std::move(tensor));
 }
@@ -63,7 +63,7 @@ activations network::forward(const at::Tensor& weights, const at::Tensor& inputs
   return forward_from(0, weights, inputs, classes, keep, training);
 }
 
-/// The nodes behind value `first`, which `inputs` hold.
+/// Computes the nodes after value `first`, which is given as `inputs`.
 activations network::forward_from(network_place first, const at::Tensor& weights, const at::Tensor& inputs,
                                   class_range classes, tape* keep, const training_mode* training) const {
   MNEME_CHECK(0 <= classes.low && classes.high <= net_.classes, net_.identity, classes.low, classes.high);
@@ -80,8 +80,8 @@ activations network::forward_from(network_place first, const at::Tensor& weights
   const auto roles = roles_in(training);
   with.training = training != nullptr;
   with.values.resize(net_.nodes.size() + 1);
-  with.kept.resize(net_.nodes.size()); // without graphs of a pass that no backward pass has followed
-  for (auto& tensor : with.values)     // of a pass that no backward pass has followed
+  with.kept.resize(net_.nodes.size()); // drops graphs of a forward pass without a backward pass
+  for (auto& tensor : with.values)     // values of such a pass
     release_buffer(with, std::exchange(tensor, {}));
   with.values[0] = with.values[first] = flat_rows;
   const bool features_only = classes.size() == 0;
@@ -138,7 +138,7 @@ void network::run_node(std::size_t i, const layer_pass& pass, tape& with) const 
     run_sum(node, in, out, with.values[*node.other]);
 }
 
-/// Frees the values that are not read after node `done`.
+/// Frees the values whose last reader is node `done`.
 void network::forget(tape& with, std::size_t done) const {
   for (network_place value = 0; value <= done; ++value)
     if (net_.last_reader[value] == done)
@@ -147,7 +147,7 @@ void network::forget(tape& with, std::size_t done) const {
     with.values.back().reset();
 }
 
-/// The roles of a forward pass; empty if all nodes are in one mode.
+/// Roles of the nodes in a forward pass; empty if all nodes have the same mode.
 network::node_roles network::roles_in(const training_mode* training) const {
   if (!training)
     return {};
@@ -174,7 +174,7 @@ network::node_roles network::roles_for(const parameter_choice& trained) const {
     const auto before = [&](network_place value) { return value > 0 ? roles[value - 1] : node_role{.trained = false}; };
     const bool own = trains_parameters_of(node, trained);
     const bool bare = node.first_parameter == node.last_parameter;
-    // As in PyTorch, frozen parameters alone do not change the mode of a layer.
+    // As in PyTorch, parameters frozen by model.frozen do not change the mode of their layer.
     const bool in_training = trained.whole() || trained.moves_statistics() || (bare ? before(node.from).trained : own);
     roles.push_back({.learns = own || before(node.from).learns || (node.other && before(*node.other).learns),
                      .trained = in_training && !node.statistics_held,
@@ -186,7 +186,7 @@ network::node_roles network::roles_for(const parameter_choice& trained) const {
 std::shared_ptr<const model> network::with_frozen(const std::vector<bool>& chosen) const {
   auto parts = net_;
   hold_parameters(parts.layout, chosen);
-  std::map<std::string, bool> statistics_held; // by layer
+  std::map<std::string, bool> statistics_held; // key: name of the layer
   for (const auto& entry : parts.layout) {
     parts.has_held = parts.has_held || entry.held;
     if (entry.buffer)
@@ -268,12 +268,13 @@ void network::backward(const at::Tensor& weights, tape& kept, class_range classe
   }
   for (auto& tensor : kept.gradients)
     tensor.reset();
-  for (auto& tensor : kept.values) // the first is the caller's, who fills it anew for the next step
+  for (auto& tensor : kept.values) // the first one belongs to the caller, which reuses it in the next step
     release_buffer(kept, std::exchange(tensor, {}));
 }
 
-/// Goes back through the node, or the run of functions, that makes value `end`. @param trained null: gradients of
-/// parameters are not wanted, and another backward pass follows @return the last value before
+/// Backpropagates through the node, or the run of functions, that computes value `end`.
+/// @param trained null: gradients of parameters are not computed, and another backward pass follows
+/// @return the last value before that node or run
 network_place network::back_from(network_place end, const layer_pass& pass, const layer_pass& still, tape& with,
                                  const node_roles& roles, const parameter_choice* trained,
                                  const gradient_sink& sink) const {
@@ -290,12 +291,12 @@ network_place network::back_from(network_place end, const layer_pass& pass, cons
   for (auto value = end; value > first; --value) {
     release_buffer(with, std::exchange(with.gradients[value], {}));
     if (trained)
-      release_buffer(with, std::exchange(with.values[value], {})); // its readers are done
+      release_buffer(with, std::exchange(with.values[value], {})); // all its readers are done
   }
   return first;
 }
 
-/// The gradient by the features that d_logits lead to; undefined: none. Parameters of the head get no gradient here.
+/// The gradient by the features that results from d_logits; undefined: none. The head's parameters get no gradient.
 at::Tensor network::gradient_by_features(const at::Tensor& d_logits, const layer_pass& pass, const layer_pass& still,
                                          tape& with, const node_roles& roles, const gradient_sink& sink) const {
   if (!d_logits.defined() || net_.features == 0 || !roles[net_.features - 1].learns)
@@ -309,7 +310,7 @@ at::Tensor network::gradient_by_features(const at::Tensor& d_logits, const layer
   return std::exchange(with.gradients[net_.features], {});
 }
 
-/// Puts a loss's gradients by maps where those of the layers behind them are added.
+/// Adds the loss's gradients by the maps to the gradients of the mapped values.
 void network::add_map_gradients(tape& with) const {
   for (std::size_t m = 0; m < with.d_maps.size(); ++m) {
     const auto& d_map = with.d_maps[m]; // [K, B, C, height, width]
@@ -366,7 +367,7 @@ void network::back_node(std::size_t i, const layer_pass& pass, tape& with, const
   release_buffer(with, std::move(fresh));
 }
 
-/// Both terms of a sum get its gradient: the same memory, until one of them is added to.
+/// Gives both terms of a sum its gradient; they share its memory until one of them is modified.
 void network::back_sum(std::size_t i, tape& with, const node_roles& roles) const {
   const auto& node = net_.nodes[i];
   auto& d_out = with.gradients[i + 1];

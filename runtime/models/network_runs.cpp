@@ -1,4 +1,4 @@
-// Runs of function layers, for all models at once.
+// Runs of function layers in a network's forward and backward passes.
 #include "runtime/base/autograd_on.hpp"
 #include "runtime/base/check.hpp"
 #include "runtime/models/graph_gradients.hpp"
@@ -8,7 +8,7 @@
 #include <optional>
 namespace mneme {
 
-// Axes: K models, of which a part goes together; B rows, P weights.
+// Axes: K models, which are computed together or one by one; B rows, P weights.
 
 namespace {
 
@@ -16,7 +16,7 @@ bool holds(const std::vector<network_place>& values, network_place value) {
   return std::find(values.begin(), values.end(), value) != values.end();
 }
 
-/// Fills in what the run reads and shows.
+/// Fills in the run's inputs and outputs.
 void list_values(function_run& run, const network_parts& net) {
   for (auto i = run.first; i < run.last; ++i)
     for (const auto value : {net.nodes[i].from, net.nodes[i].other.value_or(net.nodes[i].from)})
@@ -30,16 +30,16 @@ void list_values(function_run& run, const network_parts& net) {
       run.maps.push_back(marked.value);
 }
 
-/// A leaf of a graph that shares the memory of `values`, which may change once the graph has been used.
+/// A leaf of a graph that shares the memory of `values`, which may be overwritten once the graph has been used.
 at::Tensor leaf_of(const at::Tensor& values, bool wanted) { return values.variable_data().set_requires_grad(wanted); }
 
-/// How many models are computed together. With a single row LibTorch takes a stack of one model for a smaller tensor,
-/// whose sums and vectors it cuts otherwise.
+/// Number of models that are computed together: one if, on a CPU, the step has a single row. LibTorch handles a stack
+/// of one such model as a smaller tensor and splits its sums and vectors differently.
 std::int64_t models_together(const layer_pass& pass) {
   return pass.weights.is_cpu() && pass.rows == 1 ? 1 : pass.models;
 }
 
-/// A parameter's columns of rows [K, P], or of its own [K, size] where `own`: of a head, those of `classes`.
+/// A parameter's columns of `rows`: [K, P], or [K, size] of the parameter if `own`. Of a head, those of `classes` only.
 at::Tensor columns_of(const parameter& entry, const at::Tensor& rows, class_range classes, bool own) {
   const auto offset = own ? 0 : entry.offset;
   if (!entry.head || entry.whole)
@@ -78,12 +78,12 @@ std::vector<function_run> function_runs(const network_parts& net, bool on_cpu) {
   return runs;
 }
 
-/// Leaves and results of autograd's graph of one part of the models.
+/// Leaves and results of autograd's graph for one part of the models.
 struct network::run_graph {
-  std::span<at::Tensor> parameters, inputs, results; // results: shows, then maps
+  std::span<at::Tensor> parameters, inputs, results; // results: outputs of the run, then maps
 };
 
-/// They lie in tape::kept behind what layers keep. @param part counts the parts of the models
+/// Finds a part's tensors in tape::kept, after those that layers keep. @param part index of the part of the models
 network::run_graph network::graph_of(const function_run& run, std::int64_t part, tape& with) const {
   const auto& last = runs(with.values[0].is_cpu()).back();
   const auto of_part = last.slot + last.tensors();
@@ -97,7 +97,7 @@ network::run_graph network::graph_of(const function_run& run, std::int64_t part,
 
 // -- forward ----------------------------------------------------------------------------------------------------------
 
-/// The run's values that are shown, of models first .. first + pass.models - 1.
+/// Computes the run's outputs and requested maps for a part of the models.
 std::vector<at::Tensor> network::run_part(const function_run& run, const function_pass& pass, const node_roles& roles,
                                           std::span<const at::Tensor> inputs, const tape& with) const {
   std::optional<autograd_on> tracking;
@@ -118,7 +118,7 @@ std::vector<at::Tensor> network::run_part(const function_run& run, const functio
                                            node.other ? value(*node.other) : at::Tensor{});
     for (const auto read : {node.from, node.other.value_or(node.from)})
       if (read > run.first && net_.last_reader[read] == i && !is_shown(read))
-        made[read - run.first - 1].reset(); // a graph holds what it needs
+        made[read - run.first - 1].reset(); // a graph keeps what it needs
   }
   std::vector<at::Tensor> shown;
   for (const auto place : run.shows)
@@ -143,7 +143,7 @@ void network::run_functions(const function_run& run, const layer_pass& pass, con
   for (std::int64_t k = 0; k < pass.models; k += together) {
     auto rows = pass.weights.size(0) == 1 ? pass.weights : pass.weights.narrow(0, k, together);
     if (follow)
-      rows = rows.expand({together, -1}); // a gradient for each model
+      rows = rows.expand({together, -1}); // one gradient per model
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       const auto& entry = net_.layout[run.first_parameter + i];
       const auto values = rows.narrow(1, entry.offset, entry.size);
@@ -173,7 +173,7 @@ void network::run_functions(const function_run& run, const layer_pass& pass, con
   }
 }
 
-/// Puts what a part of the models shows into the pass's values.
+/// Copies the outputs of a part of the models into the pass's values. @param k first model of the part
 void network::show(const function_run& run, std::int64_t k, std::span<const at::Tensor> shown, const layer_pass& pass,
                    tape& with) const {
   for (std::size_t j = 0; j < shown.size(); ++j) {
@@ -189,7 +189,7 @@ void network::show(const function_run& run, std::int64_t k, std::span<const at::
 
 // -- backward ---------------------------------------------------------------------------------------------------------
 
-/// @param trained null: gradients of the run's inputs alone, and the graph serves again
+/// Backpropagates through a run. @param trained null: only gradients of the run's inputs, and the graph is retained
 void network::back_functions(const function_run& run, const layer_pass& pass, tape& with, const node_roles& roles,
                              const parameter_choice* trained, const gradient_sink& sink) const {
   const auto together = models_together(pass);
@@ -235,7 +235,7 @@ void network::back_functions(const function_run& run, const layer_pass& pass, ta
     auto& d = with.gradients[run.reads[j]];
     if (!d_inputs[j].defined())
       continue;
-    if (d.defined()) // which may be the loss's
+    if (d.defined()) // `d` may be the loss's gradient, which must not change
       d_inputs[j].add_(d), release_buffer(with, std::move(d));
     d = std::move(d_inputs[j]);
   }

@@ -16,9 +16,9 @@ void normalisation_layer::place_statistics(std::int64_t mean_offset, std::int64_
   shape_.variance_offset = variance_offset;
 }
 
-// kept: [K, parts, 2, channels]: mean, and 1 / sqrt(variance + epsilon), of every channel.
+// kept: [K, parts, 2, channels]: mean and 1 / sqrt(variance + epsilon) of every channel.
 
-/// Mean, scale and variance of `rows` pixels, the same for all channels of a group.
+/// Computes mean, scale and variance over `rows` pixels; all channels of a group share them.
 void normalisation_layer::measure(const float* x, std::int64_t rows, float* mean, float* scale,
                                   double* variance) const {
   const auto channels = shape_.in.channels, group = batch() ? 1 : channels / shape_.groups;
@@ -26,7 +26,7 @@ void normalisation_layer::measure(const float* x, std::int64_t rows, float* mean
   kernels::sum_from_pivot(x, rows, channels, sums.data(), squares.data());
   const auto n = static_cast<double>(rows * group);
   for (std::int64_t first = 0; first < channels; first += group) {
-    double sum = 0.0, square = 0.0; // from a common pivot: the group's first channel
+    double sum = 0.0, square = 0.0; // relative to a common pivot, the first channel of the group
     for (std::int64_t c = first; c < first + group; ++c) {
       const auto i = static_cast<std::size_t>(c);
       const double shift = static_cast<double>(x[c]) - x[first];
@@ -98,8 +98,8 @@ void normalisation_layer::forward(const layer_pass& pass, const at::Tensor& in, 
   }
 }
 
-// With g the weights, h = (x - mean) * scale and means over the n values that share statistics (Ioffe and Szegedy
-// 2015, section 3): dx = scale * (g d - mean(g d) - h mean(g d h)).
+// Gradient (Ioffe and Szegedy 2015, section 3), with the weights g, h = (x - mean) * scale, and means over the n values
+// that share statistics: dx = scale * (g d - mean(g d) - h mean(g d h)).
 void normalisation_layer::backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const {
   if (!data.in.is_cpu())
     return composite_backward(pass, data, sink);
@@ -151,7 +151,7 @@ void normalisation_layer::backward(const layer_pass& pass, const backward_data& 
   }
 }
 
-// -- as a function ----------------------------------------------------------------------------------------------------
+// -- as a differentiable function -------------------------------------------------------------------------------------
 
 at::Tensor normalisation_layer::function(const function_pass& pass, const at::Tensor& in) const {
   const auto channels = shape_.in.channels, groups = batch() ? channels : shape_.groups;
@@ -159,7 +159,7 @@ at::Tensor normalisation_layer::function(const function_pass& pass, const at::Te
     return pass.weights_at(offset, {1, 1, groups, channels / groups});
   };
   const auto x = in.reshape({pass.models, batch() ? 1 : pass.rows, -1, groups, channels / groups});
-  // Statistics of single channels are sums of columns: at::var_mean() goes through these one number at a time.
+  // Statistics of single channels are column sums, because at::var_mean() reads columns one number at a time.
   at::Tensor mean, variance;
   if (batch() && (pass.training || pass.statistics)) {
     mean = x.mean({2}, true);

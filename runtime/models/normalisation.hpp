@@ -1,20 +1,20 @@
-/// normalisation_layer: batch or group normalisation over channels-last images, then the activation.
+/// normalisation_layer: batch or group normalization of channels-last images, then the activation.
 #pragma once
 #include "runtime/models/layer.hpp"
 namespace mneme {
 
-/// Batch normalisation (Ioffe and Szegedy 2015) takes mean and variance of a channel over all pixels of a step's
-/// rows; group normalisation (Wu and He 2018) of a group of channels over the pixels of one row. Evaluation mode
-/// of batch normalisation takes the running statistics. PyTorch's constants: momentum 0.1, unbiased running
-/// variance, and epsilon 1e-5 unless another one is given. A step with a single value per channel, which PyTorch
-/// refuses, leaves running statistics alone.
+/// Batch normalization (Ioffe and Szegedy 2015) computes mean and variance of a channel over all pixels of a step's
+/// rows. Group normalization (Wu and He 2018) computes those of a group of channels over the pixels of one row. In
+/// evaluation mode, batch normalization uses the running statistics. Constants are those of PyTorch: momentum 0.1,
+/// unbiased running variance, and epsilon 1e-5 by default. A step with a single value per channel, which PyTorch
+/// rejects, does not update the running statistics.
 class normalisation_layer final : public kernel_layer {
 public:
   struct shape {
     image_shape in{};
-    std::int64_t groups = 0; ///< 0: batch normalisation
+    std::int64_t groups = 0; ///< 0: batch normalization
     std::int64_t weight_offset = 0, bias_offset = 0;
-    std::int64_t mean_offset = 0, variance_offset = 0; ///< Running statistics; batch normalisation only.
+    std::int64_t mean_offset = 0, variance_offset = 0; ///< Offsets of running statistics.
     activation after = activation::none;
     double epsilon = 1e-5;
   };
@@ -23,18 +23,18 @@ public:
   void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
   void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const override;
   [[nodiscard]] at::Tensor function(const function_pass& pass, const at::Tensor& in) const override;
-  /// Group normalisation on devices.
+  /// Group normalization runs as a function on devices.
   [[nodiscard]] bool is_function(bool on_cpu) const override { return !on_cpu && !batch(); }
-  // Batch normalisation on devices, of all models at once (device_twins.cpp).
+  // Batch normalization of all models at once, on devices (device_twins.cpp).
   void composite_forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const;
   void composite_backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const;
-  /// Running statistics lie behind all parameters, so their place is known last.
+  /// Sets the offsets of the running statistics, which the builder places after all parameters.
   void place_statistics(std::int64_t mean_offset, std::int64_t variance_offset);
 
 private:
   static constexpr double momentum = 0.1;
   [[nodiscard]] bool batch() const { return shape_.groups == 0; }
-  /// True if the statistics of the step's own rows are used.
+  /// True if the layer normalizes with the statistics of the step's rows.
   [[nodiscard]] bool own_statistics(const layer_pass& pass) const { return !batch() || pass.training; }
   [[nodiscard]] std::int64_t parts(const layer_pass& pass) const { return batch() ? 1 : pass.rows; }
   void measure(const float* x, std::int64_t rows, float* mean, float* scale, double* variance) const;

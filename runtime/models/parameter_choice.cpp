@@ -8,7 +8,7 @@
 namespace mneme {
 namespace {
 
-/// The name of the layer that a parameter belongs to: "layer1.0.bn1" of "layer1.0.bn1.running_mean".
+/// Name of the layer that contains a parameter: "layer1.0.bn1" for "layer1.0.bn1.running_mean".
 std::string layer_name(const parameter& entry) {
   const auto dot = entry.name.rfind('.');
   return entry.name.substr(0, dot);
@@ -19,7 +19,7 @@ bool belongs_to(const parameter& entry, const std::string& name) {
   return layer == name || (layer.starts_with(name) && layer[name.size()] == '.');
 }
 
-/// The layers that can be trained, in the net's order.
+/// Layers that have parameters to train, in the net's order.
 std::vector<std::string> layer_names(const model& net) {
   std::vector<std::string> names;
   for (const auto& entry : net.layout())

@@ -1,10 +1,10 @@
-/// Images to tokens: the first layers of a vision transformer.
+/// patch_embedding: the first layers of a vision transformer, which convert images to tokens.
 #pragma once
 #include "runtime/models/function_layer.hpp"
 namespace mneme {
 
-/// Images of data sets, [channels, height, width], in another size: bilinear, corners not aligned, no antialiasing, as
-/// PyTorch's interpolate() does it by default.
+/// Resizes input images [channels, height, width]: bilinear, corners not aligned, no antialiasing, as PyTorch's
+/// interpolate() by default.
 class resize_layer final : public function_layer {
 public:
   resize_layer(const image_shape& in, std::int64_t height, std::int64_t width)
@@ -16,8 +16,8 @@ private:
   image_shape in_, out_;
 };
 
-/// A token per patch, a linear map of its pixels, behind a class token that is the same for all images; then each
-/// position adds a vector of its own (Dosovitskiy et al. 2021, eq. 1).
+/// One token per patch, a linear map of its pixels, after a class token that all images share. Each position adds its
+/// own trained vector (Dosovitskiy et al. 2021, eq. 1).
 class patch_embedding_layer final : public function_layer {
 public:
   struct shape {
@@ -30,7 +30,7 @@ public:
   [[nodiscard]] std::int64_t tokens() const { return 1 + patches(); }
   [[nodiscard]] std::int64_t width(class_range) const override { return tokens() * shape_.channels; }
   [[nodiscard]] bool depends_on_row_count() const override { return true; }
-  /// in [K, B, channels of the image * height * width]
+  /// @param in [K, B, channels of the image * height * width]. Returns [K, B, tokens() * channels of a token].
   [[nodiscard]] at::Tensor function(const function_pass& pass, const at::Tensor& in) const override;
 
 private:

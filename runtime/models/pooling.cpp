@@ -25,7 +25,7 @@ at::Tensor max_pool_layer::images_of(const at::Tensor& values, const image_shape
 }
 
 void max_pool_layer::forward(const layer_pass&, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const {
-  reshape_buffer(kept, out.sizes(), out, at::kLong); // the pixel of its image that has won each window
+  reshape_buffer(kept, out.sizes(), out, at::kLong); // index of the largest pixel of each window
   auto largest = images_of(out, out_shape()), winners = images_of(kept, out_shape());
   at::max_pool2d_with_indices_out(largest, winners, images_of(in, shape_.in), {shape_.window, shape_.window},
                                   {shape_.stride, shape_.stride}, {shape_.padding, shape_.padding});
@@ -58,7 +58,7 @@ void mean_pool_layer::backward(const layer_pass& pass, const backward_data& data
   d_images.copy_((data.d_out / static_cast<double>(in_.pixels())).unsqueeze(2).expand_as(d_images));
 }
 
-// -- as a function ----------------------------------------------------------------------------------------------------
+// -- as a differentiable function -------------------------------------------------------------------------------------
 
 at::Tensor max_pool_layer::function(const function_pass&, const at::Tensor& in) const {
   const auto largest = at::max_pool2d(images_of(in.contiguous(), shape_.in), {shape_.window, shape_.window},

@@ -1,15 +1,15 @@
-/// Pooling layers over channels-last images.
+/// pooling: pooling layers over channels-last images.
 #pragma once
 #include "runtime/models/layer.hpp"
 namespace mneme {
 
-/// Maximum over square windows, by LibTorch: pixels of the padding never win, the first of equals does, or the last
-/// NaN. A last row or column that fills no window is left out.
+/// Maximum over square windows, by LibTorch. Padding is never the maximum. Among equal pixels the first one is chosen,
+/// or the last NaN. Rows and columns after the last full window are ignored.
 class max_pool_layer final : public kernel_layer {
 public:
   struct shape {
     image_shape in{};
-    std::int64_t window = 2, stride = 2, padding = 0; ///< padding is at most half of the window
+    std::int64_t window = 2, stride = 2, padding = 0; ///< In pixels; padding is at most half of the window.
   };
   explicit max_pool_layer(const shape& chosen);
   [[nodiscard]] image_shape out_shape() const;
@@ -22,12 +22,12 @@ public:
   [[nodiscard]] at::Tensor function(const function_pass& pass, const at::Tensor& in) const override;
 
 private:
-  /// A view [K * B, channels, height, width].
+  /// Returns a view [K * B, channels, height, width].
   [[nodiscard]] static at::Tensor images_of(const at::Tensor& values, const image_shape& image);
   shape shape_;
 };
 
-/// The mean over all pixels of an image, channel by channel.
+/// Mean of each channel over all pixels of an image.
 class mean_pool_layer final : public kernel_layer {
 public:
   explicit mean_pool_layer(const image_shape& in) : in_(in) {}

@@ -1,4 +1,4 @@
-/// prompted_vit: a frozen vision transformer whose attention reads prompts that are learnt, and a head behind it.
+/// prompted_vit: a frozen vision transformer with trained prompts in its attention and a trained head.
 ///
 /// Z. Wang et al., "DualPrompt: Complementary Prompting for Rehearsal-free Continual Learning", ECCV 2022; J. Smith et
 /// al., "CODA-Prompt: COntinual Decomposed Attention-based Prompting for Rehearsal-Free Continual Learning", CVPR 2023.
@@ -9,16 +9,18 @@ namespace mneme {
 
 // Axes: B rows of a step, d channels of a token, n vectors of a prompt.
 
-/// Prompts and head follow the transformer's own parameters. The query q [d] of an image is its class token behind the
-/// last norm of a pass without prompts, from which no gradient comes. A prompt of length n puts its first n / 2 vectors
-/// before the keys of a block and the others before its values, as they are, and a second pass with prompts ends at the
-/// class token, which the features are.
+/// Prompts and head follow the transformer's parameters in the layout. The query q [d] of an image is its class token
+/// after the last norm of a pass without prompts. It is a constant for gradients. The features are the class token of a
+/// second pass with prompts. A prompt of n vectors prepends the first n / 2 to the keys of a block and the others to
+/// its values.
 ///
-/// components: the prompt is sum_k alpha_k P_k over the tasks so far, alpha_k = cos(q * A_k, K_k); those of earlier
-/// tasks are constants. slots: in training the slot of the task; else, block by block, the slot whose key has the
-/// largest cosine with q. The task of a pass is the one whose classes its classes end with; of a pass over no classes
-/// it is the last. Maps, [1, 1, 1] each: "match" (slots), the sum over blocks of 1 - cos(q, key of the task), and
-/// "penalty" (components), the sum over blocks of mean((X X^T - I)^2) for X = K, A and P of the tasks so far.
+/// components: the prompt is sum_k alpha_k P_k over the tasks so far, with alpha_k = cos(q * A_k, K_k). Components of
+/// earlier tasks are constants for gradients. slots: in training the slot of the task; in evaluation, for each block,
+/// the slot whose key has the largest cosine with q. The task of a pass is the one that contains the last of its
+/// classes. Without classes it is the last task.
+///
+/// Maps: "match" (slots) is the sum over blocks of 1 - cos(q, key of the task). "penalty" (components) is the sum over
+/// blocks of mean((X X^T - I)^2) for X = K, A and P of the tasks so far. Each has one value per row.
 class prompted_vit final : public frozen_vit {
 public:
   /// @param body layout of the transformer without its head @param tasks classes of each task, at least one
@@ -29,7 +31,7 @@ public:
 
   [[nodiscard]] const prompt_shape& prompts() const noexcept { return prompts_; }
   [[nodiscard]] std::int64_t tasks() const noexcept { return std::ssize(tasks_); }
-  /// Places in the layout of P, K and A (components) or of slots and keys, for each of prompts().blocks.
+  /// Layout indices of P, K and A (components), or of slots and keys, for each of prompts().blocks.
   struct pool {
     std::size_t values = 0, keys = 0, focus = 0;
   };
@@ -41,7 +43,7 @@ protected:
   [[nodiscard]] std::int64_t row_floats() const override { return row_floats_with(prompts_.length); }
 
 private:
-  /// What stands before keys and values of each block, [B, n / 2, d]; undefined: nothing.
+  /// Vectors before the keys and values of each block, [B, n / 2, d]; undefined: none.
   struct prefixes;
   void add_pools();
   [[nodiscard]] std::int64_t task_of(class_range classes) const;
@@ -55,7 +57,7 @@ private:
 
   prompt_shape prompts_;
   std::vector<class_range> tasks_;
-  // Places in the layout.
+  // Layout indices.
   std::vector<pool> pools_;
   std::vector<std::size_t> general_;
   std::size_t head_ = 0;

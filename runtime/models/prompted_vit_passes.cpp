@@ -11,7 +11,7 @@ namespace mneme {
 
 // Axes: B rows of a step, N tokens of an image, d channels of a token, H heads, n vectors of a prompt, k components.
 
-/// [block], keys and values; undefined: the block has none.
+/// Prefixes of keys and values for each block; undefined if a block has no prompt.
 struct prompted_vit::prefixes {
   explicit prefixes(std::int64_t depth)
       : keys(static_cast<std::size_t>(depth)), values(static_cast<std::size_t>(depth)) {}
@@ -20,11 +20,11 @@ struct prompted_vit::prefixes {
 
 namespace {
 
-constexpr double length_min = 1e-12; // PyTorch's normalize
+constexpr double length_min = 1e-12; // as in PyTorch's normalize()
 
 at::Tensor of_length_one(const at::Tensor& rows) { return rows / rows.norm(2, {-1}, true).clamp_min(length_min); }
 
-/// mean((X X^T - I)^2) over rows of X, each flattened.
+/// mean((X X^T - I)^2), where X has the flattened `rows`.
 at::Tensor distance_from_orthogonal(const at::Tensor& rows) {
   const auto flat = rows.flatten(1);
   return (at::matmul(flat, flat.t()) - at::eye(flat.size(0), flat.options())).pow(2).mean();
@@ -72,7 +72,7 @@ prompted_vit::prefixes prompted_vit::prompts_for(const model_pass& pass, const a
   return before;
 }
 
-/// The components of the tasks so far; those of earlier tasks are constants.
+/// Components of the tasks so far; those of earlier tasks are constant in gradients.
 at::Tensor prompted_vit::so_far(const model_pass& pass, std::size_t place) const {
   const auto& components = pass.values[place];
   const auto old = task_of(pass.classes) * prompts_.of_task;
@@ -80,7 +80,7 @@ at::Tensor prompted_vit::so_far(const model_pass& pass, std::size_t place) const
   return old == 0 ? fresh : at::cat({components.narrow(0, 0, old).detach(), fresh});
 }
 
-/// sum_k cos(q * A_k, K_k) P_k [B, n, d] (Smith et al. 2023, eqs. 3 to 6).
+/// Returns sum_k cos(q * A_k, K_k) P_k [B, n, d] (Smith et al. 2023, eqs. 3 to 6).
 at::Tensor prompted_vit::joined_components(const model_pass& pass, const pool& prompts, const at::Tensor& query) const {
   auto focus = so_far(pass, prompts.focus);
   if (prompts_.softmax_focus)
@@ -90,7 +90,8 @@ at::Tensor prompted_vit::joined_components(const model_pass& pass, const pool& p
   return at::matmul(alpha, so_far(pass, prompts.values).flatten(1)).unflatten(1, {prompts_.length, shape().width});
 }
 
-/// The slot of the task in training, else the one whose key fits best, [B, n, d] (Wang et al. 2022, section 4.2).
+/// Returns the task's slot in training, otherwise the slot whose key has the largest cosine with the query, [B, n, d]
+/// (Wang et al. 2022, section 4.2).
 at::Tensor prompted_vit::chosen_slots(const model_pass& pass, const pool& prompts, const at::Tensor& query) const {
   const auto& slots = pass.values[prompts.values];
   const auto task = task_of(pass.classes);
@@ -102,7 +103,7 @@ at::Tensor prompted_vit::chosen_slots(const model_pass& pass, const pool& prompt
 
 // -- maps -------------------------------------------------------------------------------------------------------------
 
-/// [B, 1, 1, 1]
+/// Returns the map `name`, [B, 1, 1, 1].
 at::Tensor prompted_vit::map_of(const model_pass& pass, const std::string& name, const at::Tensor& query) const {
   const auto rows = query.size(0);
   if (name == "penalty")

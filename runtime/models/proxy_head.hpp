@@ -1,18 +1,18 @@
-/// proxy_head: logits = s m_c, where m_c is the softmax-weighted mean of a row's similarities to the proxies of class
-/// c.
+/// proxy_head: logits = s m_c. m_c is the softmax-weighted mean of a row's similarities to the proxies of class c.
 #pragma once
 #include "runtime/models/function_layer.hpp"
 namespace mneme {
 
+/// Sizes and weight offsets of a proxy_head.
 struct proxy_head_shape {
-  std::int64_t in = 0;      ///< D
-  std::int64_t proxies = 0; ///< K of a class: its row of the head is [K, D].
+  std::int64_t in = 0;      ///< D, width of the features.
+  std::int64_t proxies = 0; ///< N, proxies of a class: its row of the head is [N, D].
   std::int64_t weight_offset = 0, scale_offset = 0;
 };
 
-/// The local similarity classifier of PODNet (Douillard et al. 2020, eq. 9), as released:
+/// The local similarity classifier of PODNet (Douillard et al. 2020, eq. 9), as in the official code:
 ///     r_ck = -|x^ - w^_ck|^2 = 2 cos(x, w_ck) - 2,  a_ck = softmax_k(r_ck),  m_c = sum_k a_ck r_ck,
-/// with a learnt scale s, no bias, and unit vectors by PyTorch's bound on norms (unit_rows.hpp).
+/// with a trained scale s and no bias. x^ and w^_ck are unit vectors (unit_rows.hpp).
 class proxy_head final : public function_layer {
 public:
   explicit proxy_head(const proxy_head_shape& sizes) : shape_(sizes) {}

@@ -9,22 +9,22 @@ enum class shortcut_kind : std::uint8_t { option_a, option_a_both_sides, convolu
 enum class last_relu : std::uint8_t { automatic, on, off };
 enum class stem_kind : std::uint8_t { automatic, cifar, imagenet };
 
-/// What tells residual nets apart (He et al. 2016, "Deep Residual Learning for Image Recognition").
+/// Options of residual nets (He et al. 2016, "Deep Residual Learning for Image Recognition").
 struct resnet_shape {
-  std::int64_t width = 16; ///< Channels of the first stage; each of the others doubles them and halves the image.
-  std::vector<std::int64_t> blocks{}; ///< Blocks of each stage: convolutions and a shortcut each.
-  /// Blocks of a convolution of 1x1, one of 3x3 and one of 1x1 to four times the channels, instead of two of 3x3.
+  std::int64_t width = 16; ///< Channels of the first stage; each later stage doubles them and halves the image.
+  std::vector<std::int64_t> blocks{}; ///< Residual blocks of each stage.
+  /// true: blocks of convolutions of 1x1, 3x3 and 1x1 to four times the channels. false: two convolutions of 3x3.
   bool bottleneck = false;
   norm_kind norm = norm_kind::batch;
   std::int64_t groups_max = 32;
   shortcut_kind shortcut = shortcut_kind::convolution; ///< Shortcut of the blocks that halve the image.
   bool imagenet_stem = false;
-  bool last_relu = true; ///< Behind the sum of the last block.
+  bool last_relu = true; ///< true: a ReLU after the sum of the last block.
   head_shape head{};
 };
 
-/// As many groups as are allowed, can be equal, and leave two channels in each: in one channel, normalisation over a
-/// last stage of one pixel would leave nothing.
+/// The largest number of groups that is allowed, divides the channels and leaves two channels per group. With one
+/// channel per group, normalizing a last stage of one pixel would set it to zero.
 std::int64_t groups_of(std::int64_t channels, std::int64_t groups_max) {
   auto groups = std::min(groups_max, channels / 2);
   while (channels % groups != 0)
@@ -32,7 +32,7 @@ std::int64_t groups_of(std::int64_t channels, std::int64_t groups_max) {
   return groups;
 }
 
-/// Adds the layers of a residual net to an empty one, under torchvision's names.
+/// Adds the layers of a residual net to an empty one, with torchvision's names.
 class resnet_builder {
 public:
   resnet_builder(network_builder& net, const resnet_shape& shape) : net_(net), shape_(shape) {}
@@ -91,7 +91,7 @@ private:
     add_normalisation(name + ".bn2", activation::none);
   }
 
-  /// As torchvision builds it: the convolution of 3x3 halves the image, not the first of 1x1 as in the paper.
+  /// As in torchvision, the 3x3 convolution halves the image; in the paper the first 1x1 convolution does.
   void add_narrow_branch(const std::string& name, std::int64_t width, std::int64_t stride) {
     add_convolution(name + ".conv1", {.filters = width, .kernel = 1, .stride = 1});
     add_normalisation(name + ".bn1", activation::relu);
@@ -111,7 +111,7 @@ private:
   }
 
   void add_convolution(const std::string& name, convolution_options how) {
-    how.bias = false; // the normalisation that follows would take it away
+    how.bias = false; // the normalization after it would cancel a bias
     how.he_normal = true;
     mneme::add_convolution(net_, name, how);
   }
@@ -125,7 +125,7 @@ private:
   const resnet_shape& shape_;
 };
 
-/// What all residual nets have in common.
+/// Common base of all residual nets.
 class resnet_kind : public model_kind {
 public:
   void keys(key_table& table) override {
@@ -154,7 +154,7 @@ protected:
             .head = head()};
   }
 
-  /// @param name the kind's, and what its own keys add to its identity
+  /// @param name of the kind, followed by the part of the net's identity that its own keys determine
   [[nodiscard]] tl::expected<model_ref, std::string> network_named(const std::string& name,
                                                                    const resnet_shape& net_shape,
                                                                    std::array<std::int64_t, 3> shape,
@@ -175,7 +175,7 @@ protected:
   }
 
 private:
-  /// With a pixel less, the last halving would be of a single pixel.
+  /// Smallest image side, in pixels, at which the last halving still reads more than one pixel.
   static std::int64_t smallest_px_of(const resnet_shape& shape) {
     const auto halvings = shape.blocks.size() - 1 + (shape.imagenet_stem ? 2 : 0);
     return (std::int64_t{1} << (halvings - 1)) + 1;
@@ -186,7 +186,7 @@ private:
   std::int64_t groups_ = 32, width_, usual_width_;
 };
 
-/// The residual nets for CIFAR of section 4.2: 6 n + 2 layers in three stages of n blocks.
+/// The residual nets for CIFAR (section 4.2 of the paper): 6 n + 2 layers in three stages of n blocks.
 template <std::int64_t Blocks>
 class cifar_resnet_kind final : public resnet_kind {
 public:
@@ -216,7 +216,7 @@ private:
   shortcut_kind shortcut_ = shortcut_kind::option_a;
 };
 
-/// Residual nets of four stages, as torchvision builds them; stem "cifar" is what is made of them for small images.
+/// Residual nets of four stages, as in torchvision; stem "cifar" is the usual variant for small images.
 class torchvision_kind final : public resnet_kind {
 public:
   torchvision_kind(std::string name, std::vector<std::int64_t> blocks, bool bottleneck)

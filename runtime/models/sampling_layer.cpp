@@ -8,7 +8,7 @@ namespace {
 
 // Axes: K models, B rows, D values of a sample.
 
-/// e of model k, [B, D].
+/// Draws the noise e of one model, [B, D].
 void draw_noise(const rng_key& key, float* noise, std::int64_t values) {
   rng_stream draw(key);
   for (std::int64_t i = 0; i < values; ++i)
@@ -17,7 +17,7 @@ void draw_noise(const rng_key& key, float* noise, std::int64_t values) {
 
 } // namespace
 
-/// e of all models, [K, B, D] on a CPU.
+/// Draws the noise e of all models, [K, B, D] on a CPU.
 at::Tensor sampling_layer::noise_of(const training_mode& training, at::IntArrayRef sizes) const {
   MNEME_CHECK(std::ssize(training.streams) == sizes[0], sizes);
   auto noise = at::empty(sizes, at::kFloat);

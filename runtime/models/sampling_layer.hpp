@@ -1,16 +1,16 @@
-/// sampling_layer: a sample of the normal whose mean and log deviation are its input, halves of a row.
+/// sampling_layer: draws a sample of the normal distribution whose means and log standard deviations are its input.
 #pragma once
 #include "runtime/models/function_layer.hpp"
 namespace mneme {
 
-/// z = mu + exp(l) e with e ~ N(0, 1) drawn anew for every row and step (Kingma and Welling 2014, section 2.4); in
-/// evaluation z = mu. l is kept within bounds, beyond which it has no gradient. Draws are keyed by the model's stream
-/// of the step and the layer's number, row by row, so they depend neither on other models nor on padded rows.
+/// z = mu + exp(l) e with e ~ N(0, 1), drawn for every row and step (Kingma and Welling 2014, section 2.4); in
+/// evaluation z = mu. l is clamped to [low, high] and has no gradient outside. Noise is keyed by the model's random
+/// stream of the step and the layer's number, in row order. It depends neither on other models nor on padded rows.
 class sampling_layer final : public function_layer {
 public:
   struct shape {
-    std::int64_t width = 0;   ///< D: rows of 2 D come in, mu first.
-    std::uint64_t number = 0; ///< Tells the drawing layers of a net apart.
+    std::int64_t width = 0;   ///< D; an input row has 2 D numbers, mu first.
+    std::uint64_t number = 0; ///< Unique among the layers of a net that draw.
     double low = -6.0, high = 3.0;
   };
   explicit sampling_layer(const shape& sizes) : shape_(sizes) {}

@@ -46,7 +46,7 @@ void subsampling_layer::backward(const layer_pass&, const backward_data& data, c
       .copy_(data.d_out.view({-1, shape.height, shape.width, shape.channels}).narrow(3, first_, in_.channels));
 }
 
-// -- as a function ----------------------------------------------------------------------------------------------------
+// -- as a differentiable function -------------------------------------------------------------------------------------
 
 at::Tensor channels_last_layer::function(const function_pass&, const at::Tensor& in) const {
   return in.reshape({in.size(0), in.size(1), in_.channels, in_.pixels()}).transpose(2, 3).flatten(2);

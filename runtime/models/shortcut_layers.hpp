@@ -1,10 +1,10 @@
-/// Layers without parameters that bring images from one arrangement into another.
+/// shortcut_layers: layers without parameters that change the memory layout of images.
 #pragma once
 #include "runtime/base/ceil_div.hpp"
 #include "runtime/models/layer.hpp"
 namespace mneme {
 
-/// Images as data sets hold them, [channels, height, width], to channels last.
+/// Converts images of data sets, [channels, height, width], to channels last.
 class channels_last_layer final : public kernel_layer {
 public:
   explicit channels_last_layer(const image_shape& in) : in_(in) {}
@@ -18,10 +18,10 @@ private:
   image_shape in_;
 };
 
-/// Images as nets hold them, channels last, to flat rows that count them channel by channel, as PyTorch's flatten does.
+/// Converts channels-last images to flat rows in channels-first order, like PyTorch's flatten.
 class flat_rows_layer final : public kernel_layer {
 public:
-  /// @param lies_flat they lie so already, as the inputs of a net do
+  /// @param lies_flat true: the images are channels first already, as a net's inputs are
   flat_rows_layer(const image_shape& in, bool lies_flat) : in_(in), lies_flat_(lies_flat) {}
   [[nodiscard]] std::int64_t width(class_range) const override { return in_.floats(); }
   [[nodiscard]] bool idle(const layer_pass&) const override {
@@ -36,12 +36,12 @@ private:
   bool lies_flat_;
 };
 
-/// The shortcut of a residual block that halves the image, without parameters: every second pixel, and zeros as
-/// further channels (He et al. 2016, "Deep Residual Learning", section 3.3, option A), behind the given ones or on both
-/// sides of them, as many on each.
+/// The parameter-free shortcut of a residual block that halves the image: every second pixel, and zeros for the added
+/// channels (He et al. 2016, "Deep Residual Learning", section 3.3, option A). The zero channels follow the input's
+/// channels, or lie in equal numbers on both sides of them.
 class subsampling_layer final : public kernel_layer {
 public:
-  /// @param first where the given channels begin; zeros before them
+  /// @param first index of the first input channel among `channels`; those before it are zero
   subsampling_layer(const image_shape& in, std::int64_t stride, std::int64_t channels, std::int64_t first = 0)
       : in_(in), stride_(stride), channels_(channels), first_(first) {}
   [[nodiscard]] image_shape out_shape() const {
@@ -53,7 +53,7 @@ public:
   [[nodiscard]] at::Tensor function(const function_pass& pass, const at::Tensor& in) const override;
 
 private:
-  /// The pixels of images [n, height, width, channels] that are taken.
+  /// Returns every stride-th pixel of images [n, height, width, channels], a view.
   [[nodiscard]] at::Tensor taken(const at::Tensor& images) const;
 
   image_shape in_;

@@ -1,49 +1,49 @@
-/// Rows of tokens to vectors: the first layers of nets that read text.
+/// token_embedding: the first layers of nets that read text, which convert tokens to vectors.
 #pragma once
 #include "runtime/models/layer.hpp"
 namespace mneme {
 
-/// A token of a row: numbers from 0 below the vocabulary, as floats, which hold them exactly below 2^24. Another number
-/// throws std::runtime_error with the number in words.
+/// Converts a number of an input row to a token in 0 .. vocabulary - 1; floats hold tokens below 2^24 exactly. Throws
+/// std::runtime_error with the number if it is not such a token.
 [[nodiscard]] std::int64_t token_of(float value, std::int64_t vocabulary);
 
-/// A learnt vector per token, PyTorch's Embedding, and, where they are learnt, one per position and that of the first
-/// kind of text, which all tokens here are, added to it.
+/// A trained vector per token (PyTorch's Embedding). Optionally adds a trained vector per position and that of text
+/// type 0, which all tokens have.
 class token_embedding_layer final : public kernel_layer {
 public:
   struct shape {
-    std::int64_t tokens = 1;                             ///< T, of a row.
-    std::int64_t vocabulary = 0;                         ///< V
-    std::int64_t channels = 0;                           ///< D
+    std::int64_t tokens = 1;                             ///< T, tokens of a row.
+    std::int64_t vocabulary = 0;                         ///< V, tokens of the vocabulary.
+    std::int64_t channels = 0;                           ///< D, numbers of a token's vector.
     std::int64_t padding = -1;                           ///< Token whose vector has no gradient; -1: none.
     std::int64_t positions = 0, types = 0;               ///< Rows of their tables, of which the first ones are read.
-    std::int64_t weight_offset = 0;                      ///< [V, D]
-    std::int64_t position_offset = -1, type_offset = -1; ///< [positions, D], [types, D]; -1: none
-    bool frozen = false;                                 ///< Parameters get no gradients.
+    std::int64_t weight_offset = 0;                      ///< Offset of [V, D] within [P].
+    std::int64_t position_offset = -1, type_offset = -1; ///< Offsets of [positions, D], [types, D]; -1: none.
+    bool frozen = false;                                 ///< true: parameters get no gradients.
   };
   explicit token_embedding_layer(const shape& sizes) : shape_(sizes) {}
   [[nodiscard]] std::int64_t width(class_range) const override { return shape_.tokens * shape_.channels; }
   [[nodiscard]] bool is_function(bool on_cpu) const override { return !on_cpu; }
-  /// in [K, B, T] tokens
+  /// @param in [K, B, T] tokens @param out [K, B, T * D]
   void forward(const layer_pass& pass, const at::Tensor& in, at::Tensor& out, at::Tensor& kept) const override;
-  /// @pre no gradient of tokens is wanted
+  /// @pre data.d_in is null: tokens have no gradient
   void backward(const layer_pass& pass, const backward_data& data, const gradient_sink& sink) const override;
-  /// Tokens are constants: no gradient reaches them.
+  /// Tokens are constants without gradients.
   [[nodiscard]] at::Tensor function(const function_pass& pass, const at::Tensor& in) const override;
 
 private:
   void back_table(const gradient_sink& sink, std::int64_t k, std::int64_t offset, std::int64_t rows,
                   const at::Tensor& first_rows) const;
-  /// [B * T] of model k, on the device of `in`.
+  /// Returns the tokens [B * T] of model k, on the device of `in`.
   [[nodiscard]] at::Tensor tokens_of(const at::Tensor& in, std::int64_t k) const;
 
   shape shape_;
 };
 
-/// Passes on one token of every row or image.
+/// Selects one token of every row.
 class chosen_token_layer final : public kernel_layer {
 public:
-  /// @param token counted from 0
+  /// @param token index from 0
   chosen_token_layer(std::int64_t channels, std::int64_t token) : channels_(channels), token_(token) {}
   [[nodiscard]] std::int64_t width(class_range) const override { return channels_; }
   [[nodiscard]] bool joins_functions() const override { return true; }

@@ -11,7 +11,7 @@
 namespace mneme {
 namespace {
 
-constexpr double deviation = 0.02; // of everything that is drawn from a normal distribution, as timm does
+constexpr double deviation = 0.02; // standard deviation of normal initial values, as in timm
 
 } // namespace
 
@@ -69,7 +69,7 @@ void add_tokens_linear(network_builder& to, const std::string& name, const token
 void add_attention_inputs(network_builder& to, const std::array<std::string, 3>& names, std::int64_t channels) {
   const auto in = to.shape_here();
   tokens_linear_layer::shape shape{
-      .tokens = in.pixels(), .in = in.channels, .out = 3 * channels, .frozen = to.frozen()}; // one product computes all
+      .tokens = in.pixels(), .in = in.channels, .out = 3 * channels, .frozen = to.frozen()}; // one product for all
   shape.weight_offset = to.weight_count();
   for (const auto& name : names)
     to.add_parameter({.name = name + ".weight", .shape = {channels, in.channels}, .deviation = deviation});
@@ -111,7 +111,7 @@ void add_token_embedding(network_builder& to, const std::string& name, std::int6
   MNEME_CHECK(to.here() == 0 && in.height == 1 && in.channels == 1, to.identity(), to.here(), in.height, in.channels);
   token_embedding_layer::shape shape{.tokens = in.width, .vocabulary = vocabulary, .channels = channels};
   shape.weight_offset = to.add_parameter(
-      {.name = name + ".weight", .shape = {vocabulary, channels}, .deviation = 1.0}); // as PyTorch draws
+      {.name = name + ".weight", .shape = {vocabulary, channels}, .deviation = 1.0}); // PyTorch's default
   to.add_node({.operation = std::make_unique<token_embedding_layer>(shape)}, {in.width, 1, channels}, true);
 }
 

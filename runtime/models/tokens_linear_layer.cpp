@@ -38,7 +38,7 @@ void tokens_linear_layer::backward(const layer_pass& pass, const backward_data& 
   }
 }
 
-/// @param x [M, in] @param d [M, out]
+/// Gradients of weight and bias of model k. @param x [M, in] @param d [M, out]
 void tokens_linear_layer::back_parameters(const layer_pass& pass, std::int64_t k, const at::Tensor& x,
                                           const at::Tensor& d, const gradient_sink& sink) const {
   const auto scale = sink.scale * static_cast<float>(shape_.scale);
@@ -49,7 +49,7 @@ void tokens_linear_layer::back_parameters(const layer_pass& pass, std::int64_t k
                        shape_.out, scale, sink.add);
 }
 
-// -- as a function ----------------------------------------------------------------------------------------------------
+// -- as a differentiable function -------------------------------------------------------------------------------------
 
 at::Tensor tokens_linear_layer::function(const function_pass& pass, const at::Tensor& in) const {
   const auto weight = pass.weights_at(shape_.weight_offset, {shape_.out, shape_.in});

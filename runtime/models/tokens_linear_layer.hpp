@@ -3,7 +3,7 @@
 #include "runtime/models/layer.hpp"
 namespace mneme {
 
-/// Many rows share a large matrix, so on a CPU LibTorch multiplies, model by model.
+/// On a CPU LibTorch computes the products, one model at a time, because many rows share a large matrix.
 class tokens_linear_layer final : public kernel_layer {
 public:
   struct shape {
@@ -11,7 +11,7 @@ public:
     std::int64_t weight_offset = 0, bias_offset = 0;
     double scale = 1.0;
     activation after = activation::none;
-    bool frozen = false; ///< Parameters get no gradients.
+    bool frozen = false; ///< true: parameters get no gradients.
   };
   explicit tokens_linear_layer(const shape& sizes) : shape_(sizes) {}
   [[nodiscard]] std::int64_t width(class_range) const override { return shape_.tokens * shape_.out; }

@@ -1,16 +1,17 @@
-/// tokens_norm_layer: layer normalisation of every token.
+/// tokens_norm_layer: layer normalization of every token.
 #pragma once
 #include "runtime/models/layer.hpp"
 namespace mneme {
 
-/// Mean and variance of a token's channels (Ba et al. 2016, "Layer Normalization"), then scale and shift by channel.
+/// Normalizes by mean and variance of a token's channels (Ba et al. 2016, "Layer Normalization"), then scales and
+/// shifts each channel.
 class tokens_norm_layer final : public kernel_layer {
 public:
   struct shape {
     std::int64_t tokens = 1, channels = 0;
     std::int64_t weight_offset = 0, bias_offset = 0;
-    double epsilon = 1e-6; ///< As in vision transformers; PyTorch's layer has 1e-5.
-    bool frozen = false;   ///< Parameters get no gradients.
+    double epsilon = 1e-6; ///< As in vision transformers; PyTorch's default is 1e-5.
+    bool frozen = false;   ///< true: parameters get no gradients.
   };
   explicit tokens_norm_layer(const shape& sizes) : shape_(sizes) {}
   [[nodiscard]] std::int64_t width(class_range) const override { return shape_.tokens * shape_.channels; }

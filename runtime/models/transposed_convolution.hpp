@@ -1,19 +1,19 @@
-/// transposed_convolution_layer: a convolution's way back as a way forward, which enlarges images.
+/// transposed_convolution_layer: a transposed convolution, which enlarges images.
 #pragma once
 #include "runtime/models/function_layer.hpp"
 namespace mneme {
 
-/// PyTorch's ConvTranspose2d over channels-last images (Zeiler et al. 2010, "Deconvolutional Networks"): what a
-/// convolution of the same kernel, stride and padding hands back to its input. Filters lie [kernel, kernel, out
-/// channels, in channels] in memory.
+/// PyTorch's ConvTranspose2d on channels-last images (Zeiler et al. 2010, "Deconvolutional Networks"): the input
+/// gradient of a convolution with the same kernel, stride and padding.
+/// Filters are stored as [kernel, kernel, out channels, in channels].
 class transposed_convolution_layer final : public function_layer {
 public:
   struct shape {
     image_shape in{};
     std::int64_t filters = 0, kernel = 1, stride = 1, padding = 0;
-    std::int64_t further_px = 0; ///< Pixels added below and to the right; below `stride`. PyTorch: output_padding.
-    std::int64_t weight_offset = 0, bias_offset = -1; ///< -1: no bias
-    activation after = activation::none;              ///< Built in.
+    std::int64_t further_px = 0; ///< PyTorch's output_padding: pixels added below and to the right, less than `stride`.
+    std::int64_t weight_offset = 0, bias_offset = -1; ///< Offsets within a model's weights [P]; bias -1: none.
+    activation after = activation::none;              ///< none or relu: is_built_in().
   };
   explicit transposed_convolution_layer(const shape& sizes);
   [[nodiscard]] image_shape out_shape() const;

@@ -1,9 +1,9 @@
-/// unit_rows: vectors along the last axis, scaled to length 1.
+/// unit_rows: scales vectors along the last axis to length 1.
 #pragma once
 #include <ATen/core/Tensor.h>
 namespace mneme {
 
-/// By operators that autograd follows; vectors shorter than 1e-12 are divided by that, as PyTorch does.
+/// Differentiable by autograd. Norms below 1e-12 count as 1e-12, as in PyTorch.
 [[nodiscard]] at::Tensor unit_rows(const at::Tensor& rows);
 
 } // namespace mneme

@@ -26,7 +26,7 @@ std::vector<upsampling_layer::mixture> upsampling_layer::mixtures(std::int64_t f
   return mixtures;
 }
 
-/// [to, from]: what each of the results has of each source.
+/// Returns the matrix [to, from] of each source's share in each result.
 at::Tensor upsampling_layer::matrix_of(const std::vector<mixture>& mixtures, std::int64_t from,
                                        const at::Tensor& like) {
   auto matrix = at::zeros({std::ssize(mixtures), from}, at::kFloat);
@@ -40,7 +40,7 @@ at::Tensor upsampling_layer::matrix_of(const std::vector<mixture>& mixtures, std
 
 namespace {
 
-/// images [n, height, width, C] with lines and pixels mixed by matrices [to, from].
+/// Applies matrices [to, from] to the rows and columns of images [n, height, width, C].
 at::Tensor mixed(const at::Tensor& images, const at::Tensor& lines, const at::Tensor& pixels) {
   const auto tall = stacked_product(images.permute({0, 2, 3, 1}).flatten(1, 2), lines.unsqueeze(0)); // [n, width C, H]
   const auto wide = tall.unflatten(1, {images.size(2), images.size(3)}).permute({0, 3, 2, 1});       // [n, H, C, width]

@@ -1,14 +1,14 @@
-/// upsampling_layer: images in another size, each pixel a mixture of the nearest ones.
+/// upsampling_layer: resizes images by nearest or bilinear interpolation.
 #pragma once
 #include "runtime/models/function_layer.hpp"
 #include <vector>
 namespace mneme {
 
-/// PyTorch's interpolate() over channels-last images: nearest, the pixel under a result's upper left corner; bilinear,
-/// corners not aligned.
+/// Modes of PyTorch's interpolate() on channels-last images. nearest: the pixel at a result's upper left corner.
+/// bilinear: corners are not aligned.
 enum class upsampling : std::uint8_t { nearest, bilinear };
 
-/// Sizes may shrink too; nothing is smoothed then.
+/// Images may also shrink, without antialiasing.
 class upsampling_layer final : public function_layer {
 public:
   upsampling_layer(const image_shape& in, std::int64_t height, std::int64_t width, upsampling kind);
@@ -17,7 +17,7 @@ public:
   [[nodiscard]] at::Tensor function(const function_pass& pass, const at::Tensor& in) const override;
 
 private:
-  /// Between which two lines or pixels one of the result lies, and how much it has of the second.
+  /// Two rows or columns of the source, and the share of the second one in a result.
   struct mixture {
     std::int64_t first = 0, second = 0;
     float share = 0.0F;

@@ -3,8 +3,8 @@
 namespace mneme {
 namespace {
 
-/// Both encoders and the classifier of "Variational Embedding Rehearsal" (arXiv 2110.09695). What the paper leaves open
-/// (channels, padding, widths between) is chosen here and may be chosen otherwise.
+/// The encoders and the classifier of "Variational Embedding Rehearsal" (arXiv 2110.09695). The paper does not state
+/// the channels, the padding and the hidden widths: they are keys with mneme's defaults.
 class embedding_model_kind final : public model_kind {
 public:
   explicit embedding_model_kind(bool normal) { shape_.normal = normal; }

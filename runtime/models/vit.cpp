@@ -6,9 +6,9 @@
 namespace mneme {
 namespace {
 
-/// The vision transformer of Dosovitskiy et al. 2021, "An Image is Worth 16x16 Words", under timm's names: its base
-/// model with patches of 16 pixels by default. With adapters (Chen et al. 2022, "AdaptFormer", eq. 4 and 5) the body is
-/// frozen: a bottleneck beside each block's MLP, which begins as zero, is trained with the head.
+/// The vision transformer of Dosovitskiy et al. 2021, "An Image is Worth 16x16 Words", with timm's names; by default
+/// its base model with patches of 16 pixels. With adapters (Chen et al. 2022, "AdaptFormer", eq. 4 and 5) the body is
+/// frozen. An adapter is a trained bottleneck parallel to a block's MLP, with zero output at first.
 class vit_kind final : public model_kind {
 public:
   void keys(key_table& table) override {
@@ -79,7 +79,7 @@ private:
                : "a vit is adapted by prompts or by adapters; expected model.adapter = 0";
   }
 
-  /// The tasks' classes, or all as those of one.
+  /// Classes of each task; if no tasks are set, one task with all classes.
   [[nodiscard]] std::vector<class_range> tasks_or_one(std::int64_t classes) const {
     return tasks().empty() ? std::vector<class_range>{{0, classes}} : tasks();
   }
@@ -106,7 +106,7 @@ private:
     net.freeze(false);
   }
 
-  /// Adds a block; only the class token of the last one is read.
+  /// Adds a block. The last block computes its class token only.
   void add_block(network_builder& net, const std::string& name, bool last) const {
     auto x = net.here();
     const auto tokens = last ? 1 : net.shape_here().pixels();
@@ -132,7 +132,7 @@ private:
       add_adapter(net, name + ".adapter", z);
   }
 
-  /// s Up(Dropout(ReLU(Down(z)))) is added to what is there.
+  /// Adds s Up(Dropout(ReLU(Down(z)))) to the last value.
   void add_adapter(network_builder& net, const std::string& name, network_place z) const {
     const auto without = net.here();
     net.freeze(false);

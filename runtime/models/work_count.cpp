@@ -15,7 +15,7 @@ namespace {
 
 using arguments = c10::ArrayRef<const c10::IValue>;
 
-/// A product of stacks of matrices: the last two axes multiply, those before are one product each.
+/// Products of two stacks of matrices, whose last two axes are multiplied.
 struct stack_of_products {
   std::int64_t count = 1; // B
   product_shape each{};
@@ -29,14 +29,14 @@ std::int64_t axis(const at::Tensor& values, std::int64_t from_last) {
   return values.dim() > from_last ? values.size(-1 - from_last) : 1;
 }
 
-/// a [B or 1, m, k] times b, [B or 1, k, n] or, `transposed`, [B or 1, n, k].
+/// Product of a [B or 1, m, k] and b [B or 1, k, n], or b [B or 1, n, k] if `transposed`.
 stack_of_products of_matrices(const at::Tensor& a, const at::Tensor& b, bool transposed) {
   return {.count = std::max(axis(a, 2), axis(b, 2)),
           .each = {.m = axis(a, 1), .k = axis(a, 0), .n = axis(b, transposed ? 1 : 0)}};
 }
 
-/// weight [filters, channels of a group, kernel...]; each of its values meets every pixel of the result, or, where it
-/// is transposed, of the input.
+/// A convolution as a product. Each value of weight [filters, channels of a group, kernel...] is multiplied by every
+/// pixel of the result, or, if transposed, of the input.
 stack_of_products of_convolution(arguments given) {
   const auto input = given[0].toTensor(), weight = given[1].toTensor();
   const auto stride = given[3].toIntVector(), padding = given[4].toIntVector(), dilation = given[5].toIntVector();
@@ -51,7 +51,7 @@ stack_of_products of_convolution(arguments given) {
   return {.each = {.m = pixels, .k = weight.numel() / std::max<std::int64_t>(weight.size(0), 1), .n = weight.size(0)}};
 }
 
-/// Counts the products of its thread while it lives.
+/// Counts the products of the current thread during its lifetime.
 class product_count {
 public:
   explicit product_count(pass_work& into)
@@ -68,7 +68,7 @@ public:
 private:
   struct state {
     pass_work* into = nullptr;
-    int within = 0; // products that are counted already, and call others
+    int within = 0; // depth of calls inside products that are counted already
   };
 
   static bool is_product(std::string_view name) {
@@ -84,7 +84,7 @@ private:
     const auto given = called.inputs();
     if (name == "aten::_convolution") {
       note(of_convolution(given), given[0].toTensor(), given[1].toTensor());
-    } else if (name.starts_with("aten::_scaled")) { // q k^T, and its shares times v
+    } else if (name.starts_with("aten::_scaled")) { // q k^T, and the attention weights times v
       const auto q = given[0].toTensor(), k = given[1].toTensor(), v = given[2].toTensor();
       auto scores = of_matrices(q, k, true), mixed = of_matrices(q, v, false);
       scores.count = mixed.count = q.numel() / std::max<std::int64_t>(q.size(-1) * q.size(-2), 1);
@@ -93,10 +93,10 @@ private:
       note(mixed, q, v);
     } else {
       const std::size_t first =
-          name.starts_with("aten::add") || name == "aten::baddbmm" ? 1 : 0; // behind what is added
+          name.starts_with("aten::add") || name == "aten::baddbmm" ? 1 : 0; // the factors follow the added tensor
       const auto a = given[first].toTensor(), b = given[first + 1].toTensor();
       auto product = of_matrices(a, b, name == stacked_product_name);
-      if (b.dim() == 1) // a vector
+      if (b.dim() == 1) // b is a vector
         product.each.k = b.size(0), product.each.n = 1;
       note(product, a, b);
     }
@@ -140,7 +140,7 @@ pass_work work_of_pass(const model& net, std::array<std::int64_t, 3> shape, std:
   pass_work work;
   const auto why =
       torch_refusal([&] { work = counted_pass(net, weights.detach().requires_grad_(true), inputs, classes); });
-  if (!why.empty()) { // operators of a module from outside may take no gradient of its buffers
+  if (!why.empty()) { // a foreign module's operators may not support gradients of its buffers
     work = counted_pass(net, weights, inputs, classes);
     work.backward = 2.0 * work.forward;
   }

@@ -7,20 +7,19 @@
 namespace mneme::portable {
 namespace {
 
-// Axes: N images, G groups, C channels of the input and O of the output (of a group), h and w of a filter, L pixels
-// of a result.
+// Axes: N images, G groups, C input channels and O output channels of a group, filters of h x w, L pixels of a result.
 
 using integers = std::vector<std::int64_t>;
 
-/// What an operator is told of a convolution besides its tensors.
+/// Parameters of a convolution, in pixels.
 struct geometry {
   integers stride{}, padding{}, dilation{}, further{};
   bool transposed = false;
   std::int64_t groups = 1;
 };
 
-/// For height and width. One number stands for both; where images have one dimension, for the width, and the height
-/// gets what changes nothing.
+/// Values for height and width. A single value applies to both. For one-dimensional images it applies to the width, and
+/// the height gets `idle`, which has no effect.
 integers of_two(c10::SymIntArrayRef given, bool has_planes, std::int64_t idle) {
   integers out;
   for (const auto& value : given)
@@ -47,39 +46,39 @@ void expect_planes(const at::Tensor& input) {
                              " dimensions is not portable; worker.arithmetic = \"machine\" has it");
 }
 
-/// Images and filters of one dimension as planes of height 1.
+/// Gives one-dimensional images and filters an axis of height 1.
 at::Tensor planes(const at::Tensor& given) { return given.dim() == 3 ? given.unsqueeze(2) : given; }
 
-// Images are channels last here, so that what a filter reads of a row lies together.
+// Padded images are channels last, so that the values that a filter reads in one row are contiguous.
 
-/// Zeros around images [N, C, H, W]: [N, H + padding, W + padding, C].
+/// Zeros for padded images of sizes [N, C, H, W]: [N, H + 2 padding, W + 2 padding, C].
 at::Tensor zeros_around(at::IntArrayRef sizes, const geometry& with, const at::Tensor& like) {
   return at::zeros({sizes[0], sizes[2] + 2 * with.padding[0], sizes[3] + 2 * with.padding[1], sizes[1]},
                    like.options());
 }
 
-/// The images themselves within zeros_around(), as [N, C, H, W].
+/// View of the images inside the padding of zeros_around(), [N, C, H, W].
 at::Tensor inner_images(const at::Tensor& padded, const geometry& with) {
   return padded.narrow(1, with.padding[0], padded.size(1) - 2 * with.padding[0])
       .narrow(2, with.padding[1], padded.size(2) - 2 * with.padding[1])
       .permute({0, 3, 1, 2});
 }
 
-/// A convolution cut into products: of some images at once, and of one group of channels.
+/// Splits a convolution into matrix products, each for several images and one group of channels.
 struct convolution_parts {
   const at::Tensor& filters; // [O of all groups, C, h, w]
   const geometry& with;
-  std::int64_t height, width; // of what correlated() gives
+  std::int64_t height, width; // result size of correlated()
 
   [[nodiscard]] std::int64_t places() const { return height * width; }
   [[nodiscard]] std::int64_t terms() const { return filters.size(1) * filters.size(2) * filters.size(3); }
   [[nodiscard]] std::int64_t group_width() const { return filters.size(0) / with.groups; }
 
-  /// Filters of group g: [O, h w C].
+  /// Returns the filters of group g as rows, [O, h w C].
   [[nodiscard]] at::Tensor filter_rows(std::int64_t g) const {
     return filters.narrow(0, g * group_width(), group_width()).permute({0, 2, 3, 1}).reshape({group_width(), terms()});
   }
-  /// What filters read, a view: [n, height, width, h, w, C] of padded images [n, .., C of all groups].
+  /// View of the filters' windows [n, height, width, h, w, C] in padded images [n, .., C of all groups].
   [[nodiscard]] at::Tensor windows(const at::Tensor& padded, std::int64_t g) const {
     const auto own = padded.narrow(3, g * filters.size(1), filters.size(1));
     const auto by = own.strides();
@@ -87,15 +86,15 @@ struct convolution_parts {
                           {by[0], with.stride[0] * by[1], with.stride[1] * by[2], with.dilation[0] * by[1],
                            with.dilation[1] * by[2], by[3]});
   }
-  /// [n L, h w C]
+  /// Returns the windows as rows, [n L, h w C].
   [[nodiscard]] at::Tensor patches(const at::Tensor& padded, std::int64_t g) const {
     return windows(padded, g).reshape({padded.size(0) * places(), terms()});
   }
-  /// Results of group g, [n L, O] of values [n, O of all groups, height, width].
+  /// Returns the values of group g as rows, [n L, O], of values [n, O of all groups, height, width].
   [[nodiscard]] at::Tensor value_rows(const at::Tensor& values, std::int64_t g) const {
     return values.narrow(1, g * group_width(), group_width()).permute({0, 2, 3, 1}).reshape({-1, group_width()});
   }
-  /// Calls act(first image, number of images, group): patches of a call stay in a cache.
+  /// Calls act(first image, number of images, group) for each product; the patches of a call fit into a cache.
   template <class Act>
   void for_each_product(std::int64_t images, Act act) const {
     constexpr std::int64_t patch_floats_max = std::int64_t{1} << 18U;
@@ -106,7 +105,7 @@ struct convolution_parts {
   }
 };
 
-/// [N, O, height, width] of images [N, C, H, W] with filters [O, C, h, w].
+/// Correlates images [N, C, H, W] with filters [O, C, h, w]; the result is [N, O, height, width].
 at::Tensor correlated(const at::Tensor& images, const at::Tensor& filters, const geometry& with, at::IntArrayRef size) {
   const convolution_parts parts{filters, with, size[0], size[1]};
   const auto padded = zeros_around(images.sizes(), with, images);
@@ -120,7 +119,7 @@ at::Tensor correlated(const at::Tensor& images, const at::Tensor& filters, const
   return out.permute({0, 3, 1, 2});
 }
 
-/// The transpose of correlated(): [N, C, H, W] of values [N, O, height, width].
+/// The transpose of correlated(): from values [N, O, height, width] to images [N, C, H, W].
 at::Tensor spread(const at::Tensor& values, const at::Tensor& filters, const geometry& with, at::IntArrayRef size) {
   const convolution_parts parts{filters, with, values.size(2), values.size(3)};
   const auto padded = zeros_around({values.size(0), filters.size(1) * with.groups, size[0], size[1]}, with, values);
@@ -129,14 +128,14 @@ at::Tensor spread(const at::Tensor& values, const at::Tensor& filters, const geo
     const auto columns = at::empty(targets.sizes(), values.options());
     multiply_matrices(parts.value_rows(values.narrow(0, first, count), g), parts.filter_rows(g),
                       columns.view({count * parts.places(), parts.terms()}));
-    for (std::int64_t i = 0; i < filters.size(2); ++i) // windows overlap, those of one tap do not
+    for (std::int64_t i = 0; i < filters.size(2); ++i) // windows of one tap do not overlap
       for (std::int64_t j = 0; j < filters.size(3); ++j)
         targets.select(3, i).select(3, j).add_(columns.select(3, i).select(3, j));
   });
   return inner_images(padded, with);
 }
 
-/// [O, C, h, w]: the gradient of filters, from what correlated() has read and the gradient of what it gave.
+/// Gradient [O, C, h, w] of the filters of correlated(). @param images its input @param d_out gradient of its result
 at::Tensor of_filters(const at::Tensor& images, const at::Tensor& d_out, const at::Tensor& filters,
                       const geometry& with) {
   const convolution_parts parts{filters, with, d_out.size(2), d_out.size(3)};
@@ -166,7 +165,7 @@ integers size_of_result(const at::Tensor& images, const at::Tensor& filters, con
   return size;
 }
 
-/// Throws unless the tensors fit each other, as LibTorch's operator does before it chooses a kernel.
+/// Throws std::runtime_error unless the shapes are consistent. LibTorch's operator, which is replaced, does the same.
 void check_shapes(const at::Tensor& images, const at::Tensor& filters, const geometry& with, const integers& size) {
   const auto all_at_least = [](const integers& values, std::int64_t least) {
     return std::all_of(values.begin(), values.end(), [=](std::int64_t value) { return value >= least; });

@@ -3,7 +3,7 @@
 #include <ATen/ATen.h>
 #include <algorithm>
 #include <stdexcept>
-// Eigen's own kernels, on one thread. What the compiler makes of them for any x86-64 processor fixes their bits.
+// Eigen's own kernels on one thread. They are compiled for any x86-64 processor, which fixes their bits.
 #define EIGEN_DONT_PARALLELIZE
 #define EIGEN_MPL2_ONLY
 #include <Eigen/Dense>
@@ -26,7 +26,7 @@ at::Tensor tensor_of(const matrix& values, const at::Tensor& like) {
   Eigen::Map<row_major>(out.mutable_data_ptr<double>(), values.rows(), values.cols()) = values;
   return out.to(like.scalar_type());
 }
-/// The same for one column.
+/// tensor_of() for a column vector.
 at::Tensor vector_of(const Eigen::VectorXd& values, const at::Tensor& like) {
   return tensor_of(values, like).squeeze(1);
 }
@@ -34,7 +34,7 @@ at::Tensor vector_of(const Eigen::VectorXd& values, const at::Tensor& like) {
 matrix_and_info cholesky_ex(const at::Tensor& given, bool upper, bool check_errors) {
   const Eigen::LLT<matrix> parts(matrix_of(given, "linalg_cholesky_ex"));
   const matrix lower = parts.matrixL();
-  // Eigen takes a NaN on the diagonal for a positive number.
+  // Eigen accepts a NaN on the diagonal as positive.
   const int info = parts.info() == Eigen::Success && lower.diagonal().allFinite() ? 0 : 1;
   if (check_errors && info != 0)
     throw std::runtime_error("linalg_cholesky: the matrix is not positive definite");
@@ -49,7 +49,7 @@ std::tuple<at::Tensor&, at::Tensor&> cholesky_ex_out(const at::Tensor& given, bo
   return {factor, info};
 }
 
-/// X with L L^T X = B.
+/// Returns X with L L^T X = B.
 at::Tensor cholesky_solve(const at::Tensor& right, const at::Tensor& factor, bool upper) {
   const matrix lower = matrix_of(upper ? factor.t() : factor, "cholesky_solve");
   matrix x = matrix_of(right, "cholesky_solve");
@@ -58,7 +58,7 @@ at::Tensor cholesky_solve(const at::Tensor& right, const at::Tensor& factor, boo
   return tensor_of(x, right);
 }
 
-/// Values ascending, and vectors as columns.
+/// Returns the eigenvalues in ascending order and the eigenvectors as columns.
 matrix_and_info eigenvectors(const at::Tensor& given, std::string_view half, bool) {
   const bool upper = half == "U" || half == "u";
   const Eigen::SelfAdjointEigenSolver<matrix> parts(matrix_of(upper ? given.t() : given, "linalg_eigh"));
@@ -73,13 +73,13 @@ singular_parts singular_values(const at::Tensor& given, bool full_matrices, bool
   if (full_matrices)
     throw std::runtime_error("linalg_svd with full matrices is not portable; full_matrices = false is");
   const Eigen::JacobiSVD<matrix> parts(matrix_of(given, "linalg_svd"), Eigen::ComputeThinU | Eigen::ComputeThinV);
-  if (parts.info() != Eigen::Success) // its parts are uninitialised
+  if (parts.info() != Eigen::Success) // the results are uninitialized
     throw std::runtime_error("linalg_svd: no convergence; the matrix may hold values that are not finite");
   return {tensor_of(parts.matrixU(), given), vector_of(parts.singularValues(), given),
           tensor_of(parts.matrixV().transpose(), given)};
 }
 
-/// Q [M, K] and R [K, N], whose diagonal is not negative.
+/// Returns Q [M, K] and R [K, N]; the diagonal of R is not negative.
 matrix_and_info orthogonal(const at::Tensor& given, std::string_view mode) {
   if (mode != "reduced")
     throw std::runtime_error("linalg_qr with mode '" + std::string(mode) + "' is not portable; 'reduced' is");
@@ -99,7 +99,7 @@ matrix_and_info orthogonal(const at::Tensor& given, std::string_view mode) {
 } // namespace
 
 void register_decompositions() {
-  // Blocks of products follow from these sizes, and the order of sums from blocks: never from this machine's caches.
+  // Cache sizes determine the blocks of products and thus the order of sums, so they must not depend on the machine.
   constexpr std::ptrdiff_t kib = 1024;
   Eigen::setCpuCacheSizes(32 * kib, 512 * kib, 4096 * kib);
   replace("aten::_linalg_eigh", "", &eigenvectors);

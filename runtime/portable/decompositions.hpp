@@ -3,7 +3,7 @@
 #pragma once
 namespace mneme::portable {
 
-/// Replaces LibTorch's operators by these and fixes Eigen's cache sizes.
+/// Installs these operators in place of LibTorch's, and fixes Eigen's cache sizes.
 void register_decompositions();
 
 } // namespace mneme::portable

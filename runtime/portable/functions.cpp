@@ -10,7 +10,7 @@ namespace mneme::portable {
 
 namespace {
 
-/// Rounded correctly, as every processor has it.
+/// The square root, which every processor rounds correctly.
 struct function_sqrt {
   static constexpr const char* text = "sqrt";
   MNEME_PORTABLE static void floats(float* out, const float* in) {
@@ -23,8 +23,8 @@ struct function_sqrt {
 
 } // namespace
 
-// N. Shibata and F. Petrogalli, "SLEEF: A Portable Vectorized Library of C Standard Mathematical Functions", 2020.
-// The numbers behind u are hundredths of the last place by which results may be off.
+// N. Shibata and F. Petrogalli, "SLEEF: A Portable Vectorized Library of C Standard Mathematical Functions", 2020. The
+// suffix u10 means an error of at most 1.0 units in the last place, u15 of at most 1.5.
 // clang-format off
 #define MNEME_FUNCTIONS(APPLY)                                                                                         \
   APPLY(exp, u10)                                                                                                      \
@@ -69,12 +69,12 @@ MNEME_FUNCTIONS(MNEME_DECLARE);
 
 namespace {
 
-/// Those whose vectors take another way where one of the numbers is large.
+/// Functions whose vector version uses another algorithm if one of its numbers is large.
 template <class Function>
 constexpr bool has_two_ways = std::string_view(Function::text) == "sin" || std::string_view(Function::text) == "cos" ||
                               std::string_view(Function::text) == "tan";
 
-/// Whole vectors, and what is left over in a vector of its own. `Alone`: a vector for each number.
+/// Applies `step` to whole vectors and to the zero-padded remainder. `Alone`: applies it to each number separately.
 template <class T, std::size_t Lanes, bool Alone, class Step>
 void for_vectors(T* out, const T* in, std::int64_t n, Step step) {
   std::int64_t i = 0;
@@ -93,7 +93,8 @@ void for_vectors(T* out, const T* in, std::int64_t n, Step step) {
   std::memcpy(out + i, left, static_cast<std::size_t>(n - i) * sizeof(T));
 }
 
-/// `in` as a contiguous tensor of the type in which the result is computed: whole numbers as float32.
+/// Returns `in` as a contiguous tensor in the dtype of the result: float32 for integers. Throws std::runtime_error for
+/// other dtypes than float32 and float64.
 at::Tensor operand_of(const at::Tensor& in, const char* name) {
   const auto type = in.scalar_type();
   if (at::isIntegralType(type, /*includeBool=*/true))

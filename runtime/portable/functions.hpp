@@ -1,9 +1,9 @@
-/// functions: element-wise exponentials, logarithms and similar functions, by the SLEEF AVX2 functions in LibTorch. The
+/// functions: elementwise exponentials, logarithms and similar functions, by the SLEEF AVX2 functions in LibTorch. The
 /// bits of an element do not depend on its position or its neighbors.
 #pragma once
 namespace mneme::portable {
 
-/// Replaces the LibTorch operators by these.
+/// Installs these operators in place of LibTorch's.
 void register_functions();
 
 } // namespace mneme::portable

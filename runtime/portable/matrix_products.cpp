@@ -9,7 +9,7 @@
 namespace mneme::portable {
 namespace {
 
-/// Both operands with their rows contiguous, the result too.
+/// Arguments of c = beta * c + alpha * a b in float64; rows of all matrices are contiguous.
 struct double_product {
   const double *a, *b;
   double* c;
@@ -19,7 +19,7 @@ struct double_product {
 
 constexpr int lanes = 4, tile_rows = 4, tile_vectors = 2;
 
-/// `Rows` rows of c from i on, eight columns from j on.
+/// Computes `Rows` rows of c from i and eight columns from j.
 template <int Rows>
 MNEME_PORTABLE void tile(const double_product& in, std::int64_t i, std::int64_t j) {
   __m256d sums[Rows][tile_vectors];
@@ -44,7 +44,7 @@ MNEME_PORTABLE void tile(const double_product& in, std::int64_t i, std::int64_t 
     }
 }
 
-/// The columns from j on that fill no tile: the same operations on single numbers.
+/// Computes the columns from j that fill no tile, with the same operations on single numbers.
 MNEME_PORTABLE void narrow_columns(const double_product& in, std::int64_t j) {
   for (std::int64_t i = 0; i < in.m; ++i)
     for (auto column = j; column < in.n; ++column) {
@@ -52,7 +52,7 @@ MNEME_PORTABLE void narrow_columns(const double_product& in, std::int64_t j) {
       for (std::int64_t p = 0; p < in.k; ++p)
         sum = __builtin_fma(in.a[i * in.a_row + p], in.b[p * in.b_row + column], sum);
       double& c = in.c[i * in.c_row + column];
-      const double scaled = in.alpha * sum; // rounded, as a vector's is
+      const double scaled = in.alpha * sum; // rounded, as in a vector
       c = in.beta == 0.0 ? scaled : __builtin_fma(in.beta, c, scaled);
     }
 }
@@ -69,7 +69,7 @@ void multiply_doubles(const double_product& in) {
   narrow_columns(in, j);
 }
 
-/// `given` with its rows contiguous.
+/// Returns `given` itself or a copy, with contiguous rows.
 at::Tensor with_rows(const at::Tensor& given) {
   if (given.stride(1) == 1 || given.size(1) <= 1)
     return given;
@@ -98,7 +98,7 @@ void multiply_floats(const at::Tensor& a, const at::Tensor& b, at::Tensor& c, do
                      .scale = static_cast<float>(alpha)});
 }
 
-/// Whole numbers have no rounding, and need no speed.
+/// Integer products have no rounding errors, and are too rare to need a fast kernel.
 void multiply_whole(const at::Tensor& a, const at::Tensor& b, at::Tensor& c, double alpha, double beta) {
   const auto sums = (a.to(at::kLong).unsqueeze(2) * b.to(at::kLong).unsqueeze(0)).sum(1);
   const auto scaled = sums * static_cast<std::int64_t>(alpha);

@@ -15,11 +15,11 @@
 namespace mneme::portable {
 namespace {
 
-// Operators whose kernels are LibTorch's own: loops that its build has fixed, once ATEN_CPU_CAPABILITY has chosen among
-// them. None calls MKL, oneDNN or LAPACK, asks a processor for its caches, or splits its work on one thread. What
-// several of their lines end in ("_out", "_") is one name.
+// Operators whose kernels are LibTorch's own loops. ATEN_CPU_CAPABILITY selects the compiled version of each. None of
+// them calls MKL, oneDNN or LAPACK, reads the processor's cache sizes, or splits its work on one thread. A name
+// includes its in-place variant, which ends in "_".
 constexpr std::string_view fixed_operators =
-    // numbers one by one: one rounded operation, or some in a fixed order
+    // elementwise: one rounded operation, or several in a fixed order
     "add sub rsub mul div floor_divide remainder fmod pow square rsqrt abs neg sign signbit sgn reciprocal round "
     "floor ceil trunc frac clamp clamp_min clamp_max lerp addcmul addcdiv maximum minimum fmax fmin where masked_fill "
     "eq ne lt le gt ge isnan isinf isposinf isneginf isfinite isin equal logical_and logical_or logical_xor "
@@ -32,14 +32,14 @@ constexpr std::string_view fixed_operators =
     "log_sigmoid_backward hardshrink hardshrink_backward softshrink softshrink_backward prelu _prelu_kernel "
     "_prelu_kernel_backward glu glu_backward celu _log_softmax _softmax _safe_softmax _log_softmax_backward_data "
     "_softmax_backward_data logsumexp "
-    // sums and orders
+    // reductions and sorting
     "sum nansum mean prod var std var_mean std_mean norm linalg_vector_norm amax amin aminmax max min argmax argmin "
     "median nanmedian all any cumsum cumprod cummax cummin _cummax_helper _cummin_helper sort argsort topk kthvalue "
     "mode _unique cholesky_solve unique_dim _unique2 unique_consecutive bincount histc bucketize searchsorted trace "
     "count_nonzero nonzero "
     "nonzero_static renorm dist _cdist_forward _pdist_forward addr tril triu tril_indices triu_indices cross "
     "linalg_cross diag_embed "
-    // losses, normalisation, pooling
+    // losses, normalization, pooling, interpolation
     "nll_loss_forward nll_loss_backward nll_loss2d_forward nll_loss2d_backward mse_loss mse_loss_backward "
     "smooth_l1_loss smooth_l1_loss_backward huber_loss huber_loss_backward binary_cross_entropy "
     "binary_cross_entropy_backward binary_cross_entropy_with_logits soft_margin_loss multi_margin_loss "
@@ -52,7 +52,7 @@ constexpr std::string_view fixed_operators =
     "upsample_nearest2d upsample_nearest2d_backward _upsample_nearest_exact2d _upsample_nearest_exact2d_backward "
     "upsample_bilinear2d upsample_bilinear2d_backward _upsample_bilinear2d_aa upsample_linear1d grid_sampler_2d "
     "grid_sampler_2d_backward embedding_dense_backward embedding_renorm im2col col2im "
-    // form and place
+    // views, indexing and copies
     "view _unsafe_view _reshape_alias _reshape_copy alias as_strided detach expand permute transpose t squeeze "
     "unsqueeze select slice "
     "narrow split split_with_sizes unbind diagonal unfold unfold_backward slice_backward select_backward "
@@ -67,14 +67,14 @@ constexpr std::string_view fixed_operators =
     "view_as_real view_as_complex _conj _neg_view resolve_conj pixel_shuffle pixel_unshuffle channel_shuffle "
     "block_diag "
     "_fused_dropout isclose allclose "
-    // new tensors, and what is known of one
+    // creation, properties and random numbers
     "empty empty_like empty_strided empty_permuted new_empty new_empty_strided zeros zeros_like new_zeros "
     "_efficientzerotensor ones ones_like new_ones "
     "full full_like new_full arange linspace eye scalar_tensor _local_scalar_dense is_same_size is_set_to _nnz size "
     "stride "
     "is_pinned _pin_memory storage_offset _version data randperm uniform normal random";
 
-/// "aten::add_" and "aten::add_out" are "add".
+/// Removes "aten::" and the "_" of in-place operators: "aten::add_" is "add".
 std::string plain_name(std::string_view name) {
   constexpr std::string_view space = "aten::";
   if (name.starts_with(space))
@@ -98,7 +98,7 @@ const std::unordered_set<std::string>& fixed_names() {
 }
 
 using held_registrations = std::vector<c10::RegistrationHandleRAII>;
-/// Never destroyed: other objects compute until the very end.
+/// Never destroyed, because other static objects may compute until the process exits.
 held_registrations& held() {
   static auto* const kept = new held_registrations;
   return *kept;
@@ -114,7 +114,7 @@ void refuse(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stac
                            "worker.arithmetic = \"machine\" has it");
 }
 
-/// Whoever replaces a kernel is warned otherwise.
+/// Suppresses LibTorch's warnings about replaced kernels.
 class silence final : public c10::WarningHandler {
 public:
   void process(const c10::Warning& /*warning*/) override {}
@@ -157,8 +157,8 @@ void use_portable_operators() {
     register_convolutions();
     register_functions();
     register_decompositions();
-    at::globalContext().setUserEnabledMkldnn(false); // oneDNN's kernels are made for the processor, those of GELU too
-    at::globalContext().setSDPUseFlash(false); // attention by products and a softmax, which are operators of their own
+    at::globalContext().setUserEnabledMkldnn(false); // oneDNN's kernels depend on the processor
+    at::globalContext().setSDPUseFlash(false);       // attention then consists of products and a softmax
     register_refusals();
     return true;
   }();

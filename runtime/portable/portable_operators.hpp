@@ -1,11 +1,11 @@
 /// portable_operators: LibTorch's operators for portable arithmetic. Operators of MKL, oneDNN and LAPACK are replaced
-/// by ours. Operators whose kernels are fixed by ATEN_CPU_CAPABILITY=avx2 are on an allowlist. All others fail with
-/// their name.
+/// by mneme's. Operators whose kernels are fixed by ATEN_CPU_CAPABILITY=avx2 are on an allowlist. All others fail with
+/// an error that names the operator.
 #pragma once
 #include <string_view>
 namespace mneme::portable {
 
-/// Installs them for the whole process. Repeated calls have no effect. @pre no operator is running
+/// Installs the operators for the whole process. Repeated calls have no effect. @pre no operator is running
 void use_portable_operators();
 
 /// True for the name of an operator ("aten::add") that gives the same bits on every machine.

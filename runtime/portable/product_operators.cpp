@@ -21,10 +21,10 @@ void expect_stacks(const char* name, const at::Tensor& a, const at::Tensor& b) {
          name, a, b);
 }
 
-/// Overlapping operands would be read after they were written.
+/// True if both use the same memory, so that writing one may change the other.
 bool shares_memory(const at::Tensor& a, const at::Tensor& b) { return a.storage().is_alias_of(b.storage()); }
 
-/// out = beta * added + alpha * a b, of matrices or stacks of them.
+/// out = beta * added + alpha * a b, for matrices or stacks of matrices.
 at::Tensor& sum_into(at::Tensor& out, const at::Tensor* added, const at::Tensor& a, const at::Tensor& b,
                      const at::Scalar& beta, const at::Scalar& alpha) {
   const bool is_stack = a.dim() == 3;
@@ -125,7 +125,7 @@ at::Tensor inner(const at::Tensor& a, const at::Tensor& b) {
   return at::full({}, sum, a.options());
 }
 
-/// Sums or means of rows, bag by bag; without gradients, weights of rows and padding.
+/// Sums or means of rows per bag. Throws std::runtime_error for maxima, weights and padding.
 std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>
 bags_of_rows(const at::Tensor& rows, const at::Tensor& indices, const at::Tensor& offsets, bool, std::int64_t mode,
              bool, const std::optional<at::Tensor>& weights, bool ends_are_given, std::int64_t padding) {

@@ -2,7 +2,7 @@
 #pragma once
 namespace mneme::portable {
 
-/// Replaces the LibTorch operators by these.
+/// Installs these operators in place of LibTorch's.
 void register_products();
 
 } // namespace mneme::portable

@@ -4,11 +4,11 @@
 #include <string>
 namespace mneme::portable {
 
-/// Installs a kernel until the process ends. @param overload "", "out", "Tensor"
+/// Installs a kernel until the process exits. @param overload such as "", "out" or "Tensor"
 void replace_kernel(const std::string& name, const std::string& overload, c10::KernelFunction kernel,
                     std::optional<c10::impl::CppSignature> arguments = std::nullopt);
 
-/// Likewise for a function with the operator's arguments.
+/// replace_kernel() for a function with the operator's arguments.
 template <class Function>
 void replace(const std::string& name, const std::string& overload, Function* function) {
   replace_kernel(name, overload, c10::KernelFunction::makeFromUnboxedRuntimeFunction(function),

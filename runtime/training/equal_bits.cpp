@@ -43,7 +43,7 @@ at::Tensor drawn(at::IntArrayRef sizes, std::uint64_t index) {
   return values;
 }
 
-/// A copy that begins `place` floats behind the beginning of a cache line.
+/// Returns a copy that begins `place` floats after the start of a cache line.
 at::Tensor moved(const at::Tensor& values, std::int64_t place) {
   const auto memory = at::empty({values.numel() + 2 * line_floats}, at::kFloat);
   const auto address = reinterpret_cast<std::uintptr_t>(memory.const_data_ptr()) / sizeof(float);
@@ -53,15 +53,15 @@ at::Tensor moved(const at::Tensor& values, std::int64_t place) {
       .copy_(values);
 }
 
-/// One step of one model.
+/// Operands of one step of one model.
 struct drawn_step {
   at::Tensor weights{}, inputs{}, d_logits{}; // [1, P], [1, B, C, H, W], [1, B, classes]
 };
 
-/// The gradient of one model, all of whose operands begin at `place`. [1, P]
+/// Returns the gradient [1, P] of one model, all of whose operands begin `place` floats after a cache line.
 at::Tensor gradient_at(const model& net, const drawn_step& step, std::int64_t place) {
   const auto weights = moved(step.weights, place);
-  auto gradient = moved(step.weights, place); // of weights that are not trained, it stays what is there
+  auto gradient = moved(step.weights, place); // parameters that are not trained keep these values
   const std::array<rng_key, 1> streams{{{.seed = 1}}};
   const training_mode training{streams};
   tape kept;
@@ -86,7 +86,7 @@ bits_finding check_places(const std::vector<model_ref>& nets) {
   return finding;
 }
 
-/// Rows of drawn pixels for all clients.
+/// Rows of random pixels for all clients.
 std::shared_ptr<const dataset> drawn_rows() {
   auto source = std::make_shared<dataset>();
   const auto rows = clients * rows_of_client;
@@ -102,7 +102,7 @@ std::shared_ptr<const dataset> drawn_rows() {
   return source;
 }
 
-/// A round of training for each client, of rows that make a whole step and a short one.
+/// One training job per client, with rows for a full step and a shorter one.
 std::vector<job> client_jobs(const model_ref& net, const std::shared_ptr<const dataset>& rows) {
   std::vector<job> jobs;
   for (std::int64_t c = 0; c < clients; ++c) {
@@ -126,7 +126,7 @@ at::Tensor trained_weights(const job_outcome& outcome) {
   return done ? std::get<train_output>(*done).weights->at(flat_weights) : at::Tensor{};
 }
 
-/// True if all outcomes hold these weights.
+/// True if the outcomes have exactly these weights.
 bool are_trained_to(const outcomes& computed, const std::vector<at::Tensor>& weights) {
   for (std::size_t i = 0; i < computed.size(); ++i)
     if (const auto own = trained_weights(computed[i]); !own.defined() || !same_bits(own, weights[i]))
@@ -134,7 +134,7 @@ bool are_trained_to(const outcomes& computed, const std::vector<at::Tensor>& wei
   return true;
 }
 
-/// What the clients of each net learn, computed one by one on this thread.
+/// Jobs of the clients of one net, and the trained weights of each when it runs alone on this thread.
 struct trained_alone {
   std::vector<job> jobs{};
   std::vector<at::Tensor> weights{};

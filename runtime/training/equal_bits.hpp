@@ -1,26 +1,27 @@
-/// equal_bits: shows whether this machine gives a client the same bits wherever its operands lie, whoever shares its
-/// batch and whichever thread computes it. Digests rest on that.
+/// equal_bits: checks that this machine computes bit-identical results for a client. They must depend neither on memory
+/// alignment nor on the other clients of its batch nor on the thread. Run digests rely on it.
 #pragma once
 #include "runtime/models/model.hpp"
 #include <string>
 #include <vector>
 namespace mneme {
 
-/// One question to the machine, and its answer.
+/// Result of one check.
 struct bits_finding {
-  std::string name{};    ///< "operands that begin anywhere", ...
-  std::string details{}; ///< How much was compared, or what differed first.
+  std::string name{};    ///< Name of the check, such as "operands that begin anywhere".
+  std::string details{}; ///< Number of comparisons, or the first difference.
   bool holds = true;
 };
 
-/// Nets with products of every kind, which train in a millisecond: mlp, cnn and vit.
+/// Nets with every kind of product that train in a millisecond: mlp, cnn and vit.
 [[nodiscard]] std::vector<model_ref> small_nets();
 
-/// Compares gradients of the nets with operands at the 16 places of a cache line, and trained weights of three clients
-/// alone, in a group, and in groups on three threads at once. On a CPU; takes some milliseconds. @pre not empty
+/// Compares gradients of the nets with operands at the 16 float offsets of a cache line. Also compares the trained
+/// weights of three clients alone, in a group, and in groups on three concurrent threads. Runs on the CPU in some
+/// milliseconds. @pre `nets` is not empty
 [[nodiscard]] std::vector<bits_finding> check_equal_bits(const std::vector<model_ref>& nets);
 
-/// What a run has to say of them: empty if all hold.
+/// Returns a warning about the first check that fails; empty if all hold.
 [[nodiscard]] std::string warning_of(const std::vector<bits_finding>& findings);
 
 } // namespace mneme

@@ -18,7 +18,7 @@
 namespace mneme {
 namespace {
 
-/// Runs `act`; an exception becomes the reason of every job.
+/// Runs `act`. If it throws, sets `failed` and returns the exception's message as the outcome of every job.
 template <class Act>
 outcomes attempted(std::size_t jobs, bool& failed, Act act) {
   outcomes done;
@@ -38,12 +38,12 @@ public:
               [to = features_](const diagnostics& problems) { to->note_damage(problems); }) {
     if (device.is_cpu())
       return;
-    auto& kernels = at::globalContext(); // float32 as it is written, and the same sums every time
+    auto& kernels = at::globalContext(); // exact float32 and a fixed order of summation
     kernels.setAllowTF32CuDNN(false);
     kernels.setDeterministicCuDNN(true);
     kernels.setBenchmarkCuDNN(false);
     kernels.setDeterministicAlgorithms(true, /*warn_only=*/false);
-    kernels.setDeterministicFillUninitializedMemory(false); // which nobody reads
+    kernels.setDeterministicFillUninitializedMemory(false); // uninitialized memory is never read
   }
 
   outcomes run(std::span<const job> batch, slice_watch* watch) override {
@@ -58,7 +58,7 @@ public:
     if (std::holds_alternative<program_job>(batch[0].request))
       return run_programs(batch, images_, slices_.get(), watch, &kept_);
     const at::NoGradGuard no_gradients;
-    const at::AutoDispatchBelowADInplaceOrView no_tracking; // nor who is a view of whom
+    const at::AutoDispatchBelowADInplaceOrView no_tracking; // also disables view tracking
     return std::holds_alternative<train_job>(batch[0].request) ? train(batch, watch) : pass(batch, watch);
   }
 
@@ -68,7 +68,7 @@ private:
     auto results = attempted(batch.size(), failed, [&] { return fused_training(batch, images_, buffers_).run(watch); });
     if (!failed)
       return results;
-    buffers_ = {}; // whatever state the failure has left them in
+    buffers_ = {}; // the failure may have left them in any state
     if (batch.size() == 1)
       return results;
     for (std::size_t i = 0; i < batch.size(); ++i)
@@ -76,7 +76,7 @@ private:
     return results;
   }
 
-  /// Passes read large blocks of rows each, so nothing is won by fusing them.
+  /// Runs the jobs one by one: a pass reads large blocks of rows, so fusing jobs gains nothing.
   outcomes pass(std::span<const job> batch, slice_watch* watch) {
     outcomes results;
     for (const auto& queued : batch) {
@@ -104,11 +104,11 @@ private:
   image_store images_;
   std::shared_ptr<feature_store> features_;
   std::shared_ptr<slice_store> slices_;
-  outcome_store kept_; // in the folder of the features
+  outcome_store kept_; // in the folder of `features_`
   training_buffers buffers_;
 };
 
-/// Bytes that one job of a stack works on at a time; 0: jobs like it are not stacked.
+/// Bytes that one fused job touches in a step; 0: jobs of this kind are not fused.
 std::int64_t stacked_bytes(const work& request) {
   if (const auto* running = std::get_if<program_job>(&request))
     return running->body->stacked_bytes(*running);
@@ -122,7 +122,8 @@ std::int64_t stacked_bytes(const work& request) {
   return step_bytes(*training->net, rows) + optimizer::buffers(options) * training->net->size() * float_bytes;
 }
 
-/// Programs without our kernels are linked without LibTorch's CUDA libraries too (tools/cmake/cuda.cmake).
+/// Number of CUDA devices. A program without mneme's CUDA kernels lacks LibTorch's CUDA libraries, too
+/// (tools/cmake/cuda.cmake).
 std::int64_t cuda_devices() {
   return kernels::cuda::linked && at::hasCUDA() ? at::detail::getCUDAHooks().getNumGPUs() : 0;
 }
@@ -137,7 +138,7 @@ std::unique_ptr<executor> make_executor(const std::string& device, std::shared_p
 std::int64_t chosen_width(const work& request, const std::string& device) {
   const auto bytes = stacked_bytes(request);
   if (bytes == 0)
-    return 1; // passes are not fused
+    return 1; // jobs of this kind are not fused
   const auto& limits = at::Device(device).is_cpu() ? tuning::width_on_cpu : tuning::width_on_gpu;
   const auto fitting = static_cast<std::uint64_t>(std::max<std::int64_t>(limits.bytes_max / bytes, 1));
   return static_cast<std::int64_t>(std::min(std::bit_floor(fitting), limits.models_max));
@@ -145,7 +146,7 @@ std::int64_t chosen_width(const work& request, const std::string& device) {
 
 tl::expected<std::string, std::string> resolve_device(const std::string& device) {
   const auto devices = cuda_devices();
-  if (devices > 0) // LibTorch warns where cuBLAS may choose its own memory, on which its order of sums depends
+  if (devices > 0) // avoids LibTorch's warning that sums of cuBLAS depend on its workspace
     ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
   if (device == "auto")
     return *kernels::cuda::stand_in_name ? kernels::cuda::stand_in_name : devices > 0 ? "cuda:0" : "cpu";

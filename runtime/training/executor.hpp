@@ -6,31 +6,30 @@
 #include <span>
 namespace mneme {
 
-/// Not thread-safe: one owner, a worker.
+/// Not thread-safe: each worker owns one.
 class executor {
 public:
   virtual ~executor() = default;
   /// Returns one outcome per job, in the same order. The bits of an outcome do not depend on the other jobs of the
-  /// batch. If the whole batch fails, its jobs run again one by one, so that only the failing job's outcome is an error
+  /// batch. If the whole batch fails, its jobs run again one by one: only the failing job's outcome is then an error
   /// text.
-  /// @pre not empty; all keys are equal
+  /// @pre `batch` is not empty; all keys are equal
   /// @param watch may interrupt the batch between steps, blocks and slices; interrupted jobs have the outcome
   /// interrupted_text. Null: all jobs run to their end
   [[nodiscard]] virtual outcomes run(std::span<const job> batch, slice_watch* watch = nullptr) = 0;
 };
 
-/// @param device "cpu" or "cuda:N" @param features, slices shared by all executors of a run; null: nothing is
-/// remembered
+/// @param device "cpu" or "cuda:N" @param features, slices shared by all executors of a run; null: nothing is cached
 [[nodiscard]] std::unique_ptr<executor> make_executor(const std::string& device,
                                                       std::shared_ptr<feature_store> features = nullptr,
                                                       std::shared_ptr<slice_store> slices = nullptr);
 
-/// How many jobs like `what` belong into one fused group on `device`: a function of net, options
-/// and device kind only, so that every node chooses alike.
+/// Number of jobs like `request` to fuse on `device`. It depends only on net, options and kind of device, so all nodes
+/// choose the same number.
 [[nodiscard]] std::int64_t chosen_width(const work& request, const std::string& device);
 
-/// "cpu" or "cuda:N" for the scenario's `worker.device` ("auto": cuda:0 where there is one).
-/// Fails where a CUDA device is asked for and there is none.
+/// Resolves the scenario's `worker.device` to "cpu" or "cuda:N"; "auto" is cuda:0 if present, otherwise the CPU. Fails
+/// if the text is malformed or the CUDA device is not available.
 [[nodiscard]] tl::expected<std::string, std::string> resolve_device(const std::string& device);
 
 } // namespace mneme

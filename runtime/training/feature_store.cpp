@@ -84,7 +84,7 @@ feature_store::table& feature_store::of(const std::shared_ptr<const dataset>& so
   return table;
 }
 
-/// Every round brings the same frozen weights in a map of its own: each is read once.
+/// Digest of the weights, computed once per tensor map: every round sends the same frozen weights.
 digest128 feature_store::weights_digest(const tensors_ref& weights) {
   auto& known = digests_[weights.get()];
   if (!known.first)

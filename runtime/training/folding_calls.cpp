@@ -3,6 +3,7 @@
 namespace mneme {
 namespace {
 
+/// True if both can be accessed as aligned vectors of four values.
 /// @pre both are contiguous, of one size, on one device
 bool has_quads(const at::Tensor& sum, const at::Tensor& floats) {
   MNEME_CHECK(sum.is_contiguous() && floats.is_contiguous() && sum.numel() == floats.numel() &&

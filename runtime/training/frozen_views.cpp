@@ -8,7 +8,7 @@
 namespace mneme {
 namespace {
 
-/// Puts the rows of `from` [1, m, W] at `positions` of `to` [n, W].
+/// Copies the rows of `from` [1, m, W] to the rows `positions` of `to` [n, W].
 void scatter(const at::Tensor& from, std::span<const std::int64_t> positions, at::Tensor& to) {
   const auto width = from.size(2);
   const auto* row = from.const_data_ptr<float>();
@@ -42,7 +42,7 @@ bool frozen_views::may_keep(const training_options& options, const train_job& jo
 
 bool frozen_views::has_front() const { return options_.epochs > 0 && net_.trains_behind_features(trained_); }
 
-/// Fills what is defined of `to` with what the net shows of the rows at `positions`, block by block.
+/// Computes the net's outputs for the rows at `positions`, block by block, into the defined tensors of `to`.
 void frozen_views::show(const sample_view& samples, std::span<const std::int64_t> positions, const at::Tensor& weights,
                         class_range classes, image_store& images, taught_rows& to) {
   const auto [channels, height, width] = samples.source->shape();

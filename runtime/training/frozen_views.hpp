@@ -1,37 +1,37 @@
-/// frozen_views: what nets that stay as they are show of a client's rows, made once for all steps of a training.
+/// frozen_views: outputs of frozen nets for a client's rows, computed once for all steps of a training.
 #pragma once
 #include "runtime/method/jobs.hpp"
 #include "runtime/models/row_wise_model.hpp"
 #include "runtime/training/image_store.hpp"
 namespace mneme {
 
-// Axes: n rows of a client, B rows of a step, D features, T taught classes.
+// Axes: n rows of a client, B rows of a step, D features, T classes of the teacher.
 
-/// What a teacher shows of a client's rows, in the order of its job; zeros of those that the loss does not compare.
+/// A teacher's outputs for a client's rows, in the order of its job; zeros for rows that the loss does not compare.
 struct taught_rows {
-  at::Tensor features{}; ///< [n, D], or undefined: not wanted
+  at::Tensor features{}; ///< [n, D], or undefined: not computed
   at::Tensor logits{};   ///< [n, T], or undefined
-  /// Those at `positions` to features [B, D] and logits [B, T] at these places, where they are wanted; rows after them
-  /// are zeros.
+  /// Copies the rows at `positions` to features [B, D] and logits [B, T], each unless null. Rows after them, up to
+  /// `padded`, become zeros.
   void copy_to(std::span<const std::int64_t> positions, std::int64_t padded, float* features_to,
                float* logits_to) const;
 };
 
-/// A front or a teacher of one group of trainings, on a CPU. Rows are the same in every epoch. They pass in blocks of
-/// one client's rows, so a client's bits do not depend on other clients. A net whose bits depend on the number of rows
-/// gives a step the same values up to rounding.
+/// Computes the outputs of a frozen front or a teacher for one group of trainings, on a CPU. Blocks contain rows of one
+/// client only, so a client's bits do not depend on other clients. If a net's bits depend on the number of rows, these
+/// outputs equal those of a step up to rounding.
 class frozen_views {
 public:
   frozen_views(const row_wise_model& net, const training_options& options, const parameter_choice& trained)
       : net_(net), options_(options), trained_(trained) {}
-  /// True if no row of these changes from epoch to epoch.
+  /// True if the job's rows are the same in every epoch, so that outputs can be computed once.
   [[nodiscard]] static bool may_keep(const training_options& options, const train_job& job);
 
-  /// True if everything up to the features is frozen.
+  /// True if all layers up to the features are frozen.
   [[nodiscard]] bool has_front() const;
-  /// The rows as their features, in the order of `samples`. @param weights [P]
+  /// Returns the rows' features as a data set, in the order of `samples`. @param weights [P]
   [[nodiscard]] sample_view behind_front(const sample_view& samples, const at::Tensor& weights, image_store& images);
-  /// @param teacher [P]
+  /// Computes a teacher's outputs for the rows. @param teacher weights [P]
   [[nodiscard]] taught_rows taught(const sample_view& samples, const teacher_view& view, const at::Tensor& teacher,
                                    image_store& images);
 

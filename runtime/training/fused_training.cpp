@@ -12,11 +12,11 @@
 namespace mneme {
 namespace {
 
-constexpr std::int64_t cache_line_floats = 16; // a cache line: every model's weights begin at one
+constexpr std::int64_t cache_line_floats = 16; // every model's weights begin at a cache line
 
 const train_job& training_of(const job& queued) { return std::get<train_job>(queued.request); }
 
-/// A row's own gradient is that of a step of one row, beside which no other is normalised.
+/// Options of the steps. The norm of a row's gradient requires a step of this row alone, in evaluation mode.
 training_options in_steps(training_options options) {
   if (options.result != training_result::row_norms)
     return options;
@@ -25,7 +25,7 @@ training_options in_steps(training_options options) {
   return options;
 }
 
-/// The classes whose rows of the head move.
+/// Classes whose head rows are trained.
 class_range learnt_classes(const training_options& options) {
   if (options.learnt.size() > 0)
     return options.learnt;
@@ -36,7 +36,7 @@ loss_ref objective_of(const train_job& request) {
   return request.objective ? request.objective : cross_entropy_objective();
 }
 
-/// @pre s < plan.steps()
+/// Padded rows of the last step; 0 without steps.
 std::int64_t last_padded_rows(const step_plan& plan) {
   return plan.steps() == 0 ? 0 : plan.padded_rows_of(plan.steps() - 1);
 }
@@ -50,8 +50,9 @@ fused_training::fused_training(std::span<const job> batch, image_store& images, 
       losses_(*loss_, batch.size(), images_.device()), rows_(options_) {
   for (const auto& view : options_.teachers)
     teachers_.emplace_back(view, view.features ? options_.maps : std::vector<std::string>{}, batch.size());
-  // Layers may share a node of the net, which writes the gradients of all its parameters; and a second pass reads the
-  // weights after the first one's gradients were written. Held parameters are such a part of a node, too.
+  // Gradients may be added to the weights directly only if each written gradient belongs to a trained parameter. A node
+  // of the net writes the gradients of all its parameters, which excludes chosen layers, fixed head rows and held
+  // parameters. A second pass over replayed rows would read weights that the first pass has changed.
   direct_ = optimizer::is_plain_sgd(options_) && !loss_->regularises() && options_.result == training_result::weights &&
             options_.trained != trainable_part::layers && options_.held_classes == 0 && options_.learnt.size() == 0 &&
             options_.rates.empty() && options_.replay_by == replay_pass::joint && !has_held_parameters(net_);
@@ -81,12 +82,12 @@ fused_training::fused_training(std::span<const job> batch, image_store& images, 
     return std::tuple(trained.plan.steps(), trained.replayed_padded(0), last_padded_rows(trained.plan));
   };
   const auto longer = [&](const client& a, const client& b) { return order_of(a) > order_of(b); };
-  if (!std::is_sorted(clients_.begin(), clients_.end(), longer)) // most batches are: nothing is moved
+  if (!std::is_sorted(clients_.begin(), clients_.end(), longer)) // most batches are sorted already
     std::stable_sort(clients_.begin(), clients_.end(), longer);
   place_orders();
 }
 
-/// Every client's part of the memory for positions.
+/// Assigns every client its part of the memory for row positions.
 void fused_training::place_orders() {
   std::size_t rows = 0;
   for (const auto& trained : clients_)
@@ -129,14 +130,14 @@ outcomes fused_training::run(slice_watch* watch) {
   return results;
 }
 
-/// Every client's row of the group: its weights are trained where they will leave, without copies.
+/// Allocates one row of weights per client. Training changes it in place, and the outcome refers to it without a copy.
 void fused_training::take_memory() {
   const auto models = std::ssize(clients_), size = net_.size();
   const auto row = ceil_div<std::int64_t>(size, cache_line_floats) * cache_line_floats;
   weights_ = at::empty({models, row}, at::TensorOptions(at::kFloat).device(images_.device())).narrow(1, 0, size);
 }
 
-/// Start weights, copied into the group.
+/// Copies the start weights into the group and allocates gradients, teachers, observers and the optimizer.
 void fused_training::take_weights() {
   take_memory();
   const auto models = std::ssize(clients_), size = net_.size(), row = weights_.stride(0);
@@ -172,7 +173,7 @@ void fused_training::take_weights() {
     optimizer_ = std::make_unique<optimizer>(options_, trained_, weights_, gradients_, &buffers_.moments);
 }
 
-/// What stays the same in all steps is made here, client by client.
+/// Computes the outputs of frozen nets that are the same in all steps, client by client.
 void fused_training::keep_frozen_views() {
   row_wise_ = dynamic_cast<const row_wise_model*>(&net_);
   const bool keeps = row_wise_ && images_.device().is_cpu() && options_.result == training_result::weights &&
@@ -198,7 +199,7 @@ void fused_training::keep_frozen_views() {
 }
 
 const at::Tensor& fused_training::start_of(const client& trained) const {
-  return trained.job->start->at(flat_weights); // which wrong_weights() has looked at
+  return trained.job->start->at(flat_weights); // validated by wrong_weights()
 }
 
 void fused_training::begin_epoch(std::size_t k, std::int64_t epoch) {
@@ -206,7 +207,7 @@ void fused_training::begin_epoch(std::size_t k, std::int64_t epoch) {
   losses_.begin_epoch(k);
 }
 
-/// Step s of the first `active` clients, once per shape that occurs among them.
+/// Runs step s of the first `active` clients, once per step shape among them.
 void fused_training::step(std::int64_t epoch, std::int64_t s, std::int64_t active) {
   const auto shape_of = [&](std::int64_t k) {
     const auto& client = clients_[static_cast<std::size_t>(k)];
@@ -268,7 +269,7 @@ void fused_training::observe(model_run run, std::int64_t epoch, const activation
   }
 }
 
-/// Both sets at once, or own rows before replayed ones.
+/// Runs the forward pass on all rows of the step, or on own and replayed rows separately, and joins the outputs.
 activations fused_training::forward(group_view& group, const step_shape& shape, const training_mode& training) {
   buffers_.kept.maps = options_.maps;
   if (behind_front_)
@@ -282,7 +283,7 @@ activations fused_training::forward(group_view& group, const step_shape& shape, 
   buffers_.kept_of_replayed.maps = options_.maps;
   streams_of_replayed_ = streams_;
   for (auto& key : streams_of_replayed_)
-    key.index |= std::uint64_t{1} << 27U; // behind all steps of an epoch
+    key.index |= std::uint64_t{1} << 27U; // after all steps of an epoch
   const training_mode of_replayed{streams_of_replayed_, training.trained, training.statistics_moves};
   const auto own = pass(buffers_.inputs.narrow(1, 0, shape.own).contiguous(), buffers_.kept, training);
   const auto replayed =
@@ -297,11 +298,11 @@ activations fused_training::forward(group_view& group, const step_shape& shape, 
   return both;
 }
 
-/// Gradients of the step, or the step itself, of plain SGD.
+/// Computes the gradients of the step; for plain SGD, adds the step to the weights.
 void fused_training::backward(group_view& group, const step_shape& shape, const loss_output& result) {
   const bool from_logits = options_.classes.size() > 0 && result.d_logits.defined();
   if (!direct_ && !from_logits && !result.d_features.defined())
-    group.gradients.zero_(); // no gradient reaches what lies behind the last map, or before the features
+    group.gradients.zero_(); // parameters after the last map or before the features get no gradient
   const auto pass = [&](tape& kept, std::int64_t first, std::int64_t rows, const gradient_sink& sink) {
     const auto part_of = [&](const at::Tensor& d) {
       return d.defined() && d.size(1) != rows ? d.narrow(1, first, rows).contiguous() : d;
@@ -321,7 +322,7 @@ void fused_training::backward(group_view& group, const step_shape& shape, const 
   pass(buffers_.kept_of_replayed, shape.own, shape.replayed, {group.gradients, 1.0F, true});
 }
 
-/// Outputs of the teachers for the step's rows.
+/// Outputs of all teachers for the step's rows.
 std::vector<activations> fused_training::taught(model_run run, const step_shape& shape, std::int64_t s) {
   std::vector<activations> outputs;
   for (const auto& teacher : teachers_) {
@@ -346,18 +347,18 @@ bool fused_training::is_padded(model_run run, const step_shape& shape, std::int6
   return false;
 }
 
-/// The keys of what the net draws in this step.
+/// Keys of the net's random draws in this step, one per model.
 std::span<const rng_key> fused_training::name_streams(model_run run, std::int64_t epoch, std::int64_t s) {
   streams_.clear();
   for (auto k = run.first; net_.draws() && k < run.first + run.count; ++k) {
     auto key = key_for(clients_[static_cast<std::size_t>(k)].job->stream, purpose::dropout_mask);
-    key.index = static_cast<std::uint64_t>(epoch) << 28U | static_cast<std::uint64_t>(s); // a layer adds 8 bits
+    key.index = static_cast<std::uint64_t>(epoch) << 28U | static_cast<std::uint64_t>(s); // each layer appends 8 bits
     streams_.push_back(key);
   }
   return streams_;
 }
 
-/// The step's rows, and what the loss reads of them; padded rows weigh nothing.
+/// Gathers the step's rows and writes labels, weights and targets; padded rows have weight 0.
 void fused_training::fill(model_run run, const step_shape& shape, std::int64_t epoch, std::int64_t s) {
   const auto rows = shape.rows(), classes = options_.classes.size();
   const auto& device = images_.device();
@@ -388,9 +389,8 @@ void fused_training::fill(model_run run, const step_shape& shape, std::int64_t e
   fetch_ahead(run, s + 1);
 }
 
-/// Memory of the host for what the loss is told of the rows. On a CPU the loss reads it as it is. For a device it is
-/// pinned and new in every step: copies do not wait for the device then, and LibTorch gives nobody the memory of a copy
-/// that is under way.
+/// Allocates host memory for labels, row weights and targets. On a CPU the loss reads it directly. For a device it is
+/// pinned and allocated in every step. Copies are then asynchronous, and LibTorch reuses memory only after its copy.
 void fused_training::shape_marks(model_run run, std::int64_t rows) {
   const auto classes = options_.classes.size();
   if (const auto& device = images_.device(); !device.is_cpu()) {
@@ -413,8 +413,8 @@ void fused_training::shape_marks(model_run run, std::int64_t rows) {
     reshape_buffer(targets, {run.count, rows, classes}, targets);
 }
 
-/// Asks for the rows of step s while others are computed: they lie anywhere in memory, and to wait for them takes
-/// longer than to normalise them.
+/// Prefetches the rows of step s while another step is computed. Rows are scattered in memory, and waiting for them
+/// takes longer than normalizing them.
 void fused_training::fetch_ahead(model_run run, std::int64_t s) const {
   if (!images_.device().is_cpu())
     return;

@@ -1,4 +1,4 @@
-/// fused_training: the local trainings of K clients as one group, step by step.
+/// fused_training: trains K clients as one group, step by step.
 #pragma once
 #include "runtime/method/jobs.hpp"
 #include "runtime/models/dense_chain.hpp"
@@ -13,42 +13,42 @@ namespace mneme {
 
 // Axes: K clients of a group, P weights of a model, B rows of a step.
 
-/// Memory that trainings of one executor use one after the other.
+/// Memory that is reused by the successive trainings of one executor.
 struct training_buffers {
   at::Tensor gradients{};                         ///< [K, P rounded up to whole cache lines]
   at::Tensor inputs{};                            ///< [K, B, C, H, W]
   at::Tensor labels{}, row_weight{};              ///< [K, B] on the device
   at::Tensor targets{};                           ///< [K, B, C] on the device
-  at::Tensor host_labels{}, host_row_weight{};    ///< [K, B] on the host, of inputs on a device
-  at::Tensor host_targets{};                      ///< [K, B, C] the same
-  std::vector<float> row_values{}, row_weights{}; ///< [B, C, H, W], [B], of one client
+  at::Tensor host_labels{}, host_row_weight{};    ///< [K, B] on the host, if inputs are on a device
+  at::Tensor host_targets{};                      ///< [K, B, C] on the host, if inputs are on a device
+  std::vector<float> row_values{}, row_weights{}; ///< [B, C, H, W] and [B], of one client
   std::vector<std::int64_t> row_labels{};         ///< [B]
-  std::vector<std::int64_t> order{};              ///< Positions of rows in an epoch, client after client.
+  std::vector<std::int64_t> order{};              ///< Row positions of an epoch, client by client.
   tape kept{}, kept_of_replayed{}, taught{};
   moment_buffers moments{};
 };
 
-/// One group. Clients are sorted by steps, then by the padded size of the last step, so that those still
-/// at work in a step are a prefix, and those with equally padded steps lie side by side: no weights
-/// are copied, and nobody is padded to a neighbour's size. Nets of fully connected layers are trained client by client
-/// instead, with everything a step touches in the first caches, to the same bits.
+/// One group of trainings. Clients are sorted by their number of steps, then by the padded size of the last step. The
+/// clients that take part in a step are therefore a prefix, and those with equally padded steps are adjacent. No
+/// weights are copied, and no client is padded to another client's size. Nets of fully connected layers are trained
+/// client by client instead, so that a step fits into the first caches; their bits are the same.
 class fused_training {
 public:
-  /// @pre not empty; every job is a train_job of one fuse key
+  /// @pre `batch` is not empty and has train_jobs of one fuse key
   fused_training(std::span<const job> batch, image_store& images, training_buffers& buffers);
-  /// In the order of the batch. Throws what LibTorch, the net or the loss throws. Where `watch` ends the run between
-  /// two steps, what is not trained to its end has the outcome interrupted_text; null: nobody does.
+  /// Returns the outcomes in the order of the batch. Passes on exceptions of LibTorch, the net and the loss. If `watch`
+  /// stops the run between two steps, unfinished jobs have the outcome interrupted_text; null: the run is not stopped.
   [[nodiscard]] outcomes run(slice_watch* watch = nullptr);
 
 private:
   struct client : client_training_rows {
-    std::size_t place = 0;                         // in the batch
+    std::size_t place = 0;                         // index in the batch
     at::Tensor start{};                            // [P] on the device
-    std::unique_ptr<train_job> in_front{};         // the job, its rows as features: where the front is frozen
+    std::unique_ptr<train_job> in_front{};         // the job with features as rows, if the net's front is frozen
     std::unique_ptr<training_observer> observer{}; // null: the training is not observed
-    bool finite = true;                            // on a device: whether its weights are
+    bool finite = true;                            // on a device: its weights are finite
   };
-  /// Weights and gradients of a run of clients: views, made once.
+  /// Views of the weights and gradients of adjacent clients, created once.
   struct group_view {
     at::Tensor weights{}, gradients{};
   };
@@ -59,7 +59,7 @@ private:
   void keep_frozen_views();
   void begin_epoch(std::size_t k, std::int64_t epoch);
   void step(std::int64_t epoch, std::int64_t s, std::int64_t active);
-  /// One step of clients whose steps are of one shape.
+  /// Runs one step of adjacent clients with equal step shapes.
   void step_of(model_run run, const step_shape& shape, std::int64_t epoch, std::int64_t s);
   [[nodiscard]] activations forward(group_view& group, const step_shape& shape, const training_mode& training);
   void backward(group_view& group, const step_shape& shape, const loss_output& result);
@@ -84,25 +84,25 @@ private:
 
   const training_options options_;
   const model& net_;
-  const row_wise_model* row_wise_ = nullptr; // the net, where it is one
+  const row_wise_model* row_wise_ = nullptr; // the net, if it is a row_wise_model; else null
   loss_ref loss_;
   image_store& images_;
   training_buffers& buffers_;
-  bool direct_; // plain SGD: gradients go straight to the weights
-  bool told_;   // rows have targets in place of labels
+  bool direct_; // plain SGD: gradients are added to the weights directly
+  bool told_;   // rows have soft targets in place of labels
   bool behind_front_ = false;
   parameter_choice choice_;
   std::vector<segment> trained_;
-  std::vector<client> clients_;                          // sorted; those without steps at the end
-  std::vector<std::shared_ptr<const tensor_map>> sides_; // [K], in the order of clients_
+  std::vector<client> clients_;                          // sorted; clients without steps come last
+  std::vector<std::shared_ptr<const tensor_map>> sides_; // [K] side tensors of the loss, in the order of clients_
   std::vector<group_teacher> teachers_;                  // one per entry of training_options::teachers
-  loss_sums losses_;                                     // of the epoch
+  loss_sums losses_;                                     // losses of the epoch
   at::Tensor weights_, gradients_;                       // [K, P]
-  at::Tensor result_;                                    // of gradients, where they are wanted
+  at::Tensor result_;                                    // sums of gradients, if they are the training's result
   std::map<std::pair<std::int64_t, std::int64_t>, group_view> views_;
   std::unique_ptr<optimizer> optimizer_;
-  std::vector<rng_key> streams_, streams_of_replayed_; // of the step's passes, model by model
-  step_rows rows_;                                     // of the step, client by client
+  std::vector<rng_key> streams_, streams_of_replayed_; // keys of the step's passes, one per model
+  step_rows rows_;                                     // rows of the step, client by client
 };
 
 } // namespace mneme

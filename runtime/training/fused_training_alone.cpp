@@ -1,4 +1,4 @@
-// The clients of a group one after the other: nets of a few fully connected layers.
+// Trains the clients of a group one after the other, for nets of a few fully connected layers.
 #include "runtime/training/fused_training.hpp"
 #include <algorithm>
 namespace mneme {
@@ -10,7 +10,7 @@ bool fused_training::trains_one_by_one() const {
 }
 
 outcomes fused_training::run_one_by_one(slice_watch* watch) {
-  std::int64_t rows_max = 0; // of a step
+  std::int64_t rows_max = 0; // rows of the largest step
   for (const auto& client : clients_)
     if (client.plan.steps() > 0)
       rows_max = std::max(rows_max, client.plan.padded_rows_of(0));
@@ -28,13 +28,13 @@ outcomes fused_training::run_one_by_one(slice_watch* watch) {
   for (std::size_t k = 0; k < clients_.size(); ++k) {
     if (!train_alone(net, k, watch))
       break;
-    // At once, while its weights are in the cache.
+    // The outcome is checked while its weights are in the cache.
     results[clients_[k].place] = outcome_of(clients_[k], static_cast<std::int64_t>(k));
   }
   return results;
 }
 
-/// False where the run has ended between two steps.
+/// Trains client k. Returns false if `watch` stops the run between two steps.
 bool fused_training::train_alone(dense_chain& net, std::size_t k, slice_watch* watch) {
   auto& client = clients_[k];
   const auto steps = client.plan.steps(), at = static_cast<std::int64_t>(k);

@@ -1,4 +1,4 @@
-// What a group leaves: losses, weights or gradients, and why there are none.
+// Outcomes of a group: losses, and weights or gradients, or an error message.
 #include "runtime/kernels/elementwise.hpp"
 #include "runtime/method/finite_values.hpp"
 #include "runtime/training/fused_training.hpp"
@@ -8,7 +8,7 @@
 namespace mneme {
 namespace {
 
-/// matrix[k], which shares its memory. One such view leaves for every client, so it is made without the dispatcher.
+/// Returns matrix[k] as a view. It bypasses the dispatcher, because each client's outcome has such a view.
 at::Tensor row_of(const at::Tensor& matrix, std::int64_t k) {
   auto row = at::detail::make_tensor<c10::TensorImpl>(c10::TensorImpl::VIEW, c10::Storage(matrix.storage()),
                                                       matrix.key_set(), matrix.dtype());
@@ -24,7 +24,7 @@ tensor_map on_host(const tensor_map& values) {
   return copies;
 }
 
-/// The norm of a gradient [P] over all that is trained: a float64 of its device.
+/// Norm of a gradient [P] over the trained segments, a float64 scalar on its device.
 at::Tensor norm_of(const at::Tensor& gradient, const std::vector<segment>& trained) {
   if (!gradient.is_cpu()) {
     auto squares = at::zeros({}, gradient.options().dtype(at::kDouble));
@@ -40,7 +40,7 @@ at::Tensor norm_of(const at::Tensor& gradient, const std::vector<segment>& train
 
 } // namespace
 
-/// Zeros for what steps add to: [K, P], or [K, n] of row norms.
+/// Allocates zeros for the sums of gradients, [K, P], or for row norms, [K, n].
 void fused_training::take_result_memory() {
   const auto models = std::ssize(clients_);
   if (options_.result == training_result::row_norms)
@@ -49,7 +49,7 @@ void fused_training::take_result_memory() {
     result_ = at::zeros({models, net_.size()}, weights_.options());
 }
 
-/// Adds what the step's gradients are wanted for.
+/// Adds the step's gradients to the result: their mean, their squares or the norm of the row's gradient.
 void fused_training::note_gradients(model_run run, std::int64_t s) {
   for (auto k = run.first; k < run.first + run.count; ++k) {
     const auto& client = clients_[static_cast<std::size_t>(k)];
@@ -70,7 +70,7 @@ void fused_training::note_gradients(model_run run, std::int64_t s) {
   }
 }
 
-/// Copies what the host needs of a training on a device: the losses, and which weights are finite.
+/// Copies the losses of a training on a device to the host, and for each client whether its weights are finite.
 void fused_training::copy_to_host() {
   if (images_.device().is_cpu() || !losses_.are_on_device())
     return;
@@ -94,7 +94,7 @@ job_outcome fused_training::outcome_of(const client& trained, std::int64_t k) co
   }
   at::Tensor result;
   if (options_.result == training_result::weights) {
-    if (idle) { // nothing moved: what it began with, without a copy
+    if (idle) { // start weights are shared, not copied
       out.weights = trained.job->start->size() == 1 ? trained.job->start : weights_only(start);
       return work_output{std::move(out)};
     }
@@ -116,7 +116,7 @@ job_outcome fused_training::outcome_of(const client& trained, std::int64_t k) co
   return work_output{std::move(out)};
 }
 
-/// The error message: names the first parameter that is not finite, or else the loss.
+/// Error message that names the first parameter that is not finite, or else the loss.
 std::string fused_training::failure_of(const client& trained, const at::Tensor& result) const {
   const auto name = result.numel() == net_.size() ? non_finite_parameter(result, net_) : std::string{};
   const auto where = name.empty() ? std::string("the loss is") : name + " holds values that are";

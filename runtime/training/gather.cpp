@@ -7,9 +7,9 @@
 namespace mneme {
 namespace {
 
-// D = C * H * W pixels of a row, as floats in 0..255 until they are normalised.
+// D = C * H * W pixels of a row, as floats in 0 .. 255 before normalization.
 
-/// pixels[D] = the file row's pixels as `map` shows them.
+/// Writes the row's pixels, transformed by `map`, to pixels[D].
 void transform(const pixel_map& map, const std::uint8_t* image, std::array<std::int64_t, 3> shape, float* pixels) {
   const auto total = shape[0] * shape[1] * shape[2], plane = shape[1] * shape[2];
   if (map.pixels.empty()) {
@@ -31,7 +31,7 @@ void transform(const pixel_map& map, const std::uint8_t* image, std::array<std::
     std::transform(pixels, pixels + total, pixels, [](float value) { return 255.0F - value; });
 }
 
-/// out[D] = the crop of `pixels` padded with black, flipped if so drawn.
+/// Writes the crop of `pixels`, padded with zeros and flipped if how.flip, to out[D].
 void crop(const augmentation& how, const float* pixels, std::array<std::int64_t, 3> shape, float* out) {
   const auto [channels, height, width] = shape;
   const std::int64_t first = std::max<std::int64_t>(0, -how.right),
@@ -48,7 +48,7 @@ void crop(const augmentation& how, const float* pixels, std::array<std::int64_t,
     }
 }
 
-/// Neighbouring pixels of a row that are normalised alike: those of a channel, or all of them.
+/// Adjacent pixels of a row with equal normalization: those of a channel, or all of them.
 struct pixel_runs {
   std::size_t count = 0;
   std::int64_t pixels = 0;
@@ -60,14 +60,14 @@ pixel_runs runs_of(const dataset& source, std::int64_t plane, std::int64_t total
   return alike(source.scale) && alike(source.shift) ? pixel_runs{1, total} : pixel_runs{source.scale.size(), plane};
 }
 
-/// Asks the caches for a line. g++ takes a prefetch for a call without effect, so a function that only prefetches would
-/// be removed where its caller is compiled beside it; the empty assembly forbids that.
+/// Prefetches a cache line. g++ treats a prefetch as a call without effect and removes a function that only prefetches
+/// after inlining it; the empty assembly statement prevents this.
 void fetch_line(const void* address) {
   __builtin_prefetch(address);
   asm volatile("" : : "r"(address));
 }
 
-/// Returns the bytes asked for.
+/// Prefetches a row. Returns the number of prefetched bytes.
 std::int64_t fetch_lines(const std::uint8_t* row, std::int64_t bytes) {
   const auto asked = std::min(bytes, tuning::prefetched_of_row);
   for (std::int64_t line = 0; line < asked; line += 64)
@@ -154,9 +154,9 @@ void gather(const dataset& source, std::span<const std::int64_t> rows, std::span
   const auto plane = shape[1] * shape[2], total = shape[0] * plane, files = source.files_rows();
   MNEME_CHECK(std::ssize(source.scale) == shape[0] && source.images.is_contiguous(), source.scale.size(), shape[0]);
   const auto* const images = source.images.const_data_ptr<std::uint8_t>();
-  const auto stored = source.images.stride(0); // bytes of an image
+  const auto stored = source.images.stride(0); // bytes per image
   const auto runs = runs_of(source, plane, total);
-  const auto prefetch = [&](std::size_t i) { // a row is some cache lines from anywhere in memory
+  const auto prefetch = [&](std::size_t i) { // a row's cache lines may be anywhere in memory
     if (i >= rows.size() || rows[i] == padding_row)
       return;
     fetch_lines(images + source.in_file(rows[i]) * stored, stored);
@@ -165,9 +165,9 @@ void gather(const dataset& source, std::span<const std::int64_t> rows, std::span
   for (std::size_t i = 0; i < ahead; ++i)
     prefetch(i);
   image_viewer viewer(source);
-  // Most rows of most runs are shown as they lie in the file: they skip what the others may need.
+  // Most rows are neither resized nor transformed nor augmented, and are normalized directly.
   const auto plain_rows = augment.empty() && !source.shown.changes() && is_identity(source.transforms[0]) ? files : 0;
-  std::vector<float> moved, cropped; // taken only where pixels move
+  std::vector<float> moved, cropped; // allocated only for transformed rows
   for (std::size_t i = 0; i < rows.size(); ++i, out += total) {
     prefetch(i + ahead);
     const auto row = rows[i];
@@ -182,7 +182,7 @@ void gather(const dataset& source, std::span<const std::int64_t> rows, std::span
     MNEME_CHECK(0 <= row && row < files * std::ssize(source.transforms), row, files, source.transforms.size());
     const auto how = augment.empty() ? augmentation{} : augment[i];
     const auto& map = source.transforms[row < files ? 0 : static_cast<std::size_t>(row / files)];
-    MNEME_CHECK(is_identity(map) || !(source.shown.changes() || how.part), row); // the scenario's reader refuses both
+    MNEME_CHECK(is_identity(map) || !(source.shown.changes() || how.part), row); // scenario checks reject this
     const auto* const image = viewer.shown(images + source.in_file(row) * stored, how.part);
     const bool crops = how.down != 0 || how.right != 0 || how.flip;
     if (is_identity(map) && !crops) {

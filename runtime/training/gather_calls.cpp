@@ -8,7 +8,7 @@ namespace {
 
 using namespace kernels::cuda;
 
-/// Values as bytes on a device; never empty, so that there is an address.
+/// Copies values to a device as bytes; an empty vector gives one byte, so that there is an address.
 template <class Value>
 at::Tensor bytes_on(const at::Device& device, const std::vector<Value>& values) {
   static_assert(std::is_trivially_copyable_v<Value>);
@@ -19,7 +19,7 @@ at::Tensor bytes_on(const at::Device& device, const std::vector<Value>& values) 
   return host.to(device);
 }
 
-/// @pre N * D and all indices of a row fit the kernel's 32 bits
+/// Checks that row numbers and pixel indices fit the kernel's 32 bits, and that scale and shift match the channels.
 void check_sizes(const dataset& source) {
   const auto shape = source.shape();
   constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
@@ -72,7 +72,7 @@ at::Tensor packed_rows(const dataset& source, std::span<const std::int64_t> rows
       continue;
     }
     MNEME_CHECK(0 <= row && row < files * std::ssize(source.transforms), row, files, source.transforms.size());
-    MNEME_CHECK(!how.part && !source.shown.changes(), row); // those are the host's
+    MNEME_CHECK(!how.part && !source.shown.changes(), row); // the host gathers crops and resized images
     *to = {.file_row = static_cast<std::int32_t>(row % files),
            .transform = static_cast<std::int32_t>(row / files),
            .brightness = how.brightness,

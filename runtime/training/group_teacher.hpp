@@ -1,4 +1,4 @@
-/// group_teacher: the frozen net that each client of a group learns from, and what it shows of the rows of a step.
+/// group_teacher: one frozen teacher per client of a group, and the teachers' outputs for the rows of a step.
 #pragma once
 #include "runtime/models/model.hpp"
 #include "runtime/training/frozen_views.hpp"
@@ -11,37 +11,38 @@ namespace mneme {
 
 // Axes: K clients of a run, P weights of a model, B rows of a step, D features.
 
-/// Teachers of one kind of net, a client's at its place in the group. Their passes are in evaluation mode.
+/// Teachers of one kind of net, in the order of the group's clients. Their passes are in evaluation mode.
 class group_teacher {
 public:
   group_teacher(teacher_view view, std::vector<std::string> maps, std::size_t clients)
       : view_(view), maps_(std::move(maps)), weights_(clients) {}
 
-  /// @param weights [P] on the device
+  /// Sets the weights of client k's teacher. @param weights [P] on the device
   void set_weights(std::size_t k, at::Tensor weights) { weights_[k] = std::move(weights); }
-  /// Undefined: the client has no teacher.
+  /// Weights of client k's teacher; undefined: the client has none.
   [[nodiscard]] const at::Tensor& weights(std::size_t k) const { return weights_[k]; }
-  /// Keeps what client k's teacher shows of all rows of the client.
+  /// Stores the outputs of client k's teacher for all rows of the client.
   void keep_rows(std::size_t k, taught_rows rows) {
     kept_.resize(weights_.size());
     kept_[k] = std::move(rows);
   }
-  /// kept() answers in place of shown().
+  /// True if outputs are stored: kept() then replaces shown().
   [[nodiscard]] bool keeps_rows() const noexcept { return !kept_.empty(); }
 
-  /// What they show of the step's rows: features [K, B, D] and logits [K, B, taught classes], if there are any.
-  /// Neighbours that have one net, as all clients of a round do, share a pass. @param inputs [K, B, C, H, W]
+  /// Computes the outputs for the step's rows: features [K, B, D] and logits [K, B, teacher classes], each if
+  /// requested. Adjacent clients with the same weights, as all clients of a round have, share a pass.
+  /// @param inputs [K, B, C, H, W]
   [[nodiscard]] activations shown(const model& net, model_run run, const at::Tensor& inputs, tape& memory) const;
-  /// The same from what was kept. @param positions of each client's own rows @param rows of a client, padding included
-  /// @param feature_width D
+  /// Copies the stored outputs of the step's rows. @param positions of each client's own rows
+  /// @param rows per client, padding included @param feature_width D
   [[nodiscard]] activations kept(model_run run, std::span<const std::span<const std::int64_t>> positions,
                                  std::int64_t rows, std::int64_t feature_width) const;
 
 private:
   teacher_view view_;
   std::vector<std::string> maps_;
-  std::vector<at::Tensor> weights_; // by client
-  std::vector<taught_rows> kept_;   // by client; empty: teachers are asked at every step
+  std::vector<at::Tensor> weights_; // one per client
+  std::vector<taught_rows> kept_;   // one per client; empty: computed in every step
 };
 
 } // namespace mneme

@@ -22,9 +22,9 @@ void image_store::gather_into(at::Tensor& out, const std::shared_ptr<const datas
   if (rows.empty())
     return;
   auto& known = copies_[source.get()];
-  if (known.source.expired()) // of another data set, perhaps, that was at this address
+  if (known.source.expired()) // an expired entry may belong to another data set at this address
     known = {.source = weak_handle(source), .tables = tables_on(device_, *source)};
-  // Pinned memory, so that the copy is asynchronous; LibTorch does not reuse it before the copy is done.
+  // Pinned memory makes the copy asynchronous; LibTorch does not reuse it before the copy has finished.
   const auto packed = packed_rows(*source, rows, augment, device_.is_cuda()).to(device_, /*non_blocking=*/true);
   kernels::cuda::start_on(device_, gather_call(*source, known.tables, packed, out));
 }
@@ -33,7 +33,7 @@ void image_store::forget_unused() {
   std::erase_if(copies_, [](const auto& known) { return known.second.source.expired(); });
 }
 
-/// Vectors are few and short-lived, and images in another size are made from bytes: the host gathers both.
+/// Gathers rows on the host: vectors, which are few and short-lived, and images that are resized.
 void image_store::gather_on_host(at::Tensor& out, const dataset& source, const asked_rows& asked) const {
   auto host = device_.is_cpu() ? out : at::empty(out.sizes(), at::kFloat);
   gather_any(source, asked.rows, asked.augment, asked.noise, host.mutable_data_ptr<float>());

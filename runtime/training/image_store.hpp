@@ -1,4 +1,4 @@
-/// image_store: the images of data sets on an executor's device, brought there once and given back with the last user.
+/// image_store: caches the images of data sets on an executor's device for as long as the data sets exist.
 #pragma once
 #include "runtime/base/non_owning.hpp"
 #include "runtime/data/dataset.hpp"
@@ -7,20 +7,20 @@
 #include <map>
 namespace mneme {
 
-/// On a CPU the data set's own memory is read, and nothing is stored.
+/// On a CPU, rows are read from the data set's memory, and nothing is cached.
 class image_store {
 public:
   explicit image_store(at::Device device) : device_(device) {}
   [[nodiscard]] const at::Device& device() const noexcept { return device_; }
 
-  /// Gathers rows into out [rows.size(), C, H, W], a contiguous tensor on the device. A device may still be at it
-  /// when the call returns; whatever is asked of the device next comes after it. Of vectors, `noise` holds a key per
-  /// row or nothing.
+  /// Gathers rows into out [rows.size(), C, H, W], contiguous on the device. On a device the call is asynchronous;
+  /// later operations of the device run after it. @param noise for vectors, one key per row or empty
   void gather_into(at::Tensor& out, const std::shared_ptr<const dataset>& source, std::span<const std::int64_t> rows,
                    std::span<const augmentation> augment, std::span<const rng_key> noise = {});
 
-  /// Copies of data sets that nobody uses any more are freed.
+  /// Frees the copies of data sets that no longer exist.
   void forget_unused();
+  /// Number of data sets with a copy on the device.
   [[nodiscard]] std::size_t copies() const noexcept { return copies_.size(); }
 
 private:
@@ -36,7 +36,7 @@ private:
     gather_tables tables{};
   };
   at::Device device_;
-  std::map<const dataset*, copy> copies_; // looked up by address
+  std::map<const dataset*, copy> copies_; // for lookup by address
 };
 
 } // namespace mneme

@@ -5,7 +5,7 @@
 namespace mneme {
 namespace {
 
-/// What is wrong with what a method says of `rows`.
+/// Checks a method's weights and targets of `rows`. Returns an error text; empty: valid.
 std::string wrong_notes(const row_notes& notes, const sample_view& samples, const char* rows, const train_job& job) {
   const auto n = samples.size(), classes = job.options.classes.size();
   if (notes.weights && std::ssize(*notes.weights) != n)

@@ -1,19 +1,19 @@
-/// impossible_training: what no training job may ask for.
+/// impossible_training: validates training jobs, rows and weights.
 #pragma once
 #include "runtime/method/jobs.hpp"
 namespace mneme {
 
-/// Why the job cannot be trained, in words that name what was found and what is expected; empty: it can be. Labels are
-/// looked at as rows are read.
+/// Returns why the job cannot be trained: the value found and the value expected; empty: it can. Labels are checked
+/// when rows are read.
 [[nodiscard]] std::string why_impossible(const train_job& job);
 
-/// Why rows that a job is given are not those of their data set, in such words; empty: they are. They come from other
-/// processes, and from checkpoints.
+/// Returns why a job's rows are not rows of their data set; empty: they are. Jobs may come from other processes or
+/// files.
 [[nodiscard]] std::string wrong_rows(const work& request);
 [[nodiscard]] std::string wrong_rows(const sample_view& samples);
 
-/// Why weights that a job is given are not those of its net, in such words; empty: they are, or are not read. They come
-/// from other processes.
+/// Returns why a job's weights do not fit its net; empty if they fit or are not read. Jobs may come from other
+/// processes.
 [[nodiscard]] std::string wrong_weights(const work& request);
 
 } // namespace mneme

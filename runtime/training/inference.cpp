@@ -13,34 +13,35 @@ namespace {
 
 // Axes: n rows of a job, b rows of a block, D features, C classes, M projected width.
 
-/// What a block of rows shows.
+/// Outputs for a block of rows.
 struct block {
-  std::int64_t first = 0, rows = 0; ///< Within the job.
+  std::int64_t first = 0, rows = 0; ///< Range within the job.
   at::Tensor features{};            ///< [b, D]
   at::Tensor logits{};              ///< [b, classes], or undefined
 };
 
+/// Arguments of a pass over a job's rows.
 struct inference_pass {
   const model& net;
   const tensors_ref& weights;
   const sample_view& samples;
-  class_range classes{}; ///< Classes of the logits; none: features only.
+  class_range classes{}; ///< Classes of the logits; empty: features only.
   bool frozen = false;
   augmentation_kind augment = augmentation_kind::none;
-  rng_key stream{};             ///< Augmentation is keyed below it.
-  slice_watch* watch = nullptr; ///< Ends it between two blocks; null: nobody does.
+  rng_key stream{};             ///< Keys of the augmentation are derived from it.
+  slice_watch* watch = nullptr; ///< May stop the pass between two blocks; null: it is not stopped.
 };
 
-/// Where and with what a pass runs.
+/// Row numbers of a data set.
 using row_span = std::span<const std::int64_t>;
 
-/// Calls `use` with every block of `block_rows` of `rows`, in order; what it is given lasts for the call.
+/// Calls `use` with each block of `block_rows` rows, in order. The block is valid during the call only.
 void run_blocks(const inference_pass& pass, row_span rows, std::int64_t block_rows, image_store& images,
                 const std::function<void(const block&)>& use) {
   const auto device = images.device();
   const auto weights = pass.weights->at(flat_weights).to(device).unsqueeze(0); // [1, P]
   const auto [channels, height, width] = pass.samples.source->shape();
-  tape kept; // lets blocks share their memory
+  tape kept; // blocks share its memory
   kept.for_backward = false;
   for (std::int64_t first = 0; first < std::ssize(rows); first += block_rows) {
     if (pass.watch && pass.watch->is_over())
@@ -60,10 +61,10 @@ void run_blocks(const inference_pass& pass, row_span rows, std::int64_t block_ro
   }
 }
 
-/// Features of a frozen net: those not known yet are computed and remembered, then all are shown. Which rows are
-/// missing depends on who has asked before, so a row's bits must not depend on how many are missing. On a CPU a net
-/// whose bits depend on the number of rows computes them one by one. On a device every block is full: its kernels are
-/// chosen by shape, and within one shape a row's sums do not depend on its place.
+/// Computes and caches the missing features of a frozen net, then calls `use` with the features of all rows. The number
+/// of missing rows depends on earlier jobs, so a row's bits must not depend on it. On a CPU, a net whose bits depend on
+/// the number of rows computes them one by one. On a device every block is full: kernels are chosen by shape, and
+/// within one shape a row's sums do not depend on its position.
 void show_remembered(const inference_pass& pass, image_store& images, feature_store& store,
                      const std::function<void(const block&)>& use) {
   const row_span rows(*pass.samples.rows);
@@ -72,7 +73,7 @@ void show_remembered(const inference_pass& pass, image_store& images, feature_st
   const auto missing_rows = std::ssize(missing);
   const bool one_by_one = images.device().is_cpu() && pass.net.depends_on_row_count(pass.classes);
   const auto block_rows = one_by_one ? 1 : block_rows_of(pass.net);
-  if (!images.device().is_cpu() && missing_rows > 0) // what fills the last block is computed and not remembered
+  if (!images.device().is_cpu() && missing_rows > 0) // padding of the last block is computed but not cached
     missing.resize(static_cast<std::size_t>(ceil_div<std::int64_t>(missing_rows, block_rows) * block_rows),
                    missing.back());
   run_blocks(pass, missing, block_rows, images, [&](const block& outputs) {
@@ -88,7 +89,7 @@ void show_remembered(const inference_pass& pass, image_store& images, feature_st
   }
 }
 
-/// Calls `use` with every block of the job's rows, in order; what it is given lasts for the call.
+/// Calls `use` with each block of the job's rows, in order. The block is valid during the call only.
 void for_each_block(const inference_pass& pass, image_store& images, feature_store* store,
                     const std::function<void(const block&)>& use) {
   if (pass.samples.size() == 0)
@@ -105,7 +106,7 @@ std::int64_t label_of(const sample_view& samples, std::int64_t i) {
   return samples.source->label((*samples.rows)[static_cast<std::size_t>(i)]);
 }
 
-/// The block's labels less `within.low`, [b] int64.
+/// Labels of the block relative to `within.low`, [b] int64. Throws std::invalid_argument for a label outside `within`.
 at::Tensor labels_of(const sample_view& samples, const block& outputs, class_range within) {
   auto labels = at::empty({outputs.rows}, at::kLong);
   for (std::int64_t i = 0; i < outputs.rows; ++i) {
@@ -119,23 +120,23 @@ at::Tensor labels_of(const sample_view& samples, const block& outputs, class_ran
   return labels;
 }
 
-/// Adds rows h [b, M] to `sums` [G, M] and `counts` [G] of their groups.
+/// Adds each row of h [b, M] to `sums` [G, M] and counts it in `counts` [G], for its group.
 void add_by_group(const at::Tensor& h, const at::Tensor& groups, at::Tensor& sums, at::Tensor& counts) {
   const auto one_hot = at::one_hot(groups, sums.size(0)).to(sums.options()); // [b, G]
   counts.add_(one_hot.sum(0));
   if (h.is_cpu())
-    sums.index_add_(0, groups, h); // row by row
+    sums.index_add_(0, groups, h); // in row order
   else
-    sums.addmm_(one_hot.t(), h); // atomics, as index_add_ has them there, would sum in any order
+    sums.addmm_(one_hot.t(), h); // on devices index_add_ uses atomics, which sum in any order
 }
 
-/// phi of features x [b, D]: x, or ReLU(x W), in float64, where neither blocks nor their sizes are felt.
+/// phi of features x [b, D]: x, or ReLU(x W) with `projection` W. In float64, results do not depend on block sizes.
 at::Tensor projected(const at::Tensor& features, const at::Tensor& projection) {
   auto wide = features.to(at::kDouble);
   return projection.defined() ? at::mm(wide, projection).relu_() : wide;
 }
 
-/// Softmax cross-entropy of one row in double.
+/// Softmax cross-entropy of one row, in float64.
 double loss_of(const float* logits, std::int64_t classes, std::int64_t label) {
   const double top = *std::max_element(logits, logits + classes);
   double sum = 0.0;
@@ -144,7 +145,7 @@ double loss_of(const float* logits, std::int64_t classes, std::int64_t label) {
   return std::log(sum) - (logits[label] - top);
 }
 
-/// Scores of features that a read-out solved for gives, [b, classes of the mask] float32.
+/// Scores of a linear or cosine readout, [b, classes of the mask] float32.
 class readout_scores {
 public:
   readout_scores(const predictor& learnt, class_range mask, const at::Device& device)
@@ -161,7 +162,7 @@ public:
   }
 
 private:
-  /// A class without rows has a row of zeros: its cosine is taken as 0.
+  /// Rows of unit length. A class without rows has a row of zeros, which stays zero: its cosine is 0.
   static at::Tensor unit(const at::Tensor& rows) {
     return rows / at::linalg_vector_norm(rows, 2, at::IntArrayRef{1}, true).clamp_min(1e-300);
   }
@@ -169,7 +170,7 @@ private:
   at::Tensor projection_{}, weights_{}; // [D, M], [classes, M] float64
 };
 
-/// Scores of features by the net behind them, [b, classes of the mask] float32.
+/// Scores of a classifier net that reads features, [b, classes of the mask] float32.
 class scores_behind {
 public:
   scores_behind(const predictor& learnt, class_range mask, const at::Device& device)
@@ -179,7 +180,7 @@ public:
     weights_ = whole.narrow(0, whole.numel() - size, size).to(device).unsqueeze(0); // [1, P]
     kept_.for_backward = false;
   }
-  /// @param rows of the data set, those of the block
+  /// @param rows numbers of the block's rows in the data set, which key the samples
   [[nodiscard]] at::Tensor of(const at::Tensor& features, row_span rows) {
     const auto inputs = behind_.sampled ? sampled(features.cpu(), rows).to(device_) : means(features); // [b, reads]
     return behind_.net->forward(weights_, inputs.unsqueeze(0), mask_, &kept_).logits[0];
@@ -189,7 +190,7 @@ private:
   [[nodiscard]] at::Tensor means(const at::Tensor& features) const {
     return features.narrow(1, 0, behind_.reads).contiguous();
   }
-  /// mu + exp(l) e, l within its bounds.
+  /// mu + exp(l) e, with l clamped to its bounds.
   [[nodiscard]] at::Tensor sampled(const at::Tensor& features, row_span rows) const {
     auto centres = means(features);
     const auto deviations =
@@ -257,10 +258,10 @@ statistics_output run_inference(const statistics_job& job, image_store& images, 
   statistics_output out{.gram = job.gram ? at::zeros({triangle_size(width)}, options) : at::Tensor{},
                         .sums = at::zeros({job.parts * classes, width}, options),
                         .counts = at::zeros({job.parts * classes}, options)};
-  // M x M numbers are read and written once for so many rows.
+  // The Gram matrix, M x M numbers, is read and written once per this number of rows.
   constexpr std::int64_t gram_rows = 4 * tuning::block_rows_max;
   auto gathered = at::empty({gram_rows, width}, options);
-  std::int64_t waiting = 0; // rows of `gathered` not yet in the Gram matrix
+  std::int64_t waiting = 0; // rows of `gathered` that are not in the Gram matrix
   const auto add_waiting = [&] {
     if (job.gram && waiting > 0)
       add_gram(out.gram, gathered.narrow(0, 0, waiting));
@@ -288,7 +289,7 @@ statistics_output run_inference(const statistics_job& job, image_store& images, 
 
 namespace {
 
-/// Adds the block's rows to `out`, given their logits [b, classes of the mask].
+/// Adds the block's rows to `out`. @param scores [b, classes of the mask]
 void evaluate(evaluate_output& out, const evaluate_job& job, const block& outputs, const at::Tensor& scores) {
   const auto logits = scores.cpu().contiguous();
   const auto classes = job.mask.size();
@@ -336,7 +337,7 @@ evaluate_output run_inference(const evaluate_job& job, image_store& images, feat
   return out;
 }
 
-/// Its inputs are brought to the device.
+/// Copies the job's inputs to the device and runs it.
 compute_output run_compute(const compute_job& job, const at::Device& device) {
   MNEME_CHECK(job.run && job.in, job.name);
   tensor_map there;

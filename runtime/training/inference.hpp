@@ -1,4 +1,4 @@
-/// inference: jobs that look at all rows once under fixed weights: extract, statistics, evaluate.
+/// inference: jobs that read all rows once with fixed weights (extract, statistics, evaluate), and compute jobs.
 #pragma once
 #include "runtime/method/jobs.hpp"
 #include "runtime/training/feature_store.hpp"
@@ -6,18 +6,19 @@
 #include "runtime/training/program_batch.hpp"
 namespace mneme {
 
-/// A pass goes over its rows in order, in blocks: they follow from the net alone. At most tuning::block_rows_max rows;
-/// fewer, a power of two of them, where the net is large.
+/// Rows per block of a pass, which depends on the net only: tuning::block_rows_max, or a smaller power of two if the
+/// net is large.
 [[nodiscard]] std::int64_t block_rows_of(const model& net);
 
-/// `store`: where features of frozen nets are remembered; null: nowhere. Where `watch` ends the run between two blocks,
-/// std::runtime_error with interrupted_text is thrown; null: nobody does.
+/// Runs a job. @param store cache for features of frozen nets; null: none @param watch may stop the job between two
+/// blocks, which throws std::runtime_error with interrupted_text; null: the job is not stopped
 [[nodiscard]] extract_output run_inference(const extract_job& job, image_store& images, feature_store* store = nullptr,
                                            slice_watch* watch = nullptr);
 [[nodiscard]] statistics_output run_inference(const statistics_job& job, image_store& images,
                                               feature_store* store = nullptr, slice_watch* watch = nullptr);
 [[nodiscard]] evaluate_output run_inference(const evaluate_job& job, image_store& images,
                                             feature_store* store = nullptr, slice_watch* watch = nullptr);
+/// Runs a job on the device, to which its inputs are copied.
 [[nodiscard]] compute_output run_compute(const compute_job& job, const at::Device& device);
 
 } // namespace mneme

@@ -46,7 +46,7 @@ void loss_sums::add(std::int64_t k, const loss_term& penalty) {
   last_epoch_[static_cast<std::size_t>(k)] += value;
 }
 
-/// Zeros where the term is a new one.
+/// Returns the sums of a term; a new term starts with zeros.
 loss_sums::term_sums& loss_sums::sums_of(const char* name) {
   const auto known =
       std::find_if(terms_.begin(), terms_.end(), [&](const term_sums& term) { return term.name == name; });

@@ -15,8 +15,8 @@ float* floats_of(const at::Tensor& whole, std::int64_t k) {
   return whole.mutable_data_ptr<float>() + k * whole.stride(0);
 }
 
-/// Memory as [K, P], with rows as far apart as those of `like`: what is aligned there is aligned here. On a CPU its
-/// contents are undefined; a device's kernels begin with zeros.
+/// Tensor [K, P] with the row stride of `like`, and hence its alignment. On a CPU its contents are undefined. On a
+/// device it is zero, because the kernels read it in the first step. @param memory to reuse on a CPU, unless null
 at::Tensor moments_beside(const at::Tensor& like, at::Tensor* memory) {
   MNEME_CHECK(like.stride(0) >= like.size(1) && like.stride(1) == 1, like.sizes(), like.strides());
   const auto floats = like.size(0) * like.stride(0);
@@ -32,7 +32,7 @@ at::Tensor moments_beside(const at::Tensor& like, at::Tensor* memory) {
   return whole.view({like.size(0), like.stride(0)}).narrow(1, 0, like.size(1));
 }
 
-// Weights of one model that are clipped and moved while they are in the first-level cache.
+// Weights of one model that are clipped and updated while they are in the first-level cache.
 constexpr std::int64_t block_floats = 2048;
 
 } // namespace
@@ -50,7 +50,7 @@ optimizer::optimizer(const training_options& options, std::vector<segment> train
 
 std::int64_t optimizer::buffers(const training_options& options) {
   if (options.result != training_result::weights)
-    return 2; // gradients and what is made of them
+    return 2; // gradients and the result
   if (options.optimizer != optimizer_kind::sgd)
     return 3; // gradients and two moments
   return is_plain_sgd(options) ? 0 : options.momentum != 0.0 ? 2 : 1;
@@ -67,7 +67,7 @@ void optimizer::step(model_run run, std::span<const std::int64_t> step_of) {
 void optimizer::step_on_device(model_run run, std::span<const std::int64_t> step_of) {
   if (options_.clip_norm > 0.0)
     clip_on_device(run);
-  for (auto begin = trained_.begin(); begin != trained_.end();) { // a call has one rate
+  for (auto begin = trained_.begin(); begin != trained_.end();) { // a kernel call has one rate
     const auto end =
         std::find_if(begin, trained_.end(), [&](const segment& piece) { return piece.rate != begin->rate; });
     const models_in_step models{weights_, gradients_, first_, second_, std::span(begin, end), run};
@@ -94,7 +94,7 @@ void optimizer::clip_on_device(model_run run) {
     kernels::cuda::start_on(device, call);
 }
 
-/// What the gradients of model k are multiplied with, at most 1.
+/// Factor of at most 1 that clips model k's gradients to clip_norm.
 float optimizer::clip_factor(std::int64_t k) const {
   if (options_.clip_norm <= 0.0)
     return 1.0F;
@@ -105,18 +105,18 @@ float optimizer::clip_factor(std::int64_t k) const {
   return static_cast<float>(std::min(options_.clip_norm / (std::sqrt(squares) + clip_epsilon), 1.0));
 }
 
-/// Model k's step on a CPU, its `taken`-th: clipping and the step block by block, so that each weight is fetched once.
+/// Step number `taken` of model k on a CPU. It clips and updates block by block, so that each weight is loaded once.
 void optimizer::step_alone(std::int64_t k, std::int64_t taken) {
   const float factor = clip_factor(k);
   const bool adaptive = options_.optimizer != optimizer_kind::sgd;
   const bool begins = !begun_[static_cast<std::size_t>(k)];
   kernels::sgd_step slow{};
   kernels::adam_step adapted{};
-  std::optional<double> rate; // for which these are
+  std::optional<double> rate; // rate of `slow` and `adapted`
   for (const auto& piece : trained_) {
     if (piece.rate != rate) {
       slow = sgd_step_of(options_, piece.rate);
-      adapted = adaptive ? adam_step_of(options_, piece.rate, taken) : adapted; // powers are dear
+      adapted = adaptive ? adam_step_of(options_, piece.rate, taken) : adapted; // powers are expensive
       rate = piece.rate;
     }
     for (std::int64_t at = piece.offset, end = piece.offset + piece.size; at < end; at += block_floats) {

@@ -1,4 +1,4 @@
-/// Optimizers: what turns gradients into weights, for a fused group of models, in place.
+/// optimizers: SGD, Adam and AdamW for a fused group of models, in place.
 #pragma once
 #include "runtime/method/training.hpp"
 #include "runtime/models/model.hpp"
@@ -12,30 +12,28 @@ struct model_run {
   std::int64_t first = 0, count = 0;
 };
 
-/// Memory of optimizers that one thread uses one after the other, so that its pages are not asked for anew.
+/// Memory of optimizers that is reused by the successive trainings of a thread, which avoids page faults.
 struct moment_buffers {
   at::Tensor first{}, second{};
 };
 
-/// The state of K optimizers, made afresh for each local training. Touches trained segments only.
+/// State of the optimizers of K models, created for each local training. Changes trained segments only.
 class optimizer {
 public:
-  /// @param weights [K, P], changed in place; @param gradients [K, P]; clipping may change them
-  /// @param memory outlives the optimizer; null: it has its own
+  /// @param weights [K, P], changed in place @param gradients [K, P]; clipping changes them
+  /// @param memory must outlive the optimizer; null: it allocates its own
   optimizer(const training_options& options, std::vector<segment> trained, at::Tensor weights, at::Tensor gradients,
             moment_buffers* memory = nullptr);
 
-  /// True if plain gradients, scaled by -learning_rate and added to the weights, are the whole step: then no gradient
-  /// need be stored.
+  /// True if the step only adds the gradients, times -learning_rate, to the weights. Gradients then need no memory.
   [[nodiscard]] static bool is_plain_sgd(const training_options& options) {
     return options.optimizer == optimizer_kind::sgd && options.momentum == 0.0 && options.weight_decay == 0.0 &&
            options.clip_norm == 0.0;
   }
-  /// How many buffers of [P] a model needs besides its weights.
+  /// Number of buffers [P] per model in addition to its weights.
   [[nodiscard]] static std::int64_t buffers(const training_options& options);
 
-  /// Clips and takes one step. @param step_of how many steps each model of the run has taken,
-  /// this one included: [run.count]. Waits for nothing on a device.
+  /// Clips and takes one step; asynchronous on a device. @param step_of [run.count] number of each model's step, from 1
   void step(model_run run, std::span<const std::int64_t> step_of);
 
 private:
@@ -47,8 +45,8 @@ private:
   training_options options_;
   std::vector<segment> trained_;
   at::Tensor weights_, gradients_;
-  at::Tensor first_, second_; // [K, P]: momentum; moments of Adam
-  std::vector<bool> begun_;   // [K] on a CPU: true once a model's moments hold values
+  at::Tensor first_, second_; // [K, P]: momentum, or Adam's moments
+  std::vector<bool> begun_;   // [K] on a CPU: the model's moments are initialized
 };
 
 } // namespace mneme

@@ -6,7 +6,7 @@
 namespace mneme {
 namespace {
 
-/// True if the file's tensors are those that the program declares.
+/// True if the file has exactly the tensors that the program declares.
 bool is_outcome_of(const program_job& job, const tensor_map& kept) {
   const auto declared = job.body->outcome(job);
   if (declared.size() != kept.size())

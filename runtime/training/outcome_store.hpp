@@ -1,4 +1,4 @@
-/// outcome_store: what programs of several slices have made, for later runs that ask for the same.
+/// outcome_store: caches outcomes of programs with several slices on disk, for later runs with the same jobs.
 #pragma once
 #include "runtime/base/diagnostic.hpp"
 #include "runtime/base/digest.hpp"
@@ -10,30 +10,30 @@
 #include <mutex>
 namespace mneme {
 
-/// A file of a folder for each job, named by all that its outcome follows from: the program, tensors, the content of
-/// its rows, the stream, and the processor's instructions. Whether one is found changes no result. Safe to use from
-/// several threads, and by several processes.
+/// One file per job, named by a digest of the outcome's inputs: the program, its tensors, the content of its rows and
+/// its random stream. The processor's instruction set is part of the digest, too. A cached outcome never changes a
+/// result. Safe for several threads and processes.
 class outcome_store {
 public:
-  /// @param folder "": nothing is found, and nothing is kept
-  /// @param on_damage told of each file that is not as it was written
+  /// @param folder "": no outcome is found or stored
+  /// @param on_damage called with the errors of each damaged file
   explicit outcome_store(std::filesystem::path folder = {}, std::function<void(const diagnostics&)> on_damage = {})
       : folder_(std::move(folder)), on_damage_(std::move(on_damage)) {}
   [[nodiscard]] bool is_open() const noexcept { return !folder_.empty(); }
-  /// Null if there is no file, or none that is whole and holds what the program declares: then it is made anew.
+  /// Returns the job's outcome. Null if its file is missing, damaged, or differs from what the program declares.
   [[nodiscard]] tensors_ref find(const program_job& job);
-  /// Throws std::system_error naming the file.
+  /// Writes an outcome. Throws std::system_error with the file's name.
   void put(const program_job& job, const tensor_map& outcome);
 
 private:
   [[nodiscard]] std::filesystem::path file_of(const program_job& job);
-  /// All of a data set, taken once.
+  /// Digest of a data set, computed once per data set.
   [[nodiscard]] digest128 content_of_rows(const std::shared_ptr<const dataset>& source);
 
   std::filesystem::path folder_;
   std::function<void(const diagnostics&)> on_damage_;
   std::mutex guard_;
-  std::map<const dataset*, std::pair<weak_handle<const dataset>, digest128>> contents_; // looked up only
+  std::map<const dataset*, std::pair<weak_handle<const dataset>, digest128>> contents_; // for lookup only
 };
 
 } // namespace mneme

@@ -13,7 +13,7 @@
 namespace mneme {
 namespace {
 
-/// Rows of data sets by way of an executor's images.
+/// Reads rows of data sets through an executor's image_store.
 class image_reader final : public row_reader {
 public:
   explicit image_reader(image_store& images) : images_(images) {}
@@ -39,7 +39,7 @@ private:
   image_store& images_;
 };
 
-/// Handles of one's own: asking one of them for gradients changes nobody else's.
+/// Copies of tensor handles: requires_grad_() on one of them does not affect other holders.
 tensor_map handles_of(const tensor_map* tensors, const at::Device& device) {
   tensor_map copy;
   if (tensors)
@@ -48,7 +48,7 @@ tensor_map handles_of(const tensor_map* tensors, const at::Device& device) {
   return copy;
 }
 
-/// The values alone: without graph, and without the larger tensor of which they are a part.
+/// Detached contiguous values, without the memory of a larger tensor that contains them.
 at::Tensor frozen(const at::Tensor& value) {
   auto plain = value.detach().contiguous();
   return plain.storage().nbytes() > plain.nbytes() ? plain.clone() : plain;
@@ -109,7 +109,7 @@ tensor_map checked_state(const named_tensors& tensors) {
   return state;
 }
 
-/// Notices writes into tensors of calls, which autograd counts.
+/// Detects writes into the input tensors of calls, by autograd's version counters.
 class written_inputs {
 public:
   explicit written_inputs(const std::vector<program_call>& calls) : calls_(calls), versions_(versions()) {}
@@ -132,16 +132,16 @@ private:
   std::vector<std::int64_t> versions_;
 };
 
-/// A job at work.
+/// A job and its current call.
 struct running_call {
   const program_job* job = nullptr;
   program_call call{};
   double progress = 0.0;
   bool is_over = false;
-  std::optional<digest128> content{}; ///< Known where the job has a state in the store.
+  std::optional<digest128> content{}; ///< Set if the job has a state in the store.
 };
 
-/// Jobs that go through their slices side by side.
+/// Runs several jobs slice by slice, together.
 class running_batch {
 public:
   running_batch(std::span<const job> batch, image_store& images, slice_store* slices, outcome_store* kept)
@@ -194,7 +194,7 @@ private:
     running.call.state = handles_of(&slice->state, reader_.device());
   }
 
-  /// Those that are furthest behind: the others have been stored by an earlier process, and wait for them.
+  /// Calls with the lowest slice number. Others were resumed at a later slice from the store, and run after these.
   [[nodiscard]] std::vector<std::size_t> next_calls() const {
     std::vector<std::size_t> chosen;
     for (std::size_t i = 0; i < running_.size(); ++i) {
@@ -207,7 +207,7 @@ private:
     }
     return chosen;
   }
-  /// That of the slowest call.
+  /// Progress of the slowest call.
   [[nodiscard]] double progress() const {
     double least = 1.0;
     for (const auto& running : running_)
@@ -215,9 +215,9 @@ private:
     return least;
   }
 
-  /// The next slice of `chosen`; if it fails as a whole, of each alone.
+  /// Runs the next slice of the calls in `chosen` together; if that fails, one by one.
   void run_slice(const std::vector<std::size_t>& chosen) {
-    std::vector<program_call> calls; // handles
+    std::vector<program_call> calls; // copies handles only
     for (const auto i : chosen)
       calls.push_back(running_[i].call);
     std::vector<program_step> steps;
@@ -260,7 +260,7 @@ private:
     slices_->put(*running.content, {.slices = running.call.slice, .state = running.call.state});
   }
 
-  /// A folder that cannot be written to costs a later run some time, and this one nothing.
+  /// Stores an outcome. If the folder cannot be written to, a later run computes it again, and this run is unaffected.
   void keep(const program_job& job, const tensor_map& out) {
     if (!system_refusal([&] { kept_->put(job, out); }).empty())
       kept_ = nullptr;
@@ -275,7 +275,7 @@ private:
 
   image_reader reader_;
   slice_store* slices_;
-  outcome_store* kept_; // null: none is kept
+  outcome_store* kept_; // null: outcomes are not stored
   std::vector<running_call> running_;
   outcomes results_;
 };

@@ -1,4 +1,4 @@
-/// program_batch: jobs of one program at work, slice by slice.
+/// program_batch: runs jobs of one program slice by slice.
 #pragma once
 #include "runtime/method/jobs.hpp"
 #include "runtime/training/image_store.hpp"
@@ -6,22 +6,24 @@
 #include "runtime/training/slice_store.hpp"
 namespace mneme {
 
-/// What is asked while jobs are computed.
+/// Callbacks that may stop running jobs.
 class slice_watch {
 public:
   virtual ~slice_watch() = default;
-  /// Before each slice of a program. `progress` in [0, 1] is that of the slowest call. False: the run is to stop, and
-  /// what is unfinished ends here.
+  /// Called before each slice of a program. `progress` in [0, 1] is that of the slowest call. Returns false to stop the
+  /// run; unfinished jobs then end as interrupted.
   [[nodiscard]] virtual bool go_on(const std::string& name, double progress) = 0;
-  /// Before each step of a training and each block of a pass, of which there are many. True: as go_on() is false.
+  /// Called before each step of a training and each block of a pass, so it must be cheap. Returns true to stop the run.
   [[nodiscard]] virtual bool is_over() { return false; }
 };
 
-/// Runs programs to their ends with autograd on, whatever the caller has switched off. One outcome per job, in order;
-/// if calls fail together they go on one by one, from the slice before, so that only the culprit's outcome is a text.
-/// @param slices where states are kept between slices; on a CPU a job goes on with the one that is found there. Null:
-/// nowhere @param watch may be null @param kept where outcomes of several slices are kept between runs, on a CPU; may
-/// be null @pre not empty; programs of one fuse key
+/// Runs programs to their ends with autograd enabled, whatever the caller's mode. Returns one outcome per job, in
+/// order. If a slice fails for several calls together, it runs again for each call, so that only the failing job's
+/// outcome is an error text.
+/// @param slices stores states between slices; on a CPU a job resumes from a state found there. Null: not stored
+/// @param watch may stop the run between slices; null: it is not stopped
+/// @param kept on a CPU, stores outcomes of several slices between runs; may be null
+/// @pre `batch` is not empty and has programs of one fuse key
 [[nodiscard]] outcomes run_programs(std::span<const job> batch, image_store& images, slice_store* slices = nullptr,
                                     slice_watch* watch = nullptr, outcome_store* kept = nullptr);
 

@@ -1,21 +1,22 @@
-/// shown_images: images of a data set in the size that nets see, whole or a random part of each.
+/// shown_images: resizes images of a data set to the input size of nets, as a whole or as a random crop.
 #pragma once
 #include "runtime/data/dataset.hpp"
 #include "runtime/data/resample.hpp"
 #include <optional>
 namespace mneme {
 
-/// The part of an image of height x width pixels that `draw` names: 5 % to all of its area, three to four to four to
-/// three in shape, anywhere; what does not fit within ten draws is the largest part of such a shape in the middle
-/// (torchvision's RandomResizedCrop with scale 0.05 to 1, as for Szegedy et al. 2015, section 6, with 0.08).
+/// Random crop of an image of height x width pixels, determined by `draw`, as torchvision's RandomResizedCrop with
+/// scale 0.05 to 1 (Szegedy et al. 2015, section 6, use 0.08). The crop has 5 % to all of the area and an aspect ratio
+/// of 3:4 to 4:3. If ten draws do not fit the image, it is the largest centered crop with such a ratio.
 [[nodiscard]] pixel_box drawn_part(std::uint64_t draw, std::int64_t height, std::int64_t width);
 
-/// Not for several threads.
+/// Resizes images. Not thread-safe.
 class image_viewer {
 public:
   explicit image_viewer(const dataset& source);
-  /// The bytes of an image [C, H, W] as it is shown, [source.shape()]: brought to its size by bicubic interpolation, of
-  /// which the middle is taken; or by bilinear interpolation the part that is drawn. Good until the next call.
+  /// Returns the bytes of an image [C, H, W] at the size source.shape(), valid until the next call. The whole image is
+  /// resized by bicubic interpolation and cropped at the center. With `part`, a random crop is resized by bilinear
+  /// interpolation.
   const std::uint8_t* shown(const std::uint8_t* image, const std::optional<std::uint64_t>& part);
 
 private:

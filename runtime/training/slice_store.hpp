@@ -1,4 +1,4 @@
-/// slice_store: how far the programs of a run have come, for a process that goes on with it.
+/// slice_store: states of a run's unfinished programs, from which a resumed run continues.
 #pragma once
 #include "runtime/base/digest.hpp"
 #include "runtime/method/program.hpp"
@@ -6,32 +6,31 @@
 #include <mutex>
 namespace mneme {
 
-/// A program between two slices.
+/// State of a program between two slices.
 struct slice_state {
-  std::int64_t slices = 0; ///< That are over.
+  std::int64_t slices = 0; ///< Number of finished slices.
   tensor_map state{};
   void persist(archive& to) { to.section("slice")(slices)(state); }
 };
 
-/// What a program makes follows from its job alone, and so do its states: they are kept by the content of the job, no
-/// result depends on whether one is found, and a file of them may be older or newer than any checkpoint. Safe to use
-/// from several threads.
+/// States are stored by a digest of the job, which determines them. A state that is found therefore changes no result,
+/// and the file may be older or newer than any checkpoint. Thread-safe.
 class slice_store {
 public:
-  /// @param folder for its file, besides which it holds nothing; empty: states are not written
+  /// @param folder for the file, used for nothing else; empty: states are not written
   explicit slice_store(std::filesystem::path folder = {}, checkpoint_label label = {});
-  /// Reads what an earlier process of the run has left; nothing, if that is not whole or not of this run.
+  /// Reads the states that an earlier process of the run wrote. Ignores a damaged file and one of another run.
   void load();
-  /// The content of a job: its program, tensors, rows and stream. It reads all of them, so it is not for every job.
+  /// Digest of a job's program, tensors, rows and stream. It reads all of them, so it is expensive.
   [[nodiscard]] static digest128 content_of(const program_job& job);
 
-  /// True if there is anything to find.
+  /// True if the store has states.
   [[nodiscard]] bool holds_any() const;
   [[nodiscard]] std::optional<slice_state> find(const digest128& job) const;
   void put(const digest128& job, slice_state now);
-  /// The job has ended.
+  /// Removes the state of a finished job.
   void erase(const digest128& job);
-  /// Writes all states; of an empty store, removes the file. Throws std::system_error naming the file.
+  /// Writes all states, or removes the folder if there are none. Throws std::system_error with the file's name.
   void save();
 
 private:
@@ -41,7 +40,7 @@ private:
   checkpoint_label label_;
   mutable std::mutex guard_;
   std::map<digest128, slice_state> states_;
-  std::mutex writing_; // one file at a time, and nobody who computes waits for it
+  std::mutex writing_; // serializes save(), without blocking the other functions
 };
 
 } // namespace mneme

@@ -5,9 +5,9 @@
 namespace mneme {
 namespace {
 
-// Streams of the second set lie beside those of the first.
-constexpr std::uint64_t second_shuffles = std::uint64_t{1} << 32U; // behind all epochs
-constexpr std::int64_t second_rows = std::int64_t{1} << 31U;       // behind all positions
+// Random streams of replayed rows differ from those of the client's own rows.
+constexpr std::uint64_t second_shuffles = std::uint64_t{1} << 32U; // after the indices of all epochs
+constexpr std::int64_t second_rows = std::int64_t{1} << 31U;       // after all row positions
 
 void shuffle_rows(const train_job& job, std::uint64_t index, std::span<std::int64_t> order) {
   auto key = key_for(job.stream, purpose::shuffle);
@@ -19,7 +19,7 @@ void shuffle_rows(const train_job& job, std::uint64_t index, std::span<std::int6
 
 } // namespace
 
-// -- which rows -------------------------------------------------------------------------------------------------------
+// -- row positions ----------------------------------------------------------------------------------------------------
 
 void replay_order::begin(const train_job& job, const step_plan& plan) {
   job_ = &job;
@@ -47,7 +47,7 @@ std::span<const std::int64_t> replay_order::at(std::int64_t number) {
 
 void client_training_rows::shuffle(std::int64_t epoch) { shuffle_rows(*job, static_cast<std::uint64_t>(epoch), order); }
 
-// -- what they are ----------------------------------------------------------------------------------------------------
+// -- rows, labels, weights and targets --------------------------------------------------------------------------------
 
 void step_rows::clear() {
   rows_.clear();
@@ -98,18 +98,18 @@ void step_rows::append(const part& rows, const rng_key& stream, const row_marks&
     return rows.place ? *rows.place + static_cast<std::int64_t>(i) : rows.positions[i];
   };
   if (options_.augment != augmentation_kind::none || rows.augment != augmentation_kind::none)
-    augment_.resize(rows_.size()); // others before and behind it are shown as they are
+    augment_.resize(rows_.size()); // rows of other parts are not augmented
   for (std::size_t i = 0; i < real && rows.augment != augmentation_kind::none; ++i)
     augment_[first + i] = drawn_augmentation(rows.augment, stream, rows.draw, place_of(i));
   if (source.deviations.defined()) {
-    noise_.resize(rows_.size()); // others before it have none
+    noise_.resize(rows_.size()); // rows of earlier parts have no noise
     for (std::size_t i = 0; i < real; ++i)
       noise_[first + i] = noise_key(stream, rows.draw, place_of(i));
   }
   write_marks(rows, std::span(rows_).subspan(first, real), to);
 }
 
-/// Labels, weights and targets of a part, whose real rows are `listed`.
+/// Writes labels, weights and targets of a part. @param listed its row numbers, without padding
 void step_rows::write_marks(const part& rows, std::span<const std::int64_t> listed, const row_marks& to) const {
   const auto& source = *rows.samples.source;
   const auto& covered = options_.classes;
@@ -133,7 +133,7 @@ void step_rows::write_marks(const part& rows, std::span<const std::int64_t> list
     write_targets(rows, to);
 }
 
-/// A row without a target is told to be its label; padding is told nothing.
+/// Writes soft targets: a row's target, or else its label as a one-hot vector; zeros for padding.
 void step_rows::write_targets(const part& rows, const row_marks& to) const {
   const auto classes = options_.classes.size();
   std::fill_n(to.targets, rows.padded * classes, 0.0F);

@@ -6,10 +6,10 @@ namespace mneme::kernels::cuda {
 
 // Shapes: R rows of all models of a step, C classes.
 
-/// Like kernels::cross_entropy for every model of a group, but the caller sums the losses of the rows.
+/// Arguments of kernels::cross_entropy_of_rows() for all models of a group; the caller sums the losses of the rows.
 struct cross_entropy_group {
   const float* logits = nullptr;        ///< [R, C]
-  const std::int64_t* labels = nullptr; ///< [R], read only where the weight is not 0
+  const std::int64_t* labels = nullptr; ///< [R], read only if the weight is not 0
   const float* weight = nullptr;        ///< [R]
   float* d_logits = nullptr;            ///< [R, C]
   double* losses = nullptr;             ///< [R] weight * loss

@@ -3,7 +3,7 @@
 #include "runtime/kernels/cuda/thread_place.hpp"
 namespace mneme::kernels::cuda {
 
-// P: weights of an upload. Each sum belongs to one thread, so it is folded in the order of uploads and launches.
+// P: numbers of an upload. One thread computes each sum, in the order of uploads and launches.
 
 inline constexpr int uploads_max = 8; ///< Maximum number of uploads per launch, which reads and writes the sum once.
 
@@ -14,7 +14,7 @@ struct folded_uploads {
   double weight[uploads_max] = {};       ///< [count]
   int count = 0;
   std::int64_t size = 0;
-  bool quads = false; ///< All addresses are multiples of 16 bytes.
+  bool quads = false; ///< true: all addresses are multiples of 16 bytes.
 };
 
 /// mean[i] = sum[i] / weight; resets the sum to zero.
@@ -26,7 +26,7 @@ struct folded_mean {
   bool quads = false;
 };
 
-/// Calls whole(i) for the quads of 0 .. size - 1, and element(i) for the remaining indices.
+/// Calls whole(i) for each quad i .. i + 3 of 0 .. size - 1 if `quads`, and element(i) for the remaining indices.
 template <class Whole, class One>
 MNEME_HOST_DEVICE void for_each_quad(std::int64_t size, bool quads, share x, const Whole& whole, const One& element) {
   for (std::int64_t i = x.first * 4; i < size; i += x.step * 4) {

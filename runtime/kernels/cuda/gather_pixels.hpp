@@ -10,16 +10,16 @@ struct alignas(16) gather_row {
   std::int32_t file_row = 0;  ///< -1: a row of zeros
   std::int32_t transform = 0; ///< below T
   float brightness = 1.0F;
-  std::int8_t down = 0, right = 0; ///< As in augmentation.
+  std::int8_t down = 0, right = 0; ///< As in mneme::augmentation, in pixels.
   std::uint8_t flip = 0;
 };
 
-/// As pixel_map::taps.
+/// Sources of one pixel and their weights; a negative index is unused.
 struct alignas(16) pixel_taps {
   std::int32_t from[4];
   float weight[4];
 };
-/// One transform: output pixel i of each run of `targets` pixels is the sum of taps[first + i], whose indices are
+/// One transform. Output pixel i of each run of `targets` pixels is the sum of taps[first + i]. Indices in taps are
 /// relative to the start of the run.
 struct tap_table {
   std::int64_t first = 0;
@@ -27,6 +27,7 @@ struct tap_table {
   std::int32_t invert = 0;
 };
 
+/// Arguments of the kernel.
 struct gathered_rows {
   const std::uint8_t* images = nullptr;  ///< [N, D]
   const gather_row* rows = nullptr;      ///< [count]
@@ -36,7 +37,7 @@ struct gathered_rows {
   float* out = nullptr;                           ///< [count, D]
   std::int32_t channels = 0, height = 0, width = 0;
   std::int64_t count = 0;
-  bool quads = false; ///< D is a multiple of four, and `images` and `out` are aligned to quads.
+  bool quads = false; ///< true: D is a multiple of four, and `images` and `out` are aligned to quads.
 };
 
 // -- One pixel --------------------------------------------------------------------------------------------------------
@@ -57,7 +58,7 @@ MNEME_HOST_DEVICE inline float shown_pixel(const std::uint8_t* image, const tap_
   return map.invert ? 255.0F - value : value;
 }
 
-/// Index in the transformed image of pixel i of the batch's row; -1: black, from outside the image.
+/// Index in the transformed image of pixel i of the batch's row; -1 for a black pixel outside the image.
 MNEME_HOST_DEVICE inline std::int32_t source_of_pixel(const gathered_rows& on, const gather_row& row, std::int32_t i) {
   const std::int32_t line = i / on.width, x = i - line * on.width, y = line % on.height;
   const std::int32_t from_x = (row.flip ? on.width - 1 - x : x) + row.right, from_y = y + row.down;

@@ -5,7 +5,7 @@
 #include <functional>
 namespace mneme::kernels::cuda {
 
-/// A program without CUDA kernels reports no CUDA device, and so has no tensor on one: see resolve_device().
+/// True if CUDA kernels are linked. Otherwise resolve_device() offers no CUDA device, so no tensor is on one.
 #if defined(MNEME_CUDA_LINKED)
 inline constexpr bool linked = true;
 #else
@@ -19,7 +19,7 @@ template <class Launch>
 inline kernel_runner<Launch> stand_in = nullptr;
 inline const char* stand_in_name = "";
 
-/// Makes the device current for the calling thread; cuBLAS warns if nothing has done so.
+/// Makes the device current for the calling thread, which avoids a warning of cuBLAS.
 #if defined(MNEME_CUDA_LINKED)
 void make_current(const c10::Device& device);
 #else
@@ -31,7 +31,7 @@ template <class Launch>
 void start_on_cuda(const c10::Device& device, const Launch& launch);
 
 /// Starts the kernel of `Launch`, a struct of launches.hpp, and returns immediately. Throws c10::Error if CUDA reports
-/// an error. @pre its pointers are memory of `device` that is freed, if at all, on the current stream
+/// an error. @pre its pointers refer to memory of `device` that is freed only on the current stream
 template <class Launch>
 void start_on(const c10::Device& device, const Launch& launch) {
   if (stand_in<Launch> && !device.is_cuda())

@@ -6,13 +6,14 @@
 namespace mneme::kernels::cuda {
 
 // Axes: K models of a launch, P weights of a model. A quad is four consecutive weights whose first index is a multiple
-// of four; pieces begin and end anywhere.
+// of four. Pieces may begin and end at any index.
 
 /// A trained range of [P].
 struct piece {
   std::int64_t begin = 0, end = 0;
 };
-inline constexpr int pieces_max = 16; ///< Per launch: pieces are passed with its arguments.
+inline constexpr int pieces_max = 16; ///< Per launch, because pieces are arguments of the kernel.
+/// Trained ranges of one launch.
 struct piece_list {
   piece at[pieces_max] = {};
   int count = 0;
@@ -35,7 +36,7 @@ struct rows_of {
   /// True if quads of every row are aligned for one instruction.
   [[nodiscard]] bool has_quads() const { return is_aligned(data, sizeof(four_floats)) && pitch % 4 == 0; }
 };
-inline constexpr int models_max = 256; ///< Per launch, if each model has its own numbers.
+inline constexpr int models_max = 256; ///< Models per launch, if each has its own rates.
 
 /// SGD, plain, with momentum or with weight decay, as kernels::sgd.
 struct sgd_models {
@@ -45,10 +46,10 @@ struct sgd_models {
   std::int64_t models = 0;
   piece_list pieces{};
   sgd_step with{};
-  bool quads = false; ///< All three rows have quads.
+  bool quads = false; ///< true: all three rows have quads.
 };
 
-/// Values that differ between models with different numbers of steps.
+/// Factors that depend on the number of steps of a model.
 struct adam_rate {
   float step_size = 0.0F, root_correction = 1.0F;
 };
@@ -59,13 +60,12 @@ struct adam_models {
   rows_of<float> first{}, second{};
   std::int64_t models = 0;
   piece_list pieces{};
-  adam_step with{}; ///< Without its rates.
+  adam_step with{}; ///< Its step_size and root_correction are replaced by `rates`.
   bool quads = false;
   adam_rate rates[models_max] = {};
 };
 
-/// Sums of squares: partial[k, lane] accumulates the elements of model k that belong to the lane. The assignment is
-/// fixed.
+/// Sums of squares: partial[k, lane] sums the elements of model k that are assigned to the lane, always the same ones.
 inline constexpr std::int64_t norm_lanes = 1024;
 struct squares_of_models {
   rows_of<const float> gradients{};
@@ -80,6 +80,7 @@ struct clip_factors {
   std::int64_t models = 0;
   double norm_max = 0.0, epsilon = 0.0;
 };
+/// Multiplies the gradients of model k by factor[k].
 struct scaled_models {
   rows_of<float> gradients{};
   const float* factor = nullptr; ///< [models]
@@ -112,7 +113,7 @@ MNEME_HOST_DEVICE inline void adam_step_of_element(float& w, float g, float& m, 
 
 // -- One thread -------------------------------------------------------------------------------------------------------
 
-/// If `quads`: calls whole(i) for quads i .. i + 3 within the pieces, and element(i) for the other indices.
+/// Calls whole(i) for quads i .. i + 3 within the pieces if `quads`, and element(i) for the other indices.
 template <class Whole, class One>
 MNEME_HOST_DEVICE void for_each_quad(const piece_list& pieces, bool quads, share x, const Whole& whole,
                                      const One& element) {
@@ -201,7 +202,7 @@ MNEME_HOST_DEVICE inline void run_thread(const clip_factors& on, thread_place at
     for (std::int64_t lane = 0; lane < norm_lanes; ++lane)
       squares += on.partial[k * norm_lanes + lane];
     const double factor = on.norm_max / (std::sqrt(squares) + on.epsilon);
-    on.factor[k] = factor < 1.0 ? static_cast<float>(factor) : 1.0F; // keeps a NaN norm visible
+    on.factor[k] = factor < 1.0 ? static_cast<float>(factor) : 1.0F; // 1 for a NaN norm: NaN then reaches the weights
   }
 }
 

@@ -13,16 +13,17 @@ namespace mneme::kernels::cuda {
 struct share {
   std::int64_t first = 0, step = 1;
 };
+/// Work of a thread along x and y.
 struct thread_place {
   share x{}, y{};
 };
 
-/// Number of blocks and threads. x is the contiguous axis, so neighboring threads read neighboring addresses.
+/// Number of blocks along x and y. x is the contiguous axis, so neighboring threads read neighboring addresses.
 struct grid_shape {
   std::int64_t blocks_x = 1, blocks_y = 1;
 };
 inline constexpr std::int64_t block_threads = 256;
-/// Enough to fill any device; if there is more work than threads, each thread takes several items.
+/// Enough blocks to fill any device. With more work items than threads, each thread processes several.
 inline constexpr std::int64_t blocks_max = 8192;
 
 /// Grid for `columns` x `rows` work items, one per thread.
