@@ -2,6 +2,7 @@
 #pragma once
 #include "runtime/base/new_tensor.hpp"
 #include "runtime/modules/load_module.hpp"
+#include "strategies/osi_fl/diffusion/described_rows.hpp"
 #include "strategies/osi_fl/diffusion/guided_pictures.hpp"
 #include "strategies/osi_fl/picture_parts.hpp"
 #include "tests/support/formula.hpp"

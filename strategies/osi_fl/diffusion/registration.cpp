@@ -10,15 +10,8 @@ namespace {
 /// Validates the loaded modules and texts, and collects the findings.
 class part_check {
 public:
-<<<<<<< HEAD:strategies/osi_fl/diffusion/registration.cpp
   part_check(const method_setup& setup, const expected_parts& expected)
       : setup_(setup), texts_(expected.texts), condition_(expected.condition), beams_(expected.beams) {}
-=======
-  /// @param texts paths of the setup's texts, for error messages
-  part_check(const method_setup& setup, std::map<std::string, std::filesystem::path> texts,
-             const condition_shape& condition, std::int64_t beams)
-      : setup_(setup), texts_(std::move(texts)), condition_(condition), beams_(beams) {}
->>>>>>> 1991b683760d002ac0d8f4113ee22c4f933e6e0b:strategies/osi_fl/parts/picture_parts.cpp
 
   diagnostics findings(bool generates) {
     check_data();
