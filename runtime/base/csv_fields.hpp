@@ -36,7 +36,7 @@ private:
   void read_record();
   bool read_field(); // returns false after the record's last field
   bool read_quoted_field();
-  bool end_field(); // returns false if the record ends, too
+  bool end_field(); // returns false if the record ends with this field
   void end_line();
   void skip_line();
   void skip_blanks();
@@ -54,7 +54,8 @@ private:
 /// Formats `text` as a CSV field; adds quotes if a reader would otherwise change it.
 [[nodiscard]] std::string field_text(std::string_view text);
 
-/// Parses a number. Returns true if the whole field is one, optionally after "+"; only then `into` is set.
+/// Parses a number into `into`. Returns true if the whole field is a number, optionally after "+". On failure, `into`
+/// is unspecified.
 template <class Number>
 [[nodiscard]] bool is_number(std::string_view field, Number& into) {
   if (field.starts_with('+') && !field.starts_with("+-"))

@@ -4,7 +4,7 @@
 namespace mneme {
 namespace {
 
-constexpr std::int64_t exponent_max = 1'000'000'000'000'000; // leaves room for the digits of any text
+constexpr std::int64_t exponent_max = 1'000'000'000'000'000; // adding a digit count cannot overflow
 
 bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
 

@@ -1,4 +1,4 @@
-/// loaded_libraries: shared libraries whose version can change what a run reads or computes.
+/// loaded_libraries: shared libraries that decode data or compute, so that their versions can change a run.
 #pragma once
 #include "runtime/base/digest.hpp"
 #include <filesystem>

@@ -12,7 +12,7 @@ struct file_set {
   std::string data_set{};                        ///< Name of the data set, for diagnostics.
   std::vector<std::string> folders{};            ///< Folder names of public downloads, below a root; tried in order.
   std::vector<std::vector<std::string>> names{}; ///< For each file, its possible names; also tried with .gz and .xz.
-  std::string remedy{};                          ///< How to obtain the files, for the diagnostic.
+  std::string remedy{};                          ///< Instructions for obtaining the files, for the diagnostic.
 };
 
 /// Returns one path per entry of `set.names`, from the first folder that has all files. A root may itself be this

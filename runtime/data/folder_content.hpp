@@ -11,7 +11,7 @@ struct folder_content {
   std::vector<std::filesystem::path> folders{};
   std::vector<std::filesystem::path> images{};             ///< PNG and JPEG files, by extension or content.
   std::vector<std::filesystem::path> unsupported_images{}; ///< Images in other formats.
-  std::vector<std::filesystem::path> other_files{};        ///< Hidden files, and files that are no images by extension.
+  std::vector<std::filesystem::path> other_files{};     ///< Hidden files, and files without the extension of an image.
   std::vector<std::filesystem::path> ignored_folders{}; ///< Hidden folders, and metadata folders of operating systems.
 };
 

@@ -8,7 +8,7 @@ namespace {
 
 using namespace std::string_view_literals;
 
-/// A format whose files begin with fixed bytes.
+/// A format with files that begin with fixed bytes.
 struct signature {
   std::string_view bytes{};
   const char* name = nullptr;

@@ -38,7 +38,7 @@ struct task_split {
 struct filed_split {
   std::vector<owners> owned{};
   std::vector<std::vector<std::int32_t>> marks{}; ///< The method's column; empty if the method has none.
-  std::int64_t drawn_rows = 0; ///< Number of lines whose row data.test_share moved to the test split.
+  std::int64_t drawn_rows = 0; ///< Number of lines with rows that data.test_share moved to the test split.
 };
 [[nodiscard]] expected<filed_split> read_partition_file(const scenario& from, const task_stream& tasks,
                                                         const row_mark_column& marks);

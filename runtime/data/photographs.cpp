@@ -125,7 +125,7 @@ image_table kept_pictures(const std::vector<photograph>& photographs, row_limits
   return table;
 }
 
-/// The first diagnostics, and one with the number of further files that failed.
+/// The first diagnostics, and one with the number of other files that failed.
 diagnostics first_findings(const std::vector<diagnostics>& findings, const path& folder) {
   diagnostics first;
   std::size_t failed_files = 0;

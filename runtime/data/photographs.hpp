@@ -36,8 +36,8 @@ struct photograph_split {
 /// True if `name` is "n" and eight digits.
 [[nodiscard]] bool is_wordnet_id(std::string_view name);
 
-/// How images are fitted to one size. They are decoded at full size and reduced with antialiasing. Results equal those
-/// of Pillow.
+/// Method that fits images to one size. They are decoded at full size and reduced with antialiasing. Results equal
+/// those of Pillow.
 enum class photograph_fit : std::uint8_t {
   exact,  ///< Images must have the size; others are rejected.
   centre, ///< The largest centered square (torchvision's CenterCrop), resized (bilinear).
@@ -47,7 +47,7 @@ enum class photograph_fit : std::uint8_t {
 };
 
 /// Reads the images within `limits` on all cores: [N, 3, side_px, side_px], with domains if there are several. Errors
-/// name the first unreadable files and the number of further ones.
+/// name the first unreadable files and the number of others.
 [[nodiscard]] expected<image_table> read_photographs(const std::vector<photograph>& photographs, row_limits limits,
                                                      std::int64_t classes, std::int64_t side_px, photograph_fit fit);
 

@@ -32,7 +32,7 @@ expected<record_file> open_records(const std::filesystem::path& path, const reco
   return record_file{.stream = std::move(*stream), .records = static_cast<std::int64_t>(*bytes / record_bytes)};
 }
 
-/// Reads records into a table whose memory is reserved for the maximum number of records.
+/// Reads records into a table with memory reserved for the maximum number of records.
 class record_reader {
 public:
   record_reader(const record_layout& layout, row_limits limits, std::int64_t records_max)

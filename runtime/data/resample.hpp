@@ -19,7 +19,7 @@ class resampler {
 public:
   /// @param box input region @param height, width size of the resized box @param part region of the result to compute
   resampler(resampling how, const pixel_box& box, std::int64_t height, std::int64_t width, const pixel_box& part);
-  /// Resizes one image: [C, H, W] -> out [C, part.height, part.width]. @pre the box lies within the image
+  /// Resizes one image: [C, H, W] -> out [C, part.height, part.width]. @pre the box is within the image
   void apply(const std::uint8_t* image, const std::array<std::int64_t, 3>& shape, std::uint8_t* out);
 
 private:

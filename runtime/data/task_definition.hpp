@@ -10,7 +10,7 @@ struct task_definition {
   std::int64_t transform = 0; ///< Index of its transform; 0: identity.
 };
 
-/// Returns one definition per task; at least one. Fails if [tasks] does not match the data set.
+/// Returns a definition for each task, of which there is at least one. Fails if [tasks] does not match the data set.
 [[nodiscard]] expected<std::vector<task_definition>> plan_tasks(const scenario& from, const raw_data& data);
 
 } // namespace mneme

@@ -17,7 +17,7 @@ sizes_or_error size_error(const std::string& key, const Value& value, const std:
   return tl::unexpected(task_size_error{key, fmt::format("{} = {}: {}", key, value, text)});
 }
 
-/// Validates tasks.sizes, whose sum must equal the number of classes.
+/// Validates tasks.sizes. The sum must equal the number of classes.
 sizes_or_error listed_sizes(const tasks_section& tasks, std::int64_t classes) {
   const auto& sizes = tasks.sizes;
   if (tasks.first_classes > 0)

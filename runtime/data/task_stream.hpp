@@ -19,7 +19,7 @@ struct task_stream {
   std::int64_t classes = 0; ///< Number of labels of the run, which is the number of head outputs.
   std::int64_t tokens = 0;  ///< See raw_data.
   std::vector<task_rows> tasks{};
-  /// Name or class number of each label. Empty if a label stands for several classes.
+  /// Name or class number of each label. Empty if a label represents several classes.
   std::vector<std::string> class_names{};
   std::vector<std::int64_t> drawn_rows{}; ///< See raw_data.
   /// Labels of tasks 0 to t; a range that starts at 0.

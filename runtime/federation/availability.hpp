@@ -1,4 +1,5 @@
-/// availability: which clients are enrolled and reachable at the current virtual time, and the task of each client.
+/// availability: tracks which clients are enrolled and reachable at the current virtual time, and the task of each
+/// client.
 #pragma once
 #include "runtime/population/population.hpp"
 #include <optional>
@@ -70,7 +71,7 @@ private:
   task_id opened_{};
   std::vector<entry> calendar_;      // binary heap, earliest change on top
   std::vector<std::uint8_t> flags_;  // by client; empty if all clients are always enrolled and reachable
-  std::vector<std::uint32_t> stays_; // by client: number of ended stays; empty unless enrolment is random
+  std::vector<std::uint32_t> stays_; // by client: number of ended stays; empty unless enrollment is random
   std::vector<task_id> entered_;     // by client; empty unless clients change task one by one or keep old tasks
   std::int64_t enrolled_ = 0;        // maintained only for random enrollment
 };

@@ -15,8 +15,8 @@ struct parked_job {
 /// Rules that limit the size of batches.
 struct batch_rules {
   std::int64_t workers = 1;
-  /// False on devices where a batch's composition changes result bits; batches must not depend on the worker count
-  /// there.
+  /// False on devices where a batch's composition changes result bits. The number of workers then must not affect
+  /// batches.
   bool balance_over_workers = true;
   bool width_is_fixed = false; ///< The scenario sets the width; no batch may be wider.
   /// Minimum number of batches per worker; above 1 if results are used while other batches run.
@@ -36,7 +36,7 @@ struct shard_batches {
 [[nodiscard]] std::vector<shard_batches> plan_batches(std::span<const parked_job> jobs, const batch_rules& rules,
                                                       std::int64_t shards_alike = 1);
 
-/// True if plan_batches() uses due times for jobs whose results hold `outcome_bytes` in total.
+/// True if plan_batches() uses due times for jobs with results of `outcome_bytes` in total.
 [[nodiscard]] bool reads_due(std::int64_t outcome_bytes, const batch_rules& rules);
 
 /// Width that splits `jobs` into batches of similar size. It may exceed `width` by a quarter if that saves a batch.

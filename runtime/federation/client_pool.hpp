@@ -61,7 +61,7 @@ public:
   [[nodiscard]] bool is_sound() const;
 
 private:
-  /// State of a client in the pool; its rows and its method's memory are stored elsewhere.
+  /// State of a client in the pool. It contains neither the client's rows nor its method's memory.
   struct client_record {
     std::uint32_t visits : 31 = 0; // assignments so far
     std::uint32_t busy : 1 = 0;    // busy, or dropped out of the open round

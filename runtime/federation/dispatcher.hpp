@@ -17,7 +17,7 @@ public:
   [[nodiscard]] const client_pool& pool() const noexcept { return pool_; }
 
   // -- tasks
-  /// Opens a task. Clients whose enrollment ends with it abandon their work.
+  /// Opens a task. Clients that are enrolled only until this task abandon their work.
   void open_task(task_id task);
   void plan_task(const task_plan& plan) { pool_.plan_task(plan); }
 

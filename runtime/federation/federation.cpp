@@ -52,7 +52,7 @@ void federation::advance() {
       const auto top = clock_.next().assignment;
       if (const auto* const why = ahead_.failure_of(top))
         return fail_round(*why);
-      checkpoints_.next = next_step::event; // if rounds are rerun first
+      checkpoints_.next = next_step::event; // used if rounds are rerun first
       return recovery_.compute_for(top);
     }
     if (clock_.is_dead_end())

@@ -1,5 +1,5 @@
-/// federation: makes all decisions of a run, as a value. It decides when rounds open, which clients take part, and what
-/// is computed, delivered, folded and saved. It uses virtual time only: no actors, threads or wall clock.
+/// federation: makes all decisions of a run: when rounds open, which clients take part, and what is computed,
+/// delivered, folded and saved. It is a value and uses virtual time only: no actors, threads or wall clock.
 #pragma once
 #include "runtime/base/failure_of.hpp"
 #include "runtime/federation/client_work.hpp"

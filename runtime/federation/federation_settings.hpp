@@ -39,7 +39,7 @@ struct federation_settings {
   checkpoint_section checkpoint{};
   std::int64_t stored_results_bytes_max = 0; ///< Results beyond this total are recomputed, not saved.
   bool trace = false;
-  std::int64_t values_round = 0; ///< Number (from 1) of the round whose deliveries are dumped to a file; 0: none.
+  std::int64_t values_round = 0; ///< Round (from 1) to dump deliveries of; 0: no dump.
   std::int64_t events_max = 0;   ///< The federation stops after this many events; 0: no limit.
 
   [[nodiscard]] bool is_async() const noexcept { return rounds.mode == round_mode::async; }

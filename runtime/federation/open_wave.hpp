@@ -41,8 +41,8 @@ public:
   }
 
 private:
-  std::size_t reports_missing_ = 0; // number of shards whose last report is missing
-  std::size_t lists_missing_ = 0;   // number of shards whose batch list is missing
+  std::size_t reports_missing_ = 0; // number of shards with a missing last report
+  std::size_t lists_missing_ = 0;   // number of shards with a missing batch list
   std::vector<shard_batches> lists_;
   std::optional<round_failure> failure_;
 };

@@ -108,7 +108,7 @@ void recovery::persist_assignment(archive& state, assignment_in_flight& saved, b
     ahead_.repeat(saved, static_cast<std::uint32_t>(stages.size()));
 }
 
-/// True if results must be saved: they are small, or a recomputed result could have other bits.
+/// True if results are saved, because they are small or a recomputed result could have other bits.
 bool recovery::stores_results() {
   std::int64_t bytes = 0;
   for (const auto id : in_flight_.ids())

@@ -15,10 +15,10 @@ public:
   };
 
   /// @param trace records events and computes the debugging digest
-  /// @param values_round number (from 1) of the round whose deliveries are dumped; 0: none
+  /// @param values_round number (from 1) of the round to dump deliveries of; 0: no dump
   explicit run_log(bool trace, std::int64_t values_round = 0) : trace_(trace), values_round_(values_round) {}
 
-  /// The counters of the run, which callers increment.
+  /// The counters of the run. Callers increment them.
   [[nodiscard]] run_report& report() noexcept { return report_; }
 
   void record(virtual_time at, const event_place& place, const char* actor, const char* event,

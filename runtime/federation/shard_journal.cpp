@@ -305,7 +305,7 @@ void shard_journal::settle() {
   go_on();
 }
 
-/// Applies the commands that arrived while there was no host to execute them.
+/// Applies the commands that arrived while the shard had no host.
 void shard_journal::go_on() {
   for (auto& order : std::exchange(waiting_, {}))
     take(std::move(order));

@@ -46,7 +46,7 @@ public:
   [[nodiscard]] std::size_t owed() const noexcept { return owed_; }
   /// The start message of all rounds at the shard.
   [[nodiscard]] start_rounds as_given() const;
-  /// Released jobs, whose results are lost if the host is lost.
+  /// Released jobs. Their results are lost if the host is lost.
   [[nodiscard]] std::vector<parked_job> released_jobs() const;
 
   void start(const start_rounds& wave);

@@ -34,8 +34,8 @@ public:
   [[nodiscard]] std::vector<moving> take_ended();
   /// Updates own-link rates that were valid only until now. @pre move_to(the current time) was called
   void renew(const population& clients, link_direction direction);
-  /// Time of the next end of a transfer or change of an own link. Returns end_of_runs if neither will happen, and never
-  /// if there are no transfers.
+  /// Time at which the next transfer ends or own link changes. Returns end_of_runs if neither will happen, and never if
+  /// there are no transfers.
   [[nodiscard]] virtual_time next_change() const;
   [[nodiscard]] const std::vector<moving>& transfers() const noexcept { return transfers_; }
 

@@ -13,7 +13,7 @@ struct named_array {
 };
 using named_arrays = std::map<std::string, named_array>;
 
-/// Reads the arrays `names`. A folder, or one .npy file in it, stands for all files NAME.npy of the folder. Sizes are
+/// Reads the arrays `names`. A folder, or one .npy file in it, represents all files NAME.npy of the folder. Sizes are
 /// checked before memory is allocated. Any other array is an error that suggests the nearest name. In .safetensors
 /// files, arrays of strings are stored in the metadata as JSON lists of strings.
 [[nodiscard]] expected<named_arrays> read_array_file(const std::filesystem::path& file,

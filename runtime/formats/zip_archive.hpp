@@ -10,7 +10,7 @@ namespace mneme {
 
 struct zip_entry {
   std::string name{};
-  std::uint64_t header = 0, begin = 0; ///< Offsets in bytes of the entry's local header and content.
+  std::uint64_t header = 0, begin = 0; ///< Byte offsets of the entry's local header and content.
   std::uint64_t stored_bytes = 0;      ///< Size in the file.
   std::uint64_t bytes = 0;             ///< Uncompressed size.
   bool deflated = false;

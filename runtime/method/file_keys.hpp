@@ -6,8 +6,8 @@ namespace mneme {
 class file_keys {
 public:
   virtual ~file_keys() = default;
-  /// Sets the keys whose values are read from files. Called after all keys were parsed. An unreadable file changes
-  /// nothing; its error is reported when the run is loaded.
+  /// Sets the keys with values from files. Called after all keys were parsed. An unreadable file changes nothing; its
+  /// error is reported when the run is loaded.
   virtual void read_file_keys() = 0;
 };
 

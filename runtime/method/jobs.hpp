@@ -36,7 +36,7 @@ struct train_job {
   sample_view samples{};
   row_notes notes{}; ///< Annotations of `samples`.
   replayed_rows replay{};
-  loss_ref objective{}; ///< Null: cross_entropy().
+  loss_ref objective{}; ///< Null: cross_entropy_objective().
   tensors_ref side{};   ///< Additional inputs of the client's loss; may be null.
   training_options options{};
   /// `flat_weights` of frozen teacher nets of the same kind; training_options::teachers selects their outputs.
@@ -146,7 +146,7 @@ struct predictor {
       classifier{}; ///< Evaluates a frozen front and the classifier separately; nullopt: runs the net as a whole.
 };
 /// Accuracy and loss on test rows over the classes of `mask`. The prediction is the argmax, the lowest class if scores
-/// are equal; the loss is cross-entropy. A row whose class is outside the mask counts as wrong, with loss 0.
+/// are equal. The loss is cross-entropy. A row of a class outside the mask counts as wrong, with loss 0.
 struct evaluate_job {
   predictor learnt{};
   sample_view samples{};

@@ -76,8 +76,8 @@ struct program_step {
 /// exp or tanh of a stack if one call's values do not fill whole vector registers. tests/support/program_check.hpp
 /// compares the bits.
 ///
-/// Autograd is enabled: first make inputs that need gradients leaves (`leaf_of` in gradients.hpp). Returned tensors are
-/// detached. Their names, shapes and types must equal those of outcome(), and all values must be finite. Autograd
+/// Autograd is enabled. Inputs that need gradients must first pass through leaf_of() (gradients.hpp). Returned tensors
+/// are detached. Their names, shapes and types must equal those of outcome(), and all values must be finite. Autograd
 /// graphs end with the slice. An exception becomes the error of the job.
 class program {
 public:
@@ -89,8 +89,8 @@ public:
   [[nodiscard]] virtual std::string identity() const = 0;
   /// Declares the tensors of the job's result. Depends only on shapes and options.
   [[nodiscard]] virtual std::vector<declared_tensor> outcome(const program_job& job) const = 0;
-  /// Working memory of one call in bytes, if stacking calls saves time. As many calls are stacked as fit a core's cache
-  /// or a share of the device's memory. 0: calls run one by one.
+  /// Working memory of one call in bytes, if stacking calls saves time. The number of stacked calls is limited by a
+  /// core's cache or by a share of the device's memory. 0: calls run one by one.
   [[nodiscard]] virtual std::int64_t stacked_bytes(const program_job& /*job*/) const { return 0; }
   /// Runs the next slice of every call and returns the results in the order of the calls. All calls are in the same
   /// slice. A slice should take a few seconds. Between slices a run can be interrupted, its state is saved for resume,
@@ -99,7 +99,7 @@ public:
 };
 using program_ref = std::shared_ptr<const program>;
 
-/// Base of programs whose calls run one after another.
+/// Base class of programs that run one call after the other.
 class looped_program : public program {
 public:
   [[nodiscard]] std::vector<program_step> run(std::span<const program_call> calls) const final {

@@ -47,7 +47,7 @@ struct task_plan {
   std::int64_t observers = 0;
 };
 
-/// Client id that stands for the server in random keys; no client has this id.
+/// Client id of the server in random keys; no client has it.
 inline constexpr client_id server_itself{std::numeric_limits<std::uint32_t>::max()};
 
 /// Calls come one at a time, in the order of virtual time.

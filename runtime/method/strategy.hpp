@@ -32,7 +32,7 @@ struct method_setup {
   double staying_share = 0.0;          ///< Share of clients that keep their old task when a new one opens.
   std::int64_t classes = 0;            ///< Number of classes of the run.
   std::array<std::int64_t, 3> shape{}; ///< C, H, W of the data.
-  std::int64_t tokens = 0;             ///< Exclusive upper bound of token ids; 0: rows are no tokens.
+  std::int64_t tokens = 0;             ///< Exclusive upper bound of token ids; 0: rows are not tokens.
   /// [C] Nets receive a pixel v in [0, 255] as v * scale + shift. Empty if rows are numbers instead of pixels.
   std::vector<float> scale{}, shift{};
   std::vector<class_range> task_classes{}; ///< [tasks] classes of each task.
@@ -89,8 +89,8 @@ public:
   [[nodiscard]] virtual std::unique_ptr<server_half> make_server() const = 0;
   /// Creates the proxy. Returns null if the method has none.
   [[nodiscard]] virtual std::unique_ptr<proxy_half> make_proxy() const { return nullptr; }
-  /// Parameters of the net whose `flat_weights` are sent; int8 scales each parameter separately. The default is the
-  /// run's net. Called after prepare().
+  /// Parameters of the net that `flat_weights` in messages belong to; int8 scales each of them separately. The default
+  /// is the run's net. Called after prepare().
   [[nodiscard]] virtual const std::vector<parameter>& wire_layout(const model& net) const { return net.layout(); }
 };
 

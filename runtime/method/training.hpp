@@ -17,10 +17,10 @@ enum class training_result : std::uint8_t {
   gradient,          ///< Gradient of the mean loss over all rows.
   squared_gradients, ///< Mean over steps of the step's squared gradient: Fisher information of batches (Fed-EWC) or,
                      ///< with batch_rows = 1, of rows (Kirkpatrick et al. 2017).
-  row_norms, ///< Norm of each row's gradient over all trained parameters, in evaluation mode.
+  row_norms,         ///< Norm of each row's gradient over all trained parameters, in evaluation mode.
 };
 
-/// How the replayed rows of a step pass through the net.
+/// Selects how the replayed rows of a step pass through the net.
 enum class replay_pass : std::uint8_t {
   joint,    ///< One batch with the job's own rows; batch norms use the statistics of both.
   separate, ///< A second pass after the job's own rows. Each pass uses its own batch statistics, so running statistics
@@ -29,7 +29,7 @@ enum class replay_pass : std::uint8_t {
 
 /// Outputs of a teacher that the loss reads. A teacher is a frozen net of the same kind, in evaluation mode.
 struct teacher_view {
-  class_range classes{};     ///< Classes whose logits are read; empty: none.
+  class_range classes{};     ///< Classes of the logits to read; empty: no logits.
   bool features = false;     ///< True: reads features and the maps in training_options::maps.
   class_range only_labels{}; ///< Reads only rows of these labels, relative to the loss; empty: all rows.
   bool operator==(const teacher_view&) const = default;
@@ -54,7 +54,7 @@ struct training_options {
   class_range classes{};
   /// Head outputs of this many first classes keep their bits, while the rest of the net is trained.
   std::int64_t held_classes = 0;
-  /// Classes whose head outputs are trained, if fewer than the loss covers. Empty: those of `classes`.
+  /// Classes with trained head outputs, if fewer than the loss covers. Empty: those of `classes`.
   class_range learnt{};
   std::vector<layer_rate> rates{}; ///< Layers with other learning rates.
   /// Rows of the job's second set in every step, or all of them if there are fewer; 0: none. They are drawn from
@@ -123,7 +123,7 @@ struct loss_output {
   /// [K, B, classes] or undefined: an additional gradient of the logits that changes the head only, because it stops at
   /// the features. Requires a net of type `network`.
   at::Tensor d_head_logits{};
-  std::vector<loss_term> terms{}; ///< Terms whose sum is `values`; empty: one term, main_term().
+  std::vector<loss_term> terms{}; ///< Terms with the sum `values`; empty: one term, main_term().
 };
 
 /// A training objective. Const and shared by threads; a model's results never depend on the other models.

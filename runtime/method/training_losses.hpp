@@ -16,13 +16,13 @@ struct training_losses {
   };
   double rows = 0.0; ///< Total rows of all trainings.
   double sum = 0.0;  ///< Sum over trainings of rows * mean loss.
-  /// The same sum for each term of the loss; names are unique. Nearly always one term, with a short name: it is stored
-  /// inline and allocates no memory.
+  /// The same sum for each term of the loss; names are unique. A list with one term of a short name, the usual case,
+  /// allocates no memory.
   c10::SmallVector<term, 1> terms{};
 
-  /// Adds a training whose loss has one term. Does nothing if training_rows is 0.
+  /// Adds a training with a loss of one term. Does nothing if training_rows is 0.
   void add(std::int64_t training_rows, double loss_mean, std::string_view only_term);
-  /// Adds a training whose loss is the sum of several terms. Does nothing if training_rows is 0.
+  /// Adds a training with a loss of several terms. Does nothing if training_rows is 0.
   void add(std::int64_t training_rows, double loss_mean, const std::map<std::string, double>& term_means);
   void add(const training_losses& others);
   [[nodiscard]] bool empty() const noexcept { return rows == 0.0; }

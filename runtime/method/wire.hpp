@@ -1,4 +1,4 @@
-/// wire: size of tensors on a network link, and the precision that they lose there.
+/// wire: size of tensors on a network link, and their conversion to the link's number format.
 #pragma once
 #include "runtime/base/tensor_map.hpp"
 #include "runtime/models/model.hpp"

@@ -6,7 +6,7 @@
 #include <vector>
 namespace mneme {
 
-constexpr std::uint64_t code_bytes_max = std::uint64_t{64} << 20; ///< Limit of uncompressed code files.
+constexpr std::uint64_t code_bytes_max = std::uint64_t{64} << 20; ///< Uncompressed size of all code files.
 
 /// Returns the reasons to reject the archive; empty if LibTorch may read it. All entries must have names that
 /// torch.jit.save writes and one common top folder. No two names may differ by letter case only, since LibTorch's

@@ -1,4 +1,4 @@
-/// code_excess: rejects excessively nested code before LibTorch's recursive parser reads it.
+/// code_limits: rejects excessively nested code before LibTorch's recursive parser reads it.
 #pragma once
 #include <string>
 #include <string_view>

@@ -1,4 +1,4 @@
-/// compute_in_mode: calls whose result differs between training and evaluation mode.
+/// compute_in_mode: runs calls that differ between training and evaluation mode.
 #pragma once
 #include "runtime/modules/exported_program.hpp"
 namespace mneme {

@@ -102,7 +102,7 @@ tensor_layout layout_of(const json& meta) {
   return layout;
 }
 
-/// True if every element lies within a storage of `held` elements, and the tensor has no more elements than that.
+/// True if every element is within a storage of `held` elements, and the tensor has at most `held` elements.
 bool lies_within(const tensor_layout& layout, std::uint64_t held) {
   std::uint64_t count = 1, last = static_cast<std::uint64_t>(layout.offset), step = 0;
   bool overflows = false;

@@ -21,7 +21,7 @@ struct exported_archive {
   std::map<std::string, exported_tensor, std::less<>> tensors{};
 };
 
-/// True if the archive was written by torch.export.save, with any IR or version.
+/// True if the archive was written by torch.export.save, whatever its IR and version.
 [[nodiscard]] bool is_exported_program(const std::vector<zip_entry>& entries);
 
 /// Reads JSON and raw tensor bytes; never unpickles. Throws exported_error unless the file holds one program in

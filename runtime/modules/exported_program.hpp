@@ -82,10 +82,12 @@ struct exported_program {
   std::string unseeded_draw{}; ///< A call that uses LibTorch's own generator in training mode; "" if there is none.
 };
 
-/// Converts and checks the program. Throws exported_error or nlohmann::json::exception in these cases:
-/// an operator is not allowed, or its arguments do not match its schema; a value is read before it is computed;
-/// a parameter is written; a result's shape depends on tensor values; random numbers are drawn in evaluation mode;
-/// forward() does not take and return exactly one tensor.
+/// Converts and checks the program. Throws exported_error or nlohmann::json::exception if one of these rules is
+/// violated:
+/// - Operators are allowed, and their arguments match their schemas.
+/// - Values are computed before they are read, and parameters are never written.
+/// - Shapes of results do not depend on tensor values. Evaluation mode draws no random numbers.
+/// - forward() takes one tensor and returns one.
 [[nodiscard]] exported_program read_exported_program(const exported_archive& archive, const at::Device& device);
 
 } // namespace mneme

@@ -9,9 +9,9 @@ struct Node;
 } // namespace torch::jit
 namespace mneme {
 
-/// Returns the reasons to reject a module; empty if its graph may be inspected further. Members must have the types
-/// that their classes declare, since LibTorch assumes this without a check. After inlining, forward() may have at most
-/// a million nodes.
+/// Returns the reasons to reject a module; empty if its graph may be inspected. Members must have the types that their
+/// classes declare, since LibTorch assumes this without a check. After inlining, forward() may have at most a million
+/// nodes.
 [[nodiscard]] std::vector<std::string> module_refusals(const torch::jit::Module& module);
 
 /// Returns the reasons why no part of a graph may be evaluated. Rejected are operators outside of

@@ -95,7 +95,7 @@ tl::expected<std::optional<trial_result>, std::vector<std::string>> tried_in_cel
                               fmt::join(answer.reasons, "; "))});
 }
 
-/// Errors for which not even the sandbox process may read the file.
+/// Errors because of which the file may not be read at all, not even in the sandbox process.
 std::vector<std::string> file_errors(std::span<const std::uint8_t> bytes, const std::vector<zip_entry>& entries,
                                      const module_demands& demands) {
   const auto format = format_of_module(entries);

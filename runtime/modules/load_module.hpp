@@ -23,7 +23,7 @@ struct module_demands {
   bool scores = false;      ///< forward() returns class scores instead of features.
   head_kind head = head_kind::linear;
   bool trained = false;     ///< The parameters are trained.
-  bool training = false;    ///< Batch norms and dropout train in the mode stored in the file.
+  bool training = false;    ///< Batch norms and dropout train in the mode that the file stores.
   bool native_code = false; ///< The module may be loaded without a sandbox if the machine supports none.
   std::string device = "cpu";
   module_layers layers{};

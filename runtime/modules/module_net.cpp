@@ -224,9 +224,9 @@ std::vector<at::Tensor> module_net::head_values(const at::Tensor& weights, class
   return values;
 }
 
-/// Memory limit in bytes for one model's pass over this many rows. The limit is generous: it allows three times the
-/// bytes of all operator results plus 1 GiB. Bytes per row count up to 256 MiB only, because a probe's row_bytes can
-/// be far above the memory that is in use at any one time.
+/// Memory limit in bytes for one model's pass over this many rows. It is generous: 1 GiB plus three times the bytes of
+/// all operator results. Bytes per row count up to 256 MiB only, since row_bytes may be far above the memory in use at
+/// one time.
 std::int64_t module_net::pass_bytes_max(std::int64_t rows) const {
   constexpr std::int64_t fixed_bytes = std::int64_t{1} << 30, row_bytes_max = std::int64_t{1} << 28, times = 3;
   const auto result_bytes = std::min(shape_.row_bytes, row_bytes_max);

@@ -210,7 +210,7 @@ private:
       wrong_.push_back(fmt::format("forward writes to '{}'; a result must not depend on earlier calls", name));
   }
 
-  /// Checks the number of random masks, whose index has 8 bits in a random key.
+  /// Checks the number of random masks. The index of a mask has 8 bits in a random key.
   void check_draws() {
     constexpr std::int64_t draws_max = 256;
     constexpr const char* advice = "; with model.module_training = false it is trained in evaluation mode";

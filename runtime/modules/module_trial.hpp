@@ -11,8 +11,8 @@ struct trial_rows {
   std::int64_t most = 0; ///< Largest number of rows per call; 0: the default of 16.
 };
 
-/// Returns `rows`, or with `own` the images that the module itself declares. Fails with an error text if the module
-/// then declares none, or declares invalid sizes.
+/// The rows for a probe: `rows`, or if `own` is true, the images that the module declares. Fails with an error text if
+/// the module declares none, or declares invalid sizes.
 [[nodiscard]] tl::expected<trial_rows, std::string> rows_of_trial(const module_graph& graph, const module_rows& rows,
                                                                   bool own);
 

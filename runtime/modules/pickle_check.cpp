@@ -204,7 +204,7 @@ private:
     if (count.number < 0 || static_cast<std::uint64_t>(count.number) > in_file / bytes)
       refuse(fmt::format("storage '{}' shall have {} numbers of {} bytes, and the archive has {} bytes of it",
                          key.text.substr(0, 20), count.number, bytes, in_file));
-    // LibTorch is told to load onto the CPU and would otherwise parse an arbitrary device name.
+    // The device name has no effect: LibTorch is given the target device when it loads the module.
     if (number(1) != 'Q')
       refuse("its reference to a storage is not taken");
     push({.kind = pickled::storage, .number = count.number});
@@ -268,7 +268,7 @@ private:
     push({.kind = pickled::tensor});
   }
 
-  /// True if all elements lie within a storage of `count` elements, and the tensor has few more elements than the
+  /// True if all elements are within a storage of `count` elements, and the tensor has few more elements than the
   /// storage.
   static bool lies_within(std::int64_t count, std::int64_t offset, const std::vector<std::int64_t>& sizes,
                           const std::vector<std::int64_t>& strides) {

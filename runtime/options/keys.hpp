@@ -27,12 +27,12 @@ struct log_normal {
 /// A device property: one number for all clients, one number per client, or a distribution over clients.
 using device_value = std::variant<double, std::vector<double>, log_normal>;
 
-/// A group of clients whose devices have the same profile. The profile is built in, in a file, or given as text.
+/// A group of clients with the same device profile, which is built in, in a file, or given as text.
 struct profile_choice {
   std::string name{};
   std::filesystem::path file{};
   std::string text{}; ///< The profile as TOML text.
-  std::string link{}; ///< Built-in profile whose link replaces that of this profile; empty: no replacement.
+  std::string link{}; ///< Built-in profile with a link that replaces the one of this profile; empty: no replacement.
   double share = 1.0; ///< Weight of the group, relative to the other groups.
   bool operator==(const profile_choice&) const = default;
 };

@@ -13,9 +13,9 @@ struct net_at_work {
 };
 
 /// Returns one speed per entry of devices.profiles. Either the profile lists the net, by parameters and batch, or it
-/// has operations per second. Then a step takes the larger of its computing time and its memory time (work_of_pass,
-/// working_set), as in the roofline model (Williams, Waterman and Patterson 2009, section 3). Fails for profiles with
-/// neither, and for devices whose memory is too small for a step.
+/// has operations per second. Then a step takes its computing time or its memory time (work_of_pass, working_set),
+/// whichever is larger: the roofline model (Williams, Waterman and Patterson 2009, section 3). Fails for profiles with
+/// neither, and for devices with too little memory for a step.
 [[nodiscard]] expected<std::vector<device_speed>> device_speeds_of(const scenario& from, const net_at_work& at_work);
 
 } // namespace mneme

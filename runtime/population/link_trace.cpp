@@ -65,7 +65,7 @@ std::optional<virtual_duration> link_trace::passing_time(client_id client, link_
     const auto each = bits_of_period(client, direction);
     if (each <= 0.0)
       return bytes == 0 ? std::optional(virtual_duration{0}) : std::nullopt;
-    const auto whole = std::max(std::floor(bits / each) - 1.0, 0.0); // the last two periods are computed span by span
+    const auto whole = std::max(std::floor(bits / each) - 1.0, 0.0); // the last periods are computed span by span
     if (whole * static_cast<double>(period.count()) > static_cast<double>((end_of_runs - now).count()))
       return std::nullopt;
     now += period * static_cast<std::int64_t>(whole);

@@ -14,13 +14,14 @@ class availability_trace;
 
 enum class membership : std::uint8_t { not_yet, active, left };
 
-/// Whether a client is reachable, and the time until which this is valid.
+/// Reachability of a client, and the time until which it is valid.
 struct availability_window {
   bool within = true;
   virtual_time until = never;
 };
 
-/// Stateless: all values are computed from the scenario on demand, so a million clients take no memory.
+/// Stateless: computes all values from the scenario on demand, so a million clients cost nothing until they are
+/// queried.
 class population {
 public:
   /// @pre `from` has passed the checks of read_scenario()

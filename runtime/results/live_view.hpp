@@ -71,7 +71,7 @@ private:
 
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
-  live_run run_; // node records are removed at the end
+  live_run run_; // node records are set by close() only
   std::function<std::vector<node_record>()> tell_nodes_;
   std::function<std::vector<queue_length>()> tell_queues_;
   timeline course_;

@@ -29,7 +29,7 @@ struct node_record {
   bool is_there = true;                             ///< True if the node is connected.
 };
 
-/// Version of the arithmetic behind run digests. Runs of different epochs have different digests even for equal
+/// Version of the arithmetic that run digests depend on. Runs of different epochs have different digests even for equal
 /// scenarios. Epoch 1: versions without the entry in summary.json. Epoch 2: autograd losses, functional layers, oneDNN
 /// convolutions.
 inline constexpr std::int64_t digest_epoch = 2;
@@ -40,7 +40,7 @@ struct run_summary {
   std::string error{}; ///< Reason of a failure, else empty.
   std::int64_t seed = 0, tasks = 0, rounds = 0, clients = 0, client_rounds = 0, late_uploads = 0, dropped = 0,
                enrolled_max = 0;
-  std::int64_t joined = 0, left = 0, task_transitions = 0; ///< Changes of single clients.
+  std::int64_t joined = 0, left = 0, task_transitions = 0; ///< Numbers of individual changes.
   std::optional<double> staleness_mean{}; ///< Mean over delivered uploads, in server steps; asynchronous runs only.
   std::optional<std::int64_t> staleness_max{};
   continual_metrics metrics{};

@@ -16,7 +16,7 @@ struct timeline_bin {
   round_id first{}, last{};                      ///< From 0, both included.
   task_id task{};                                ///< Task of the last round.
   virtual_time at{};                             ///< End of the last round.
-  std::int64_t in_flight = 0, in_flight_max = 0; ///< Assignments at the end of the bin, and maximum.
+  std::int64_t in_flight = 0, in_flight_max = 0; ///< Assignments in flight: at the end, maximum.
   std::int64_t clients_enrolled = 0, client_rounds = 0, late_uploads = 0, dropped = 0;
   std::int64_t upload_bytes = 0, download_bytes = 0;
   std::int64_t staleness_sum = 0;        ///< Over all uploads so far, in server steps.

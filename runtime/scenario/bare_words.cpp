@@ -55,7 +55,7 @@ bool has_legal_underscores(text_view digits) {
   return digits.find("__") == text_view::npos && (digits.empty() || (digits.front() != '_' && digits.back() != '_'));
 }
 
-/// Returns the TOML value that should replace a bare word, or "" if `word` is no bare word.
+/// Returns the TOML value that should replace a bare word, or "" if `word` is not a bare word.
 std::string value_of(text_view word) {
   if (const auto number = number_of(word); !number.empty())
     return number;

@@ -1,4 +1,4 @@
-/// bare_words: finds values that are no TOML, such as fedavg in `name = fedavg`, where toml++ has failed.
+/// bare_words: finds values that are not TOML, such as fedavg in `name = fedavg`, where toml++ has failed.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -6,7 +6,7 @@
 #include <string_view>
 namespace mneme {
 
-/// A value that is no TOML but would be valid as a quoted string or with other digits.
+/// A value that is not TOML but would be valid as a quoted string or with other digits.
 struct bare_word {
   std::size_t begin = 0, end = 0;    ///< Byte range [begin, end) in the text.
   std::int64_t line = 0, column = 0; ///< Location of the first character, from 1.
@@ -17,16 +17,16 @@ struct bare_word {
 };
 
 /// Returns the first bare value of line `line` (from 1), or nullopt if the line has another error. A bare value is a
-/// word that begins with a letter, `_`, `.`, `/` or `~` and is no boolean, `inf` or `nan`. It may also be a number with
-/// a unit, such as 30 s, or a number in another notation; see number_of().
+/// word that begins with a letter, `_`, `.`, `/` or `~` and is not a boolean, `inf` or `nan`. It may also be a number
+/// with a unit, such as 30 s, or a number in another notation; see number_of().
 [[nodiscard]] std::optional<bare_word> bare_word_in(const std::string& text, std::int64_t line);
 
 /// Converts a number to TOML: "0.5" for ".5", "5.0" for "5.", "10" for "010", "0.5" for "0,5". Returns "" if `word` is
-/// no number, or already valid TOML.
+/// not a number, or already valid TOML.
 [[nodiscard]] std::string number_of(std::string_view word);
 
 /// Converts the numbers in a list or inline table with number_of(): "[0.5, 1]" for "[.5, 1]". Returns "" if nothing is
-/// converted, or if the result is still no TOML.
+/// converted, or if the result is still not TOML.
 [[nodiscard]] std::string with_numbers_of_toml(std::string_view value);
 
 } // namespace mneme

@@ -222,7 +222,7 @@ private:
       into.insert(leaf, value);
   }
 
-  /// Reads `extends`: a string, or a list of strings whose later files override earlier ones.
+  /// Reads `extends`: a string, or a list of strings in which later files override earlier ones.
   void read_bases(const scenario_layer& from, const fs::path& folder) {
     const auto* extends = from.values.get("extends");
     if (!extends)
@@ -251,7 +251,7 @@ private:
 
   layer_stack out_;
   std::set<fs::path> done_;        // a file is one layer, even if several files extend it
-  std::vector<fs::path> open_;     // canonical paths of files whose bases are being read
+  std::vector<fs::path> open_;     // canonical paths of the files that are being read after their bases
   std::vector<std::string> names_; // the same files as named by the user
 };
 

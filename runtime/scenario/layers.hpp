@@ -46,7 +46,7 @@ struct layer_stack {
 /// Parses a text received from another process, which must not contain `extends`.
 [[nodiscard]] layer_stack offered_layers(const std::string& text, const overrides& over);
 
-/// Parses a text that is no file of the user, such as a preset. Adds syntax errors to `problems`.
+/// Parses a text that is not a file of the user, such as a preset. Adds syntax errors to `problems`.
 [[nodiscard]] scenario_layer parsed_layer(std::string source, const std::string& text, std::vector<problem>& problems);
 
 } // namespace mneme

@@ -53,7 +53,7 @@ public:
   }
 
 private:
-  /// Error for a file with a [sweep] table, which is no scenario. Returns nullopt if no layer has one.
+  /// Error for a file with a [sweep] table, which is not a scenario. Returns nullopt if no layer has one.
   [[nodiscard]] std::optional<diagnostic> sweep_among_layers() const {
     for (const auto& from : stack_.layers)
       if (const auto* table = from.from_user && from.has_lines ? from.values.get_as<toml::table>("sweep") : nullptr)
@@ -133,7 +133,7 @@ private:
     }
   }
 
-  /// Records the values that keys have without the user's, so that setting a default gives no warning.
+  /// Records the values that keys have if the user does not set them, so that setting a default gives no warning.
   void keep_defaults() {
     for (const auto& section : sections_)
       for (const auto& key : section.keys.all())
@@ -275,7 +275,7 @@ private:
           rule.apply();
   }
 
-  /// Sets the method's keys whose values come from a file. Warns if the user gave a different value.
+  /// Sets the method's keys with values from files. Warns if the user gave a different value.
   void resolve_file_keys() {
     auto* const method = dynamic_cast<file_keys*>(value_.strategy.method.get());
     if (!method)

@@ -110,7 +110,7 @@ json chosen_schema(const json& shared, const Entries& entries) {
     every_name.push_back(name);
   json choices = json::array();
   for (const auto& entry : entries) {
-    const auto item = entry.make(); // must outlive the table, whose keys are bound to its members
+    const auto item = entry.make(); // must outlive the table with keys bound to its members
     key_table own;
     item->keys(own);
     auto properties = shared;

@@ -47,7 +47,7 @@ template <class Entries>
 std::vector<std::string> owners_among(const Entries& entries, const std::string& key) {
   std::vector<std::string> owners;
   for (const auto& entry : entries) {
-    const auto item = entry.make(); // must outlive the table, whose keys are bound to its members
+    const auto item = entry.make(); // must outlive the table with keys bound to its members
     key_table own;
     item->keys(own);
     if (own.find(key))

@@ -14,8 +14,7 @@ namespace {
 
 constexpr double sigma_max = 50.0; // exp(sigma x) is finite for every normal draw x
 
-/// True for a nonzero number whose magnitude is too small: below number_min, or below the lower bound if that is
-/// smaller.
+/// True for a nonzero number with too small a magnitude: below number_min, or below the lower bound if that is smaller.
 bool is_tiny(double value, const range<double>& bounds) {
   const auto smallest = bounds.low > 0.0 ? std::min(bounds.low, number_min) : number_min;
   return value != 0.0 && std::abs(value) < smallest;
@@ -172,7 +171,7 @@ private:
     add(from_, meant.empty() ? text : text + "; write " + meant, wrong_type ? problem_kind::type : problem_kind::other);
   }
 
-  /// Continues "expected a number in [0, 1]" for a value within the bounds whose magnitude is too small.
+  /// Continues "expected a number in [0, 1]" for a value within the bounds with too small a magnitude.
   [[nodiscard]] std::string tiny_text(const toml::node& from) const {
     const auto value = as_number(from);
     if (!value || *value < into_.bounds.low || !is_tiny(*value, into_.bounds))
@@ -221,7 +220,7 @@ private:
     return is_exact && in_range(value, into_.bounds) ? std::to_string(static_cast<std::int64_t>(value)) : "";
   }
 
-  /// Suggests a value for a list in `--set` whose numbers are no TOML. Returns "" if there is none.
+  /// Suggests a value for a list in `--set` with numbers that are not TOML. Returns "" if there is none.
   [[nodiscard]] std::string bare_list() const {
     const auto* text = from_.as_string();
     return text && text->get().starts_with('[') ? with_numbers_of_toml(text->get()) : "";

@@ -20,21 +20,21 @@ struct data_section {
   std::int64_t train_per_class = 0, test_per_class = 0; ///< Then uses the first n rows of each class; 0: all.
   normalization normalize = normalization::mean_std;
   bool transposed = false;
-  std::vector<std::int64_t> shape{64}; ///< For synthetic: [features] or [channels, height, width].
-  std::int64_t classes = 10;           ///< For synthetic.
-  std::int64_t rows = 100'000;         ///< For synthetic.
-  std::int64_t tokens = 0; ///< Vocabulary size. 0: for synthetic, pixels; for arrays, the largest token + 1.
+  std::vector<std::int64_t> shape{64}; ///< Synthetic data: [features] or [channels, height, width].
+  std::int64_t classes = 10;           ///< Synthetic data only.
+  std::int64_t rows = 100'000;         ///< Synthetic data only.
+  std::int64_t tokens = 0; ///< Vocabulary size. 0: pixels for synthetic data, the largest token + 1 for arrays.
   std::int64_t side = 224; ///< Side length in pixels for data sets in image folders; for folder, 0 keeps the size.
   // Data of the user:
-  std::filesystem::path file{}; ///< For arrays and csv.
-  std::string folder{};         ///< For folder: name of the folder below the root; "": the root itself.
+  std::filesystem::path file{}; ///< Path of arrays or of a CSV table.
+  std::string folder{};         ///< Image folder: its name below the root; "": the root itself.
   double test_share = 0.0;      ///< Share of each class used for testing if the data have no test part.
-  std::int64_t channels = 0;    ///< For folder: 1 (gray) or 3; 0: 1 if all images are gray, else 3.
-  array_layout layout = array_layout::automatic;                                        ///< For arrays.
+  std::int64_t channels = 0;    ///< Image folder: 1 (gray) or 3; 0: 1 if all images are gray, else 3.
+  array_layout layout = array_layout::automatic;                                        ///< Arrays only.
   std::string label_column = "label", split_column = "split", domain_column = "domain"; ///< csv
-  std::vector<std::string> ignore_columns{};                                            ///< For csv: columns to ignore.
-  std::int64_t resize = 0; ///< Length in pixels of the shorter side after resizing; 0: no resizing.
-  std::int64_t crop = 0;   ///< Side length in pixels of the center crop; 0: no crop.
+  std::vector<std::string> ignore_columns{}; ///< CSV tables: columns to ignore.
+  std::int64_t resize = 0;                   ///< Length in pixels of the shorter side after resizing; 0: no resizing.
+  std::int64_t crop = 0;                     ///< Side length in pixels of the center crop; 0: no crop.
 };
 
 enum class task_kind { class_incremental, domain_incremental, single };
@@ -52,7 +52,7 @@ struct tasks_section {
   word_or_names domain_order = std::string("natural"); ///< domains: which domain is task 1, 2, ...
   std::int64_t classes_per_task = 0;
   task_transition transition = task_transition::round;
-  virtual_duration transition_spread{0}; ///< For staggered: each client's delay is uniform in [0, transition_spread].
+  virtual_duration transition_spread{0}; ///< With staggered: each client's delay is uniform in [0, transition_spread].
   double staying_share = 0.0;            ///< Share of clients that keep their old task when a new one opens.
 };
 
@@ -81,7 +81,7 @@ struct enrolment_section {
   std::vector<std::string> table{};
   std::int64_t initial = 10;
   std::int64_t added_per_task = 10;
-  // For enrollment at random: means of exponential distributions.
+  // Enrollment at random: means of exponential distributions.
   virtual_duration arrival_mean = std::chrono::minutes(10);
   virtual_duration lifetime_mean = std::chrono::hours(2);
   virtual_duration absence_mean{0}; ///< 0: clients that leave never return.
@@ -98,15 +98,15 @@ struct rounds_section {
   std::int64_t cohort = 10;   ///< Clients per round. Resolved to min(10, clients.count) if not given.
   virtual_duration deadline{0};
   late_policy late = late_policy::drop;
-  // For asynchronous runs:
+  // Asynchronous runs only:
   aggregation_kind aggregation = aggregation_kind::fedbuff;
-  std::int64_t buffer = 10;       ///< For fedbuff: uploads per server step.
+  std::int64_t buffer = 10;       ///< FedBuff: number of uploads per server step.
   std::int64_t concurrency = 100; ///< Clients in flight. Resolved to min(100, clients.count) if not given.
   staleness_kind staleness = staleness_kind::polynomial;
   double staleness_exponent = 0.5;
   std::int64_t staleness_bound = 4;
-  double mixing = 0.6;               ///< For fedasync.
-  double server_learning_rate = 1.0; ///< For fedbuff.
+  double mixing = 0.6;               ///< FedAsync only.
+  double server_learning_rate = 1.0; ///< FedBuff only.
 };
 
 enum class device_availability { always, diurnal, file };
@@ -122,14 +122,14 @@ struct devices_section {
   virtual_duration latency = std::chrono::milliseconds(50);
   double dropout = 0.0;
   device_availability availability = device_availability::always;
-  virtual_duration availability_period = std::chrono::hours(24); ///< For diurnal.
+  virtual_duration availability_period = std::chrono::hours(24); ///< Diurnal availability only.
   std::filesystem::path availability_file{};
   wire_format wire = wire_format::fp32;
   std::vector<profile_choice> profiles{};
   std::vector<std::shared_ptr<const device_profile>> profiles_read{}; ///< The profiles that `profiles` selects.
   std::filesystem::path capacity_file{}, link_file{};
-  trace_end_rule trace_end = trace_end_rule::stop;             ///< Behavior after the last span of a client's trace.
-  virtual_duration trace_period{0};                            ///< For repeat; 0: the end of the client's own trace.
+  trace_end_rule trace_end = trace_end_rule::stop; ///< Behavior after the last span of a client's trace.
+  virtual_duration trace_period{0}; ///< Repeated traces: their period; 0: the end of the client's own trace.
   double server_uplink_mbit = 0.0, server_downlink_mbit = 0.0; ///< Shared by all clients; 0: unlimited.
 };
 
@@ -141,7 +141,7 @@ struct model_section {
   bool module_training = true;    ///< True: training uses the layer modes stored in the file; false: evaluation mode.
   bool native_code = false;       ///< True: modules are loaded without a probe if the system has no sandbox.
   std::filesystem::path weights{}, seed_weights{};
-  std::filesystem::path backbone{}; ///< Scenario whose final net initializes this run's net; empty: none.
+  std::filesystem::path backbone{}; ///< Scenario of a run that trained the initial weights; empty: none.
   trainable_part trainable = trainable_part::all;
   std::vector<std::string> frozen{};  ///< Untrained parameters: names of parameters or layers, or patterns with *.
   std::shared_ptr<model_kind> kind{}; ///< Holds the model's own keys.
@@ -183,8 +183,8 @@ struct worker_section {
   std::int64_t count = 0, models_max = 0, shards = 0;
   byte_size ahead_max{std::int64_t{1} << 30};
   lonely_run without_nodes = lonely_run::here;
-  virtual_duration node_silence = std::chrono::seconds(3); ///< Wall-clock time.
-  virtual_duration join_timeout = std::chrono::minutes(5); ///< Wall-clock time.
+  virtual_duration node_silence = std::chrono::seconds(3); ///< In wall-clock time.
+  virtual_duration join_timeout = std::chrono::minutes(5); ///< In wall-clock time.
   arithmetic_kind arithmetic = arithmetic_kind::machine;
   double verify_share = 0.0; ///< Share of rounds on nodes that this process computes again to verify their results.
 };

@@ -10,7 +10,7 @@ struct node_address {
   std::string host{};
   std::uint16_t port = 0; ///< For listening, 0 selects any free port.
   auto operator<=>(const node_address&) const = default;
-  [[nodiscard]] std::string text() const; ///< "host:port" or "[::1]:port".
+  [[nodiscard]] std::string text() const; ///< Formats "host:port" or "[::1]:port".
 };
 
 /// Parses "HOST:PORT". An IPv6 address must be in brackets.

@@ -1,4 +1,4 @@
-/// polling: how long threads poll for messages of other processes before they sleep.
+/// polling: limits the time that threads poll for messages of other processes before they sleep.
 #pragma once
 #include "runtime/base/tuning.hpp"
 #include <chrono>

@@ -9,7 +9,7 @@
 namespace mneme {
 namespace {
 
-constexpr std::uint64_t key_bytes_max = 16 << 20; // bundles of authorities have about 200 KiB
+constexpr std::uint64_t key_bytes_max = 16 << 20; // bundles of certificates have about 200 KiB
 
 constexpr std::array<unsigned char, 5> key_name{'m', 'n', 'e', 'm', 'e'};
 

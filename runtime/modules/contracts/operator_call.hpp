@@ -1,4 +1,4 @@
-/// operator_call: one operator call, whose arguments can be read by their schema names.
+/// operator_call: one operator call. Its arguments can be read by their schema names.
 #pragma once
 #include <ATen/core/Tensor.h>
 #include <ATen/core/function_schema.h>

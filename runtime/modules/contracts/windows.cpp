@@ -24,7 +24,7 @@ std::string convolution_error(const operator_call& call) {
   return excess_of(call, {"stride", "padding", "dilation", "output_padding"}, call_limits::step_max);
 }
 
-/// Larger values overflow in the kernels. Also, max_pool1d visits a window element by element.
+/// Larger values overflow in the kernels. Also, the time of max_pool1d is proportional to the window.
 std::string pooling_error(const operator_call& call) {
   return excess_of(call, {"kernel_size", "stride", "padding", "dilation", "output_size"}, call_limits::window_max);
 }
