@@ -15,6 +15,7 @@ inline constexpr const char *arithmetic_variable = "MNEME_ARITHMETIC", *portable
 /// Error message of builds without portable arithmetic.
 inline constexpr const char* no_portable_arithmetic =
     "this build has no portable arithmetic; build with MNEME_PORTABLE=ON, or use worker.arithmetic = \"machine\"";
+/// True if this build contains portable arithmetic.
 [[nodiscard]] bool has_portable_arithmetic() noexcept;
 /// Installs portable operators for the whole process if is_portable(). Repeated calls have no effect. Throws
 /// std::runtime_error in builds without them. @pre no operator is running

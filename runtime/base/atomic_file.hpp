@@ -47,6 +47,7 @@ private:
   bool committed_ = false;
 };
 
+/// Writes a whole file by way of atomic_file. Throws std::system_error with the file name.
 void write_atomically(const std::filesystem::path& path, std::string_view content);
 
 /// A file that grows by complete lines. Appended lines have left the process when append() returns. A failed append

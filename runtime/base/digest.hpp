@@ -21,6 +21,7 @@ struct digest128 {
 };
 /// 32 hexadecimal digits, high half first.
 [[nodiscard]] std::string hex_text(const digest128& digest);
+/// Digest of the bytes.
 [[nodiscard]] digest128 digest_of(std::span<const std::byte> bytes);
 /// Digest of the tensors' names, dtypes, shapes and contents, in name order. GPU tensors are copied to the host.
 [[nodiscard]] digest128 digest_of(const tensor_map& tensors);
@@ -32,6 +33,7 @@ class digest_stream {
 public:
   digest_stream();
   void add(std::span<const std::byte> bytes);
+  /// Digest of all bytes added so far.
   [[nodiscard]] digest128 value() const;
 
 private:

@@ -10,6 +10,7 @@ namespace mneme {
 /// Time and memory are proportional to the capacity. The number 2^32 - 1 is not allowed.
 class distinct_numbers {
 public:
+  /// @param size_max capacity
   explicit distinct_numbers(std::size_t size_max) : slots_(std::bit_ceil(2 * size_max + 1), empty) {}
   /// Inserts a number. Returns false if it was already in the set. @pre the set has room or contains the number
   bool insert(std::uint32_t number) {
@@ -20,6 +21,7 @@ public:
     slots_[at] = number;
     return true;
   }
+  /// Returns the numbers in ascending order. The set is consumed.
   [[nodiscard]] std::vector<std::uint32_t> ascending() && {
     std::erase(slots_, empty);
     std::sort(slots_.begin(), slots_.end());

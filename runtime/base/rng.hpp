@@ -62,6 +62,7 @@ struct rng_key {
 struct stream_name {
   std::array<std::uint32_t, 2> key{}, high{};
 };
+/// The stream of a key. Different keys give independent streams.
 [[nodiscard]] stream_name stream_name_of(const rng_key& key);
 
 /// One random stream: a key and a counter, cheap to create. Integers are equal on all platforms. Reals are, too, except

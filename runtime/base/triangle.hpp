@@ -19,6 +19,7 @@ struct panel {
   at::Tensor values{};
   std::int64_t first = 0; ///< Index of the panel's first row in the matrix.
 };
+/// The panels of a flat tensor, in row order. @pre flat has triangle_size(width) elements
 [[nodiscard]] std::vector<panel> panels_of(const at::Tensor& flat, std::int64_t width);
 
 /// Adds rows^T rows to the triangle. @param rows [n, M], contiguous, of the same dtype

@@ -21,6 +21,7 @@ using virtual_duration = virtual_clock::duration;
 
 /// Converts `seconds` to a virtual duration, rounded up to 1 ns. @pre 0 <= seconds < 9e9
 [[nodiscard]] virtual_duration rounded_up(double seconds);
+/// Seconds since the start of the run.
 [[nodiscard]] inline double in_seconds(virtual_time at) {
   return std::chrono::duration<double>(at.time_since_epoch()).count();
 }

@@ -40,6 +40,7 @@ struct filed_split {
   std::vector<std::vector<std::int32_t>> marks{}; ///< The method's column; empty if the method has none.
   std::int64_t drawn_rows = 0; ///< Number of lines with rows that data.test_share moved to the test split.
 };
+/// Reads partition.file. Fails with line numbers if a line is invalid, or its row or client is unknown.
 [[nodiscard]] expected<filed_split> read_partition_file(const scenario& from, const task_stream& tasks,
                                                         const row_mark_column& marks);
 

@@ -24,6 +24,7 @@ struct picture_tree {
 /// Digest of the names and sizes of all images in the folder. Returns a constant if the folder cannot be listed.
 [[nodiscard]] digest128 names_and_sizes(const data_section& data, const std::vector<std::filesystem::path>& roots);
 
+/// The labels of the images, and their domains if `has_domains`.
 [[nodiscard]] own_part part_of(const std::vector<photograph>& photographs, bool has_domains);
 
 } // namespace mneme

@@ -12,9 +12,11 @@ struct row_limits {
   std::int64_t rows = 0, per_class = 0;
   bool operator==(const row_limits&) const = default;
 };
+/// The limits on training rows in the scenario.
 [[nodiscard]] inline row_limits train_limits(const data_section& data) {
   return {.rows = data.train_rows, .per_class = data.train_per_class};
 }
+/// The limits on test rows in the scenario.
 [[nodiscard]] inline row_limits test_limits(const data_section& data) {
   return {.rows = data.test_rows, .per_class = data.test_per_class};
 }

@@ -18,6 +18,7 @@ struct row_format {
 /// clients. The store does not keep data sets alive; a data set is freed with its last user. Thread-safe.
 class row_store {
 public:
+  /// @param format constants of the run's data
   explicit row_store(row_format format = {}) : format_(std::move(format)) {}
 
   /// Returns the data set of two tensors. Throws std::invalid_argument with the reason if they are invalid.

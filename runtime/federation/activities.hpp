@@ -42,6 +42,7 @@ inline constexpr std::array activities{
              .costs = &federation_settings::observing_costs},
 };
 
+/// The table row of an activity.
 [[nodiscard]] constexpr const activity& row_of(activity_id kind) noexcept {
   return activities[static_cast<std::size_t>(kind)];
 }

@@ -30,6 +30,7 @@ public:
   [[nodiscard]] std::vector<availability_change> move_to(virtual_time now);
 
   [[nodiscard]] task_id task_of(client_id client) const { return entered_.empty() ? opened_ : entered_[client.value]; }
+  /// The client's membership in its current task.
   [[nodiscard]] membership member(client_id client) const;
   /// True if the client is enrolled and reachable, so that it can receive work.
   [[nodiscard]] bool is_available(client_id client) const {

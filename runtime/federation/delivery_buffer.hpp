@@ -7,10 +7,12 @@ namespace mneme {
 
 class delivery_buffer {
 public:
+  /// Adds an upload to the next bundle. @param bytes size of the upload
   void add(delivery upload, std::int64_t bytes) {
     waiting_.push_back(std::move(upload));
     waiting_bytes_ += bytes;
   }
+  /// True if the buffered uploads fill a bundle.
   [[nodiscard]] bool is_due() const noexcept {
     return waiting_.size() >= tuning::bundled_uploads_max || waiting_bytes_ >= tuning::bundled_bytes_max;
   }

@@ -111,6 +111,7 @@ public:
   /// Removes the assignment's results from the budget.
   void release_outcomes(assignment_in_flight& owner);
 
+  /// Adds jobs that are parked at their shards.
   void park(std::vector<parked_job> jobs);
   /// Removes the parked jobs of a failed round.
   void forget_jobs(assignment_in_flight& owner);

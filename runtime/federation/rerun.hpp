@@ -30,6 +30,7 @@ public:
   [[nodiscard]] std::uint32_t stages_of(assignment_id id) const;
   /// True if the assignment has not reached its earlier stage yet.
   [[nodiscard]] bool is_behind(assignment_id id) const;
+  /// True if the assignment has its result or has failed.
   [[nodiscard]] bool has_ended(assignment_id id) const;
   /// Removes and returns the jobs of all assignments that have not caught up. Empty if all have caught up.
   [[nodiscard]] std::vector<parked_job> take_behind();

@@ -21,6 +21,7 @@ public:
   /// The counters of the run. Callers increment them.
   [[nodiscard]] run_report& report() noexcept { return report_; }
 
+  /// Adds a line to events.csv, if events are traced.
   void record(virtual_time at, const event_place& place, const char* actor, const char* event,
               std::optional<client_id> client, std::int64_t bytes);
   /// True if enough lines are buffered to send them to the recorder.

@@ -30,6 +30,7 @@ public:
   }
   /// Sends buffered lines to the recorder. @pre no wave is running, since lines of a failed wave are discarded
   void flush_events();
+  /// Calls flush_events() if many lines are buffered.
   void flush_many_events() {
     if (log_.has_many_events())
       flush_events();

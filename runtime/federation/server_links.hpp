@@ -13,6 +13,7 @@ public:
         clock_(clock), links_{shared_link(settings.clients->devices().server_mbit(link_direction::up)),
                               shared_link(settings.clients->devices().server_mbit(link_direction::down))} {}
 
+  /// True if transfers in this direction share the server's link.
   [[nodiscard]] bool share(link_direction direction) const noexcept {
     return settings_.clients->devices().server_mbit(direction) > 0.0;
   }

@@ -49,6 +49,7 @@ public:
   /// Released jobs. Their results are lost if the host is lost.
   [[nodiscard]] std::vector<parked_job> released_jobs() const;
 
+  /// Adds the rounds of a start message.
   void start(const start_rounds& wave);
   /// Removes a round; no effect if it is not at the shard.
   void end(assignment_id id);

@@ -29,6 +29,7 @@ public:
   void move_to(virtual_time now);
   /// Starts a transfer. @pre move_to(the current time) was called
   void add(moving begun);
+  /// Cancels a transfer; the others share its rate. No effect if there is none.
   void erase(assignment_id owner);
   /// Removes and returns ended transfers in starting order. @pre move_to(the current time) was called
   [[nodiscard]] std::vector<moving> take_ended();

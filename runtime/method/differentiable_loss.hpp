@@ -59,6 +59,7 @@ private:
   loss_formula formula_;
 };
 
+/// Makes a differentiable_loss.
 [[nodiscard]] loss_ref differentiable_objective(loss_traits traits, loss_formula formula);
 
 } // namespace mneme

@@ -4,6 +4,7 @@
 #include "runtime/models/model.hpp"
 namespace mneme {
 
+/// True if no value is NaN or infinite. Always true for integers.
 [[nodiscard]] bool is_finite(const at::Tensor& values);
 
 /// Name of the first parameter of `net` with a NaN or infinite value; "" if there is none. @param weights [P]

@@ -44,6 +44,7 @@ struct train_job {
   observation_ref observation{}; ///< Null: no observer.
   rng_key stream{};              ///< Random key for shuffling and augmentation.
 
+  /// Adds a teacher. @param view the outputs that the loss reads
   void add_teacher(tensors_ref weights, teacher_view view) {
     teachers.push_back(std::move(weights));
     options.teachers.push_back(view);
@@ -170,6 +171,7 @@ struct fuse_key {
   std::uint64_t options = 0;
   auto operator<=>(const fuse_key&) const = default;
 };
+/// The key of a job, from its kind, net and options.
 [[nodiscard]] fuse_key key_of(const work& request);
 /// False for jobs that make one forward pass with fixed weights.
 [[nodiscard]] constexpr bool trains(const fuse_key& key) noexcept {
@@ -225,6 +227,7 @@ using outcomes = std::vector<job_outcome>;
 /// Error of a program that was stopped between two slices because its run was interrupted. The method does not receive
 /// it: the run ends, and a resumed run continues with the next slice.
 inline constexpr const char* interrupted_text = "interrupted between two slices of a program";
+/// True if a job of the stage was interrupted.
 [[nodiscard]] bool is_interrupted(const outcomes& results);
 
 } // namespace mneme

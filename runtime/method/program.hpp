@@ -19,6 +19,7 @@ struct declared_tensor {
   std::string name{};
   std::vector<std::int64_t> shape{};
   at::ScalarType type = at::kFloat;
+  /// Size in bytes.
   [[nodiscard]] std::int64_t bytes() const;
 };
 
@@ -33,6 +34,7 @@ struct row_look {
 class row_reader {
 public:
   virtual ~row_reader() = default;
+  /// The worker's device.
   [[nodiscard]] virtual at::Device device() const = 0;
   /// Returns normalized rows as nets receive them: [positions.size(), C, H, W] float32; C = H = 1 for vectors.
   /// @param positions indices into samples.rows, not into the data set
@@ -50,6 +52,7 @@ struct program_call {
   row_reader* reader = nullptr; ///< Never null in program::run.
 
   [[nodiscard]] at::Device device() const { return reader->device(); }
+  /// Reads rows of the job; see row_reader::read().
   [[nodiscard]] at::Tensor images(std::span<const std::int64_t> positions, const row_look& how = {}) const {
     return reader->read(samples, positions, how);
   }

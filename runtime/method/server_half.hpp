@@ -13,6 +13,7 @@ class archive;
 class central_rows {
 public:
   virtual ~central_rows() = default;
+  /// All training rows of a task, except public ones.
   [[nodiscard]] virtual sample_view of_task(task_id task) const = 0;
   /// Rows of a task that belong to clients enrolled and active in that task.
   [[nodiscard]] virtual sample_view of_enrolled(task_id task) const = 0;

@@ -86,6 +86,7 @@ public:
   /// A client outside the cohort observes its rows (task_plan::observers). A pure function like client_round(). The
   /// result may have memory and counts, but no upload.
   virtual task<client_result> client_look(client_context& ctx, const broadcast& in) const;
+  /// Creates the server half. Called after prepare().
   [[nodiscard]] virtual std::unique_ptr<server_half> make_server() const = 0;
   /// Creates the proxy. Returns null if the method has none.
   [[nodiscard]] virtual std::unique_ptr<proxy_half> make_proxy() const { return nullptr; }

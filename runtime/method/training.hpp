@@ -132,6 +132,7 @@ public:
   virtual ~loss() = default;
   /// Text that is equal only for losses with the same formula and constants.
   [[nodiscard]] virtual std::string identity() const = 0;
+  /// Computes the loss and its gradients for one step of all models.
   [[nodiscard]] virtual loss_output operator()(const loss_input& in) const = 0;
   /// False if the loss uses features and maps only. It can then train nets without a head, or with empty `classes`:
   /// logits are undefined, d_logits is ignored, and labels are those of the data set.
@@ -166,6 +167,7 @@ public:
   [[nodiscard]] const char* main_term() const override { return "cross_entropy"; }
   [[nodiscard]] loss_output operator()(const loss_input& in) const override;
 };
+/// The shared cross_entropy_loss.
 [[nodiscard]] loss_ref cross_entropy_objective();
 /// Cross-entropy plus mu / 2 |w - w_start|^2 (Li et al. 2020, FedProx, eq. 2).
 [[nodiscard]] loss_ref proximal_objective(double mu);

@@ -24,6 +24,7 @@ struct training_losses {
   void add(std::int64_t training_rows, double loss_mean, std::string_view only_term);
   /// Adds a training with a loss of several terms. Does nothing if training_rows is 0.
   void add(std::int64_t training_rows, double loss_mean, const std::map<std::string, double>& term_means);
+  /// Adds the sums of other trainings.
   void add(const training_losses& others);
   [[nodiscard]] bool empty() const noexcept { return rows == 0.0; }
   /// Mean loss over rows. Returns nullopt if there are no rows.

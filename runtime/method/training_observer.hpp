@@ -21,6 +21,7 @@ struct observed_step {
 class training_observer {
 public:
   virtual ~training_observer() = default;
+  /// Called after each step.
   virtual void observe(const observed_step& step) = 0;
   /// Called after the last step of each epoch. @param weights [P], changed in place by later epochs
   virtual void end_epoch(const at::Tensor& /*weights*/) {}

@@ -23,13 +23,17 @@ constexpr std::size_t list_max = 4096;     ///< Items of a list argument.
 
 /// Parses JSON text. @param name the entry's name, for errors
 [[nodiscard]] json parse_json(const std::string& text, const std::string& name);
+/// The member of an object. Throws exported_error if it is missing.
 [[nodiscard]] const json& field(const json& object, const char* name);
+/// A member that is a list of at most `items_max` items. Throws exported_error otherwise.
 [[nodiscard]] const json& list_field(const json& object, const char* name, std::size_t items_max);
-/// A string of at most 512 bytes.
+/// The value as a string. Throws exported_error if it is not one, or has more than 512 bytes.
 [[nodiscard]] std::string string_of(const json& value);
+/// The value as an integer. Throws exported_error if it is not one; so do the functions below for their types.
 [[nodiscard]] std::int64_t integer_of(const json& value);
+/// The value as a boolean.
 [[nodiscard]] bool flag_of(const json& value);
-/// A number, or one of the strings "Infinity", "-Infinity" and "NaN".
+/// The value as a number. It may also be one of the strings "Infinity", "-Infinity" and "NaN".
 [[nodiscard]] double real_of(const json& value);
 /// Name and value of a tagged union, which is a JSON object with exactly one member.
 [[nodiscard]] std::pair<std::string, const json&> variant_of(const json& value);

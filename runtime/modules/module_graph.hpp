@@ -43,11 +43,13 @@ public:
   module_graph() = default;
   virtual ~module_graph() = default;
 
+  /// Parameters and buffers that forward() reads; a tied tensor is listed once.
   [[nodiscard]] virtual const std::vector<held_tensor>& tensors() const noexcept = 0;
   /// Computes forward(rows). @param values replace the graph's tensors, in the order of tensors(); in training mode the
   /// pass updates the buffers among them. Throws std::exception on failure.
   [[nodiscard]] virtual at::Tensor run(const at::Tensor& rows, std::span<const at::Tensor> values,
                                        const module_mode& mode) const = 0;
+  /// Computes forward(rows) in evaluation mode.
   [[nodiscard]] at::Tensor run(const at::Tensor& rows, std::span<const at::Tensor> values) const {
     return run(rows, values, {});
   }

@@ -10,6 +10,7 @@ class module_memory {
 public:
   static constexpr std::int64_t unlimited = std::int64_t{1} << 60;
 
+  /// @param bytes_max limit in bytes
   explicit module_memory(std::int64_t bytes_max);
   ~module_memory();
   module_memory(const module_memory&) = delete;

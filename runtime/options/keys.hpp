@@ -70,6 +70,7 @@ struct key {
 /// Members must outlive the table. Parsing, writing, help and error texts are derived from the table.
 class key_table {
 public:
+  /// Each function adds a key of one type and binds it to `target`. @param meaning one sentence for `mneme help`
   void flag(std::string name, bool& target, std::string meaning);
   void integer(std::string name, std::int64_t& target, range<std::int64_t> bounds, std::string meaning);
   void number(std::string name, double& target, range<double> bounds, std::string meaning);

@@ -14,6 +14,7 @@ namespace mneme {
 /// Parses a size, a number with the unit B, kB to TB (decimal) or KiB to TiB (binary): "512 B", "1 GB", "4 MiB".
 /// Returns nullopt for other texts, and for sizes above size_max.
 [[nodiscard]] std::optional<byte_size> parse_size(std::string_view text);
+/// Formats a size in the largest unit that needs no fraction. The inverse of parse_size().
 [[nodiscard]] std::string size_text(byte_size size);
 
 /// The shortest decimal text that parses to the same double, with the decimal point or exponent that TOML requires.

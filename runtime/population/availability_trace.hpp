@@ -15,6 +15,7 @@ class availability_trace {
 public:
   /// Merges adjacent spans of a client. @pre spans of a client do not overlap
   explicit availability_trace(std::vector<availability_span> spans, trace_periods periods = {});
+  /// Reachability of the client at a time, and the time until which it is valid.
   [[nodiscard]] availability_window window(client_id client, virtual_time at) const;
 
 private:

@@ -42,14 +42,14 @@ public:
   /// @pre `from` has passed the checks of read_scenario()
   client_devices(const scenario& from, device_facts facts);
 
-  // Durations, limited so that they end before end_of_runs.
-  /// Duration of a job: rows / rows_per_second, plus fixed times of the profile per job and per round.
+  /// Duration of a job: rows / rows_per_second, plus fixed times of the profile per job and per round. All durations
+  /// are limited so that they end before end_of_runs.
   [[nodiscard]] virtual_duration compute_time(client_id client, const device_work& work) const;
   [[nodiscard]] virtual_duration compute_time(client_id client, std::int64_t rows) const {
     return compute_time(client, {.rows = rows});
   }
-  /// latency + 8 * bytes / (mbit * 1e6) seconds; only the latency if the bandwidth is 0. If a link changes over time,
-  /// until all bits are transferred. Except for jitter, a later start never ends earlier.
+  /// Duration of a transfer: latency + 8 * bytes / (mbit * 1e6) seconds, or only the latency if the bandwidth is 0. A
+  /// link may change its rate during the transfer. Except for jitter, a later start never ends earlier.
   [[nodiscard]] virtual_duration download_time(const transfer& sent) const;
   [[nodiscard]] virtual_duration upload_time(const transfer& sent) const;
   /// The same for the client's links with the proxy.
@@ -61,6 +61,7 @@ public:
   [[nodiscard]] double server_mbit(link_direction direction) const noexcept {
     return direction == link_direction::up ? devices_.server_uplink_mbit : devices_.server_downlink_mbit;
   }
+  /// True if transfers share a link of the server.
   [[nodiscard]] bool shares_links() const noexcept {
     return devices_.server_uplink_mbit > 0.0 || devices_.server_downlink_mbit > 0.0;
   }

@@ -47,15 +47,18 @@ public:
   /// Records progress. @param round the latest round as a separate bin
   void moved_on(const timeline_bin& round, std::int64_t jobs, std::int64_t batches, double busy_seconds,
                 const live_pace& pace = {});
+  /// Adds an evaluation.
   void evaluated(const evaluation_record& record);
   /// Sets the source of node records. @param tell called by readers on any thread, until the run ends
   void has_nodes(std::function<std::vector<node_record>()> tell);
   /// Sets the source of queue lengths. @param tell called by readers on any thread, until the run ends
   void has_queues(std::function<std::vector<queue_length>()> tell);
+  /// Records the end of the run. @param status see live_run::status
   void ended(const std::string& status);
   /// Ends all updates and wakes waiting readers.
   void close();
 
+  /// Returns a snapshot.
   [[nodiscard]] live_run now() const;
   /// Version number, which every change increases.
   [[nodiscard]] std::uint64_t version() const;

@@ -50,6 +50,7 @@ struct reached_target {
 struct accuracy_matrix {
   std::vector<std::vector<double>> rows{}; ///< rows[t] has the t + 1 entries a[t][0] to a[t][t].
   std::vector<double> pooled{};            ///< Accuracy after task t on all test rows of the classes seen.
+  /// Adds the row of a task. @param end_of_task the evaluation at its end
   void add(const evaluation_record& end_of_task);
 };
 
@@ -64,6 +65,7 @@ struct continual_metrics {
   std::optional<double> forgetting_from_first{};     ///< Mean over t < T of a[t][t] - a[T][t].
   std::optional<double> backward_transfer{};         ///< Negative forgetting_from_first.
 };
+/// Computes the metrics of a run; all are nullopt for an empty matrix.
 [[nodiscard]] continual_metrics metrics_of(const accuracy_matrix& matrix);
 
 /// Forgetting during task T: mean over t < T of (max over s < T of a[s][t]) minus the current accuracy on t. Returns

@@ -77,6 +77,7 @@ struct run_origin {
 };
 
 [[nodiscard]] std::string json_text(const run_origin& origin);
+/// Reads an origin file (run.json). Fails if it is missing or damaged.
 [[nodiscard]] expected<run_origin> parsed_origin(const std::filesystem::path& file);
 /// The `status` in a summary.json. Returns "" if the file does not exist. Fails if it is unreadable or has no status.
 [[nodiscard]] expected<std::string> status_in(const std::filesystem::path& file);
@@ -147,6 +148,7 @@ public:
 
   /// Saves information that scenario.toml does not contain.
   void write_origin(const run_origin& from);
+  /// The information saved by write_origin(). Fails if it is missing or damaged.
   [[nodiscard]] expected<run_origin> origin() const;
   /// Status in summary.json: "done", "failed" or "interrupted"; empty without a summary. Fails if the file is damaged.
   [[nodiscard]] expected<std::string> status() const;

@@ -1,4 +1,4 @@
-/// layers: the TOML tables that are merged to a scenario, lowest priority first, and their problems.
+/// layers: the TOML tables that are merged into a scenario, lowest priority first, and their problems.
 #pragma once
 #include "runtime/scenario/read.hpp"
 #include "runtime/scenario/toml_library.hpp"
@@ -33,6 +33,7 @@ struct scenario_layer {
   bool from_user = true;   ///< False for a preset.
   bool is_offered = false; ///< Received from another process; its paths must not open files of this machine.
 };
+/// Location of a TOML value in a layer.
 [[nodiscard]] place place_in(const scenario_layer& from, const toml::source_region& region);
 
 struct layer_stack {

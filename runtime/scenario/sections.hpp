@@ -21,6 +21,7 @@ class section_keys : public key_table {
 public:
   /// Declares that the last added key has an effect only if `holds`. @param readers for messages
   void read_if(bool holds, std::string readers) { read_if(all().back().name, holds, std::move(readers)); }
+  /// The same for a given key.
   void read_if(std::string key, bool holds, std::string readers) {
     conditions_.push_back({std::move(key), holds, std::move(readers)});
   }
@@ -52,6 +53,7 @@ struct partition_word {
   partition_kind kind{};
   std::string meaning{};
 };
+/// All values of `partition.kind`.
 [[nodiscard]] const std::vector<partition_word>& partition_words();
 
 /// Sections of the simulated federation: data, tasks, partition, clients, enrolment, rounds, devices.

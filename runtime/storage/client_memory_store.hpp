@@ -22,6 +22,7 @@ public:
 
   /// The client's memory. Returns null if it has none.
   [[nodiscard]] memory_ref find(client_id client);
+  /// Inserts or replaces a client's memory.
   void put(client_id client, memory_ref memory);
   void erase(client_id client);
   /// Number of clients that have a memory.

@@ -17,6 +17,7 @@ public:
 
   /// Starts a transaction.
   void begin() { run("BEGIN"); }
+  /// Ends the transaction.
   void commit() { run("COMMIT"); }
 
   /// Inserts or replaces a client's memory.

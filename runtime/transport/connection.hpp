@@ -59,11 +59,13 @@ public:
   /// Marks the peer as authenticated, which allows longer timeouts and messages.
   void trust(clock::time_point now);
 
+  /// Queues a message.
   void send(std::shared_ptr<const archive> message) { writer_.add(std::move(message)); }
   /// True if a message can be sent without delay: the connection is open and nothing is queued.
   [[nodiscard]] bool can_send_at_once() const noexcept { return stage_ == stage::open && waiting_bytes() == 0; }
   /// Writes as much as possible. Throws protocol_error like go_on().
   void send_now(clock::time_point now);
+  /// Records that a received message of this size was consumed, and sends credit if due.
   void consumed(std::size_t bytes);
   [[nodiscard]] std::vector<archive::buffer> take_messages() { return reader_.take_messages(); }
   /// True if the peer has sent a valid preamble.

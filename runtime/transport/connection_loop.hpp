@@ -17,6 +17,7 @@ public:
   virtual ~connection_watcher() = default;
   /// Called when the peer has sent a valid preamble. @param peer its address @param accepted true if the peer connected
   virtual void opened(connection_id id, const std::string& peer, bool accepted) = 0;
+  /// Called for each complete message.
   virtual void received(connection_id id, archive::buffer message) = 0;
   /// Called once when a connection has ended, even if it was never opened. @param why predicate of a sentence about the
   /// peer @param may_retry true if another attempt may succeed
@@ -47,7 +48,9 @@ public:
   [[nodiscard]] expected<node_place> place_of(const node_address& address, std::vector<socket_address> addresses) const;
   /// Starts to connect to the addresses of a host, one after the other. Later, opened() or closed() is called.
   connection_id connect(node_place place);
+  /// Marks the peer as authenticated.
   void trust(connection_id id) { add(trusted{id}); }
+  /// Sends a message. No effect if the connection has ended.
   void send(connection_id id, archive message);
   /// Acknowledges `bytes` of a received message, which allows its sender to send as many more.
   void consumed(connection_id id, std::size_t bytes);
@@ -55,6 +58,7 @@ public:
   void close(connection_id id, std::string why) { add(ended{id, std::move(why), false}); }
   /// Closes a connection immediately; queued messages are lost. @param why passed to closed()
   void drop(connection_id id, std::string why) { add(ended{id, std::move(why), true}); }
+  /// Byte counters of a connection.
   [[nodiscard]] connection_figures figures(connection_id id);
 
   /// Limit of unauthenticated connections. Above it, the oldest one of the address with the most is closed.

@@ -38,6 +38,7 @@ class frame_reader {
 public:
   /// @param message_bytes_max limit for the size of a message
   explicit frame_reader(std::size_t message_bytes_max) : message_bytes_max_(message_bytes_max) {}
+  /// Changes the limit for the size of a message.
   void allow(std::size_t message_bytes_max) noexcept { message_bytes_max_ = message_bytes_max; }
   /// Parses received bytes. Throws protocol_error; the reader must not be used after that.
   void feed(std::span<const std::byte> bytes);
@@ -80,12 +81,14 @@ private:
 /// Formats messages as frames, within the peer's credit. Tensors are written without a copy.
 class frame_writer {
 public:
+  /// Queues a message.
   void add(std::shared_ptr<const archive> message);
   void add_heartbeat() { heartbeat_due_ = true; }
   void add_credit(std::uint64_t bytes) { credit_due_ += bytes; }
   void confirmed(std::uint64_t bytes); ///< Throws protocol_error if more bytes are acknowledged than were sent.
   /// Appends the next frames to `out`, up to about one frame of maximum size. Appends nothing if nothing can be sent.
   void write_to(outgoing_frames& out);
+  /// True if write_to() would append a frame.
   [[nodiscard]] bool has_something() const noexcept;
   /// Bytes of added messages that are not written yet.
   [[nodiscard]] std::size_t waiting_bytes() const noexcept { return waiting_bytes_; }

@@ -8,6 +8,7 @@ class outgoing_frames {
 public:
   /// @param copies true: copy messages, so that all bytes are contiguous
   explicit outgoing_frames(bool copies) : copies_(copies) {}
+  /// Appends a copy of the bytes.
   void append(std::span<const std::byte> bytes);
   /// Appends bytes. @param message the owner of the bytes
   void append(std::span<const std::byte> bytes, const std::shared_ptr<const archive>& message);
