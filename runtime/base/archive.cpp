@@ -11,7 +11,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "checkpoints are little-endian");
 
 constexpr std::size_t axes_max = 16;
-constexpr std::int8_t on_device = 0x40; // beside the dtype of a tensor, which is smaller
+constexpr std::int8_t on_device = 0x40; // flag bit above all dtype numbers
 static_assert(static_cast<int>(at::ScalarType::NumOptions) < on_device);
 
 enum class exchanged_as : std::uint8_t { itself, named, name };
@@ -34,10 +34,10 @@ bool known_dtype(at::ScalarType dtype) {
   }
 }
 
-/// The elements of a tensor of these sizes, if all of them fit into `bytes`.
+/// Number of elements of a tensor with these sizes. Returns nullopt if they do not fit into `bytes`.
 std::optional<std::size_t> elements_within(const std::vector<std::int64_t>& sizes, std::size_t element_bytes,
                                            std::size_t bytes) {
-  std::int64_t stride = 1; // LibTorch computes it where there are no elements, too
+  std::int64_t stride = 1; // LibTorch computes strides even for empty tensors
   bool is_empty = false;
   for (const auto size : sizes) {
     if (size < 0 || __builtin_mul_overflow(stride, std::max<std::int64_t>(size, 1), &stride))
@@ -48,7 +48,8 @@ std::optional<std::size_t> elements_within(const std::vector<std::int64_t>& size
   return count <= bytes / element_bytes ? std::optional(count) : std::nullopt;
 }
 
-/// A tensor that is there already tells what may come in its place: whoever reads it later relies on its size.
+/// Throws archive_error if a loaded tensor would change the size or dtype of an existing one, since callers rely on
+/// them.
 void expect_alike(const at::Tensor& before, const at::Tensor& after) {
   if (before.defined() && after.defined() && (before.sizes() != after.sizes() || before.dtype() != after.dtype()))
     throw archive_error("has a tensor of " + std::to_string(after.numel()) + " numbers where one of " +
@@ -178,7 +179,7 @@ void archive::visit(tensor_map& tensors) {
   }
 }
 
-/// 0: undefined; else its number, from 1, and where it comes first its content.
+/// Saves or loads the tensor's number: 0 if undefined, else from 1. The content follows at the first occurrence.
 void archive::frozen_tensor(at::Tensor& value) {
   std::uint64_t number = 0;
   const auto before = value;
@@ -199,7 +200,7 @@ void archive::frozen_tensor(at::Tensor& value) {
     expect_alike(before, value);
 }
 
-/// Where tensors are exchanged, how it comes stands before it: as it is, with its name, or as a name only.
+/// Saves an immutable tensor. With an exchange, a tag states the form: content, content with digest, or digest only.
 void archive::save_frozen(const at::Tensor& value) {
   if (!exchange_)
     return save_tensor(value, true);
@@ -235,7 +236,7 @@ void archive::load_frozen(at::Tensor& value) {
     exchange_->keep(name, value);
 }
 
-/// dtype (-1: none; with a bit where it lies on a device), number of axes, sizes, contents on the host.
+/// Format: dtype (-1: undefined; plus a flag bit for device tensors), number of axes, sizes, content on the host.
 void archive::save_tensor(const at::Tensor& value, bool frozen) {
   auto dtype = static_cast<std::int8_t>(value.defined() ? static_cast<int>(value.scalar_type()) : -1);
   if (value.defined() && !value.is_cpu())

@@ -17,17 +17,17 @@
 #include <vector>
 namespace mneme {
 
-/// `all(a)(b)` appends a and b when saving and assigns them when loading. A type is described once, by a member
-/// `persist(archive&)` or a free function `persist(archive&, T&)`. Numbers are little-endian. When saving, tensors of
-/// maps, which are immutable, are kept by handle and written without a copy; other tensors are copied, because their
-/// owner may modify them. Objects shared by several handles are saved once, and are shared again after loading.
+/// `all(a)(b)` appends a and b when saving and assigns them when loading. A member `persist(archive&)` or a free
+/// function `persist(archive&, T&)` describes a type once. Numbers are little-endian. Tensors of maps are immutable:
+/// saving keeps their handles and writes them without a copy. Other tensors are copied, because their owner may modify
+/// them. An object shared by several handles is saved once and is shared again after loading.
 class archive {
 public:
   using buffer = std::shared_ptr<const std::vector<std::byte>>;
 
-  archive() = default; ///< For saving.
-  /// For loading from bytes [first, first + count) of `from`. Reading past the end throws archive_error before memory
-  /// is allocated.
+  archive() = default; ///< An empty archive for saving.
+  /// An archive for loading bytes [first, first + count) of `from`. Reading past the end throws archive_error, before
+  /// memory is allocated.
   archive(buffer from, std::size_t first, std::size_t count);
 
   [[nodiscard]] bool loading() const noexcept { return source_ != nullptr; }
@@ -42,21 +42,21 @@ public:
       visit(value);
     return *this;
   }
-  /// Marks a section. Loading fails with its name if another section was written there.
+  /// Saves a section name. Loading throws archive_error with the name if another section follows at this point.
   archive& section(std::string_view name);
   /// Saves or loads a tensor that is never modified.
   archive& frozen(at::Tensor& value) {
     frozen_tensor(value);
     return *this;
   }
-  /// From here on, tensors of maps that both sides have are replaced by digests; null: none are. Both sides must call
-  /// it at the same position. @param with must outlive the archive
+  /// From this point on, tensors of maps that both sides hold are replaced by digests; null ends this. Both sides must
+  /// call it at the same position. @param with must outlive the archive
   archive& exchanging(tensor_exchange* with) {
     exchange_ = with;
     return *this;
   }
-  /// Loading: from here on, tensors that were saved from a device are moved to `device`, so that later computation runs
-  /// there. Without it all tensors are loaded to the host.
+  /// Loading: from this point on, tensors that were saved from a device are moved to `device`. Without this call all
+  /// tensors stay on the host.
   archive& onto(const c10::Device& device) {
     device_ = device;
     return *this;
@@ -71,13 +71,13 @@ public:
     return *this;
   }
 
-  /// Size in bytes, with tensors.
+  /// Size in bytes, including tensors. When loading, the number of unread bytes.
   [[nodiscard]] std::size_t size() const noexcept { return loading() ? end_ - at_ : bytes_.size() + blob_bytes_; }
-  /// Passes the saved bytes to `then` in order, without copying immutable tensors.
+  /// Passes the saved bytes to `then`, in order and without copying immutable tensors.
   void each_piece(const std::function<void(std::span<const std::byte>)>& then) const;
   /// The saved bytes as one buffer, for the loading constructor.
   [[nodiscard]] buffer contents() const;
-  /// Throws unless everything that was saved has been read.
+  /// Throws archive_error unless all saved bytes have been read.
   void expect_end() const;
 
 private:
@@ -89,7 +89,7 @@ private:
   void visit(std::vector<T>& values) {
     const auto count = counted(values.size(), 1);
     if (loading())
-      values.clear(); // grows only as far as bytes can be read, whatever `count` is
+      values.clear(); // grows with the bytes actually read, so a forged count allocates nothing
     for (std::size_t i = 0; i < count; ++i)
       (*this)(loading() ? values.emplace_back() : values[i]);
   }
@@ -107,7 +107,7 @@ private:
       (*this)(key)(entries[key]);
     }
   }
-  /// Preserves sharing: handles of one object are handles of one object after loading.
+  /// Preserves sharing: handles that share an object when saved share one after loading.
   template <class T>
   void visit(std::shared_ptr<const T>& handle) {
     const auto [number, is_new] = numbered(handle, typeid(T));
@@ -123,33 +123,34 @@ private:
   void visit(at::Tensor& tensor);
   void visit(tensor_map& tensors);
 
-  /// Saves or loads the number of `handle` (0: null). Returns it, and whether its content follows.
+  /// Saves or loads the number of `handle` (0: null). Returns the number, and whether the content follows.
   std::pair<std::size_t, bool> numbered(const std::shared_ptr<const void>& handle, std::type_index kind);
   void frozen_tensor(at::Tensor& value);
   void save_frozen(const at::Tensor& value);
   void load_frozen(at::Tensor& value);
   void save_tensor(const at::Tensor& value, bool frozen);
   void load_tensor(at::Tensor& value);
-  /// Saves `count`, or loads it and checks that as many items of at least `bytes_min` can follow.
+  /// Saves `count`; or loads it, and throws archive_error if fewer than that many items of `bytes_min` bytes can
+  /// follow.
   std::size_t counted(std::size_t count, std::size_t bytes_min);
   void raw(void* data, std::size_t count);
 
   struct blob {
-    std::size_t at = 0; ///< Offset in bytes_ before which the tensor is inserted.
+    std::size_t at = 0; ///< Offset in bytes_ at which the tensor's content is inserted.
     at::Tensor host{};
   };
-  std::vector<std::byte> bytes_; // saving: everything except blobs
+  std::vector<std::byte> bytes_; // saving: all bytes except tensor contents
   std::vector<blob> blobs_;
   std::size_t blob_bytes_ = 0;
   buffer source_; // loading
   std::size_t at_ = 0, end_ = 0;
-  std::vector<std::shared_ptr<const void>> shared_; // by number, from 1; kept alive, so that no address is reused
-  std::vector<std::type_index> kinds_;              // of shared_
+  std::vector<std::shared_ptr<const void>> shared_; // by number from 1; kept alive so that addresses stay unique
+  std::vector<std::type_index> kinds_;              // types of the objects in shared_
   std::unordered_map<const void*, std::size_t> numbers_;
-  std::vector<at::Tensor> frozen_; // immutable tensors, likewise
+  std::vector<at::Tensor> frozen_; // immutable tensors by number from 1, kept alive
   std::unordered_map<const void*, std::size_t> frozen_numbers_;
   tensor_exchange* exchange_ = nullptr;
-  c10::Device device_{c10::DeviceType::CPU}; // loading: target of tensors that were saved from a device
+  c10::Device device_{c10::DeviceType::CPU}; // loading: target for tensors that were saved from a device
 };
 
 // -- ids, and types of the standard library ---------------------------------------------------------------------------

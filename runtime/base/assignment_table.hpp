@@ -8,12 +8,12 @@
 #include <vector>
 namespace mneme {
 
-/// Open addressing without a node per value. Ids are sequential, so their low bits are the hash and collisions are
-/// rare. Linear probing; erasing closes the gap, so no tombstones accumulate.
+/// Open addressing with linear probing and no allocation per value. Ids are sequential, so their low bits serve as hash
+/// and collisions are rare. Erasing closes the gap, so there are no tombstones.
 template <class Value>
 class assignment_table {
 public:
-  /// @pre `id` is not in the table. Invalidates references to other values.
+  /// Inserts a value. Invalidates references to other values. @pre `id` is not in the table
   Value& insert(assignment_id id, Value&& value) {
     if (2 * (size_ + 1) > slots_.size())
       grow();
@@ -24,43 +24,43 @@ public:
     auto& place = slots_[at];
     place.id = id;
     place.used = true;
-    place.value = std::move(value); // values are large, so they are moved once
+    place.value = std::move(value); // values are large, so they are moved only once
     return place.value;
   }
-  /// Null if `id` is not in the table.
+  /// The value of `id`. Returns null if it is not in the table.
   [[nodiscard]] Value* find(assignment_id id) noexcept {
     for (auto at = home_of(id); !slots_.empty() && slots_[at].used; at = next(at))
       if (slots_[at].id == id)
         return &slots_[at].value;
     return nullptr;
   }
-  /// @pre `id` is in the table
+  /// The value of `id`. @pre `id` is in the table
   [[nodiscard]] Value& at(assignment_id id) {
     auto* entry = find(id);
     MNEME_CHECK(entry != nullptr, id.value);
     return *entry;
   }
-  /// @pre `id` is in the table. Invalidates references to other values.
+  /// Erases a value. Invalidates references to other values. @pre `id` is in the table
   void erase(assignment_id id) {
     auto gap = home_of(id);
     for (; slots_.at(gap).id != id; gap = next(gap))
       MNEME_CHECK(slots_[gap].used, id.value);
     MNEME_CHECK(slots_[gap].used, id.value);
     for (auto at = next(gap); slots_[at].used; at = next(at))
-      if (distance(home_of(slots_[at].id), at) >= distance(gap, at)) { // may move up into the gap
+      if (distance(home_of(slots_[at].id), at) >= distance(gap, at)) { // its probe sequence includes the gap
         slots_[gap] = std::move(slots_[at]);
         gap = at;
       }
     slots_[gap].used = false;
     auto& left = slots_[gap].value;
-    std::destroy_at(&left); // values are large: an empty one is constructed in place
+    std::destroy_at(&left); // constructed in place, since values are large
     std::construct_at(&left);
     --size_;
   }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
-  /// Number of slots, at least twice the size.
+  /// Number of slots; at least twice the number of values.
   [[nodiscard]] std::size_t slots() const noexcept { return slots_.size(); }
-  /// All ids, ascending.
+  /// All ids in the table, ascending.
   [[nodiscard]] std::vector<assignment_id> ids() const {
     std::vector<assignment_id> ids;
     ids.reserve(size_);
@@ -90,7 +90,7 @@ private:
         insert(entry.id, std::move(entry.value));
   }
 
-  std::vector<slot> slots_; // size is a power of two
+  std::vector<slot> slots_; // the size is a power of two
   std::size_t size_ = 0;
 };
 

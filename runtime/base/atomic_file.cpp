@@ -20,7 +20,7 @@ std::filesystem::path part_of(const std::filesystem::path& path) {
   return part;
 }
 
-/// Makes a rename inside `folder` last. File systems that cannot sync folders are skipped.
+/// Makes renames inside `folder` durable. Does nothing on file systems that cannot sync folders.
 void sync_folder(const std::filesystem::path& folder) {
   const int descriptor = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0)
@@ -29,7 +29,7 @@ void sync_folder(const std::filesystem::path& folder) {
   ::close(descriptor);
 }
 
-/// What lies under a name and is no ordinary file, in words; "" for an ordinary file, and for none.
+/// The kind of a non-regular file, such as "a folder". Returns "" for a regular file and for a missing one.
 std::string other_kind_of(const std::filesystem::path& path) {
   struct stat there {};
   if (::lstat(path.c_str(), &there) != 0)
@@ -50,7 +50,7 @@ std::string other_kind_of(const std::filesystem::path& path) {
   }
 }
 
-/// Throws where the name is taken by something that is no ordinary file: to replace it would take it from others.
+/// Throws if the path exists and is not a regular file, because replacing it could harm other programs.
 void expect_ordinary(const std::filesystem::path& path) {
   if (const auto kind = other_kind_of(path); !kind.empty())
     throw std::system_error(std::make_error_code(std::errc::operation_not_permitted),
@@ -58,10 +58,10 @@ void expect_ordinary(const std::filesystem::path& path) {
                                 " and no ordinary file; name another one, or move it away");
 }
 
-/// Links are not followed, and a pipe without a reader is not waited for.
+/// Flags that reject symbolic links and do not block on a pipe without a reader.
 constexpr int own_file_flags = O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
 
-/// True if the name still leads to the file that is open.
+/// True if the file's path still refers to the open file.
 bool is_named(const open_file& file) {
   struct stat held {
   }, there{};
@@ -69,8 +69,8 @@ bool is_named(const open_file& file) {
          held.st_dev == there.st_dev && held.st_ino == there.st_ino;
 }
 
-/// The part of a file, empty and this writer's alone: two that write the same file do so one after the other. Where
-/// files cannot be locked, nobody waits.
+/// Opens and locks an empty part file. Writers of the same file wait for each other; on file systems without locks they
+/// do not.
 open_file own_part(const std::filesystem::path& path) {
   expect_ordinary(path);
   const auto name = part_of(path);
@@ -79,12 +79,12 @@ open_file own_part(const std::filesystem::path& path) {
     open_file part(name, O_WRONLY | O_CREAT | own_file_flags);
     while (::flock(part.descriptor(), LOCK_EX) != 0 && errno == EINTR)
       ;
-    if (!is_named(part)) // the writer before has renamed it
+    if (!is_named(part)) // the previous writer has renamed it
       continue;
     if (::ftruncate(part.descriptor(), 0) == 0)
       return part;
     const int error = errno;
-    ::unlink(name.c_str()); // an empty part would lie there for ever
+    ::unlink(name.c_str()); // otherwise the empty part file would remain
     fail("write", name, error);
   }
 }
@@ -124,7 +124,7 @@ void open_file::write(std::string_view bytes) {
 }
 
 void open_file::sync() {
-  // EINVAL: a file system, or a device, without anything to sync
+  // EINVAL: the file system or device does not support fsync
   if (::fsync(descriptor_) != 0 && errno != EINVAL)
     fail("write", path_, errno);
 }
@@ -146,12 +146,12 @@ void atomic_file::commit() {
   MNEME_CHECK(!committed_, path_);
   part_.sync();
   expect_ordinary(path_);
-  if (!is_named(part_)) // it was moved or removed: what lies under its name is another's
+  if (!is_named(part_)) // the part was moved or removed, so its name may belong to another file
     fail("write", part_.path(), ENOENT);
   if (::rename(part_.path().c_str(), path_.c_str()) != 0)
     fail("write", path_, errno);
   committed_ = true;
-  part_.close(); // and with it the lock
+  part_.close(); // releases the lock
   sync_folder(path_.parent_path());
 }
 

@@ -1,11 +1,11 @@
-/// Files that survive a crash or a full disk: whole or absent, or grown by whole lines.
+/// atomic_file: files that survive a crash or a full disk, either complete or absent, or extended by complete lines.
 #pragma once
 #include <cstdint>
 #include <filesystem>
 #include <string_view>
 namespace mneme {
 
-/// Owns a file descriptor. Every failure throws std::system_error naming the file.
+/// Owns a file descriptor. Every failure throws std::system_error that names the file.
 class open_file {
 public:
   open_file(std::filesystem::path path, int flags);
@@ -15,31 +15,30 @@ public:
 
   [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
   [[nodiscard]] int descriptor() const noexcept { return descriptor_; }
-  /// All of `bytes`, or an exception.
+  /// Writes all of `bytes` or throws.
   void write(std::string_view bytes);
-  /// Returns when the disk has it.
+  /// Returns once all written bytes are on disk.
   void sync();
   void close();
 
 private:
   std::filesystem::path path_;
-  int descriptor_ = -1; ///< -1: closed
+  int descriptor_ = -1; ///< -1 if closed.
 };
 
-/// A file that appears under its name whole or not at all: written as `<name>.part` beside it and
-/// renamed by commit(). Without a commit the part is removed. Who writes the same file meanwhile, in this process or
-/// another, waits for it.
+/// A file that appears under its name either complete or not at all. It is written as `<name>.part` in the same folder
+/// and renamed by commit(). Without a commit the part file is removed. Another writer of the same file, in this process
+/// or another one, waits.
 class atomic_file {
 public:
-  /// Throws where a link, a folder, a device or a pipe has the name, or that of the part: only ordinary files are
-  /// replaced.
+  /// Throws if the file or its part exists as a link, folder, device or pipe; only regular files are replaced.
   explicit atomic_file(std::filesystem::path path);
   atomic_file(const atomic_file&) = delete;
   atomic_file& operator=(const atomic_file&) = delete;
   ~atomic_file();
 
   void write(std::string_view bytes) { part_.write(bytes); }
-  /// The file is on the disk under its name. Called once, last.
+  /// Moves the complete file to its name; it is then on disk. Called once, last.
   void commit();
 
 private:
@@ -48,17 +47,18 @@ private:
   bool committed_ = false;
 };
 
+/// Writes a whole file by way of atomic_file. Throws std::system_error with the file name.
 void write_atomically(const std::filesystem::path& path, std::string_view content);
 
-/// A file that grows by whole lines. What is appended has left the process when append() returns;
-/// of an append that fails nothing stays.
+/// A file that grows by complete lines. Appended lines have left the process when append() returns. A failed append
+/// leaves no partial lines.
 class line_file {
 public:
-  /// Opens, or creates; what is there is kept. Throws where something else than an ordinary file has the name.
+  /// Opens or creates the file; existing content is kept. Throws if the path exists and is not a regular file.
   explicit line_file(std::filesystem::path path);
-  /// Fails, too, if the file has been moved or removed since.
+  /// Appends complete lines. Throws std::system_error on failure, also if the file was moved or removed.
   void append(std::string_view lines);
-  /// Its size in bytes, all of which are on the disk when it returns.
+  /// Syncs the file. Returns its size in bytes; all of them are on disk.
   [[nodiscard]] std::uint64_t settled();
 
 private:

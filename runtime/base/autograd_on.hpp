@@ -1,4 +1,4 @@
-/// autograd_on: enables LibTorch's autograd in a thread that runs without it.
+/// autograd_on: enables LibTorch's autograd on a thread where it is disabled.
 #pragma once
 #include <ATen/core/grad_mode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>

@@ -10,7 +10,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The number with which a text begins, behind blanks; none: "max", or no such file.
+/// The number at the start of a text, after white space. Returns nullopt if there is none, as in "max".
 std::optional<std::int64_t> number_in(std::string_view text) {
   text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
   std::int64_t value = 0;
@@ -24,7 +24,7 @@ std::optional<std::int64_t> number_of_file(const fs::path& file) {
   return std::getline(in, text) ? number_in(text) : std::nullopt;
 }
 
-/// What stands behind `name` in a file of lines "name: 12 kB" or "name 12".
+/// The number after `name` in a file with lines "name: 12 kB" or "name 12". Returns nullopt if it is missing.
 std::optional<std::int64_t> number_behind(const fs::path& file, std::string_view name) {
   std::ifstream in(file);
   for (std::string line; std::getline(in, line);) {
@@ -35,7 +35,7 @@ std::optional<std::int64_t> number_behind(const fs::path& file, std::string_view
   return std::nullopt;
 }
 
-/// The names of a control group's files in one of the versions.
+/// Names of a control group's memory files, for cgroup version 1 or 2.
 struct group_files {
   const char *limit, *usage, *droppable;
 };
@@ -52,8 +52,8 @@ void take_limit(memory_room& least, const fs::path& group, const std::string& na
     least = {left, "left below the memory limit of the control group " + name};
 }
 
-/// The group `name` below `root` and all around it. Within a container `name` may be one of outside: then the root is
-/// the process's own.
+/// Applies the limits of the group `name` below `root`, and of all its ancestors. Inside a container `name` may be a
+/// path outside of it; then `root` itself is the process's group.
 void take_limits(memory_room& least, const fs::path& root, const fs::path& name, const group_files& files) {
   for (auto at = name.relative_path();; at = at.parent_path()) {
     take_limit(least, root / at, (fs::path("/") / at).string(), files);
@@ -69,7 +69,7 @@ memory_room available_memory(const fs::path& proc, const fs::path& groups) {
   if (const auto free = number_behind(proc / "meminfo", "MemAvailable"))
     least = {*free * 1024, "free on this machine"};
   std::ifstream lines(proc / "self" / "cgroup");
-  for (std::string line; std::getline(lines, line);) { // "0::/a/b", or "7:cpu,memory:/a/b"
+  for (std::string line; std::getline(lines, line);) { // "0::/a/b" or "7:cpu,memory:/a/b"
     const auto first = line.find(':'), second = line.find(':', first == std::string::npos ? first : first + 1);
     if (second == std::string::npos)
       continue;

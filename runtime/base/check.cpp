@@ -6,7 +6,7 @@
 namespace mneme {
 namespace {
 
-// Whatever function breaks a promise tells by it whose fault that is.
+// True after a checkpoint was loaded: a failed check may then be caused by the file instead of the program.
 std::atomic<bool> goes_on_from_a_file{false};
 
 } // namespace

@@ -1,4 +1,4 @@
-/// MNEME_CHECK: checks an invariant in every build; prints the values and aborts if it is broken.
+/// MNEME_CHECK: checks an invariant in all builds. If it is violated, prints the values and aborts.
 #pragma once
 #include <sstream>
 #include <string>
@@ -17,6 +17,6 @@ std::string values_text(const Values&... values) {
 
 } // namespace mneme
 
-/// MNEME_CHECK(condition, values...): for programming errors only; bad input is a `diagnostic`.
+/// MNEME_CHECK(condition, values...): for programming errors only. Bad input is reported as a `diagnostic`.
 #define MNEME_CHECK(condition, ...)                                                                                    \
   ((condition) ? void(0) : ::mneme::check_failed(__FILE__, __LINE__, #condition, ::mneme::values_text(__VA_ARGS__)))

@@ -3,7 +3,7 @@
 #include <cstdint>
 namespace mneme {
 
-/// Labels low .. high - 1.
+/// Labels from low to high - 1.
 struct class_range {
   std::int64_t low = 0, high = 0;
   [[nodiscard]] std::int64_t size() const noexcept { return high - low; }

@@ -6,7 +6,7 @@
 namespace mneme::csv {
 namespace {
 
-/// Letters and digits alone, in lower case.
+/// The letters and digits of a name, in lower case.
 std::string plain_letters(std::string_view name) {
   std::string plain;
   for (const char letter : name)
@@ -15,7 +15,7 @@ std::string plain_letters(std::string_view name) {
   return lower_case(plain);
 }
 
-/// True if `longer` is `shorter` with one letter more.
+/// True if `longer` equals `shorter` with one letter inserted.
 bool has_one_letter_more(std::string_view longer, std::string_view shorter) {
   if (longer.size() != shorter.size() + 1)
     return false;
@@ -23,7 +23,7 @@ bool has_one_letter_more(std::string_view longer, std::string_view shorter) {
   return std::equal(at, shorter.end(), other + 1);
 }
 
-/// True if two neighbouring letters of `a` are swapped in `b`.
+/// True if swapping two neighboring letters of `a` gives `b`.
 bool has_swapped_letters(std::string_view a, std::string b) {
   if (a.size() != b.size())
     return false;

@@ -6,7 +6,8 @@
 namespace mneme::csv {
 namespace {
 
-/// A semicolon or a tab if the first line has it outside of quotes and no comma; else a comma.
+/// Detects the delimiter: a semicolon or tab if the first line contains it outside of quotes and no comma, else a
+/// comma.
 char delimiter_of(std::string_view text) {
   bool quoted = false, has_semicolon = false, has_tab = false;
   for (const char letter : text) {
@@ -35,7 +36,7 @@ bool read_real(std::string_view field, Real& into) {
   const auto exact = parse_decimal(field);
   if (!exact || exact->exponent > 0)
     return false;
-  into = exact->negative ? Real{-0.0} : Real{0.0}; // nearer to 0 than to the smallest denormal
+  into = exact->negative ? Real{-0.0} : Real{0.0}; // the value underflows to zero
   return true;
 }
 

@@ -8,53 +8,54 @@
 #include <vector>
 namespace mneme::csv {
 
-/// A file that is wrong on every line is reported with at most so many diagnostics.
+/// Maximum number of diagnostics for one file.
 inline constexpr std::size_t diagnostics_max = 20;
 
-/// `text` without the byte order mark that some programs write first.
+/// Returns `text` without a leading byte order mark.
 [[nodiscard]] std::string_view without_mark(std::string_view text);
 
-/// Cuts CSV text into records, one per line. Lines end with LF, CR LF or CR; blank lines are skipped; a byte order mark
-/// is skipped. Fields are separated by commas, or by semicolons or tabs where the first record has these and no comma.
-/// A field that begins with a quote ends with one: between them it may hold delimiters and line breaks, and "" stands
-/// for one quote. Blanks around fields do not count, those within quotes do.
+/// Splits CSV text into records, one per line. Lines end with LF, CR LF or CR; blank lines and a byte order mark are
+/// skipped. The delimiter is a comma, or a semicolon or tab if the first record contains it and no comma. A quoted
+/// field may contain delimiters, line breaks and doubled quotes. Blanks around fields are ignored; blanks in quotes are
+/// kept.
 class record_reader {
 public:
   /// @param text must outlive the reader
   explicit record_reader(std::string_view text);
 
-  /// Reads the next record. False at the end of the text.
+  /// Reads the next record. Returns false at the end of the text.
   [[nodiscard]] bool next();
-  /// The fields of the record, valid until the next call of next().
+  /// The record's fields; valid until the next call of next().
   [[nodiscard]] const std::vector<std::string_view>& fields() const noexcept { return fields_; }
-  /// The line on which the record begins, from 1.
+  /// Line number on which the record begins, from 1.
   [[nodiscard]] std::size_t line() const noexcept { return line_; }
-  /// What is wrong with the quotes of the record, and its fields are incomplete; "" if nothing is.
+  /// Error in the record's quotes; its fields are then incomplete. Returns "" if there is no error.
   [[nodiscard]] const std::string& error() const noexcept { return error_; }
 
 private:
   void read_record();
-  bool read_field(); // false: it was the record's last one
+  bool read_field(); // returns false after the record's last field
   bool read_quoted_field();
-  bool end_field(); // false: the record has ended with it
+  bool end_field(); // returns false if the record ends with this field
   void end_line();
   void skip_line();
   void skip_blanks();
   [[nodiscard]] bool is_blank(char letter) const { return letter == ' ' || (letter == '\t' && delimiter_ != '\t'); }
 
-  std::string_view text_; // not yet read
+  std::string_view text_; // the unread text
   char delimiter_ = ',';
   std::size_t line_ = 1, next_line_ = 1;
   std::vector<std::string_view> fields_;
-  std::deque<std::string> unescaped_; // contents of fields with doubled quotes
+  std::deque<std::string> unescaped_; // fields with doubled quotes, unescaped
   bool has_quotes_ = false;
   std::string error_;
 };
 
-/// `text` as a field of a line that is written: in quotes where a reader would otherwise change it.
+/// Formats `text` as a CSV field; adds quotes if a reader would otherwise change it.
 [[nodiscard]] std::string field_text(std::string_view text);
 
-/// True if the whole field is a number of this kind, which is then written to `into`. A "+" may precede it.
+/// Parses a number into `into`. Returns true if the whole field is a number, optionally after "+". On failure, `into`
+/// is unspecified.
 template <class Number>
 [[nodiscard]] bool is_number(std::string_view field, Number& into) {
   if (field.starts_with('+') && !field.starts_with("+-"))
@@ -62,10 +63,10 @@ template <class Number>
   const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), into);
   return error == std::errc{} && end == field.data() + field.size();
 }
-/// The nearest float or double; a number too small for one is 0, one too large is none.
+/// Parses the nearest float. Underflow gives 0; overflow returns false. An overload exists for double.
 [[nodiscard]] bool is_number(std::string_view field, float& into);
 [[nodiscard]] bool is_number(std::string_view field, double& into);
-/// True if the field is a finite number that no float can hold.
+/// True if the field is a finite number that exceeds the range of float.
 [[nodiscard]] bool is_above_float(std::string_view field);
 
 } // namespace mneme::csv

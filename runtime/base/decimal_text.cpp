@@ -4,11 +4,11 @@
 namespace mneme {
 namespace {
 
-constexpr std::int64_t exponent_max = 1'000'000'000'000'000; // leaves room for the digits of any text
+constexpr std::int64_t exponent_max = 1'000'000'000'000'000; // adding a digit count cannot overflow
 
 bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
 
-/// Cuts "+" or "-" off the front; true if it was "-".
+/// Removes a leading "+" or "-". Returns true for "-".
 bool cut_sign(std::string_view& text) {
   const bool negative = text.starts_with('-');
   if (negative || text.starts_with('+'))
@@ -16,7 +16,7 @@ bool cut_sign(std::string_view& text) {
   return negative;
 }
 
-/// "e-12" and the like; nullopt if the text is no exponent. Limited to exponent_max in size.
+/// Parses an exponent such as "e-12", clamped to exponent_max. Returns nullopt if the text is no exponent.
 std::optional<std::int64_t> parse_exponent(std::string_view text) {
   if (text.empty())
     return 0;

@@ -1,4 +1,4 @@
-/// decimal_text: numbers in decimal notation, compared by their exact value.
+/// decimal_text: decimal numbers in text, compared by their exact values.
 #pragma once
 #include <compare>
 #include <cstdint>
@@ -10,15 +10,15 @@ namespace mneme {
 /// The number (-1)^negative * 0.DIGITS * 10^exponent.
 struct decimal {
   bool negative = false;
-  std::int64_t exponent = 0; ///< Zero has 0.
-  std::string digits{};      ///< Without zeros at either end; "": zero.
+  std::int64_t exponent = 0; ///< 0 for the number zero.
+  std::string digits{};      ///< Without leading and trailing zeros; "" for the number zero.
   bool operator==(const decimal&) const = default;
 };
-/// By value.
+/// Compares the exact values.
 [[nodiscard]] std::strong_ordering operator<=>(const decimal& a, const decimal& b);
 
-/// Parses a sign, digits with a decimal point if wanted, and an exponent if wanted: "1", "+1.0", "-.5e3". nullopt if
-/// the text is anything else. Zero has no sign.
+/// Parses digits with an optional sign, decimal point and exponent: "1", "+1.0", "-.5e3". Returns nullopt for any other
+/// text. Zero has no sign.
 [[nodiscard]] std::optional<decimal> parse_decimal(std::string_view text);
 
 } // namespace mneme

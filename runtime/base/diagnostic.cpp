@@ -4,7 +4,7 @@
 namespace mneme {
 namespace {
 
-/// Edits (insert, delete, replace, swap of neighbours) that turn `a` into `b`.
+/// Number of edits (insert, delete, replace, swap of neighbors) that turn `a` into `b`.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::vector<std::size_t>> cost(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
   for (std::size_t i = 0; i <= a.size(); ++i)
@@ -23,11 +23,11 @@ std::size_t distance(std::string_view a, std::string_view b) {
 } // namespace
 
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
-  constexpr std::size_t length_max = 100; // longer words are no misspelt names, and cost grows with the length
+  constexpr std::size_t length_max = 100; // longer words are not misspelled names, and the cost grows with the length
   if (word.size() > length_max)
     return {};
   std::string best;
-  std::size_t least = word.size() / 3 + 2; // a third of the word may be wrong
+  std::size_t least = word.size() / 3 + 2; // accepts errors in up to a third of the word
   for (const auto& candidate : candidates)
     if (auto edits = distance(word, candidate); edits < least) {
       least = edits;

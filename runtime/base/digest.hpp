@@ -1,4 +1,4 @@
-/// run_digest: 128-bit XXH3, chained over all decisions of a run, so that equal digests mean equal runs.
+/// run_digest: 128-bit XXH3 digest, chained over all decisions of a run. Equal digests mean equal runs.
 #pragma once
 #include "runtime/base/tensor_map.hpp"
 #include <compare>
@@ -19,19 +19,21 @@ struct digest128 {
     state(high)(low);
   }
 };
-/// 32 hex digits, high half first.
+/// 32 hexadecimal digits, high half first.
 [[nodiscard]] std::string hex_text(const digest128& digest);
+/// Digest of the bytes.
 [[nodiscard]] digest128 digest_of(std::span<const std::byte> bytes);
-/// Digest of names, dtypes, shapes and contents in name order. Tensors on a GPU are copied to the host.
+/// Digest of the tensors' names, dtypes, shapes and contents, in name order. GPU tensors are copied to the host.
 [[nodiscard]] digest128 digest_of(const tensor_map& tensors);
 /// Digest of a file's content. Throws std::system_error if it cannot be read.
 [[nodiscard]] digest128 digest_of_file(const std::string& path);
 
-/// Digest over bytes that arrive in pieces; equals the digest of their concatenation.
+/// Digest of bytes that are added in pieces. It equals the digest of their concatenation.
 class digest_stream {
 public:
   digest_stream();
   void add(std::span<const std::byte> bytes);
+  /// Digest of all bytes added so far.
   [[nodiscard]] digest128 value() const;
 
 private:
@@ -41,7 +43,7 @@ private:
   std::unique_ptr<XXH3_state_s, freed> state_;
 };
 
-/// d' = H(d, item). Integers of any type enter as 8 little-endian bytes, doubles by their bits.
+/// Chained digest d' = H(d, item). Integers of any type are added as 8 little-endian bytes, doubles by their bits.
 class run_digest {
 public:
   void add(std::uint64_t item);

@@ -10,7 +10,7 @@ namespace {
 
 std::string words(int error) { return std::generic_category().message(error); }
 
-/// "" for an ordinary file.
+/// Name of a non-regular file's kind; "" for a regular file.
 std::string kind_of(mode_t mode) {
   if (S_ISREG(mode))
     return {};
@@ -24,8 +24,8 @@ struct opened_file {
   std::uint64_t size_bytes = 0;
 };
 
-/// The error is the predicate of a sentence. The kind is checked before opening, because opening a device may change
-/// it, and after it, because the name may lead to another file by then.
+/// Opens a regular file. The error is the predicate of a sentence. The kind is checked before opening, because opening
+/// a device can have side effects. It is checked again afterwards, because the path may then refer to another file.
 tl::expected<opened_file, std::string> open_ordinary(const std::filesystem::path& path) {
   struct stat facts {};
   const auto refused = [](const std::string& text) { return tl::unexpected<std::string>(text); };

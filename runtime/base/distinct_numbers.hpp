@@ -1,4 +1,4 @@
-/// distinct_numbers: a hash set of numbers with a fixed capacity, without a node per number.
+/// distinct_numbers: a hash set of numbers with a fixed capacity and no allocation per number.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -7,11 +7,12 @@
 #include <vector>
 namespace mneme {
 
-/// Time and memory depend on the capacity. 2^32 - 1 is not a legal number.
+/// Time and memory are proportional to the capacity. The number 2^32 - 1 is not allowed.
 class distinct_numbers {
 public:
+  /// @param size_max capacity
   explicit distinct_numbers(std::size_t size_max) : slots_(std::bit_ceil(2 * size_max + 1), empty) {}
-  /// Returns false if the number was in the set. @pre the set has room, or contains the number
+  /// Inserts a number. Returns false if it was already in the set. @pre the set has room or contains the number
   bool insert(std::uint32_t number) {
     std::size_t at = (number * std::size_t{0x9E3779B97F4A7C15}) >> 32 & (slots_.size() - 1);
     for (; slots_[at] != empty; at = (at + 1) & (slots_.size() - 1))
@@ -20,6 +21,7 @@ public:
     slots_[at] = number;
     return true;
   }
+  /// Returns the numbers in ascending order. The set is consumed.
   [[nodiscard]] std::vector<std::uint32_t> ascending() && {
     std::erase(slots_, empty);
     std::sort(slots_.begin(), slots_.end());
@@ -29,7 +31,7 @@ public:
 private:
   static constexpr std::uint32_t empty = 0xFFFFFFFF;
 
-  std::vector<std::uint32_t> slots_; // size is a power of two
+  std::vector<std::uint32_t> slots_; // the size is a power of two
 };
 
 } // namespace mneme

@@ -29,7 +29,7 @@ std::string failure_text() {
 std::string short_reason(const std::exception& thrown) {
   const auto* of_torch = dynamic_cast<const c10::Error*>(&thrown);
   const std::string text = of_torch ? of_torch->what_without_backtrace() : thrown.what();
-  // The interpreter puts a stack of the module's code before the reason, which is the last line that says something.
+  // The interpreter prefixes a stack trace of the module's code; the reason is the last line that is not empty.
   constexpr std::string_view lead = "RuntimeError: ";
   if (const auto at = text.rfind(lead); at != std::string::npos)
     return text.substr(at + lead.size(), text.find('\n', at) - at - lead.size());

@@ -1,11 +1,11 @@
-/// file_ending: the ending of a file's name in lower case.
+/// file_ending: the extension of a file name, in lower case.
 #pragma once
 #include "runtime/base/lower_case.hpp"
 #include <filesystem>
 #include <string>
 namespace mneme {
 
-/// ".csv" of "x.CSV"; "" if the name has no ending.
+/// Returns ".csv" for "x.CSV", and "" for a name without extension.
 [[nodiscard]] inline std::string file_ending(const std::filesystem::path& file) {
   return lower_case(file.extension().string());
 }

@@ -1,4 +1,4 @@
-/// Ids: typed numbers; ids of different kinds cannot be mixed.
+/// ids: typed numbers. Ids of different kinds cannot be mixed.
 #pragma once
 #include <compare>
 #include <cstdint>
@@ -11,22 +11,22 @@ struct id_of {
   auto operator<=>(const id_of&) const = default;
 };
 
-/// Clients count from 0.
+/// A client, numbered from 0.
 using client_id = id_of<struct client_tag>;
-/// Tasks count from 0 in the program, and from 1 in files and output.
+/// A task, numbered from 0 in the program and from 1 in files and output.
 using task_id = id_of<struct task_tag>;
-/// Rounds of the whole run, counted like tasks.
+/// A round of the whole run, numbered from 0 in the program and from 1 in files and output.
 using round_id = id_of<struct round_tag>;
-/// One client's work on one broadcast, numbered from 0 in virtual order.
+/// One client's work on one broadcast, numbered from 0 in order of dispatch.
 using assignment_id = id_of<struct assignment_tag, std::uint64_t>;
-/// A fixed subset of the clients. Batches never cross shards, so results do not depend on nodes.
+/// A fixed subset of the clients. A batch contains jobs of one shard only, so results do not depend on nodes.
 using shard_id = id_of<struct shard_tag>;
 
-/// One job of one assignment. Does not depend on the order of arrival, so it sorts equally in every run.
+/// One job of an assignment. It does not depend on the order of arrival, so jobs have the same order in every run.
 struct job_id {
   assignment_id assignment{};
-  std::uint32_t stage = 0; ///< Number of earlier stages of the round.
-  std::uint32_t step = 0;  ///< Position within the stage.
+  std::uint32_t stage = 0; ///< Number of earlier stages in the round.
+  std::uint32_t step = 0;  ///< Index of the job within the stage.
   auto operator<=>(const job_id&) const = default;
 };
 

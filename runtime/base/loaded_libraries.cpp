@@ -7,10 +7,10 @@ namespace mneme {
 namespace {
 
 struct known_library {
-  const char *name, *file_begins; // a package of Python brings its own "libz-1a2b.so", which is not ours
+  const char *name, *file_begins; // prefix, because Python packages ship unrelated copies such as "libz-1a2b.so"
 };
 
-// zlib, JPEG, PNG and XZ unpack data sets, ICU reads texts, and libm computes what is computed outside of tensors.
+// zlib, JPEG, PNG and XZ decode data sets, ICU decodes text, and libm computes outside of tensor operators.
 constexpr std::array known_libraries{known_library{"zlib", "libz.so"},    known_library{"JPEG", "libjpeg.so"},
                                      known_library{"PNG", "libpng16.so"}, known_library{"XZ", "liblzma.so"},
                                      known_library{"ICU", "libicuuc.so"}, known_library{"libm", "libm.so"}};

@@ -1,11 +1,11 @@
-/// lower_case: text with small letters, whatever the locale.
+/// lower_case: converts text to lower case, independent of the locale.
 #pragma once
 #include <algorithm>
 #include <string>
 #include <string_view>
 namespace mneme {
 
-/// Turns A to Z into a to z. All other bytes stay as they are.
+/// Converts A-Z to a-z; all other bytes stay unchanged.
 [[nodiscard]] inline std::string lower_case(std::string_view text) {
   std::string lower(text);
   std::transform(lower.begin(), lower.end(), lower.begin(),

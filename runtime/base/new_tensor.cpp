@@ -2,7 +2,7 @@
 #include <ATen/EmptyTensor.h>
 namespace mneme {
 
-/// Without LibTorch's dispatcher, which takes longer than the memory does where tensors are small.
+/// Bypasses LibTorch's dispatcher, which takes longer than the allocation of a small tensor.
 at::Tensor new_tensor(at::IntArrayRef shape, at::ScalarType type) {
   return at::Tensor(at::detail::empty_cpu(shape, at::TensorOptions(type)));
 }

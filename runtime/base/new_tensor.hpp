@@ -1,4 +1,4 @@
-/// Creates tensors, for sources that need no other ATen operators, whose headers take 3 s to compile.
+/// new_tensor: creates tensors without including ATen operator headers, which take 3 s to compile.
 #pragma once
 #include <ATen/core/Tensor.h>
 namespace mneme {

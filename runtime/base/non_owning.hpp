@@ -1,23 +1,23 @@
-/// non_owning: handles without reference counts, and weak references to objects of either kind of handle.
+/// non_owning: handles without reference counts, and weak references to both kinds of handle.
 #pragma once
 #include <memory>
 namespace mneme {
 
-/// A handle without a count, for an object that outlives all handles, such as members of the run context. Copies are
-/// free, whereas reference counts make cores wait for each other.
+/// A handle without a reference count, for an object that outlives all handles, such as a member of the run context.
+/// Copies are cheap; updates of a shared count by several cores would be slow.
 template <class T>
 [[nodiscard]] std::shared_ptr<T> non_owning(const std::shared_ptr<T>& owner) {
   return {std::shared_ptr<void>(), owner.get()};
 }
 
-/// Weak reference to an object. (A std::weak_ptr of a handle without a count is always expired.)
+/// A weak reference to an object. (A std::weak_ptr of a handle without a count would always be expired.)
 template <class T>
 class weak_handle {
 public:
   weak_handle() = default;
   explicit weak_handle(const std::shared_ptr<T>& handle)
       : counted_(handle), is_counted_(handle.use_count() > 0), is_set_(true) {}
-  /// True if the object was destroyed or was never set; its address may be reused.
+  /// True if the object was destroyed or never set. Its address may be reused.
   [[nodiscard]] bool expired() const noexcept { return is_counted_ ? counted_.expired() : !is_set_; }
 
 private:

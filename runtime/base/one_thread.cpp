@@ -2,7 +2,7 @@
 #include <ATen/Parallel.h>
 #include <algorithm>
 
-/// MKL's number for the calling thread. A LibTorch without MKL has no such function.
+/// MKL's thread count for the calling thread. Null if LibTorch was built without MKL.
 extern "C" int mkl_get_max_threads() __attribute__((weak));
 
 namespace mneme {
@@ -11,14 +11,14 @@ void compute_on_one_thread() {
   static thread_local bool is_set = false;
   if (is_set)
     return;
-  at::get_num_threads(); // LibTorch's first look at this thread would set the machine's number again
+  at::get_num_threads(); // LibTorch's first query on this thread would reset the count to that of the machine
   at::set_num_threads(1);
   is_set = true;
 }
 
 void compute_on_one_thread_after_fork() {
   compute_on_one_thread();
-  at::set_num_threads(1); // makes LibTorch's pool of threads anew, which no two threads may do at a time
+  at::set_num_threads(1); // recreates LibTorch's thread pool, which is not thread-safe
 }
 
 int threads_of_an_operation() {

@@ -1,16 +1,16 @@
-/// one_thread: keeps LibTorch, OpenMP and MKL from splitting one operation over threads.
+/// one_thread: prevents LibTorch, OpenMP and MKL from splitting one operation over several threads.
 #pragma once
 namespace mneme {
 
-/// From now on the calling thread runs every LibTorch operation alone. LibTorch and MKL keep the number of threads per
-/// calling thread, so every computing thread must call this before its first operation; repeated calls are cheap.
-/// Workers provide parallelism; sums split over threads have other bits.
+/// Makes the calling thread run every LibTorch operation alone. The setting is per thread, so every computing thread
+/// must call this before its first operation; repeated calls are cheap. Workers provide the parallelism instead,
+/// because sums split over threads have other bits.
 void compute_on_one_thread();
 
-/// Likewise in a forked process whose parent may have computed, before it starts threads.
+/// The same for a forked child of a process that may have computed. Call it before starting threads.
 void compute_on_one_thread_after_fork();
 
-/// Number of threads that OpenMP or MKL would use for an operation of the calling thread; the larger of both.
+/// Number of threads that OpenMP or MKL would use for an operation on the calling thread; the larger of both.
 [[nodiscard]] int threads_of_an_operation();
 
 } // namespace mneme

@@ -5,10 +5,10 @@ namespace {
 
 struct character {
   std::uint32_t code = 0;
-  std::size_t bytes = 0; ///< 0: what stands there is no UTF-8.
+  std::size_t bytes = 0; ///< 0 if the bytes are not valid UTF-8.
 };
 
-/// The character of UTF-8 at the front. @pre text is not empty
+/// Decodes the first UTF-8 character. @pre text is not empty
 character first_of(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<std::uint32_t>(static_cast<unsigned char>(text[i])); };
   const auto lead = byte(0);
@@ -28,7 +28,7 @@ character first_of(std::string_view text) {
   return has_shorter || is_none ? character{} : character{.code = code, .bytes = bytes};
 }
 
-/// True for what a terminal obeys instead of showing it: control characters, and those that turn the order of a line.
+/// True for characters that control a terminal: control characters, and those that change the writing direction.
 bool is_obeyed(std::uint32_t code) {
   return (code < 0x20 && code != '\t' && code != '\n') || (code >= 0x7F && code < 0xA0) ||
          (code >= 0x202A && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069);
@@ -57,7 +57,7 @@ std::string printable_message(std::string_view text, std::size_t bytes_max) {
   const auto is_inside = [&](std::size_t at) { return (static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80; };
   auto first = bytes_max / 4 * 3, last = text.size() - bytes_max / 4;
   while (first > 0 && is_inside(first))
-    --first; // not within a character of UTF-8
+    --first; // moves to the start of a UTF-8 character
   while (last < text.size() && is_inside(last))
     ++last;
   return printable(text.substr(0, first)) + " ... (" + std::to_string(last - first) + " bytes left out) ... " +

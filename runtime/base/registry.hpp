@@ -1,4 +1,4 @@
-/// registered<Entry>: entries of registration objects, collected before main(). The only globals of mneme.
+/// registered<Entry>: entries that registration objects add before main(). These are the only globals of mneme.
 #pragma once
 #include <algorithm>
 #include <vector>
@@ -10,7 +10,7 @@ std::vector<Entry>& registered() {
   return entries;
 }
 
-/// Returns a copy sorted by name, because the order of registration depends on the linker.
+/// Returns a copy sorted by name, since the order of registration depends on the linker.
 template <class Entry>
 std::vector<Entry> registered_by_name() {
   auto entries = registered<Entry>();

@@ -2,8 +2,8 @@
 #pragma once
 namespace mneme {
 
-/// From now on a failed MNEME_CHECK may be caused by a checkpoint that was forged with a valid checksum. The process
-/// then ends with exit code 1 and says so, instead of aborting.
+/// Call after loading a checkpoint. A later failed MNEME_CHECK may then be caused by a checkpoint that was forged with
+/// a valid checksum. The process prints this and exits with code 1 instead of aborting.
 void note_resumed_state();
 
 } // namespace mneme

@@ -13,10 +13,10 @@ using words2 = std::array<std::uint32_t, 2>;
 constexpr std::uint32_t low_half(std::uint64_t x) { return static_cast<std::uint32_t>(x); }
 constexpr std::uint32_t high_half(std::uint64_t x) { return static_cast<std::uint32_t>(x >> 32); }
 
-/// 128 bits that stand for all fields of a key: two blocks of Philox, chained as in CBC-MAC. Philox
-/// permutes its counters, so keys that differ in one half of the fields only can never collide.
+/// 128-bit digest of all fields of a key: two blocks of Philox, chained as in CBC-MAC. Philox is a permutation, so keys
+/// that differ in one half of the fields only cannot collide.
 words4 digest(const rng_key& key) {
-  const words2 fixed{0x6d6e656d, 0x652d6b65}; // any constant: it sets mneme's streams apart from plain Philox
+  const words2 fixed{0x6d6e656d, 0x652d6b65}; // arbitrary constant; separates mneme's streams from plain Philox
   words4 state = philox4x32({low_half(key.seed), high_half(key.seed), key.purpose, key.client.value}, fixed);
   state[0] ^= key.task.value;
   state[1] ^= key.visit;
@@ -33,13 +33,13 @@ words4 philox4x32(words4 counter, words2 key) {
     const std::uint64_t a = std::uint64_t{0xD2511F53} * counter[0];
     const std::uint64_t b = std::uint64_t{0xCD9E8D57} * counter[2];
     counter = {high_half(b) ^ counter[1] ^ key[0], low_half(b), high_half(a) ^ counter[3] ^ key[1], low_half(a)};
-    key[0] += 0x9E3779B9; // the golden ratio and sqrt(3) - 1: Weyl sequences
+    key[0] += 0x9E3779B9; // Weyl constants: golden ratio and sqrt(3) - 1
     key[1] += 0xBB67AE85;
   }
   return counter;
 }
 
-// Half of the digest is the Philox key, half the upper counter words; the lower two count blocks.
+// Half of the digest is the Philox key; the other half is the upper counter words. The lower words count blocks.
 stream_name stream_name_of(const rng_key& key) {
   const words4 name = digest(key);
   return {.key = {name[0], name[1]}, .high = {name[2], name[3]}};
@@ -73,8 +73,8 @@ double rng_stream::uniform() { return static_cast<double>(bits64() >> 11) * 0x1p
 
 double rng_stream::uniform(double low, double high) { return low + (high - low) * uniform(); }
 
-// Lemire (2019), "Fast random integer generation in an interval", for the common small bounds;
-// masked rejection beyond 32 bits.
+// Lemire (2019), "Fast random integer generation in an interval", for bounds below 2^32; masked rejection for larger
+// bounds.
 std::uint64_t rng_stream::below(std::uint64_t bound) {
   MNEME_CHECK(bound > 0, bound);
   if (bound <= 0xFFFFFFFF) {
@@ -110,8 +110,8 @@ double rng_stream::exponential(double mean) {
   return -mean * std::log(1.0 - uniform());
 }
 
-// Marsaglia and Tsang (2000), "A simple method for generating gamma variables": section 2 for
-// shapes from 1 on; below, gamma(a) = gamma(a + 1) * U^(1/a), section 6.
+// Marsaglia and Tsang (2000), "A simple method for generating gamma variables": section 2 for shapes of at least 1. For
+// smaller shapes, gamma(a) = gamma(a + 1) * U^(1/a) (section 6).
 double rng_stream::gamma(double shape) {
   MNEME_CHECK(shape > 0 && std::isfinite(shape), shape);
   if (shape < 1.0)
@@ -140,7 +140,7 @@ double rng_stream::log_gamma_variate(double shape) {
 
 std::vector<double> rng_stream::dirichlet(std::size_t n, double beta) {
   MNEME_CHECK(n > 0, n);
-  std::vector<double> shares(n); // logs of gamma variates first: at small beta the variates underflow
+  std::vector<double> shares(n); // first the logs of gamma variates, which underflow for small beta
   std::generate(shares.begin(), shares.end(), [&] { return log_gamma_variate(beta); });
   const double largest = *std::max_element(shares.begin(), shares.end());
   double sum = 0.0;

@@ -1,4 +1,4 @@
-/// tensor_exchange: lets archives replace tensors that both sides have by digests, so that each is sent once.
+/// tensor_exchange: lets archives replace tensors that both sides hold by digests, so that each is sent once.
 #pragma once
 #include "runtime/base/digest.hpp"
 #include <optional>
@@ -6,13 +6,13 @@
 #include <string>
 namespace mneme {
 
-/// Error while loading. The text continues a sentence whose subject is the archive: "ends early".
+/// Error while loading. Its text is the predicate of a sentence about the archive, such as "ends early".
 class archive_error : public std::runtime_error {
 public:
   using std::runtime_error::runtime_error;
 };
 
-/// Runs `read`. Returns the message of its archive_error; empty if it does not throw.
+/// Calls read(). Returns the message of its archive_error; "" if it does not throw.
 template <class Read>
 [[nodiscard]] std::string archive_damage(Read&& read) {
   try {
@@ -28,13 +28,13 @@ public:
   virtual ~tensor_exchange() = default;
   struct offered_tensor {
     digest128 name{};
-    bool is_new = false; ///< The reader does not have it: its content follows.
+    bool is_new = false; ///< The reader does not hold the tensor, so its content follows.
   };
-  /// Saving: digest of an immutable tensor; nullopt if the tensor is too small to be worth it.
+  /// Saving: returns the digest of an immutable tensor, or nullopt if the tensor is too small to exchange.
   [[nodiscard]] virtual std::optional<offered_tensor> offer(const at::Tensor& value) = 0;
-  /// Loading: caches a tensor that arrived with its digest.
+  /// Loading: caches a tensor that was received with its digest.
   virtual void keep(const digest128& name, const at::Tensor& value) = 0;
-  /// Loading: returns the tensor with a digest. Throws archive_error if there is none.
+  /// Loading: returns the tensor with this digest. Throws archive_error if there is none.
   [[nodiscard]] virtual at::Tensor find(const digest128& name) = 0;
 };
 

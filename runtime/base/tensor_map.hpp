@@ -1,4 +1,4 @@
-/// Named tensors: weights, uploads, class statistics, and memories of clients.
+/// tensor_map: named tensors, such as weights, uploads, class statistics and client memories.
 #pragma once
 #include <ATen/core/Tensor.h>
 #include <cstdint>
@@ -8,19 +8,19 @@
 #include <string_view>
 namespace mneme {
 
-/// Tensors sorted by name. Copies share contents, so tensors in a map are immutable: replace one with put(), never
-/// modify it.
+/// Tensors sorted by name. Copies share their contents, so tensors in a map are immutable: replace one with put(), and
+/// never modify it.
 class tensor_map {
 public:
-  /// Inserts or replaces. @pre `value` is contiguous and requires no gradient
+  /// Inserts or replaces a tensor. @pre `value` is contiguous and requires no gradient
   void put(std::string name, at::Tensor value);
-  /// Throws std::out_of_range with `name` and the existing names.
+  /// The tensor with this name. Throws std::out_of_range that lists the existing names.
   [[nodiscard]] const at::Tensor& at(std::string_view name) const;
-  /// Null if there is no such tensor.
+  /// The tensor with this name. Returns null if there is none.
   [[nodiscard]] const at::Tensor* find(std::string_view name) const noexcept;
   [[nodiscard]] bool empty() const noexcept { return entries_.empty(); }
   [[nodiscard]] std::size_t size() const noexcept { return entries_.size(); }
-  /// Payload in bytes at the current dtypes, names not counted.
+  /// Total size of the tensors in bytes, without names.
   [[nodiscard]] std::int64_t bytes() const noexcept;
 
   [[nodiscard]] auto begin() const noexcept { return entries_.begin(); }
@@ -33,15 +33,15 @@ private:
 /// An immutable map, shared by any number of readers.
 using tensors_ref = std::shared_ptr<const tensor_map>;
 
-/// A client's memory between rounds; null: none yet. Committed on delivery only, so a client that leaves or misses its
-/// deadline keeps the memory from before the round.
+/// A client's memory between rounds; null before the first. It is committed on delivery only: a client that leaves or
+/// misses the deadline keeps its previous memory.
 using memory_ref = tensors_ref;
 
-/// Name of the flat weights [P] of a net in broadcasts and uploads. The layout of the scenario's model gives the
-/// position of each parameter.
+/// Name of a net's flat weights [P] in broadcasts and uploads. The layout of the scenario's model gives the offset of
+/// each parameter.
 inline constexpr const char* flat_weights = "weights";
 
-/// A map with one tensor, named `flat_weights`.
+/// A map with the single tensor `flat_weights`.
 [[nodiscard]] tensors_ref weights_only(at::Tensor flat);
 
 } // namespace mneme

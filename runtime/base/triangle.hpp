@@ -1,31 +1,32 @@
-/// triangle: lower half of a symmetric matrix, stored as panels of rows in a flat tensor.
+/// triangle: lower triangle of a symmetric matrix, stored as panels of rows in a flat tensor.
 #pragma once
 #include <ATen/core/Tensor.h>
 namespace mneme {
 
-// M: rows of the matrix. Panel p holds rows p b .. min((p + 1) b, M) - 1 and columns 0 to its last row, so a Gram
-// matrix is summed panel by panel, each an ordinary product, with half of the work and memory. Elements above the
-// diagonal within a panel are undefined.
+// M: rows of the matrix; b: rows of a panel. Panel p holds rows p b to min((p + 1) b, M) - 1, and the columns up to its
+// last row. A Gram matrix is summed panel by panel with ordinary products, at half the work and memory. Elements of a
+// panel above the diagonal are undefined.
 
 inline constexpr std::int64_t panel_rows = 256;
 
-/// Elements of the flat tensor.
+/// Number of elements of the flat tensor.
 [[nodiscard]] std::int64_t triangle_size(std::int64_t width);
-/// M of a flat tensor of `size` elements. @pre it is one's triangle_size()
+/// The inverse of triangle_size(): M for a flat tensor of `size` elements.
 [[nodiscard]] std::int64_t triangle_width(std::int64_t size);
 
-/// One panel of `flat`: a view [rows, first + rows].
+/// One panel of a flat tensor, as a view [rows, first + rows].
 struct panel {
   at::Tensor values{};
-  std::int64_t first = 0; ///< Row of the matrix at which the panel starts.
+  std::int64_t first = 0; ///< Index of the panel's first row in the matrix.
 };
+/// The panels of a flat tensor, in row order. @pre flat has triangle_size(width) elements
 [[nodiscard]] std::vector<panel> panels_of(const at::Tensor& flat, std::int64_t width);
 
-/// Adds rows^T rows to the triangle. @param rows [n, M] of the same type, contiguous
+/// Adds rows^T rows to the triangle. @param rows [n, M], contiguous, of the same dtype
 void add_gram(at::Tensor& flat, const at::Tensor& rows);
-/// The whole matrix, [M, M].
+/// Expands to the full matrix [M, M].
 [[nodiscard]] at::Tensor square(const at::Tensor& flat, std::int64_t width);
-/// The triangle of a symmetric matrix [M, M].
+/// Packs a symmetric matrix [M, M].
 [[nodiscard]] at::Tensor triangle_of(const at::Tensor& matrix);
 
 } // namespace mneme

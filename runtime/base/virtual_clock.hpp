@@ -1,4 +1,4 @@
-/// Virtual time, and a queue of future events.
+/// virtual_clock: virtual time, and the queue of future events.
 #pragma once
 #include "runtime/base/check.hpp"
 #include <algorithm>
@@ -8,7 +8,7 @@
 #include <vector>
 namespace mneme {
 
-/// A clock without now(): times arrive in messages. Resolution 1 ns.
+/// A std::chrono clock without now(): the time arrives in messages. Resolution 1 ns.
 struct virtual_clock {
   using duration = std::chrono::nanoseconds;
   using rep = duration::rep;
@@ -19,23 +19,24 @@ struct virtual_clock {
 using virtual_time = virtual_clock::time_point;
 using virtual_duration = virtual_clock::duration;
 
-/// Returns `seconds` rounded up to 1 ns, as for all virtual durations. @pre 0 <= seconds < 9e9
+/// Converts `seconds` to a virtual duration, rounded up to 1 ns. @pre 0 <= seconds < 9e9
 [[nodiscard]] virtual_duration rounded_up(double seconds);
+/// Seconds since the start of the run.
 [[nodiscard]] inline double in_seconds(virtual_time at) {
   return std::chrono::duration<double>(at.time_since_epoch()).count();
 }
 
-/// Order among events of equal times: a deadline leaves after the ordinary ones.
+/// Order among events of equal times: deadlines come after ordinary events.
 enum class precedence : std::uint8_t { ordinary, deadline };
 
-/// Future events in a total order: by time; at equal times deadlines last; then in the order of insertion. Only the
-/// scheduler owns one.
+/// Future events in a total order: by time, at equal times deadlines last, then in the order of insertion. Only the
+/// scheduler owns a queue.
 template <class Event>
 class event_queue {
 public:
   struct entry {
     virtual_time at{};
-    std::uint64_t place = 0; // rank among events of its time: its number; deadlines from 2^63 on
+    std::uint64_t place = 0; // order among events of one time: sequence number, plus 2^63 for deadlines
     Event event{};
     template <class Archive>
     void persist(Archive& state) {
@@ -43,11 +44,11 @@ public:
     }
   };
 
-  /// The time of the last popped event; the epoch before the first pop.
+  /// Time of the last popped event; the epoch before the first pop().
   [[nodiscard]] virtual_time now() const noexcept { return now_; }
   [[nodiscard]] bool empty() const noexcept { return heap_.empty(); }
 
-  /// @pre `at >= now()`
+  /// Adds an event. @pre `at >= now()`
   void push(virtual_time at, Event event, precedence rank = precedence::ordinary) {
     MNEME_CHECK(at >= now_, at.time_since_epoch().count(), now_.time_since_epoch().count());
     heap_.push_back({at, std::uint64_t{rank == precedence::deadline} << 63 | next_sequence_++, std::move(event)});
@@ -57,7 +58,7 @@ public:
   /// The event that pop() would return. @pre not `empty()`
   [[nodiscard]] const entry& top() const noexcept { return heap_.front(); }
 
-  /// Removes the earliest event and moves `now()` to its time. @pre not `empty()`
+  /// Removes the earliest event and advances now() to its time. @pre not `empty()`
   [[nodiscard]] Event pop() {
     MNEME_CHECK(!heap_.empty());
     std::pop_heap(heap_.begin(), heap_.end(), later{});
@@ -69,11 +70,11 @@ public:
 
   template <class Archive>
   void persist(Archive& state) {
-    state(heap_)(now_)(next_sequence_); // a heap remains a heap
+    state(heap_)(now_)(next_sequence_); // the order of a heap is preserved
   }
 
 private:
-  struct later { // a type, so that the heap functions inline it
+  struct later { // a type instead of a function, so that it is inlined
     bool operator()(const entry& a, const entry& b) const noexcept {
       return a.at != b.at ? a.at > b.at : a.place > b.place;
     }

@@ -25,7 +25,7 @@ constexpr std::array packings{
     packing{".xz", "xz", "\xFD\x37zXZ", xz_unpacker},
 };
 
-/// Returns the first bytes of the file; the read position does not change.
+/// Reads the first bytes of the file without changing its read position.
 expected<std::string> first_bytes(disk_file& file) {
   std::array<std::uint8_t, 5> first{};
   const auto bytes = file.read(first);
@@ -36,7 +36,7 @@ expected<std::string> first_bytes(disk_file& file) {
   return std::string(first.begin(), first.begin() + static_cast<std::ptrdiff_t>(*bytes));
 }
 
-/// True if the file is packed as `kind`. Fails if its name and its content disagree.
+/// True if the file is compressed as `kind`. Fails if its extension and its content disagree.
 expected<bool> is_packed(const disk_file& file, const std::string& first, const packing& kind) {
   const bool named = file.path().extension() == kind.suffix;
   const bool filled = first.starts_with(kind.magic);

@@ -3,18 +3,18 @@
 #include "runtime/data/unpack.hpp"
 namespace mneme {
 
-/// Diagnostics name the file and the byte; bytes of compressed files are counted in the decompressed content.
+/// Diagnostics name the file and the byte offset; for compressed files, the offset in the decompressed content.
 class byte_stream {
 public:
-  /// The packing follows from the file's extension. Fails if the content is packed otherwise.
+  /// Opens a file. Its extension determines the compression; fails if the content has another one.
   [[nodiscard]] static expected<byte_stream> open(const std::filesystem::path& path);
 
-  /// Fills all of `out`. Fails if the content ends earlier.
+  /// Reads exactly out.size() bytes. Fails if the content ends earlier.
   [[nodiscard]] expected<void> read(std::span<std::uint8_t> out);
   /// Fails if more content follows, or if the checksum of a compressed file is wrong.
   [[nodiscard]] expected<void> expect_end();
 
-  /// See unpacker.
+  /// See unpacker::content_bytes_max().
   [[nodiscard]] std::uint64_t content_bytes_max() const { return unpacker_->content_bytes_max(); }
   [[nodiscard]] expected<std::uint64_t> content_bytes() { return unpacker_->content_bytes(); }
   /// Formats a location: "file: byte n" or "file: unpacked byte n".

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t findings_of_column_max = 3;
 
-/// A growing part: memory is reserved for all lines, but only the pages of rows that were read are touched.
+/// Rows of one part. Memory is reserved for all lines; the system commits only the pages that are written.
 struct growing_part {
   at::Tensor values{}; // [N, F]
   float* next = nullptr;
@@ -139,7 +139,7 @@ private:
   }
 
   bool read_number(std::string_view field, std::size_t column, float& into) {
-    const auto digits = without_blanks(field); // within quotes
+    const auto digits = without_blanks(field); // blanks inside of quotes
     if (csv::is_number(digits, into) && std::isfinite(into))
       return true;
     if (++broken_[column] <= findings_of_column_max)
@@ -154,7 +154,7 @@ private:
     float number = 0.0F;
     if (field.empty())
       return "is empty; expected a finite number: fill it in, or leave the row out";
-    if (csv::is_number(field, number)) // nan or inf
+    if (csv::is_number(field, number)) // the value is NaN or infinite
       return fmt::format("holds '{}'; expected a finite number: fill it in, or leave the row out", value);
     if (csv::is_above_float(field))
       return fmt::format("holds '{}', which float32 cannot hold; expected a number of at most 3.4e38 in size: scale "
@@ -218,7 +218,7 @@ private:
   csv::record_reader records_;
   table_columns columns_;
   std::vector<float> row_;
-  std::vector<std::size_t> broken_; // fields by column
+  std::vector<std::size_t> broken_; // number of invalid fields per column
   table_words classes_{"label"}, domains_{"domain"};
   bool has_too_many_words_ = false;
   growing_part train_, test_;

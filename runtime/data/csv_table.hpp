@@ -4,12 +4,12 @@
 namespace mneme {
 
 struct csv_table {
-  image_table train{}, test{}; ///< [n, 1, 1, F] float32, in line order
+  image_table train{}, test{}; ///< [n, 1, 1, F] float32, in line order.
   own_classes classes{};
 };
 
-/// Reads data.file. Numeric columns keep the order of the header. Each invalid line is a diagnostic with its line
-/// number; only the first few of a column are reported. Labels and domains are numbered in the order of table_words.
+/// Reads data.file. Numeric columns keep the header's order. Every invalid line is a diagnostic with its line number,
+/// up to a limit per column. Labels and domains are numbered as table_words sorts them.
 [[nodiscard]] expected<csv_table> read_csv_table(const data_section& data);
 
 } // namespace mneme

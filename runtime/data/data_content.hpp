@@ -1,4 +1,4 @@
-/// data_content: digest of a loaded data set; a resumed run uses it to check that the data have not changed.
+/// data_content: digest of a loaded data set, from which a resumed run detects changed data.
 #pragma once
 #include "runtime/base/digest.hpp"
 #include "runtime/data/dataset.hpp"

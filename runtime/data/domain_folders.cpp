@@ -14,7 +14,7 @@ struct split_pictures {
   std::vector<photograph> train{}, test{};
 };
 
-/// All images of the folders, in order. @param apart every fifth image of a folder goes to `test`
+/// Lists all images of the folders, in order. @param apart true: every fifth image of a folder goes to `test`
 expected<split_pictures> listed(const std::vector<picture_folder>& folders, bool apart) {
   split_pictures pictures;
   diagnostics wrong;
@@ -37,7 +37,7 @@ expected<raw_data> read(const split_pictures& pictures, const data_section& data
   const auto table = [&](const std::vector<photograph>& files, row_limits limits) {
     return read_photographs(files, limits, about.classes, data.side, photograph_fit::centre);
   };
-  about.mean = {0.485, 0.456, 0.406}; // ImageNet
+  about.mean = {0.485, 0.456, 0.406}; // constants of ImageNet
   about.deviation = {0.229, 0.224, 0.225};
   return with_splits(about, table(pictures.train, train_limits(data)), table(pictures.test, test_limits(data)));
 }

@@ -4,7 +4,7 @@
 #include "runtime/settings/scenario.hpp"
 namespace mneme {
 
-/// Folders below `folder`, by name. Fails if there are none.
+/// The folders in `folder`, sorted by name. Fails if there are none.
 [[nodiscard]] expected<std::vector<std::filesystem::path>> folders_in(const std::filesystem::path& folder);
 
 /// The images of one class in one domain.
@@ -13,16 +13,16 @@ struct picture_folder {
   std::int32_t label = 0, domain = 0;
 };
 
-/// Reads data sets without an official split: every fifth image of a folder by name (numbers 4, 9, 14, ...) is a test
-/// row, the others are training rows. A folder without images and each unreadable image is a diagnostic. @param about
-/// name, classes and domains
+/// Reads a data set without an official split. In each folder, every fifth image by name (numbers 4, 9, 14, ...) is a
+/// test row, all others are training rows. Folders without images and unreadable images are errors.
+/// @param about name, classes and domains of the data set
 [[nodiscard]] expected<raw_data> read_domain_folders(const std::vector<picture_folder>& folders,
                                                      const data_section& data, raw_data about);
-/// Reads data sets with an official split.
+/// Reads a data set with an official split. @param about name, classes and domains of the data set
 [[nodiscard]] expected<raw_data> read_domain_folders(const std::vector<picture_folder>& train,
                                                      const std::vector<picture_folder>& test, const data_section& data,
                                                      raw_data about);
-/// Reads images named by lists. The number of classes follows from the labels; each label needs a training row.
+/// Reads the images that lists name. The labels determine the number of classes; each label needs a training row.
 [[nodiscard]] expected<raw_data> read_domain_lists(const std::vector<picture_list>& train,
                                                    const std::vector<picture_list>& test,
                                                    const std::filesystem::path& folder, const data_section& data,

@@ -13,7 +13,7 @@ tl::unexpected<diagnostics> order_error(const scenario& from, const std::string&
   return failed(from.where(order_key), std::string(order_key) + ": " + text);
 }
 
-/// Number of the domain that an entry selects; -1 if there is no such domain.
+/// The number of the domain that an entry selects. Returns -1 if there is none.
 std::int32_t find_domain(const std::string& entry, const std::vector<std::string>& names, bool by_name) {
   for (std::size_t domain = 0; domain < names.size(); ++domain)
     if (entry == (by_name ? names[domain] : std::to_string(domain)))

@@ -33,7 +33,7 @@ std::vector<path> candidates(const file_set& set, const data_section& data, cons
   return paths;
 }
 
-/// The file in `folder` with one of the names, or an empty path.
+/// The first existing file in `folder` with one of the names; empty if there is none.
 path with_names(const path& folder, const std::vector<std::string>& names) {
   for (const auto& name : names)
     for (const char* suffix : {"", ".gz", ".xz"})

@@ -7,17 +7,17 @@
 #include <vector>
 namespace mneme {
 
-/// Files that belong in one folder.
+/// The files of a data set, which are in one folder.
 struct file_set {
-  std::string data_set{};                        ///< For diagnostics.
-  std::vector<std::string> folders{};            ///< Below a root, named as in public downloads, tried in order.
-  std::vector<std::vector<std::string>> names{}; ///< For each file, its possible names; .gz and .xz are tried, too.
-  std::string remedy{};                          ///< How to obtain the files, for the diagnostic.
+  std::string data_set{};                        ///< Name of the data set, for diagnostics.
+  std::vector<std::string> folders{};            ///< Folder names of public downloads, below a root; tried in order.
+  std::vector<std::vector<std::string>> names{}; ///< For each file, its possible names; also tried with .gz and .xz.
+  std::string remedy{};                          ///< Instructions for obtaining the files, for the diagnostic.
 };
 
-/// Returns one path per entry of `set.names`, from the first folder that has all files. A root may itself be such a
-/// folder, by its name or by `data.root`. The diagnostic lists the searched folders and names, files that are missing
-/// in an incomplete folder, and the remedy.
+/// Returns one path per entry of `set.names`, from the first folder that has all files. A root may itself be this
+/// folder, if it has that name or is `data.root`. The error lists searched folders and names, missing files of an
+/// incomplete folder, and the remedy.
 [[nodiscard]] expected<std::vector<std::filesystem::path>> find_files(const file_set& set, const data_section& data,
                                                                       const std::vector<std::filesystem::path>& roots);
 

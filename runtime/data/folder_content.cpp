@@ -25,7 +25,7 @@ bool is_one_of(const std::string& word, const std::array<std::string_view, N>& w
 
 bool is_hidden(const path& entry) { return folder_name(entry).starts_with('.'); }
 
-/// "._x.png" holds the macOS metadata of x.png on other file systems.
+/// True for files such as "._x.png", in which macOS stores metadata of x.png on other file systems.
 bool is_metadata_file(const path& file) {
   const auto name = file.filename().string();
   return name.starts_with("._") || is_one_of(name, metadata_files) || is_one_of(name, hidden_metadata_files);

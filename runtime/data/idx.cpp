@@ -47,7 +47,7 @@ expected<std::array<std::uint32_t, Dimensions>> read_header(byte_stream& stream,
   return sizes;
 }
 
-/// Refuses a header that states more data than the file can hold, before memory is allocated.
+/// Rejects a header that states more data than the file can hold, before memory is allocated.
 expected<void> check_claim(const byte_stream& stream, std::uint64_t rows, std::uint64_t row_bytes) {
   const auto claimed = stream.position() + rows * row_bytes;
   if (rows == 0)
@@ -60,7 +60,7 @@ expected<void> check_claim(const byte_stream& stream, std::uint64_t rows, std::u
   return {};
 }
 
-/// The number of rows that a header states.
+/// Reads the number of rows from a header.
 template <std::size_t Dimensions>
 expected<std::uint32_t> rows_stated_in(byte_stream& stream, std::uint32_t magic) {
   return read_header<Dimensions>(stream, magic).map([](const auto& sizes) { return sizes.front(); });
@@ -72,8 +72,8 @@ tl::unexpected<diagnostics> not_together(const byte_stream& images, std::int64_t
                                              of_images, of_labels));
 }
 
-/// Compares the two headers before memory is allocated for labels: one byte of a packed file can hold thousands of
-/// them. Other errors are found when the files are read.
+/// Compares the row counts of both headers before memory is allocated for labels, because a compressed file can claim
+/// thousands of labels per byte. Other errors are found when the files are read.
 expected<void> check_same_rows(const std::filesystem::path& images, const std::filesystem::path& labels,
                                const idx_layout& layout) {
   auto of_images = byte_stream::open(images), of_labels = byte_stream::open(labels);
@@ -157,7 +157,7 @@ expected<image_table> read_idx(const std::filesystem::path& images, const std::f
   if (!all_labels)
     return tl::unexpected(all_labels.error());
   row_filter filter(limits, layout.classes);
-  std::size_t rows = 0; // up to the last selected row
+  std::size_t rows = 0; // up to and including the last selected row
   for (std::size_t row = 0; row < all_labels->size() && !filter.done(); ++row)
     if (filter.keep((*all_labels)[row]))
       rows = row + 1;

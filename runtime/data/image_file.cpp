@@ -10,7 +10,7 @@ namespace {
 
 using std::filesystem::path;
 
-/// Reads at most `bytes_max` bytes from the start.
+/// Reads at most `bytes_max` bytes from the start of the file.
 expected<std::vector<std::uint8_t>> read_bytes(disk_file file, std::uint64_t bytes_max) {
   std::vector<std::uint8_t> bytes(std::min(file.size_bytes(), bytes_max));
   const auto count = file.read(bytes);

@@ -8,7 +8,7 @@ namespace {
 
 using namespace std::string_view_literals;
 
-/// A format that starts with fixed bytes.
+/// A format with files that begin with fixed bytes.
 struct signature {
   std::string_view bytes{};
   const char* name = nullptr;
@@ -65,7 +65,7 @@ bool starts_with(std::string_view text, const signature& format) {
   return text.size() >= format.offset && text.substr(format.offset).starts_with(format.bytes);
 }
 
-/// Images of Netpbm and BMP have signatures of two letters, so more of the header is checked.
+/// Detects Netpbm and BMP. Their signatures have only two letters, so more of the header is checked.
 const char* describe_short_signature(std::string_view text) {
   if (text.size() > 2 && text[0] == 'P' && '1' <= text[1] && text[1] <= '7' && (text[2] == '\n' || text[2] == ' '))
     return "a PPM, PGM or PBM image";
@@ -75,7 +75,7 @@ const char* describe_short_signature(std::string_view text) {
   return nullptr;
 }
 
-/// Markup is recognized by its first tag, in any case.
+/// Detects markup languages by their first tag, ignoring case.
 const char* describe_markup(std::string_view text) {
   const auto lower = lower_case(text);
   if (lower.find("<svg") != std::string::npos)

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <csetjmp>
-#include <cstdio> // before jpeglib.h, which needs it without including it
+#include <cstdio> // must precede jpeglib.h, which does not include it
 #include <fmt/format.h>
 #include <jpeglib.h>
 #include <string_view>
@@ -35,13 +35,13 @@ bool is_harmless(int code) {
          code == JWRN_NOT_SEQUENTIAL || code == JWRN_BOGUS_PROGRESSION;
 }
 
-/// @param level negative for a warning
+/// Handles a message of libjpeg. @param level negative for a warning
 void on_message(j_common_ptr info, int level) {
   if (level < 0 && !is_harmless(info->err->msg_code))
     on_error(info);
 }
 
-/// Errors that mean an unsupported format, not damage.
+/// True for errors that indicate an unsupported kind of JPEG instead of damage.
 bool is_unsupported(int code) {
   return code == JERR_BAD_PRECISION || code == JERR_CONVERSION_NOTIMPL || code == JERR_SOF_UNSUPPORTED ||
          code == JERR_ARITH_NOTIMPL || code == JERR_NOT_COMPILED || code == JERR_CCIR601_NOTIMPL ||
@@ -49,9 +49,9 @@ bool is_unsupported(int code) {
 }
 
 constexpr int scans_max = 100;
-constexpr std::int64_t scanned_pixels_max = std::int64_t{3} << 29U; // over all scans: twelve images of maximal size
+constexpr std::int64_t scanned_pixels_max = std::int64_t{3} << 29U; // over all scans; twelve images of maximum size
 
-/// Limits the work for a progressive file, which can encode the same pixels again and again, a few bytes each time.
+/// Limits the work for a progressive file, which can encode the same pixels again in every scan of a few bytes.
 void limit_scans(j_common_ptr info) {
   const auto& image = *reinterpret_cast<const jpeg_decompress_struct*>(info);
   const auto pixels = static_cast<std::int64_t>(image.image_width) * image.image_height;
@@ -62,21 +62,21 @@ void limit_scans(j_common_ptr info) {
   }
 }
 
-/// a * b / 255 of bytes, rounded as Pillow rounds it.
+/// Returns a * b / 255 for bytes, rounded like Pillow.
 std::uint32_t scaled(std::uint32_t a, std::uint32_t b) {
   const auto product = a * b + 128;
   return ((product >> 8U) + product) >> 8U;
 }
 
-/// Red, green or blue of a pixel with inverted inks, as Pillow converts CMYK to RGB. @param inks [4] cyan, magenta,
-/// yellow, black
+/// One of the channels red, green and blue, from inverted inks; the same conversion as Pillow's from CMYK.
+/// @param inks [4] cyan, magenta, yellow, black
 std::uint8_t light_of(const std::uint8_t* inks, std::int64_t channel) {
   const std::uint32_t black = inks[3], ink = 255U - inks[channel];
   return static_cast<std::uint8_t>(black - std::min(scaled(ink, black), black));
 }
 
-/// Decodes one image: start(), then decode() if start() succeeded. Neither function may hold objects with destructors,
-/// because errors of libjpeg leave them by longjmp().
+/// Decodes one image: call start(), then decode() if start() returned true. Both functions must not have local objects
+/// with destructors, because libjpeg leaves them by longjmp() on errors.
 class decoder {
 public:
   decoder() {
@@ -88,7 +88,7 @@ public:
   decoder& operator=(const decoder&) = delete;
   ~decoder() { jpeg_destroy_decompress(&info_); }
 
-  /// Reads the header.
+  /// Reads the header. Returns false on failure.
   [[nodiscard]] bool start(std::span<const std::uint8_t> bytes) {
     if (setjmp(reports_.jump) != 0)
       return false;
@@ -99,12 +99,12 @@ public:
     jpeg_read_header(&info_, TRUE);
     const bool has_inks = info_.jpeg_color_space == JCS_CMYK || info_.jpeg_color_space == JCS_YCCK;
     info_.out_color_space = has_inks ? JCS_CMYK : JCS_RGB;
-    info_.dct_method = JDCT_ISLOW; // the same pixels on every machine
+    info_.dct_method = JDCT_ISLOW; // gives the same pixels on every machine
     jpeg_calc_output_dimensions(&info_);
     return true;
   }
 
-  /// @param line [W * channels()], a buffer @param planes [3, H, W]
+  /// Decodes the pixels. Returns false on failure. @param line buffer [W * channels()] @param planes output [3, H, W]
   [[nodiscard]] bool decode(std::uint8_t* line, std::uint8_t* planes) {
     if (setjmp(reports_.jump) != 0)
       return false;
@@ -123,7 +123,7 @@ public:
 
   [[nodiscard]] std::int64_t width() const { return info_.output_width; }
   [[nodiscard]] std::int64_t height() const { return info_.output_height; }
-  /// Components of a decoded pixel.
+  /// Number of components of a decoded pixel.
   [[nodiscard]] std::int64_t channels() const { return info_.out_color_components; }
   [[nodiscard]] bool failed_as_unsupported() const { return is_unsupported(reports_.base.msg_code); }
   [[nodiscard]] std::string error() const { return reports_.text.data(); }

@@ -4,7 +4,7 @@
 namespace mneme {
 
 void prefer_large_pages(const at::Tensor& memory) {
-  constexpr int collapse = 25; // MADV_COLLAPSE, missing in older C libraries; Linux before 6.1 refuses it
+  constexpr int collapse = 25; // MADV_COLLAPSE; missing in older C libraries, and rejected by Linux before 6.1
   constexpr std::uintptr_t page = 2 << 20;
   const auto begin = reinterpret_cast<std::uintptr_t>(memory.const_data_ptr());
   const auto first = (begin + page - 1) / page * page, last = (begin + memory.nbytes()) / page * page;

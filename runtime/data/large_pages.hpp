@@ -3,8 +3,8 @@
 #include <ATen/core/Tensor.h>
 namespace mneme {
 
-/// Moves a CPU tensor to pages of 2 MiB if the system has them. With small pages, a third of the time to gather small
-/// images is spent on address translation.
+/// Moves a CPU tensor to pages of 2 MiB, if the system supports it. With small pages, address translation takes a third
+/// of the time for gathering small images.
 void prefer_large_pages(const at::Tensor& memory);
 
 } // namespace mneme

@@ -22,8 +22,8 @@ std::vector<std::int64_t> rows_of_classes(const own_part& part, std::int64_t cla
   return counts;
 }
 
-/// Sets the default mean and deviation, used unless measured ones are requested: 0.5 each for pixels, 0 and 1 for
-/// numbers.
+/// Sets the default mean and deviation: 0.5 each for pixels, 0 and 1 for numbers. They are used unless the scenario
+/// requests measured ones.
 void set_constants(raw_data& data) {
   const auto channels = static_cast<std::size_t>(data.train.images.size(1));
   const bool holds_pixels = data.train.images.scalar_type() == at::kByte;
@@ -63,7 +63,7 @@ expected<drawn_parts> drawn_test_rows(const own_part& rows, double share, std::u
   for (auto& [group, members] : groups) {
     if (members.size() < 2)
       continue;
-    auto key = key_for({.seed = seed}, purpose::synthetic_data); // user data have no other use of this key
+    auto key = key_for({.seed = seed}, purpose::synthetic_data); // user data do not use this key otherwise
     key.index = static_cast<std::uint64_t>(group.first) << 32U | static_cast<std::uint64_t>(group.second);
     rng_stream(key).shuffle(std::span(members));
     const auto drawn =

@@ -1,4 +1,4 @@
-/// own_rows: checks and combines the rows of user data, independent of their source.
+/// own_rows: checks and combines rows of user data from any source.
 #pragma once
 #include "runtime/base/diagnostic.hpp"
 #include "runtime/data/dataset.hpp"
@@ -7,51 +7,50 @@
 namespace mneme {
 
 inline constexpr std::int64_t own_classes_max = 100'000;
-/// Only the first findings are reported, since data may be wrong everywhere.
+/// Maximum number of diagnostics for one kind of error.
 inline constexpr std::size_t own_diagnostics_max = 20;
 
-/// The arrays of data.name = "arrays".
+/// Names of the arrays for data.name = "arrays".
 [[nodiscard]] const std::vector<std::string>& array_names();
 
-/// One part (train or test) of user data, in file order.
+/// Labels and domains of one part (train or test) of user data, in file order.
 struct own_part {
   std::vector<std::int32_t> labels{};  ///< [N]
-  std::vector<std::int32_t> domains{}; ///< [N], or empty
+  std::vector<std::int32_t> domains{}; ///< [N]; empty if there is one domain
 };
 
-/// Properties of user data that are known before the rows are combined.
+/// Properties of user data that are known before rows are combined.
 struct own_classes {
   std::string where{}; ///< File or folder, for diagnostics.
   std::int64_t count = 0;
-  std::vector<std::string> names{};   ///< [count], or empty: classes have numbers only
-  std::vector<std::string> domains{}; ///< By number; empty: one domain.
+  std::vector<std::string> names{};   ///< [count]; empty if classes have only numbers
+  std::vector<std::string> domains{}; ///< Names by domain number; empty if there is one domain.
 };
 
-/// Row numbers in the original part, ascending.
+/// Row numbers of a drawn split, referring to the original part, ascending.
 struct drawn_parts {
   std::vector<std::int64_t> train{}, test{};
 };
 
-/// Checks that data.test_share is 0 for data with a test part, and above 0 for others.
+/// Checks that data.test_share is 0 for data with a test part, and above 0 for data without one.
 [[nodiscard]] diagnostics wrong_test_share(bool has_test, const data_section& data, const std::string& where);
 
-/// Selects `share` of the rows of each class and domain as test rows, by the seed; at least one of two or more. Fails
-/// if a class has a single row.
+/// Draws `share` of the rows of each class and domain as test rows, by the seed; at least one row of two or more. Fails
+/// if a class has only one row.
 [[nodiscard]] expected<drawn_parts> drawn_test_rows(const own_part& rows, double share, std::uint64_t seed,
                                                     const own_classes& classes);
 
-/// Reports every class that has no row in one of the parts.
+/// Reports every class without rows in one of the parts.
 [[nodiscard]] diagnostics absent_classes(const own_part& train, const own_part& test, const own_classes& classes);
 
-/// Reports names that cannot be displayed, and duplicates. A name must be UTF-8 of 1 to 200 bytes without control
-/// characters.
+/// Reports duplicate and unprintable names. A name must be UTF-8 with 1 to 200 bytes and without control characters.
 [[nodiscard]] diagnostics wrong_names(const std::vector<std::string>& names, const std::string& where);
 
-/// Combines rows in memory. @param test without rows: drawn from `train` @param tokens as in raw_data
+/// Combines rows in memory. @param test if it has no rows, test rows are drawn from `train` @param tokens see raw_data
 [[nodiscard]] expected<raw_data> put_together(image_table train, image_table test, const own_classes& classes,
                                               std::int64_t tokens, const data_section& data, std::uint64_t seed);
 
-/// "class 3" or "class 'cat'".
+/// Formats a class for messages: "class 3" or "class 'cat'".
 [[nodiscard]] std::string class_text(const own_classes& classes, std::int64_t label);
 
 } // namespace mneme

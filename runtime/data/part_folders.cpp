@@ -24,7 +24,7 @@ constexpr std::array roles{
     named_role{"tests", part_role::test},          named_role{"testing", part_role::test},
     named_role{"eval", part_role::test},           named_role{"evaluation", part_role::test},
 };
-/// Words that do not change the role of a folder name: "seg_train", "Training Images", "test_set".
+/// Words of a folder name that do not affect its role, as in "seg_train", "Training Images" and "test_set".
 constexpr std::array<std::string_view, 13> filler_words{"set",    "data", "dataset", "image", "images",
                                                         "img",    "imgs", "seg",     "split", "pictures",
                                                         "photos", "part", "samples"};
@@ -35,7 +35,7 @@ part_role role_of_word(std::string_view word) {
   return known_role == roles.end() ? part_role::none : known_role->role;
 }
 
-/// Shortens "trainset" and "train2017" to "train".
+/// Removes suffixes: "trainset" and "train2017" become "train".
 std::string_view without_suffix(std::string_view word) {
   for (const std::string_view suffix : {"set", "data"})
     if (word.size() > suffix.size() && word.ends_with(suffix) &&
@@ -63,7 +63,7 @@ std::vector<std::string> words_of(std::string_view name) {
   return words;
 }
 
-/// "'a' and 'b'"
+/// Formats folder names: "'a' and 'b'".
 std::string quoted_names(const std::vector<path>& folders) {
   std::vector<std::string> names;
   for (const auto& folder : folders)
@@ -71,7 +71,7 @@ std::string quoted_names(const std::vector<path>& folders) {
   return fmt::format("{}", fmt::join(names, " and "));
 }
 
-/// "3 folders ('a', 'b', ...)"
+/// Formats the first folder names: "3 folders ('a', 'b', ...)".
 std::string first_names(const std::vector<path>& folders) {
   constexpr std::size_t named_max = 3;
   std::string names;
@@ -81,7 +81,7 @@ std::string first_names(const std::vector<path>& folders) {
                      folders.size() > named_max ? ", ..." : "");
 }
 
-/// Finds the parts in one folder. Members hold the folders of each role; other folders are ignored.
+/// Finds the parts in one folder. Its members hold the folders of each role; folders without a role are ignored.
 class part_finder {
 public:
   part_finder(const path& root, const folder_content& content) : root_(root) {
@@ -117,7 +117,7 @@ public:
   }
 
 private:
-  /// True if the folders are classes although some are called train or test: they hold images and no folders.
+  /// True if the folders are classes, even if some are named train or test: they contain images but no folders.
   bool are_classes() {
     if (by_role_[part_role::none].empty())
       return false;
@@ -141,14 +141,14 @@ private:
     });
     return warnings;
   }
-  /// Handles a common layout of archives: seg_train/seg_train/CLASS.
+  /// Supports a common layout of archives: seg_train/seg_train/CLASS.
   path inner_part(const path& folder) const {
     const auto content = list_folder(folder);
     const bool is_wrapper = content && content->folders.size() == 1 && content->images.empty() &&
                             part_role_of(folder_name(content->folders.front())) == part_role_of(folder_name(folder));
     return is_wrapper ? content->folders.front() : folder;
   }
-  /// Takes all of `root`, and warns about names that resemble those of parts.
+  /// Uses all of `root` as training part, and warns about names that resemble those of parts.
   [[nodiscard]] part_folders with_similar_names() {
     part_folders parts{.train = root_};
     std::vector<path> similar;

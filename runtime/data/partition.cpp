@@ -6,11 +6,11 @@
 namespace mneme {
 namespace {
 
-/// The rows of one task, sorted by client: client c owns [first_[c], first_[c + 1]). They are stored as 32-bit offsets
-/// from the task's first row, and the rows of one client are contiguous.
+/// The rows of one task, grouped by client: client c owns [first_[c], first_[c + 1]). Rows are stored as 32-bit offsets
+/// from the task's first row.
 class stored_task {
 public:
-  /// @param dealt owner of each row @param rows of the task, ascending
+  /// @param dealt owner of each row @param rows the task's rows, ascending
   stored_task(const owners& dealt, std::uint32_t clients, const std::vector<std::int64_t>& rows)
       : first_(std::size_t{clients} + 1), base_(rows.empty() ? 0 : rows.front()) {
     MNEME_CHECK(dealt.size() == rows.size() && (rows.empty() || rows.back() - base_ < no_client), dealt.size(),
@@ -21,7 +21,7 @@ public:
     for (std::size_t c = 1; c < first_.size(); ++c)
       first_[c] += first_[c - 1];
     distances_.resize(first_.back());
-    auto next = first_; // a counting sort is stable: rows stay ascending
+    auto next = first_; // a counting sort is stable, so rows stay ascending
     for (row_position position = 0; position < dealt.size(); ++position)
       if (dealt[position] != no_client)
         distances_[next[dealt[position]]++] = static_cast<std::uint32_t>(rows[position] - base_);
@@ -42,7 +42,7 @@ private:
 
   std::vector<row_position> first_;
   std::vector<std::uint32_t> distances_;
-  std::int64_t base_ = 0; // the task's first row
+  std::int64_t base_ = 0; // first row of the task
 };
 
 /// Partitions in which a row of a task has at most one owner.
@@ -85,7 +85,7 @@ expected<owners> split(const task_split& task, const scenario& from) {
   return owners{};
 }
 
-/// Splits task by task, so that the owners of only one task are in memory at a time.
+/// Splits one task after the other, so that the owners of only one task are in memory.
 expected<std::vector<stored_task>> drawn_split(const scenario& from, const task_stream& tasks,
                                                const enrolled_clients& enrolled) {
   const auto clients = static_cast<std::uint32_t>(from.clients.count);
@@ -140,7 +140,7 @@ public:
 
 private:
   std::vector<stored_task> split_;
-  std::vector<std::vector<std::int32_t>> marks_; // by task and position
+  std::vector<std::vector<std::int32_t>> marks_; // indexed by task and position
   std::int64_t drawn_rows_;
   std::shared_ptr<const task_stream> tasks_;
 };

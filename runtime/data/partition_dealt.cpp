@@ -3,10 +3,10 @@
 namespace mneme {
 namespace {
 
-// Stream indices of a task: class indices for draws per class, these for the others.
+// Stream indices within a task. Draws per class use the class number as index; all others use these.
 constexpr std::uint64_t index_of_clients = 0xFFFFFFFF, index_of_rows = 0xFFFFFFFE, index_of_shards = 0xFFFFFFFD;
 
-/// Numbers 0 .. n - 1 in random order.
+/// The numbers 0 to n - 1 in random order.
 std::vector<std::uint32_t> shuffled(std::uint32_t n, rng_key key, std::uint64_t index) {
   std::vector<std::uint32_t> order(n);
   std::iota(order.begin(), order.end(), 0U);
@@ -16,7 +16,7 @@ std::vector<std::uint32_t> shuffled(std::uint32_t n, rng_key key, std::uint64_t 
   return order;
 }
 
-/// Random order of clients, so that the remainder of each task does not go to the same clients.
+/// A random order of clients for each task, so that remainders do not always go to the same clients.
 std::vector<std::uint32_t> order_of_clients(const task_split& task) {
   return shuffled(task.clients, task.key, index_of_clients);
 }

@@ -7,17 +7,17 @@ namespace mneme {
 namespace {
 
 constexpr std::uint64_t redraws_max = 10'000;
-/// Limit on the total number of draws (about ten seconds), after which a split that keeps failing is refused.
+/// Total number of draws (about ten seconds) after which a split counts as impossible.
 constexpr std::uint64_t draws_max = 200'000'000;
 
-/// The upper half of the stream index is the attempt, the lower half the class.
+/// The random stream of a class and attempt: the attempt is the upper half of the index, the class the lower half.
 rng_stream class_stream(const task_split& task, std::uint64_t attempt, std::size_t c) {
   rng_key key = task.key;
   key.index = attempt << 32 | c;
   return rng_stream(key);
 }
 
-/// Deals rows in order: client k gets the rows from floor(n * (p_0 + ... + p_{k-1})) to the next cut, and the last
+/// Distributes rows in order. Client k gets the rows from floor(n * (p_0 + ... + p_{k-1})) to the next cut; the last
 /// client with a share gets the remainder. `held` counts rows per client.
 void deal(const std::vector<row_position>& rows, const std::vector<double>& shares, owners& dealt,
           std::vector<std::uint64_t>& held) {
@@ -36,8 +36,8 @@ void deal(const std::vector<row_position>& rows, const std::vector<double>& shar
   }
 }
 
-/// Sets the share of clients that already have their fair number of rows to 0, and normalizes the others. Returns false
-/// if the remaining shares sum to 0 in double precision.
+/// Sets the shares of clients that have their fair number of rows to 0, and normalizes the others. Returns false if the
+/// remaining shares sum to 0 in double precision.
 bool cap(std::vector<double>& shares, const std::vector<std::uint64_t>& held, std::size_t rows) {
   double sum = 0.0;
   for (std::size_t client = 0; client < shares.size(); ++client) {
@@ -50,7 +50,7 @@ bool cap(std::vector<double>& shares, const std::vector<std::uint64_t>& held, st
   return sum > 0.0;
 }
 
-/// One attempt at dirichlet-capped; empty if a client would have no rows.
+/// One attempt at dirichlet-capped. Returns an empty list if a client would have no rows.
 owners capped_attempt(const task_split& task, std::uint64_t attempt) {
   owners dealt(task.rows);
   std::vector<std::uint64_t> held(task.clients);
@@ -67,7 +67,7 @@ owners capped_attempt(const task_split& task, std::uint64_t attempt) {
     deal(rows, shares, dealt, held);
     left -= rows.size();
     if (static_cast<std::size_t>(std::count(held.begin(), held.end(), 0U)) > left)
-      return {}; // more clients without rows than rows left
+      return {}; // more clients without rows than remaining rows
   }
   return dealt;
 }
@@ -95,9 +95,9 @@ owners split_dirichlet(const task_split& task) {
   return dealt;
 }
 
-// The partition of TARGET, LANDER and STSA: a client that has N / K rows or more when a class is split gets none of it,
-// and a split that leaves a client without rows is drawn again. Deviation: in their code the last client gets the
-// rounding remainder even if its share is 0; here it does not.
+// The partition of TARGET, LANDER and STSA. A client that has at least N / K rows when a class is split gets none of
+// that class; a split that leaves a client without rows is drawn again. Deviation: in their code the last client gets
+// the rounding remainder even if its share is 0.
 expected<owners> split_dirichlet_capped(const task_split& task, const std::string& where) {
   if (task.rows < task.clients)
     return failed(where, "dirichlet-capped gives every client a row, and there are fewer rows than clients (" +

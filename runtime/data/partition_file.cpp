@@ -12,16 +12,16 @@
 namespace mneme {
 namespace {
 
-/// One line of the file; numbers as in the file.
+/// One line of the file, with the numbers as written.
 struct entry {
   std::int64_t client = -1, row = -1;
-  std::int64_t task = 0;  ///< From 1; 0: every task with this row.
+  std::int64_t task = 0;  ///< From 1; 0: every task that contains the row.
   std::int64_t mark = -1; ///< Value in the method's column.
 };
 
-/// Columns that are read, in the order of the header.
+/// The columns of the file, in header order.
 struct header {
-  std::vector<std::int64_t entry::*> columns{}; ///< Null: column is ignored.
+  std::vector<std::int64_t entry::*> columns{}; ///< Null for an ignored column.
   [[nodiscard]] bool has(std::int64_t entry::*checked) const {
     return std::find(columns.begin(), columns.end(), checked) != columns.end();
   }
@@ -70,7 +70,7 @@ private:
   [[nodiscard]] std::string place() const { return path_ + ":" + std::to_string(line_); }
   void wrong(std::string text) { wrong_.push_back({place(), std::move(text)}); }
 
-  /// Reports unknown column names that look like misspellings of known ones. Other unknown columns are allowed.
+  /// Reports unknown column names that look like misspelled known ones. Other unknown columns are ignored.
   diagnostics validate_other_names(const std::vector<std::string_view>& fields) const {
     std::vector<std::string> known{"client", "row", "task"}, absent;
     if (!marks_.name.empty())
@@ -131,7 +131,7 @@ private:
     for (std::size_t column = 0; column < named.columns.size(); ++column) {
       if (!named.columns[column])
         continue;
-      const auto field = without_blanks(fields[column]); // within quotes
+      const auto field = without_blanks(fields[column]); // blanks inside of quotes
       if (!csv::is_number(field, row.*named.columns[column]))
         return refuse("found '" + printable(field.substr(0, 100)) + "' where a " + name_of(named.columns[column]) +
                       " is due; expected a whole number");
@@ -151,7 +151,7 @@ private:
     return column == &entry::client ? "client" : column == &entry::row ? "row" : "task";
   }
 
-  /// Assigns the row to the client, in the named task or in every task with this row.
+  /// Assigns the row to the client in the given task, or in every task that contains the row.
   void assign(const entry& given) {
     if (given.client < 0 || given.client >= clients_)
       return wrong("client " + std::to_string(given.client) + " does not exist; expected 0.." +
@@ -177,7 +177,7 @@ private:
             "; expected a row of its classes or domain, or no task column");
   }
 
-  /// Returns false if the task does not contain the row.
+  /// Assigns a row of one task. Returns false if the task does not contain the row.
   bool own(std::size_t task, std::int64_t row, const entry& line) {
     const auto position = position_[task * per_task() + static_cast<std::size_t>(row)];
     if (position == no_client)
@@ -193,7 +193,7 @@ private:
     return true;
   }
 
-  /// Row of the run for a row of the original file, or -1.
+  /// The run's row for a row of the original file. Returns -1 if there is none.
   [[nodiscard]] std::int64_t numbered(std::int64_t file_row) const {
     const auto& kept = tasks_.train->file_rows;
     if (kept.empty())
@@ -202,14 +202,14 @@ private:
     return place != kept.end() && *place == file_row ? place - kept.begin() : -1;
   }
 
-  /// True if data.test_share selected the row for testing.
+  /// True if data.test_share moved the row to the test split.
   [[nodiscard]] bool is_drawn(std::int64_t file_row) const {
     return std::binary_search(tasks_.drawn_rows.begin(), tasks_.drawn_rows.end(), file_row);
   }
 
   [[nodiscard]] std::size_t per_task() const { return static_cast<std::size_t>(tasks_.train->files_rows()); }
 
-  /// Fills position_.
+  /// Computes position_ for all rows of all tasks.
   void number_rows() {
     position_.assign(tasks_.tasks.size() * per_task(), no_client);
     for (std::size_t t = 0; t < tasks_.tasks.size(); ++t)
@@ -220,8 +220,8 @@ private:
   std::string path_;
   std::int64_t clients_;
   const task_stream& tasks_;
-  std::vector<row_position> position_; // by task and file row
-  row_mark_column marks_;              // of the method
+  std::vector<row_position> position_; // indexed by task and file row
+  row_mark_column marks_;              // the method's column
   filed_split said_;
   std::size_t line_ = 1;
   bool gives_rows_ = false;

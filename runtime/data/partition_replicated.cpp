@@ -44,10 +44,10 @@ private:
   struct task_classes {
     std::vector<std::vector<row_position>> by_class{};
     rng_key key{};
-    std::size_t held = 0; ///< Number of classes per client.
+    std::size_t held = 0; // number of classes per client
   };
 
-  /// floor(share * classes), at least one, with a tolerance for rounding: 0.7 times 10 is 7.
+  /// floor(share * classes), but at least 1. A tolerance absorbs rounding errors: 0.7 times 10 gives 7.
   static std::size_t classes_held(double share, std::int64_t classes) {
     const double held = std::floor(share * static_cast<double>(classes) + 1e-9);
     return static_cast<std::size_t>(std::clamp(held, 1.0, static_cast<double>(classes)));
@@ -69,8 +69,8 @@ private:
   std::vector<task_classes> each_;
 };
 
-/// Draws `size` distinct numbers below n, ascending. Floyd's algorithm (Bentley and Floyd 1987): time and memory are
-/// proportional to `size`, independent of n.
+/// Draws `size` distinct numbers below n, ascending, by Floyd's algorithm (Bentley and Floyd 1987). Time and memory are
+/// proportional to `size` and do not depend on n.
 std::vector<row_position> subset(std::size_t size, std::size_t n, rng_stream& stream) {
   distinct_numbers positions(size);
   for (std::size_t last = n - size; last < n; ++last)
@@ -110,7 +110,7 @@ public:
 private:
   std::shared_ptr<const task_stream> tasks_;
   std::int64_t rows_per_client_;
-  std::vector<rng_key> keys_; // by task
+  std::vector<rng_key> keys_; // indexed by task
 };
 
 } // namespace

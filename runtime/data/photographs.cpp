@@ -33,7 +33,7 @@ at::Tensor resize_box(const at::Tensor& planes, resampling method, const pixel_b
   return resized;
 }
 
-/// [3, side_px, side_px]; see photograph_fit
+/// Fits an image to [3, side_px, side_px]; see photograph_fit.
 at::Tensor fit_image(const at::Tensor& planes, std::int64_t side_px, photograph_fit fit) {
   const auto height = planes.size(1), width = planes.size(2), shorter = std::min(height, width);
   if (fit == photograph_fit::centre_bicubic) {
@@ -46,9 +46,9 @@ at::Tensor fit_image(const at::Tensor& planes, std::int64_t side_px, photograph_
   return resize_box(planes, resampling::bilinear, box, {side_px, side_px}, {.height = side_px, .width = side_px});
 }
 
-/// [3, side_px, side_px]
+/// Reads an image and fits it to [3, side_px, side_px].
 expected<at::Tensor> read_fitted(const path& file, std::int64_t side_px, photograph_fit fit) {
-  // A much larger image is refused before memory is allocated; a slightly different size after decoding.
+  // Much larger images are rejected before memory is allocated, other sizes after decoding.
   constexpr std::int64_t times_larger = 64;
   const auto pixels_max = fit == photograph_fit::exact ? times_larger * side_px * side_px : image_pixels_max;
   auto planes = read_image(file, pixels_max);
@@ -64,9 +64,9 @@ expected<at::Tensor> read_fitted(const path& file, std::int64_t side_px, photogr
   return planes;
 }
 
-/// Reads an image without resizing. Fails if its size is not `size`.
+/// Reads an image that must have exactly this size, without resizing.
 expected<at::Tensor> of_equal_size(const path& file, const picture_size& size) {
-  constexpr std::int64_t times_larger = 64; // larger images are refused before memory is allocated
+  constexpr std::int64_t times_larger = 64; // larger images are rejected before memory is allocated
   const auto pixels_max = std::max<std::int64_t>(times_larger * size.height * size.width, 1 << 16);
   auto planes = read_image(file, pixels_max);
   if (planes && (planes->size(1) != size.height || planes->size(2) != size.width))
@@ -77,7 +77,7 @@ expected<at::Tensor> of_equal_size(const path& file, const picture_size& size) {
   return planes;
 }
 
-/// Calls work(i) for each i below `count`, on all cores and in any order.
+/// Calls work(i) for each i < count, on all cores and in any order.
 template <class Work>
 void on_all_cores(std::size_t count, const Work& work) {
   std::atomic<std::size_t> next{0};
@@ -94,7 +94,8 @@ void on_all_cores(std::size_t count, const Work& work) {
     task.get();
 }
 
-/// Files for which `wanted` returns true, by name. @param kinds file type for the message if there are none
+/// The files of a folder for which `wanted` returns true, sorted by name. Fails if there are none.
+/// @param kinds file types, for the message
 expected<std::vector<path>> files_in(const path& folder, bool (*wanted)(const path&), const char* kinds) {
   std::vector<path> paths;
   std::error_code error;
@@ -109,7 +110,7 @@ expected<std::vector<path>> files_in(const path& folder, bool (*wanted)(const pa
   return paths;
 }
 
-/// Labels, domains and file rows of the images within `limits`.
+/// A table with labels, domains and file rows of the images within `limits`, still without pixels.
 image_table kept_pictures(const std::vector<photograph>& photographs, row_limits limits, std::int64_t classes,
                           bool has_domains) {
   image_table table;
@@ -124,7 +125,7 @@ image_table kept_pictures(const std::vector<photograph>& photographs, row_limits
   return table;
 }
 
-/// The first diagnostics, and the number of other files that failed.
+/// The first diagnostics, and one with the number of other files that failed.
 diagnostics first_findings(const std::vector<diagnostics>& findings, const path& folder) {
   diagnostics first;
   std::size_t failed_files = 0;
@@ -141,7 +142,7 @@ diagnostics first_findings(const std::vector<diagnostics>& findings, const path&
   return first;
 }
 
-/// Reads the images of `table` from `photographs`. @param read returns a file as [3, height, width]
+/// Reads the pixels of the images in `table`. @param read returns the image of a file as [3, height, width]
 template <class Read>
 expected<image_table> table_of(const std::vector<photograph>& photographs, image_table table,
                                std::array<std::int64_t, 2> size, const Read& read) {

@@ -14,11 +14,11 @@ using std::filesystem::path;
 
 constexpr std::size_t tree_classes_max = 100'000;
 
-/// Domains (one with an empty name if the tree has none), their classes, and the images of each class.
+/// For each domain, its classes and their images. The domain's name is empty if the tree has no domains.
 using listed_classes = std::map<std::string, std::vector<path>>;
 using listed_domains = std::map<std::string, listed_classes>;
 
-/// Collects ignored files or folders for one warning.
+/// Collects ignored files or folders for one common warning.
 struct left_out {
   std::size_t count = 0;
   std::vector<std::string> first{};
@@ -29,7 +29,7 @@ struct left_out {
     for (std::size_t i = 0; i < paths.size() && first.size() < named_max; ++i)
       first.push_back(paths[i].lexically_relative(root).generic_string());
   }
-  /// Adds "3 KIND are left out: a, b, c". @param kind plural
+  /// Adds the warning "3 KIND are left out: a, b, c". @param kind noun in the plural
   void warn(diagnostics& to, const path& root, const char* kind) const {
     if (count > 0)
       to.push_back({root.string(), fmt::format("{} {} are left out: {}{}", count, kind, fmt::join(first, ", "),
@@ -43,7 +43,7 @@ public:
   explicit tree_reader(path root) : root_(std::move(root)) {}
   diagnostics wrong;
 
-  /// @param part the root of a tree without parts, or a folder below it
+  /// Lists one part. @param part its folder, or the root of a tree without parts
   listed_domains read_part(const path& part) {
     listed_domains domains;
     const auto top = list(part);
@@ -69,7 +69,7 @@ public:
     return domains;
   }
 
-  /// Lists a folder, and records which of its entries are ignored.
+  /// Lists a folder and records its ignored entries.
   std::optional<folder_content> list(const path& folder) {
     auto content = list_folder(folder);
     if (!content) {
@@ -140,7 +140,7 @@ private:
       if (const auto images = list(inner))
         add_class(inner, *images, to[folder_name(folder)]);
   }
-  /// If all folders are named like parts (DOMAIN/train/CLASS or CLASS/train), reports that and returns true.
+  /// Reports an error and returns true if all folders have names of parts (DOMAIN/train/CLASS or CLASS/train).
   bool report_inner_parts(const path& folder, const folder_content& content) {
     const bool are_parts =
         !content.folders.empty() && std::all_of(content.folders.begin(), content.folders.end(), [](const path& inner) {
@@ -175,7 +175,7 @@ std::set<std::string> domains_in(const listed_domains& part) {
   return names;
 }
 
-/// Reports names that only one of the parts has.
+/// Reports names that occur in only one of the parts.
 void compare_names(const std::set<std::string>& train, const std::set<std::string>& test, const part_folders& parts,
                    const char* noun, tree_reader& to) {
   for (const auto& [names, others, folder, other] :

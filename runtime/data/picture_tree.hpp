@@ -9,21 +9,22 @@ struct picture_tree {
   std::filesystem::path root{};
   std::vector<photograph> train{}, test{}; ///< By domain, class and name, as in torchvision's ImageFolder.
   own_classes classes{};
-  diagnostics warnings{}; ///< Names of parts that were interpreted, and files and folders that are ignored.
+  diagnostics warnings{}; ///< Warnings about interpreted names of parts, and ignored files and folders.
 };
 
-/// The folder that data.root and data.folder name.
+/// The folder that data.root and data.folder name. Fails if it does not exist.
 [[nodiscard]] expected<std::filesystem::path> picture_root(const data_section& data,
                                                            const std::vector<std::filesystem::path>& roots);
 
-/// Lists ROOT/CLASS/*.{png,jpg,jpeg}, or the same below the folders of a training and a test part (part_folders.hpp). A
-/// folder level above the classes is taken as domains. Classes and domains are numbered by name. Fails if a class has
-/// no images or is missing in one part, or if images or folders are at different levels.
+/// Lists ROOT/CLASS/*.{png,jpg,jpeg}, or the same below the folders of a training and a test part (part_folders.hpp).
+/// An additional folder level above the classes defines domains. Classes and domains are numbered by name. Fails if a
+/// class has no images or is missing in a part, or if images or folders are at different levels.
 [[nodiscard]] expected<picture_tree> list_pictures(const std::filesystem::path& root);
 
-/// Digest of the names and sizes of all images below the folder; a constant if the folder cannot be listed.
+/// Digest of the names and sizes of all images in the folder. Returns a constant if the folder cannot be listed.
 [[nodiscard]] digest128 names_and_sizes(const data_section& data, const std::vector<std::filesystem::path>& roots);
 
+/// The labels of the images, and their domains if `has_domains`.
 [[nodiscard]] own_part part_of(const std::vector<photograph>& photographs, bool has_domains);
 
 } // namespace mneme

@@ -20,12 +20,12 @@ std::uint32_t big_endian(const std::uint8_t* bytes) {
 
 constexpr std::array<std::uint8_t, 12> end_chunk{0, 0, 0, 0, 'I', 'E', 'N', 'D', 0xAE, 0x42, 0x60, 0x82};
 
-/// Removes the ancillary chunks and everything after IEND, in place, because libpng must not interpret them or fail on
-/// them. Corrects the checksum of IEND, which protects no data. Returns an error text if the file ends before the end
-/// of IEND, else "".
+/// Removes ancillary chunks and everything after IEND, in place. libpng would interpret them or fail on damaged ones.
+/// The checksum of IEND, which protects no data, is corrected. Returns an error text if the file ends before IEND, else
+/// "".
 std::string keep_critical_chunks(std::vector<std::uint8_t>& bytes) {
-  constexpr std::size_t signature_bytes = 8, chunk_bytes = 12; // a chunk's length, type and checksum
-  constexpr std::uint8_t is_ancillary = 0x20;                  // lower-case first letter
+  constexpr std::size_t signature_bytes = 8, chunk_bytes = 12; // chunk_bytes: length, type and checksum of a chunk
+  constexpr std::uint8_t is_ancillary = 0x20;                  // bit of a lower-case first letter
   std::size_t from = signature_bytes, to = signature_bytes;
   while (bytes.size() - from >= chunk_bytes) {
     const auto* const chunk = bytes.data() + from;
@@ -46,8 +46,8 @@ std::string keep_critical_chunks(std::vector<std::uint8_t>& bytes) {
   return fmt::format("the file ends after {} bytes, before the chunk IEND is complete", bytes.size());
 }
 
-/// Decodes one image: start(), then decode() if start() succeeded. Neither function may hold objects with destructors,
-/// because errors of libpng leave them by longjmp().
+/// Decodes one image: call start(), then decode() if start() returned true. Both functions must not have local objects
+/// with destructors, because libpng leaves them by longjmp() on errors.
 class png_decoder {
 public:
   /// @param bytes must outlive this object
@@ -58,7 +58,7 @@ public:
   png_decoder& operator=(const png_decoder&) = delete;
   ~png_decoder() { png_destroy_read_struct(&png_, &info_, nullptr); }
 
-  /// Reads the header.
+  /// Reads the header. Returns false on failure.
   [[nodiscard]] bool start() {
     if (!info_)
       return false;
@@ -70,7 +70,7 @@ public:
     png_read_update_info(png_, info_);
     return true;
   }
-  /// @param lines [H] pointers to 3 * W bytes each
+  /// Decodes the pixels. Returns false on failure. @param lines [H] pointers to 3 * W bytes each
   [[nodiscard]] bool decode(png_bytepp lines) {
     if (setjmp(jump_) != 0)
       return false;
@@ -110,7 +110,7 @@ private:
     decoder.set_error(text);
     std::longjmp(decoder.jump_, 1);
   }
-  /// libpng only warns if the checksum of the compressed samples is wrong; Pillow and OpenCV fail.
+  /// Turns the warning about a wrong checksum of compressed samples into an error, as in Pillow and OpenCV.
   static void on_warning(png_structp png, png_const_charp text) {
     if (std::string_view(text) != "IDAT: incorrect data check")
       return;
@@ -125,7 +125,7 @@ private:
     left = left.subspan(count);
   }
 
-  std::span<const std::uint8_t> bytes_; // not read yet
+  std::span<const std::uint8_t> bytes_; // the unread bytes
   std::jmp_buf jump_{};
   std::array<char, 128> error_{};
   bool has_wrong_checksum_ = false;
@@ -160,7 +160,7 @@ expected<at::Tensor> decode_png(std::vector<std::uint8_t> bytes, const std::file
   if (height * width > pixels_max)
     return failed(file.string(), fmt::format("the header states {} pixels, but images of this data set have at most {}",
                                              height * width, pixels_max));
-  constexpr std::int64_t pixels_of_a_byte = 8 * 1032; // the best compression of 1-bit samples
+  constexpr std::int64_t pixels_of_a_byte = 8 * 1032; // highest compression, for 1-bit samples
   if (height * width > pixels_of_a_byte * std::ssize(bytes))
     return damaged(fmt::format("{} bytes do not hold {} pixels", bytes.size(), height * width));
   if (image.line_bytes() != static_cast<std::size_t>(3 * width))

@@ -8,7 +8,7 @@ namespace {
 
 enum class owner : std::uint8_t { unknown, clients, everybody };
 
-/// Draws an owner for those rows of the file that have none yet.
+/// Draws owners for the task's file rows that have none yet.
 void draw_owners(const dataset& train, const task_rows& task, double share, const rng_key& key,
                  std::vector<owner>& owners) {
   std::map<std::int32_t, std::vector<std::int64_t>> by_label;

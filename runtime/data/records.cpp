@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::int64_t channels = 3, side = 32;
 constexpr std::size_t pixel_bytes = channels * side * side;
-constexpr std::int64_t records_max = 1'000'000; // a thousand bytes of a packed file can expand to a megabyte
+constexpr std::int64_t records_max = 1'000'000; // limits memory: a thousand compressed bytes can expand to a megabyte
 
 struct record_file {
   byte_stream stream{};
@@ -32,12 +32,12 @@ expected<record_file> open_records(const std::filesystem::path& path, const reco
   return record_file{.stream = std::move(*stream), .records = static_cast<std::int64_t>(*bytes / record_bytes)};
 }
 
-/// Fills a table that has memory reserved for all records.
+/// Reads records into a table with memory reserved for the maximum number of records.
 class record_reader {
 public:
   record_reader(const record_layout& layout, row_limits limits, std::int64_t records_max)
       : layout_(layout), filter_(limits, layout.classes), before_(layout.label_bytes) {
-    table_.images = new_tensor({records_max, channels, side, side}, at::kByte); // pages are committed when filled
+    table_.images = new_tensor({records_max, channels, side, side}, at::kByte); // pages are committed when written
     next_ = table_.images.mutable_data_ptr<std::uint8_t>();
     table_.labels.reserve(static_cast<std::size_t>(records_max));
   }
@@ -51,7 +51,7 @@ public:
     }
     return file.stream.expect_end();
   }
-  /// The rows read so far.
+  /// Returns the rows read so far.
   image_table table() && {
     if (const auto rows = table_.size(); rows < table_.images.size(0))
       table_.images = table_.images.narrow(0, 0, rows).clone();
@@ -81,15 +81,15 @@ private:
     table_.labels.push_back(label);
     if (layout_.domain_at)
       table_.domains.push_back(domain);
-    (void)filter_.keep(label, domain); // counts only: load_data() selects
+    (void)filter_.keep(label, domain); // only counts rows; load_data() selects them
     return {};
   }
 
   const record_layout& layout_;
   row_filter filter_;
-  std::vector<std::uint8_t> before_; // the bytes before the pixels of a record
+  std::vector<std::uint8_t> before_; // bytes of a record before its pixels
   image_table table_{};
-  std::uint8_t* next_ = nullptr; // destination of the next record's pixels
+  std::uint8_t* next_ = nullptr; // destination for the pixels of the next record
 };
 
 } // namespace

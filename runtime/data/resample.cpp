@@ -5,12 +5,12 @@
 namespace mneme {
 namespace {
 
-constexpr int fraction_bits = 32 - 8 - 2; // no overflow, even if a cubic overshoots
+constexpr int fraction_bits = 32 - 8 - 2; // leaves room for the overshoot of a cubic filter
 
-/// Radius of the filter in pixels when the image is not reduced.
+/// Radius of the filter in input pixels if the image is not reduced.
 double reach_of(resampling how) { return how == resampling::bilinear ? 1.0 : 2.0; }
 
-/// Filter weight: triangle, or Keys' cubic (1981) with a = -1/2.
+/// Filter weight at a distance: triangle filter, or Keys' cubic (1981) with a = -1/2.
 double weight_at(resampling how, double away) {
   const double x = std::abs(away);
   if (how == resampling::bilinear)
@@ -29,7 +29,7 @@ std::uint8_t byte_of(std::int32_t sum) {
   return static_cast<std::uint8_t>(std::clamp((sum + (1 << (fraction_bits - 1))) >> fraction_bits, 0, 255));
 }
 
-/// Weighted sum of bytes with stride `step`.
+/// Weighted sum of `count` bytes with stride `step`.
 std::int32_t weighted(const std::uint8_t* bytes, std::int64_t step, const std::int32_t* weights, std::int64_t count) {
   std::int32_t sum = 0;
   for (std::int64_t i = 0; i < count; ++i)
@@ -37,7 +37,7 @@ std::int32_t weighted(const std::uint8_t* bytes, std::int64_t step, const std::i
   return sum;
 }
 
-/// half / 2, rounded half to even.
+/// Returns half / 2, rounded half to even.
 std::int64_t half_to_even(std::int64_t half) {
   const auto below = half / 2;
   return half % 2 != 0 && below % 2 != 0 ? below + 1 : below;

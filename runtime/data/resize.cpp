@@ -8,13 +8,13 @@ namespace {
 
 // Shapes: N images, C channels, H height, W width.
 
-/// Output pixel = (near * (whole - weight) + far * weight) / whole along one axis.
+/// Filter of one output pixel along one axis: (near * (whole - weight) + far * weight) / whole.
 struct tap {
   std::int64_t near = 0, far = 0, weight = 0;
 };
 
-/// Pixel i of `to` has its center at input position (i + 1/2) from / to - 1/2, clamped to the image. Weights are
-/// integers in units of 1 / `whole`, with `whole` = 2 to.
+/// The taps of all output pixels. Pixel i has its center at input position (i + 1/2) from / to - 1/2, clamped to the
+/// image. Weights are integers in units of 1 / whole, with whole = 2 to.
 std::vector<tap> taps(std::int64_t from, std::int64_t to) {
   const auto whole = 2 * to;
   std::vector<tap> weights;

@@ -3,9 +3,8 @@
 #include <ATen/core/Tensor.h>
 namespace mneme {
 
-/// Bilinear, corners not aligned (PyTorch with align_corners=false, no antialiasing): [N, C, H, W] uint8 -> [N, C,
-/// height, width] uint8. Integer arithmetic: results are exact, halves round up, and every machine gives the same
-/// bytes.
+/// Bilinear resizing, [N, C, H, W] uint8 -> [N, C, height, width] uint8, as in PyTorch with align_corners=false and
+/// without antialiasing. Integer arithmetic gives exact results, which are the same on every machine; halves round up.
 [[nodiscard]] at::Tensor resized_bilinear(const at::Tensor& images, std::int64_t height, std::int64_t width);
 
 } // namespace mneme

@@ -5,7 +5,7 @@
 #include "runtime/data/row_filter.hpp"
 namespace mneme {
 
-/// Returns all errors of the results, in order; empty if there are none.
+/// The errors of all results, in order. Returns an empty list if there are none.
 template <class... Results>
 [[nodiscard]] diagnostics all_diagnostics(const Results&... results) {
   diagnostics problems;
@@ -13,13 +13,13 @@ template <class... Results>
   return problems;
 }
 
-/// Returns `about` with both splits, or all errors of both.
+/// Returns `about` with both splits, or the errors of both.
 [[nodiscard]] expected<raw_data> with_splits(raw_data about, expected<image_table> train, expected<image_table> test);
 
-/// Returns a table with these rows, ascending.
+/// A table with the given rows. @param rows ascending
 [[nodiscard]] image_table selected(const image_table& table, const std::vector<std::int64_t>& rows);
 
-/// Returns the rows within `limits`.
+/// A table with the rows within `limits`.
 [[nodiscard]] image_table limited(image_table table, row_limits limits, std::int64_t classes);
 
 } // namespace mneme

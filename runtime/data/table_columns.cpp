@@ -12,15 +12,15 @@ namespace {
 
 constexpr std::size_t columns_max = 65'536;
 
-/// A key that names a column.
+/// A scenario key that names a column.
 struct column_key {
   const char* key;
   const std::string& name;
   column_use use;
-  bool is_needed; // the column must exist
+  bool is_needed; // true if the column must exist
 };
 
-/// True for names that pandas or readr give to unnamed columns: "Unnamed: 0", "...1".
+/// True for names that pandas or readr gives to unnamed columns: "Unnamed: 0", "...1".
 bool is_made_up_name(std::string_view name) {
   for (const std::string_view start : {"Unnamed: ", "..."})
     if (name.starts_with(start) && name.size() > start.size())
@@ -111,7 +111,8 @@ private:
     add(text);
   }
 
-  /// Reports a column "Domain" if the key names "domain": probably misspelled, and not a numeric column.
+  /// Reports a column name that differs only in case from the name in the key, since it is probably not a numeric
+  /// column.
   void check_spelling(const column_key& key) {
     for (std::size_t at = 0; at < columns_.names.size(); ++at)
       if (columns_.uses[at] == column_use::number && csv::same_but_case(columns_.names[at], key.name))

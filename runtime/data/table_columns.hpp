@@ -1,4 +1,4 @@
-/// table_columns: role of each column of a user's table, from its header and the keys of [data].
+/// table_columns: determines the role of each table column from the header and the keys of [data].
 #pragma once
 #include "runtime/base/diagnostic.hpp"
 #include "runtime/settings/scenario.hpp"
@@ -10,9 +10,9 @@ namespace mneme {
 enum class column_use : std::uint8_t {
   number,
   label,
-  split,  ///< "train" or "test".
-  domain, ///< Domain of the row.
-  ignored ///< In data.ignore_columns.
+  split,  ///< The part of the row, "train" or "test".
+  domain, ///< The domain of the row.
+  ignored ///< Listed in data.ignore_columns.
 };
 
 struct table_columns {
@@ -22,8 +22,8 @@ struct table_columns {
   bool has_domains = false;
 };
 
-/// Finds the columns that the keys name in the header. Fails if a column is missing, duplicate or unnamed, or if no
-/// numeric column remains. @param place "table.csv:1"
+/// Determines the columns from a header. Fails if a required column is missing, duplicate or unnamed, or if no numeric
+/// column remains. @param place location of the header, such as "table.csv:1"
 [[nodiscard]] expected<table_columns>
 find_table_columns(const data_section& data, const std::vector<std::string_view>& header, const std::string& place);
 

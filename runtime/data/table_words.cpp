@@ -11,10 +11,10 @@
 namespace mneme {
 namespace {
 
-/// True for "nan", which programs write for a missing value in any column.
+/// True for "nan" in any notation, which programs write for missing values.
 bool is_nan(std::string_view word) { return word == "nan" || word == "NaN" || word == "-nan"; }
 
-/// True for a word that means a missing value or a number that is not finite.
+/// True for words that mean a missing value or a number that is not finite.
 bool is_no_finite_number(std::string_view word) {
   constexpr std::array words{"nan", "na", "n/a", "null", "none", "inf", "infinity"};
   auto lower = lower_case(word);
@@ -23,7 +23,7 @@ bool is_no_finite_number(std::string_view word) {
   return std::find(words.begin(), words.end(), lower) != words.end();
 }
 
-/// Numeric values of the words; empty unless all are numbers.
+/// Numeric values of the words. Returns an empty list unless all words are numbers.
 std::vector<decimal> values_of(const std::vector<std::string>& words) {
   std::vector<decimal> values;
   for (const auto& word : words)
@@ -34,7 +34,7 @@ std::vector<decimal> values_of(const std::vector<std::string>& words) {
   return values;
 }
 
-/// Permutation that sorts the words.
+/// The permutation that sorts the words. @param values their numeric values; empty: sort by bytes
 std::vector<std::size_t> order_of(const std::vector<std::string>& words, const std::vector<decimal>& values) {
   std::vector<std::size_t> order(words.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

@@ -9,7 +9,7 @@ namespace {
 
 using plans = std::vector<task_definition>;
 
-/// Classes and domains of the data set.
+/// Classes and domains of the data set that the tasks can use.
 struct extent {
   std::int64_t classes = 0; ///< At most tasks.classes.
   std::int64_t domains = 1;
@@ -19,7 +19,7 @@ struct extent {
 
 std::string number(std::int64_t n) { return std::to_string(n); }
 
-/// "2 tasks", "1 task".
+/// Formats a count with its noun: "2 tasks", "1 task".
 std::string counted(std::int64_t n, const std::string& noun, const std::string& many) {
   return number(n) + " " + (n == 1 ? noun : many);
 }

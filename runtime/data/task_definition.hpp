@@ -4,13 +4,13 @@
 namespace mneme {
 
 struct task_definition {
-  class_range positions{};    ///< Positions of its classes in the class order.
-  class_range labels{};       ///< Over the whole run.
-  std::int32_t domain = -1;   ///< -1: rows of all domains.
-  std::int64_t transform = 0; ///< 0: identity.
+  class_range positions{};    ///< Range of its classes in the class order.
+  class_range labels{};       ///< Range of its labels in the run.
+  std::int32_t domain = -1;   ///< -1: all domains.
+  std::int64_t transform = 0; ///< Index of its transform; 0: identity.
 };
 
-/// One definition per task, at least one. Fails if [tasks] does not fit the data set.
+/// Returns a definition for each task, of which there is at least one. Fails if [tasks] does not match the data set.
 [[nodiscard]] expected<std::vector<task_definition>> plan_tasks(const scenario& from, const raw_data& data);
 
 } // namespace mneme

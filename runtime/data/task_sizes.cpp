@@ -5,9 +5,9 @@
 namespace mneme {
 namespace {
 
-/// "2 tasks", "1 task".
+/// Formats "2 tasks" or "1 task".
 std::string tasks_text(std::int64_t n) { return fmt::format("{} task{}", n, n == 1 ? "" : "s"); }
-/// "2 classes", "1 class".
+/// Formats "2 classes" or "1 class".
 std::string classes_text(std::int64_t n) { return fmt::format("{} class{}", n, n == 1 ? "" : "es"); }
 
 using sizes_or_error = tl::expected<std::vector<std::int64_t>, task_size_error>;
@@ -17,7 +17,7 @@ sizes_or_error size_error(const std::string& key, const Value& value, const std:
   return tl::unexpected(task_size_error{key, fmt::format("{} = {}: {}", key, value, text)});
 }
 
-/// Validates tasks.sizes, whose sum must be the number of classes.
+/// Validates tasks.sizes. The sum must equal the number of classes.
 sizes_or_error listed_sizes(const tasks_section& tasks, std::int64_t classes) {
   const auto& sizes = tasks.sizes;
   if (tasks.first_classes > 0)

@@ -10,7 +10,7 @@
 namespace mneme {
 namespace {
 
-/// Position of each row's class in the class order; -1 if the run does not use the class.
+/// For each row, the position of its class in the class order; -1 if the run does not use the class.
 std::vector<std::int32_t> positions(const image_table& table, const std::vector<std::int32_t>& position_of) {
   std::vector<std::int32_t> labels(table.labels.size());
   std::transform(table.labels.begin(), table.labels.end(), labels.begin(), [&](std::int32_t label) {
@@ -20,7 +20,7 @@ std::vector<std::int32_t> positions(const image_table& table, const std::vector<
   return labels;
 }
 
-/// Rows of the split that belong to a task, ascending.
+/// Rows of a split that belong to a task, ascending.
 std::vector<std::int64_t> rows_of(const task_definition& plan, const std::vector<std::int32_t>& position,
                                   const std::vector<std::int32_t>& domains) {
   const std::int64_t before = plan.transform * std::ssize(position);
@@ -32,7 +32,7 @@ std::vector<std::int64_t> rows_of(const task_definition& plan, const std::vector
   return rows;
 }
 
-/// A split with the labels of the run: positions modulo `block`, the number of labels.
+/// Makes a split with the labels of the run, which are positions modulo `block`, the number of labels.
 dataset relabelled(image_table table, const std::vector<std::int32_t>& position, std::int64_t block) {
   dataset part;
   if (table.images.scalar_type() == at::kInt)
@@ -49,7 +49,7 @@ dataset relabelled(image_table table, const std::vector<std::int32_t>& position,
   return part;
 }
 
-/// Normalizes numeric rows in place if the scenario says so; both splits by the training rows.
+/// Normalizes numeric rows of both splits in place, if the scenario requests it, with constants of the training rows.
 void normalise_numbers(normalization kind, raw_data& data) {
   if (kind == normalization::mean_std || data.train.images.scalar_type() != at::kFloat)
     return;
@@ -58,7 +58,7 @@ void normalise_numbers(normalization kind, raw_data& data) {
     table->images = standardised(table->images, by);
 }
 
-/// Mean and deviation for pixels; both splits use those of the training rows. Tokens have none.
+/// Mean and deviation for the pixels of both splits, from the training rows. Tokens have none.
 pixel_constants constants_for(normalization kind, const raw_data& data, const dataset& train) {
   const auto channels = static_cast<std::size_t>(train.shape()[0]);
   if (kind == normalization::measured && train.images.defined())
@@ -70,7 +70,7 @@ pixel_constants constants_for(normalization kind, const raw_data& data, const da
   return {.mean = data.mean, .deviation = data.deviation};
 }
 
-/// (v / 255 - mean) / deviation, as v * scale + shift per channel.
+/// Sets scale and shift of each channel, so that v * scale + shift equals (v / 255 - mean) / deviation.
 void set_normalisation(dataset& split, const pixel_constants& by) {
   for (std::size_t c = 0; c < by.mean.size(); ++c) {
     split.scale.push_back(static_cast<float>(1.0 / (255.0 * by.deviation[c])));
@@ -78,7 +78,7 @@ void set_normalisation(dataset& split, const pixel_constants& by) {
   }
 }
 
-/// Resized image size, if the scenario sets one.
+/// Image size after resizing and cropping, if the scenario sets one. Fails if the images are too small.
 expected<shown_size> shown_size_for(const scenario& from, const dataset& train) {
   const shown_size shown{.resize = from.data.resize, .crop = from.data.crop};
   if (!shown.changes())
@@ -157,7 +157,7 @@ expected<task_stream> make_task_stream(const scenario& from, raw_data data) {
     return tl::unexpected(plan.error());
 
   const std::int64_t used = plan->back().positions.high;
-  std::vector<std::int32_t> position_of(order->size(), -1); // by class of the file
+  std::vector<std::int32_t> position_of(order->size(), -1); // indexed by class of the file
   for (std::int32_t at = 0; at < used; ++at)
     position_of[static_cast<std::size_t>((*order)[static_cast<std::size_t>(at)])] = at;
   const auto train_at = positions(data.train, position_of), test_at = positions(data.test, position_of);

@@ -6,7 +6,7 @@
 namespace mneme {
 namespace {
 
-/// The four neighbors of the point (x, y) with their bilinear weights.
+/// The four pixels around the point (x, y) with their bilinear weights.
 pixel_map::taps bilinear(double x, double y, std::int64_t height, std::int64_t width) {
   const double left = std::floor(x), top = std::floor(y);
   const double right_share = x - left, lower_share = y - top;
@@ -24,7 +24,7 @@ pixel_map::taps bilinear(double x, double y, std::int64_t height, std::int64_t w
   return taps;
 }
 
-/// Snaps coordinates within 1e-9 of a pixel center to it, since cos(90 degrees) is not exactly 0.
+/// Rounds coordinates within 1e-9 of a pixel center to that center, since cos(90 degrees) is not exactly 0.
 double snapped(double coordinate) {
   const double nearest = std::round(coordinate);
   return std::abs(coordinate - nearest) < 1e-9 ? nearest : coordinate;
@@ -74,7 +74,7 @@ std::vector<pixel_map> task_transforms(task_transform kind, std::int64_t tasks, 
                                        std::uint64_t seed) {
   MNEME_CHECK(kind == task_transform::permute || kind == task_transform::affine, static_cast<int>(kind));
   const auto [channels, height, width] = shape;
-  std::vector<pixel_map> maps(1); // the first task keeps the images unchanged
+  std::vector<pixel_map> maps(1); // the first task does not change the images
   for (std::int64_t task = 1; task < tasks; ++task) {
     rng_stream stream(key_for({.seed = seed, .task = {static_cast<std::uint32_t>(task)}}, purpose::pixel_transform));
     if (kind == task_transform::permute)

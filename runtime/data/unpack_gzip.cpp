@@ -23,7 +23,7 @@ public:
   expected<std::size_t> fill(std::span<std::uint8_t> out) override {
     std::size_t done = 0;
     while (done < out.size() && !ended_) {
-      const auto piece = std::min<std::size_t>(out.size() - done, 1 << 30); // zlib counts in 32 bits
+      const auto piece = std::min<std::size_t>(out.size() - done, 1 << 30); // zlib counts with 32-bit integers
       stream_.next_out = out.data() + done;
       stream_.avail_out = static_cast<uInt>(piece);
       if (auto stepped = step(); !stepped)
@@ -53,7 +53,7 @@ public:
   }
 
 private:
-  /// One call of inflate(), with input if needed.
+  /// Calls inflate() once, after providing input if needed.
   expected<void> step() {
     if (stream_.avail_in == 0) {
       const auto bytes = file_.read(input_);
@@ -73,7 +73,7 @@ private:
       return failed(file_.place(begin), "bytes follow the end of the gzip data: fetch the file again");
     between_ = answer == Z_STREAM_END || (between_ && stream_.total_in < 2);
     if (answer == Z_STREAM_END)
-      inflateReset(&stream_); // another member may follow; their contents are concatenated
+      inflateReset(&stream_); // another member may follow; contents are concatenated
     else if (answer != Z_OK && answer != Z_BUF_ERROR)
       return failed(file_.place(file_.position() - stream_.avail_in),
                     fmt::format("the gzip data are corrupt ({}): fetch the file again",
@@ -100,7 +100,7 @@ private:
   disk_file file_;
   std::vector<std::uint8_t> input_;
   z_stream stream_{};
-  bool between_ = false; // at the end of a member; the file may end or another may follow
+  bool between_ = false; // between two members, or at the end of the file
   bool ended_ = false;
 };
 

@@ -9,10 +9,10 @@ namespace mneme {
 namespace {
 
 constexpr std::size_t xz_buffer_bytes = 1 << 18;
-constexpr std::uint64_t xz_ratio_max = 1 << 14;       // zeros reach 7,000 : 1
+constexpr std::uint64_t xz_ratio_max = 1 << 14;       // zeros are compressed 7,000 : 1
 constexpr std::uint64_t memory_max_bytes = 256 << 20; // xz -9 needs 65 MiB
 constexpr std::uint64_t threads_memory_max_bytes = 512 << 20;
-constexpr std::uint64_t padding_unit_bytes = 4; // zeros between and after streams
+constexpr std::uint64_t padding_unit_bytes = 4; // zero bytes between and after streams
 
 const char* words(lzma_ret answer) {
   switch (answer) {
@@ -47,7 +47,7 @@ public:
 
   std::uint64_t content_bytes_max() const override { return file_.size_bytes() * xz_ratio_max; }
 
-  // Exact, from the index at the end of the file, without decompressing.
+  // The index at the end of the file states the size, without decompressing.
   expected<std::uint64_t> content_bytes() override {
     lzma_index* index = nullptr;
     const auto opened = lzma_file_info_decoder(&stream_, &index, memory_max_bytes, file_.size_bytes());
@@ -82,7 +82,7 @@ private:
     MNEME_CHECK(begun == LZMA_OK, begun);
   }
 
-  /// Reads more input if all has been used.
+  /// Reads more input if all of it is used.
   expected<void> provide() {
     if (stream_.avail_in > 0 || at_end_)
       return {};
@@ -118,7 +118,7 @@ private:
     const bool lacks_header = answer == LZMA_BUF_ERROR && file_.size_bytes() - stream_begin_ < LZMA_STREAM_HEADER_SIZE;
     if (stream_begin_ > 0 && (answer == LZMA_FORMAT_ERROR || lacks_header))
       return failed(file_.place(stream_begin_), "bytes follow the end of the xz data: fetch the file again");
-    if (answer == LZMA_BUF_ERROR) // no input left before the end
+    if (answer == LZMA_BUF_ERROR) // the input ended early
       return failed(file_.place(file_.size_bytes()),
                     "the xz data end too early: the file is truncated, fetch it again");
     if (answer != LZMA_OK)
@@ -128,7 +128,7 @@ private:
     return {};
   }
 
-  /// Skips the padding after a stream and starts the next stream, if any; their contents are concatenated.
+  /// Skips the padding after a stream and starts the next stream, if any. Contents are concatenated.
   expected<void> end_stream() {
     const auto end = file_.position() - stream_.avail_in;
     std::uint64_t padding = 0;
@@ -156,9 +156,9 @@ private:
   disk_file file_;
   std::vector<std::uint8_t> input_;
   lzma_stream stream_ = LZMA_STREAM_INIT;
-  std::uint64_t stream_begin_ = 0, unpacked_bytes_ = 0; // start of the present stream; bytes of earlier streams
-  bool at_end_ = false;                                 // no more input
-  bool ended_ = false;                                  // the content is complete
+  std::uint64_t stream_begin_ = 0, unpacked_bytes_ = 0; // start of this stream; bytes of earlier streams
+  bool at_end_ = false;                                 // all input is read
+  bool ended_ = false;                                  // all content is read
 };
 
 } // namespace

@@ -1,4 +1,4 @@
-/// activities: table of the kinds of work that a client can do. A new kind of work is a new row.
+/// activities: table of the kinds of work that a client can do, one row per kind.
 #pragma once
 #include "runtime/base/rng.hpp"
 #include "runtime/federation/federation_settings.hpp"
@@ -7,26 +7,26 @@
 namespace mneme {
 
 enum class activity_id : std::uint8_t {
-  round, ///< A client of the cohort takes part.
+  round, ///< A client of the cohort trains and uploads.
   look,  ///< A client outside the cohort observes its rows.
 };
 
 struct activity {
-  const char* begins_event; ///< Event at the dispatch, in events.csv.
-  const char* ends_event;   ///< Event at the end if there is no upload; null: it ends with an upload.
-  bool looks;               ///< Runs strategy::client_look instead of client_round.
-  /// Member with the number of clients outside the cohort that do it in a round. Null: the cohort does it.
+  const char* begins_event; ///< Name of the dispatch event in events.csv.
+  const char* ends_event;   ///< Name of the end event in events.csv; null if the activity ends with an upload.
+  bool looks;               ///< True: runs strategy::client_look. False: runs strategy::client_round.
+  /// Member of task_plan with the number of clients outside the cohort that do this per round. Null for cohort work.
   std::int64_t task_plan::*clients;
   purpose drawn_by;
-  /// Setting that says whether its download and jobs take virtual time. Null: they always do.
+  /// Setting that decides whether download and jobs take virtual time. Null if they always do.
   bool federation_settings::*costs;
 
-  /// True if its client uploads, can drop out and can be late. Otherwise no round waits for it.
+  /// True if the client uploads; it can then drop out or be late. No round waits for other activities.
   [[nodiscard]] constexpr bool uploads() const noexcept { return ends_event == nullptr; }
   [[nodiscard]] bool is_free(const federation_settings& settings) const { return costs && !(settings.*costs); }
 };
 
-/// Indexed by activity_id.
+/// All activities, indexed by activity_id.
 inline constexpr std::array activities{
     activity{.begins_event = "dispatch",
              .ends_event = nullptr,
@@ -42,6 +42,7 @@ inline constexpr std::array activities{
              .costs = &federation_settings::observing_costs},
 };
 
+/// The table row of an activity.
 [[nodiscard]] constexpr const activity& row_of(activity_id kind) noexcept {
   return activities[static_cast<std::size_t>(kind)];
 }

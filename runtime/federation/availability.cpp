@@ -24,7 +24,7 @@ availability::availability(std::shared_ptr<const population> clients)
   plan_first_changes();
 }
 
-/// Orders by time, then client, then kind, so that the order of insertion has no effect.
+/// Orders entries by time, then client, then kind, so that the order of insertion has no effect.
 bool availability::later(const entry& a, const entry& b) noexcept {
   return std::tie(a.at, a.client, a.change) > std::tie(b.at, b.client, b.change);
 }
@@ -38,7 +38,7 @@ void availability::push(const entry& change) {
 
 void availability::plan_first_changes() {
   const auto count = static_cast<std::uint32_t>(clients_->size());
-  // Reserves the final size: growing later would need twice the memory for a while.
+  // Reserves the final size, because growing a vector temporarily needs both the old and the new memory.
   calendar_.reserve(std::size_t{count} * static_cast<std::size_t>(random_ + reaches_ + staggered_));
   for (std::uint32_t c = 0; random_ && c < count; ++c)
     calendar_.push_back({later_by({}, clients_->arrival_time({c})), {c}, number(kind::joined)});
@@ -73,7 +73,7 @@ void availability::open_task(task_id task, virtual_time now) {
   std::make_heap(calendar_.begin(), calendar_.end(), later);
 }
 
-/// Draws the clients that keep their old task, among those that are enrolled now and in the new task.
+/// Draws the clients that keep their old task. Only clients that are enrolled now and in the new task are candidates.
 std::vector<client_id> availability::staying(task_id into) const {
   std::vector<client_id> enrolled;
   if (!clients_->has_staying_clients())

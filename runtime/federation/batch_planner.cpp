@@ -7,15 +7,15 @@
 namespace mneme {
 namespace {
 
-/// Sort key of a job among those that may share its batches.
+/// Sort key of a job within its group.
 struct job_place {
-  std::int64_t rows = 0; // negative: the longest jobs come first
+  std::int64_t rows = 0; // negated, so that the longest jobs come first
   virtual_time due{};
   job_id id{};
   auto operator<=>(const job_place&) const = default;
 };
 
-/// Jobs of one shard that may share batches.
+/// Jobs of one shard with one fuse key; they may share batches.
 struct job_group {
   shard_id shard{};
   fuse_key key{};
@@ -25,13 +25,13 @@ struct job_group {
 
 struct batch_limits {
   std::int64_t width = 1;    // jobs per batch
-  std::int64_t rows_max = 0; // approximate limit of rows per batch; 0: no limit
-  // Results are used while others are computed: jobs due first come first, and the last batches shrink to a quarter, so
-  // that all threads finish at the same time.
+  std::int64_t rows_max = 0; // approximate limit of training rows per batch; 0: no limit
+  // Results are used while other batches run. Jobs that are due first come first. The last batches shrink to a quarter
+  // of the usual rows, so that all threads finish at the same time.
   bool tapered = false;
 };
 
-/// Linear search: there are few groups (shards times kinds of jobs).
+/// Finds or adds the job's group. A linear search is enough: there are few combinations of shard and key.
 job_group& group_of(std::vector<job_group>& groups, const parked_job& parked) {
   for (auto& known : groups)
     if (known.shard == parked.shard && known.key == parked.job.key)
@@ -55,7 +55,7 @@ std::vector<job_group> grouped(std::span<const parked_job> jobs) {
   return groups;
 }
 
-/// @param rows total of this key over all shards
+/// Computes the limits of a group's batches. @param rows total training rows of this key over all shards
 batch_limits limits_of(const job_group& group, std::int64_t rows, const batch_rules& rules) {
   const auto parts = rules.workers * rules.batches_per_worker;
   const auto share = ceil_div<std::int64_t>(rows, parts);
@@ -79,7 +79,7 @@ std::vector<composition> cut(job_group group, const batch_limits& limits, bool b
   std::int64_t sum = 0, left = group.rows, rows_max = 0;
   const auto rows_min = ceil_div<std::int64_t>(limits.rows_max, 4);
   for (const auto& place : group.jobs) {
-    const bool is_rest = limits.tapered && 2 * left < rows_min; // too small for a batch
+    const bool is_rest = limits.tapered && 2 * left < rows_min; // too few rows for a batch of their own
     const bool is_full = batches.empty() || std::ssize(batches.back()) >= limits.width ||
                          (rows_max > 0 && sum - place.rows > rows_max && !is_rest);
     if (is_full) {
@@ -108,7 +108,7 @@ std::vector<shard_batches> plan_batches(std::span<const parked_job> jobs, const 
       rows += group.key == key ? group.rows : 0;
     return rows * shards_alike;
   };
-  std::vector<batch_limits> limits; // computed before any group is cut, since a worker's share depends on all shards
+  std::vector<batch_limits> limits; // computed for all groups first, since a worker's share depends on all shards
   for (const auto& group : groups)
     limits.push_back(limits_of(group, rows_of_key(group.key), rules));
 
@@ -129,7 +129,7 @@ bool reads_due(std::int64_t outcome_bytes, const batch_rules& rules) {
 }
 
 std::int64_t even_width(std::int64_t jobs, std::int64_t width) {
-  const auto batches = std::max<std::int64_t>(1, (4 * jobs + 3 * width) / (4 * width)); // rounds up above 3/4
+  const auto batches = std::max<std::int64_t>(1, (4 * jobs + 3 * width) / (4 * width)); // rounds up from 1/4
   return ceil_div(jobs, batches);
 }
 

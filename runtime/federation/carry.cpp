@@ -34,20 +34,20 @@ void persist(archive& state, round_failure& failure) {
 
 void persist(archive& state, composition& ids);
 
-/// A vector whose elements have a carry() function here.
+/// Saves or loads a vector whose elements have a carry() function in this file.
 template <class T>
 void persist_each(archive& state, std::vector<T>& values) {
   std::uint64_t count = values.size();
   state(count);
   if (state.loading())
-    values.clear(); // grows only as far as bytes can be read, whatever `count` is
+    values.clear(); // grows with the bytes actually read, so a forged count allocates nothing
   for (std::uint64_t i = 0; i < count; ++i)
     persist(state, state.loading() ? values.emplace_back() : values[i]);
 }
 
 void persist(archive& state, composition& ids) { persist_each(state, ids); }
 
-/// The memory is shared first: it may contain tensors of the upload, and it is sent again later.
+/// The client memory is exchanged first: it may share tensors with the upload, and later messages send it again.
 void carry(archive& state, client_result& result, tensor_exchange& shared) {
   auto& [upload, memory, rows, to_proxy, counts, losses] = result;
   state.exchanging (&shared)(memory);

@@ -10,7 +10,7 @@ client_pool::client_pool(const federation_settings& settings)
       may_leave_at_work_(settings.clients->has_random_enrolment() || settings.clients->has_staggered_tasks()),
       idle_(settings.is_async() ? settings.clients->size() : 0) {}
 
-/// A new task changes which clients have rows and are enrolled.
+/// Rebuilds the idle set, because a new task changes which clients have rows and are enrolled.
 void client_pool::plan_task(const task_plan& plan) {
   plan_ = plan;
   for (std::uint32_t c = 0; settings_->is_async() && c < records_.size(); ++c)
@@ -23,7 +23,7 @@ void client_pool::list(client_id client) {
 }
 
 bool client_pool::has_rows(client_id client) const {
-  if (settings_->rows->central()) // client 0 has all rows
+  if (settings_->rows->central()) // only client 0 has rows
     return settings_->rows->size(client, opened_) > 0;
   return plan_.clients_without_rows || settings_->rows->size(client, availability_.task_of(client)) > 0;
 }
@@ -52,7 +52,7 @@ std::vector<client_id> client_pool::draw_cohort(round_id round) const {
   if (settings_->rows->central())
     return mneme::draw_cohort({}, 1, 1, free);
   const auto count = settings_->clients->size();
-  const auto stated = settings_->rounds.cohort; // 0: all available
+  const auto stated = settings_->rounds.cohort; // 0: all available clients
   const auto size = plan_.everybody || stated == 0 ? count : stated;
   const auto drawn = [&](client_id client) {
     return free(client) &&
@@ -76,7 +76,7 @@ std::vector<client_id> client_pool::draw_beside(const activity& kind, round_id r
                             [this](client_id client) { return is_available(client); });
 }
 
-/// Draws by rank among the idle clients, so that the order of insertion has no effect.
+/// Draws ranks in the ordered set of idle clients, so that the order of insertion has no effect.
 std::vector<client_id> client_pool::draw_idle(std::int64_t most, std::uint64_t draw) {
   std::vector<client_id> drawn;
   const auto count = std::min(most, idle_.size());

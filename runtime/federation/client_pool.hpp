@@ -1,4 +1,4 @@
-/// client_pool: which clients are available or busy, and the draw of cohorts.
+/// client_pool: tracks which clients are available or busy, and draws cohorts.
 #pragma once
 #include "runtime/federation/activities.hpp"
 #include "runtime/federation/availability.hpp"
@@ -13,7 +13,7 @@ public:
   explicit client_pool(const federation_settings& settings);
 
   // -- time and tasks
-  /// Opens a task at the server. @pre moved to `now`
+  /// Opens a task at the server. @pre move_to(now) was called
   void open_task(task_id task, virtual_time now) {
     opened_ = task;
     availability_.open_task(task, now);
@@ -28,37 +28,40 @@ public:
   [[nodiscard]] task_id task_of(client_id client) const { return availability_.task_of(client); }
   [[nodiscard]] membership member(client_id client) const { return availability_.member(client); }
   [[nodiscard]] std::int64_t enrolled() const { return availability_.enrolled(); }
-  /// True if clients can become available although no client is busy.
+  /// True if a client can become available even though no client is busy.
   [[nodiscard]] bool clients_may_come() const;
 
   // -- work
-  /// True if the client is enrolled, reachable, idle, and has rows in its task (unless the method waives that).
+  /// True if the client is enrolled, reachable and idle. It must also have rows in its task, unless the method waives
+  /// it.
   [[nodiscard]] bool is_available(client_id client) const;
-  /// Draws the cohort of a round of the open task, ascending.
+  /// Draws the cohort of a round of the open task. Returns ascending ids.
   [[nodiscard]] std::vector<client_id> draw_cohort(round_id round) const;
-  /// Draws the clients outside the cohort that do `kind` in a round, ascending. @pre the cohort is dispatched
+  /// Draws the clients outside the cohort that do `kind` in a round. Returns ascending ids. @pre the cohort is
+  /// dispatched
   [[nodiscard]] std::vector<client_id> draw_beside(const activity& kind, round_id round) const;
   /// True if the open task has work for clients outside the cohort.
   [[nodiscard]] bool works_beside() const noexcept;
-  /// Draws at most `most` available clients, uniformly without replacement, ascending. @param draw index of the stream
+  /// Draws up to `most` available clients, uniformly without replacement. Returns ascending ids.
+  /// @param draw index of the random stream
   [[nodiscard]] std::vector<client_id> draw_idle(std::int64_t most, std::uint64_t draw);
-  /// Marks the client as busy. Returns its number of earlier assignments.
+  /// Marks the client as busy. Returns the number of its earlier assignments.
   std::uint32_t begin_visit(client_id client);
-  /// Records the assignment of a busy client, for the case that it leaves.
+  /// Records the assignment of a busy client, so that it can be cancelled if the client leaves.
   void assigned(client_id client, assignment_id id);
   /// Marks the client as idle.
   void end_visit(client_id client);
   /// Number of assignments of the client before the current one.
   [[nodiscard]] std::uint32_t visit_of(client_id client) const { return records_[client.value].visits - 1; }
-  /// Assignment of a busy client; nullopt if it is idle, or if clients cannot leave while busy.
+  /// Assignment of a busy client. Returns nullopt if the client is idle, or if clients cannot leave while busy.
   [[nodiscard]] std::optional<assignment_id> assignment_of(client_id client) const;
 
   void persist(archive& state);
-  /// True if the loaded state fits this population and its tasks.
+  /// True if the loaded state is valid for this population and its tasks.
   [[nodiscard]] bool is_sound() const;
 
 private:
-  /// Memory of an idle client, apart from its rows and its method's memory.
+  /// State of a client in the pool. It contains neither the client's rows nor its method's memory.
   struct client_record {
     std::uint32_t visits : 31 = 0; // assignments so far
     std::uint32_t busy : 1 = 0;    // busy, or dropped out of the open round
@@ -70,11 +73,11 @@ private:
   const federation_settings* settings_;
   availability availability_;
   std::vector<client_record> records_;
-  std::unordered_map<client_id, assignment_id> assignments_; // only if clients may leave while busy
+  std::unordered_map<client_id, assignment_id> assignments_; // used only if clients may leave while busy
   bool may_leave_at_work_ = false;
-  client_set idle_; // available clients; async only
+  client_set idle_; // available clients; maintained in asynchronous runs only
   task_id opened_{};
-  task_plan plan_; // of the open task
+  task_plan plan_; // the method's plan for the open task
 };
 
 } // namespace mneme

@@ -23,7 +23,7 @@ bool client_work::stage_over(assignment_in_flight& owner) {
   return false;
 }
 
-/// The client has started its first job and will drop out during it.
+/// Schedules the drop-out of a client that has started its first job.
 void client_work::begin_to_drop_out(assignment_in_flight& owner) {
   out_.record("client", "start", owner.client);
   const auto stage = owner.stages.empty() ? virtual_duration{0} : owner.stages.front();
@@ -46,7 +46,7 @@ void client_work::send_off(assignment_in_flight& owner) {
   expect_arrival(owner, {.at = owner.sent_at()});
 }
 
-/// The upload counts as delivered once all parts have arrived; parts for other parties arrive one after another.
+/// Schedules the next arrival. Parts for other parties arrive one by one; the upload is delivered after the last part.
 void client_work::expect_arrival(assignment_in_flight& owner, party_arrival before) {
   party_arrival next{.at = never};
   for (const auto to : settings_.further_parties)
@@ -122,7 +122,7 @@ void client_work::deliver(assignment_in_flight& owner) {
     hand_over_deliveries();
 }
 
-/// Commits the memory of a client outside the cohort.
+/// Ends the work of a client outside the cohort and commits its memory.
 void client_work::end_without_upload(assignment_in_flight& owner) {
   ahead_.delivered(owner);
   out_.record("client", row_of(owner.doing).ends_event, owner.client);

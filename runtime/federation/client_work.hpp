@@ -1,4 +1,4 @@
-/// client_work: advances a client's work in virtual time, stage by stage, until everything it sends has arrived.
+/// client_work: advances a client's work in virtual time, stage by stage, until all its messages have arrived.
 #pragma once
 #include "runtime/federation/delivery_buffer.hpp"
 #include "runtime/federation/dispatcher.hpp"
@@ -13,9 +13,9 @@ public:
         links_(links), out_(out) {}
 
   // Each function returns whether the client's work has ended; `owner` is then no longer in flight.
-  /// The download or a stage has ended: starts the time of the next stage, or the upload.
+  /// Handles the end of the download or of a stage: starts the next stage or the upload.
   [[nodiscard]] bool stage_over(assignment_in_flight& owner);
-  /// A message of the client has arrived at a party.
+  /// Handles the arrival of one of the client's messages at a party.
   [[nodiscard]] bool arrive(assignment_in_flight& owner, party_id where);
 
   /// Reschedules arrivals after the rates of a shared server link have changed.
@@ -25,11 +25,11 @@ public:
   /// Sends buffered uploads to the server.
   void hand_over_deliveries();
   void folded() { deliveries_.folded(); }
-  /// True if virtual time has to wait until the server has folded the uploads it was sent.
+  /// True if virtual time must wait until the server has folded the uploads that were sent to it.
   [[nodiscard]] bool waits_for_server() const noexcept { return deliveries_.waits_for_server(); }
 
 private:
-  /// Arrival of one part of a client's messages at its party.
+  /// Arrival of one part of a client's result at its party.
   struct party_arrival {
     virtual_time at{};
     party_id where{};

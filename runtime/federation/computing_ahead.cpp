@@ -4,7 +4,7 @@
 namespace mneme {
 namespace {
 
-/// The method declares a property that this client's round violates.
+/// Failure for a client round that contradicts a property that its method declares.
 round_failure broken_promise(const assignment_in_flight& owner, job_id at) {
   return {.last_job = at,
           .client = owner.client,
@@ -52,7 +52,7 @@ void computing_ahead::abandon(const std::vector<assignment_id>& ids) {
 // -- needs of virtual time --------------------------------------------------------------------------------------------
 
 bool computing_ahead::may_go_on() const {
-  if (settings_.clients->devices().shares_links()) // the rates of a link depend on all earlier transfers
+  if (settings_.clients->devices().shares_links()) // a shared link's rates depend on all earlier transfers
     return false;
   if (!wave_.is_known() || wave_.failure() || round_.wants_clients || is_repeating() || !clock_.has_events())
     return false;
@@ -89,8 +89,8 @@ void computing_ahead::begin_wave(assignment_id top, bool only_cohort) {
     release_for(top);
 }
 
-/// True if everything that is started would be released anyway: a whole cohort and no other client, one job each, and
-/// room for all results. Then shards need not wait for a release.
+/// True if shards may run all started jobs without waiting for a release. This requires that all of them would be
+/// released anyway: one job for each client of the cohort, no other clients, and memory for all results.
 bool computing_ahead::may_run_at_once() const {
   const bool some_unwanted = settings_.drops_late() && round_.deadline != never;
   if (settings_.is_async() || some_unwanted || !settings_.upload_size_known || in_flight_.size() != start_queue_.size())
@@ -100,8 +100,8 @@ bool computing_ahead::may_run_at_once() const {
 
 void computing_ahead::start_waiting(bool at_once) {
   for (auto s = static_cast<std::uint32_t>(settings_.shards);
-       s-- > 0;) {                        // highest shard first: the first may share this thread,
-    auto starts = start_queue_.take({s}); // and the others start before it
+       s-- > 0;) {                        // highest shard first: the first shard may run on this thread,
+    auto starts = start_queue_.take({s}); // so the others must start before it
     if (starts.assignments.empty())
       continue;
     for (const auto& started : starts.assignments)
@@ -117,7 +117,7 @@ void computing_ahead::start_waiting(bool at_once) {
 
 void computing_ahead::release_for(assignment_id top) {
   const auto may_run = [&](const assignment_in_flight& owner, virtual_time due) {
-    // Results due after the deadline are never used.
+    // Results that are due after the deadline are never used.
     return !owner.drops_out && !(settings_.drops_late() && owner.round == round_.place.round && due > round_.deadline);
   };
   auto batches = plan_batches(in_flight_.take_runnable(top, settings_.ahead_bytes_max, may_run), settings_.batching);
@@ -172,13 +172,13 @@ wave_progress computing_ahead::take(wave_report& report) {
   return wave_.ends_with_report() ? wave_progress::over : wave_progress::unchanged;
 }
 
-/// Records durations and due times of the jobs for which clients wait now.
+/// Records durations and due times of the jobs that clients now wait for.
 void computing_ahead::learn_durations(const wave_report& report) {
   std::vector<parked_job> parked, of_stage;
   for (std::size_t first = 0, next = 0; first < report.issued.size(); first = next) {
     const auto id = report.issued[first].id;
     auto& owner = in_flight_.at(id.assignment);
-    virtual_duration duration{}; // jobs of one stage run in parallel: the longest counts
+    virtual_duration duration{}; // jobs of one stage run in parallel, so the longest counts
     for (next = first; next < report.issued.size() && report.issued[next].id.assignment == owner.id; ++next)
       duration = std::max(duration, report.issued[next].takes);
     if (row_of(owner.doing).is_free(settings_))
@@ -221,9 +221,9 @@ void computing_ahead::learn_results(std::vector<finished_round>& finished) {
   }
 }
 
-/// The run fails when virtual time needs the missing result, as it would without computing ahead. So the reported
-/// client and time do not depend on the budget. An interruption, and a failure of a rerun that succeeded before, end
-/// the wave.
+/// Stores a failure until virtual time needs the missing result. The reported client and time are thus the same as
+/// without computing ahead, for any budget. The wave fails immediately after an interruption, or if a rerun that had
+/// succeeded before fails.
 void computing_ahead::keep_failure(round_failure why) {
   const auto id = why.last_job.assignment;
   auto* const owner = in_flight_.find(id);

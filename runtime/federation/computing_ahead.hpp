@@ -1,5 +1,5 @@
 /// computing_ahead: runs jobs in waves before virtual time needs their results. Virtual bookkeeping alone decides which
-/// jobs run together. While a wave is out, only events that it cannot affect are handled.
+/// jobs run together. While a wave is running, only events that it cannot affect are handled.
 #pragma once
 #include "runtime/federation/current_round.hpp"
 #include "runtime/federation/evicted_results.hpp"
@@ -11,7 +11,7 @@ namespace mneme {
 
 /// State of the open wave after a report.
 enum class wave_progress : std::uint8_t {
-  unchanged, ///< Other shards have not reported.
+  unchanged, ///< The last reports of other shards are missing.
   further,   ///< Events that waited for these results can be handled.
   over,
 };
@@ -27,43 +27,43 @@ public:
   void start(assignment&& given, virtual_time ready) { start_queue_.add(std::move(given), ready); }
   /// Registers a result that was loaded from a checkpoint.
   void has_result(const assignment_in_flight& owner) { results_.added(owner); }
-  /// The result was sent to the server, or was committed.
+  /// Removes a result from the budget after it was sent to the server or committed.
   void delivered(const assignment_in_flight& owner);
   /// Cancels assignments and notifies their shards. @param ids ascending
   void abandon(const std::vector<assignment_id>& ids);
 
   // -- needs of virtual time
-  /// True while a wave is out: jobs are being computed.
+  /// True while a wave is running.
   [[nodiscard]] bool is_out() const noexcept { return wave_.is_out(); }
-  /// True if the next event can be handled while a wave is out. Events that end a round or remove clients wait until no
-  /// wave is out, so that their consequences do not depend on the wave's progress.
+  /// True if the next event can be handled while a wave is running. Events that end a round or remove clients have to
+  /// wait, so that their effects do not depend on the wave's progress.
   [[nodiscard]] bool may_go_on() const;
   /// True if the event needs a result that has not been computed.
   [[nodiscard]] bool needs_answer(const federation_event& next) const;
-  /// Error of an assignment that will never have a result; null if there is none.
+  /// Error of an assignment that will never have a result. Returns null if there is none.
   [[nodiscard]] const round_failure* failure_of(assignment_id top) const;
-  /// Starts a wave with the jobs that `top` needs and others within the budget. @param only_cohort no other client is
-  /// busy
+  /// Starts a wave with the jobs that `top` needs, and with other jobs within the budget.
+  /// @param only_cohort true if no client outside the cohort is busy
   void begin_wave(assignment_id top, bool only_cohort);
 
   // -- reruns
-  /// Evicted results to recompute now: that of `top`, and those that arrive next, within the budget.
+  /// Chooses the evicted results to recompute now: that of `top`, and those that arrive next, within the budget.
   [[nodiscard]] std::vector<assignment_id> to_recompute(assignment_id top) {
     return results_.to_recompute(top, in_flight_, *settings_.clients);
   }
-  /// Marks the assignment for a rerun at its next start. @param stages number of stages to rerun, as in `rerun`
+  /// Marks the assignment for a rerun at its next start. @param stages number of stages to rerun; see `rerun`
   void repeat(assignment_in_flight& owner, std::uint32_t stages);
   [[nodiscard]] bool is_repeating() const noexcept { return !rerun_.is_empty(); }
-  /// Starts all queued assignments. @param at_once shards may run the jobs without waiting for a release
+  /// Starts all queued assignments. @param at_once true if shards may run the jobs without waiting for a release
   void start_waiting(bool at_once = false);
-  /// Advances rounds that are rerun. Returns whether all of them have caught up. Rerun jobs are not counted twice.
+  /// Advances rounds that are being rerun. Returns whether all have caught up. Rerun jobs are not counted again.
   [[nodiscard]] bool repeats_no_more();
 
   // -- reports
   [[nodiscard]] wave_progress take(wave_report& report);
-  /// First failure in the wave that has ended.
+  /// The first failure in the wave that has ended.
   [[nodiscard]] const std::optional<round_failure>& failure() const noexcept { return wave_.failure(); }
-  /// Evicts results beyond the budget. @pre the wave has ended and no round is being rerun
+  /// Evicts results that exceed the budget. @pre the wave has ended and no round is being rerun
   void make_room();
 
 private:
@@ -84,7 +84,7 @@ private:
   evicted_results results_;
   bool told_of_eviction_ = false;
   rerun rerun_;
-  std::map<assignment_id, round_failure> failures_; // failed rounds whose results virtual time does not need yet
+  std::map<assignment_id, round_failure> failures_; // failed rounds; virtual time does not need their results yet
 };
 
 } // namespace mneme

@@ -47,7 +47,7 @@ broadcast_ref current_round::broadcast_in(task_id task, const federation_setting
   return sent;
 }
 
-/// Every broadcast of the round has the same weights, for clients in any task.
+/// All broadcasts of a round have the same weights, whatever the client's task, so one size is valid for all.
 std::int64_t current_round::known_upload_bytes(const federation_settings& settings) {
   if (!settings.upload_size_known)
     return 0;
@@ -60,7 +60,7 @@ std::int64_t current_round::known_upload_bytes(const federation_settings& settin
 void current_round::persist(archive& state) {
   state(place)(is_open)(wants_clients)(missing)(folded)(deadline)(dropped_out);
   if (!is_open)
-    opened = {}; // no client receives it any longer
+    opened = {}; // no more clients receive this broadcast
   state(opened.in)(opened.bytes)(opened.first_contact_bytes);
   for (auto& [advice, bytes] : heard)
     state(advice)(bytes);

@@ -7,14 +7,16 @@ namespace mneme {
 
 class delivery_buffer {
 public:
+  /// Adds an upload to the next bundle. @param bytes size of the upload
   void add(delivery upload, std::int64_t bytes) {
     waiting_.push_back(std::move(upload));
     waiting_bytes_ += bytes;
   }
+  /// True if the buffered uploads fill a bundle.
   [[nodiscard]] bool is_due() const noexcept {
     return waiting_.size() >= tuning::bundled_uploads_max || waiting_bytes_ >= tuning::bundled_bytes_max;
   }
-  /// Removes and returns all buffered uploads; nullopt if there are none.
+  /// Removes and returns all buffered uploads. Returns nullopt if there are none.
   [[nodiscard]] std::optional<deliveries> take() {
     if (waiting_.empty())
       return std::nullopt;
@@ -27,18 +29,18 @@ public:
     }
     return bundle;
   }
-  /// The server has acknowledged a bundle.
+  /// Records the server's acknowledgement of a bundle.
   void folded() {
     MNEME_CHECK(folds_missing_ > 0);
     --folds_missing_;
   }
-  /// True if virtual time has to wait for the server: unfolded uploads take memory.
+  /// True if virtual time must wait for the server, because uploads that are not folded yet take memory.
   [[nodiscard]] bool waits_for_server() const noexcept { return folds_missing_ > 0; }
 
 private:
   std::vector<delivery> waiting_;
   std::int64_t waiting_bytes_ = 0;
-  std::int64_t unfolded_bytes_ = 0; // sent since the last bundle that the server has to acknowledge
+  std::int64_t unfolded_bytes_ = 0; // bytes sent since the last bundle that requires an acknowledgement
   std::size_t folds_missing_ = 0;
 };
 

@@ -44,7 +44,7 @@ void dispatcher::fill_places() {
   round_.wants_clients = places > 0 && in_flight_.size() == 0;
 }
 
-/// A client outside the cohort never drops out, because no round waits for it.
+/// A client outside the cohort never drops out, since no round waits for it.
 void dispatcher::begin_work(client_id client, activity_id kind) {
   const auto& doing = row_of(kind);
   const auto visit = pool_.begin_visit(client);
@@ -66,7 +66,7 @@ void dispatcher::begin_work(client_id client, activity_id kind) {
   added.id = {next_assignment_++};
   added.client = client;
   added.drops_out = doing.uploads() && settings_.clients->drops_out(client, round_.place.task, visit);
-  if (added.drops_out && !settings_.is_async()) { // nothing runs
+  if (added.drops_out && !settings_.is_async()) { // none of its jobs is needed, so nothing runs
     ++out_.report().dropped;
     round_.dropped_out.push_back(client);
     return out_.record("client", "drop_out", client);
@@ -79,7 +79,7 @@ void dispatcher::begin_work(client_id client, activity_id kind) {
   start_work(std::move(added), is_shared ? std::optional(bytes) : std::nullopt);
 }
 
-/// Time until the client has the broadcast and the advice of all other parties.
+/// Virtual time until the client has received the broadcast and the advice of all other parties.
 virtual_duration dispatcher::download_time(const transfer& sent) const {
   const auto& devices = settings_.clients->devices();
   auto time = devices.download_time(sent);
@@ -90,7 +90,8 @@ virtual_duration dispatcher::download_time(const transfer& sent) const {
   return time;
 }
 
-/// The first event of an assignment is the end of its download; a shared link computes it.
+/// Starts an assignment and schedules its first event, the end of its download. On a shared link, server_links
+/// schedules this event.
 void dispatcher::start_work(assignment_in_flight&& added, std::optional<std::int64_t> shared_bytes) {
   const auto client = added.client;
   added.round = round_.place.round;
@@ -121,7 +122,7 @@ void dispatcher::start(const assignment_in_flight& owner) {
 
 // -- end of work ------------------------------------------------------------------------------------------------------
 
-/// The client's new memory is committed at the delivery, never before.
+/// Commits the client's new memory; this happens at the delivery, never earlier.
 void dispatcher::end(assignment_in_flight& owner) {
   if (const auto* const counts = owner.result.counts.get())
     out_.log().counted(*counts);
@@ -144,7 +145,8 @@ void dispatcher::abandon(const std::vector<assignment_id>& ids, const char* why)
   ahead_.abandon(ids);
 }
 
-/// An arrival at exactly the deadline is in time: deadlines leave the queue last.
+/// An arrival exactly at the deadline is in time, because a deadline leaves the queue after all other events of its
+/// time.
 void dispatcher::deadline_passed() {
   out_.record("scheduler", "deadline");
   std::vector<assignment_id> late;
@@ -195,7 +197,7 @@ void dispatcher::take(const availability_change& change) {
   pool_.changed(change.client);
 }
 
-/// Cancels the client's work. Its memory stays if the client may use it after a return.
+/// Cancels the client's work. Its memory is kept if the client may use it after a return.
 void dispatcher::leave(client_id client) {
   ++out_.report().left;
   if (const auto id = pool_.assignment_of(client)) {

@@ -1,5 +1,5 @@
-/// dispatcher: draws clients and dispatches work to them; applies enrolment, departure and task changes at keyed
-/// virtual times.
+/// dispatcher: draws clients and dispatches work to them. It also applies changes of enrollment, availability and task
+/// at their virtual times.
 #pragma once
 #include "runtime/federation/client_pool.hpp"
 #include "runtime/federation/computing_ahead.hpp"
@@ -7,7 +7,7 @@
 #include "runtime/storage/client_memory_store.hpp"
 namespace mneme {
 
-/// Throws if the file for client memories beyond the memory limit fails.
+/// Throws if writing or reading the file with client memories beyond the memory limit fails.
 class dispatcher {
 public:
   /// All arguments must outlive this object.
@@ -17,20 +17,20 @@ public:
   [[nodiscard]] const client_pool& pool() const noexcept { return pool_; }
 
   // -- tasks
-  /// Opens a task. Clients whose enrolment ends with it abandon their work.
+  /// Opens a task. Clients that are enrolled only until this task abandon their work.
   void open_task(task_id task);
   void plan_task(const task_plan& plan) { pool_.plan_task(plan); }
 
   // -- start of work
-  /// Dispatches the cohort. If no client is available, the round waits for busy clients to finish or for others to
-  /// arrive. Returns whether it waits.
+  /// Dispatches the cohort. Returns true if no client is available; the round then waits until a client becomes
+  /// available.
   [[nodiscard]] bool give_cohort_work();
-  /// Async: dispatches idle clients up to the concurrency. Remaining places are filled when a client becomes idle.
+  /// Asynchronous runs: dispatches idle clients until the concurrency limit is reached or no client is idle.
   void fill_places();
-  /// True if the round has no client, no client is busy, and none can become available.
+  /// True if the round has no client, no client is busy, and none can become available any more.
   [[nodiscard]] bool waits_in_vain() const;
-  /// Queues the assignment for the next wave. Its inputs are fixed from dispatch to delivery: a busy client's memory
-  /// and number of visits do not change.
+  /// Queues the assignment for the next wave. Its inputs are fixed at dispatch: a busy client's memory and number of
+  /// visits do not change.
   void start(const assignment_in_flight& owner);
   /// Registers an assignment that was loaded from a checkpoint.
   void took_up(assignment_in_flight& owner) {
@@ -39,21 +39,21 @@ public:
   }
 
   // -- end of work
-  /// Commits the client's new memory and marks it as idle.
+  /// Commits the client's new memory and marks the client as idle.
   void end(assignment_in_flight& owner);
-  /// Cancels assignments. @param ids ascending. @param why name of the event
+  /// Cancels assignments. @param ids ascending @param why name of the event in events.csv
   void abandon(const std::vector<assignment_id>& ids, const char* why);
-  /// Cancels or keeps late assignments, by `rounds.late`.
+  /// Cancels or keeps the late assignments, depending on `rounds.late`.
   void deadline_passed();
   /// Marks clients that dropped out of the open round as idle.
   void free_dropped_out();
 
   // -- churn
-  /// Applies the changes that are due.
+  /// Applies all changes of enrollment, availability and task that are due.
   void keep_up();
 
   void persist(archive& state);
-  /// True if the loaded state fits this population and its tasks.
+  /// True if the loaded state is valid for this population and its tasks.
   [[nodiscard]] bool is_sound() const { return pool_.is_sound(); }
   /// The next unused assignment id.
   [[nodiscard]] assignment_id next_assignment() const noexcept { return {next_assignment_}; }

@@ -3,8 +3,8 @@
 namespace mneme {
 namespace {
 
-/// Uploads that arrive at the same time are delivered in the order in which they were sent, which follows from the ends
-/// of all earlier stages. An event in the queue precedes events of the same time that are still to be scheduled.
+/// Order of uploads that arrive at the same time: the order in which they were sent, which the ends of their earlier
+/// stages determine. An event that is already in the queue precedes events of the same time that are not scheduled yet.
 bool is_delivered_before(const assignment_in_flight& a, const assignment_in_flight& b) {
   const auto ends_a = a.stage_events(), ends_b = b.stage_events();
   const auto [of_a, of_b] = std::mismatch(ends_a.begin(), ends_a.end(), ends_b.begin(), ends_b.end());
@@ -15,7 +15,7 @@ bool is_delivered_before(const assignment_in_flight& a, const assignment_in_flig
   return of_a == ends_a.end();
 }
 
-/// Parts for other parties are sent with the upload, which counts as delivered when all have arrived.
+/// Time of delivery. The upload counts as delivered when the parts for all parties have arrived.
 virtual_time delivered_at(const assignment_in_flight& owner, const population& clients) {
   auto latest = owner.sent_at();
   for (std::size_t p = 0; p < parties.size(); ++p)

@@ -5,14 +5,14 @@
 namespace mneme {
 namespace {
 
-/// True if the client's link carries nothing after `now`, because its trace has ended.
+/// True if the client's link has rate 0 from `now` on, because its trace has ended.
 bool is_cut_off(const assignment_in_flight& owner, const population& clients, virtual_time now) {
   const auto way = owner.is_uploading ? link_direction::up : link_direction::down;
   return clients.devices().own_mbit(owner.client, way, now) == std::pair(0.0, never);
 }
 
-/// The client whose next event never comes. If no transfer on a shared link progresses: a client with a pending
-/// transfer whose trace has ended, or else any with a pending transfer. @pre clock.is_dead_end()
+/// Finds the client whose next event never happens, for the error message. For stalled shared links, a client whose
+/// trace has ended is preferred to any other client with a pending transfer. @pre clock.is_dead_end()
 std::optional<client_id> stuck_client(const run_clock& clock, in_flight_table& in_flight, const population& clients) {
   const auto is_stuck = [&](const assignment_in_flight& owner) { return is_cut_off(owner, clients, clock.now()); };
   const auto& next = clock.next();
@@ -36,8 +36,8 @@ federation::federation(federation_settings settings) : settings_(std::move(setti
 
 // -- virtual time -----------------------------------------------------------------------------------------------------
 
-/// The main loop: handles due events. If the next event needs a missing result, it starts everything that can run, and
-/// begins the next wave when all shards have reported. A stop request is handled between two events.
+/// The main loop: handles due events. If the next event needs a missing result, it starts all runnable jobs, or begins
+/// the next wave once all shards have reported. A stop request takes effect between two events.
 void federation::advance() {
   if (!ahead_.is_out())
     out_.flush_many_events();
@@ -52,7 +52,7 @@ void federation::advance() {
       const auto top = clock_.next().assignment;
       if (const auto* const why = ahead_.failure_of(top))
         return fail_round(*why);
-      checkpoints_.next = next_step::event; // if rounds are rerun first
+      checkpoints_.next = next_step::event; // used if rounds are rerun first
       return recovery_.compute_for(top);
     }
     if (clock_.is_dead_end())
@@ -87,7 +87,7 @@ void federation::handle(const federation_event& now) {
   if (now.event_kind == link_change)
     return work_.links_changed();
   auto* const owner = in_flight_.find(now.assignment);
-  if (!owner) // cancelled in the meantime
+  if (!owner) // the assignment was cancelled
     return;
   if (now.event_kind == drop_out) {
     ++out_.report().dropped;
@@ -132,7 +132,7 @@ void federation::take(wave_report& report) {
       ahead_.make_room();
       return advance();
     }
-    if (stopping_ && !clock_.has_begun()) // the checkpoint on disk is still the newest
+    if (stopping_ && !clock_.has_begun()) // the checkpoint on disk is still the newest state
       return finish(run_status::interrupted);
     if (recovery_.catch_up())
       go_on();
@@ -155,7 +155,7 @@ void federation::fail_round(const round_failure& why) {
                                          job.assignment.value, job.stage, job.step, why.reason));
 }
 
-/// Called again while the last checkpoint is taken, if the server acknowledges uploads that were sent for it.
+/// May be called again while the last checkpoint is taken, when the server acknowledges uploads sent for it.
 void federation::stop_at(next_step next) {
   if (!checkpoints_.begin_to_end())
     return;
@@ -168,7 +168,7 @@ void federation::stop_at(next_step next) {
 
 // -- checkpoints ------------------------------------------------------------------------------------------------------
 
-/// Parties and recorder have received all earlier messages before they are asked for their state.
+/// Requests the states of all parties. Parties and recorder have received all earlier messages by then.
 void federation::take_checkpoint() {
   out_.flush_events();
   work_.hand_over_deliveries();

@@ -1,5 +1,5 @@
-/// federation: all decisions of a run, as a value: when rounds open, which clients take part, and what is computed,
-/// delivered, folded and saved. It uses virtual time, and no actor, thread or clock.
+/// federation: makes all decisions of a run: when rounds open, which clients take part, and what is computed,
+/// delivered, folded and saved. It is a value and uses virtual time only: no actors, threads or wall clock.
 #pragma once
 #include "runtime/base/failure_of.hpp"
 #include "runtime/federation/client_work.hpp"
@@ -7,10 +7,10 @@
 #include "runtime/federation/recovery.hpp"
 namespace mneme {
 
-/// Receives inputs one at a time and returns commands. Every command to a shard or a party is answered by a later
-/// input, in any order. The command run_report ends the run; later inputs are ignored.
+/// Receives one input at a time and returns commands. Every command to a shard or a party is answered by a later input;
+/// answers may arrive in any order. The command run_report ends the run; later inputs are ignored.
 ///
-/// Parts: run_clock (virtual time and events), dispatcher (assignment of work), computing_ahead (computing),
+/// Parts: run_clock (virtual time and events), dispatcher (assignment of work), computing_ahead (waves of jobs),
 /// client_work (a client's progress in virtual time), recovery (reruns and checkpoints). The federation itself orders
 /// tasks and rounds.
 class federation {
@@ -20,17 +20,17 @@ public:
 
   // -- inputs: the run
   void begin();
-  /// Resumes from a checkpoint. @param saved state of the federation and the parties
+  /// Resumes from a checkpoint. @param saved states of the federation and of all parties
   void resume(archive saved);
   /// Ends the run after the current event.
   void stop() noexcept { stopping_ = true; }
-  /// Ends the run immediately. failed: an error outside the federation. interrupted: a party's step was cut off; the
-  /// run can be resumed from the last checkpoint.
+  /// Ends the run immediately. Status failed: an error outside of the federation. Status interrupted: a party's step
+  /// was cut off, and the run can be resumed from the last checkpoint.
   void finish(run_status status, std::string error = {});
-  /// Continues after a pause.
+  /// Continues after the command `pause`.
   void continue_events();
-  /// Sets whether checkpoints that are due but not forced may be taken. The caller decides by wall-clock time, before
-  /// an input. Holds until the next checkpoint.
+  /// Allows or forbids unforced checkpoints that are due. The caller decides by wall-clock time before each input; the
+  /// setting holds until the next checkpoint.
   void allow_checkpoints(bool allowed) noexcept { checkpoints_.allow(allowed); }
 
   // -- inputs: a shard's report
@@ -44,19 +44,19 @@ public:
   // -- inputs: replies of the party that was called last
   void take(const step_taken& step);
   void take(saved_state& state);
-  void take(restored_state& state); ///< It has restored its state from a checkpoint.
-  void folded();                    ///< It has folded uploads and acknowledges them.
+  void take(restored_state& state); ///< The party has restored its state from a checkpoint.
+  void folded();                    ///< The party has folded the uploads sent to it.
 
   // -- inputs: replies of the recorder
-  void kept(); ///< A checkpoint is on the disk, or could not be written.
+  void kept(); ///< A checkpoint is on disk, or writing it has failed.
 
   // -- output
-  /// Swaps the pending commands with `taken`, whose contents are discarded.
+  /// Swaps the pending commands with `taken`; the previous contents of `taken` are discarded.
   void take_commands(std::vector<federation_command>& taken) { out_.take_commands(taken); }
 
 private:
-  /// Applies an input. If the file for client memories fails, or a checkpoint is inconsistent, the run ends with an
-  /// error message.
+  /// Calls step(). Ends the run with an error message if the file of client memories fails or a checkpoint is
+  /// inconsistent.
   template <class Step>
   void guarded(Step step);
 
@@ -87,7 +87,7 @@ private:
   recovery recovery_{settings_, clock_, round_, in_flight_, links_, ahead_, dispatch_, out_};
   checkpoint_turn checkpoints_{settings_.checkpoint};
   party_turn turn_{settings_.further_parties};
-  tensors_ref model_; // after the server step, for the other parties
+  tensors_ref model_; // the server's model after its step, for the other parties
   bool stopping_ = false;
 };
 
@@ -98,7 +98,7 @@ void federation::guarded(Step step) {
   std::string damage;
   const auto why = failure_of([&] { damage = archive_damage(step); });
   if (!damage.empty()) {
-    in_flight_ = {}; // no shard has them
+    in_flight_ = {}; // no shard has received these assignments
     finish(run_status::failed, "the checkpoint cannot be read: it " + damage);
   } else if (!why.empty()) {
     finish(run_status::failed, why);

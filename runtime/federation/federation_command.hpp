@@ -1,5 +1,4 @@
-/// federation_command: commands of the federation. Commands for one receiver arrive in the order in which they were
-/// given.
+/// federation_command: commands of the federation. A receiver gets its commands in the order in which they were issued.
 #pragma once
 #include "runtime/federation/party_steps.hpp"
 #include "runtime/federation/run_records.hpp"
@@ -8,21 +7,21 @@
 #include <variant>
 namespace mneme {
 
-/// Lets other inputs be handled before the federation continues.
+/// Lets the caller handle other inputs before the federation continues.
 struct pause {};
 
 using federation_command = std::variant<
-    // to a shard: answered by wave reports, except abandon
+    // to a shard, which answers with wave reports; abandon has no answer
     start_rounds, release, abandon,
-    // to the server: answered by the reply of the step
+    // to the server, which answers with the reply of the step
     open_task, open_round, evaluate,
-    // to the named party: answered likewise; deliveries only if they request it
+    // to the named party, which answers each; deliveries are acknowledged only on request
     deliveries, take_step, save_state, restore_state,
-    // to the recorder; keep_state is answered once it is on disk
+    // to the recorder, which acknowledges keep_state once the checkpoint is on disk
     evaluation_record, recorded_events, run_warning, progress_snapshot, keep_model, keep_state,
-    // to the scheduler: call continue_events() after the pending inputs
+    // to the scheduler, which calls continue_events() after the pending inputs
     pause,
-    // to the caller that started the run: the run has ended
+    // to the caller that started the run; nothing follows
     run_report>;
 
 } // namespace mneme

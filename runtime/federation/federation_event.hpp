@@ -1,4 +1,4 @@
-/// federation_event: events of virtual time.
+/// federation_event: the kinds of events in virtual time.
 #pragma once
 #include "runtime/base/archive.hpp"
 #include "runtime/base/virtual_clock.hpp"
@@ -8,18 +8,18 @@ namespace mneme {
 struct federation_event {
   enum class kind : std::uint8_t {
     stage_over,  ///< A stage of a client's round ends; the first stage is the download.
-    arrival,     ///< A client's message reaches a party.
-    drop_out,    ///< A client disappears while it works.
-    deadline,    ///< Deadline of a round.
-    churn,       ///< Clients enrol, leave or change task.
+    arrival,     ///< A client's message arrives at a party.
+    drop_out,    ///< A client drops out while it works.
+    deadline,    ///< The deadline of a round.
+    churn,       ///< Clients enroll, leave, or change task or availability.
     link_change, ///< Transfers on a shared server link end or change their rate.
   };
   static constexpr auto last_kind = kind::link_change;
   kind event_kind = kind::stage_over;
-  party_id where{};           ///< arrival
-  round_id round{};           ///< deadline
-  assignment_id assignment{}; ///< stage_over, arrival, drop_out
-  /// Scenario keys that decide its time.
+  party_id where{};           ///< The receiving party; for arrival.
+  round_id round{};           ///< For deadline.
+  assignment_id assignment{}; ///< For stage_over, arrival and drop_out.
+  /// Names of the scenario keys that determine the event's time, for error messages.
   [[nodiscard]] const char* deciding_keys() const;
   void persist(archive& state) {
     state(event_kind)(where)(assignment)(round);

@@ -1,12 +1,12 @@
-// Rounds of the federation: opening tasks, dispatching clients, closing rounds. In an asynchronous run a round is the
-// time between two server steps.
+// Rounds of the federation: opening tasks, dispatching clients and closing rounds. In an asynchronous run, a round is
+// the time between two server steps.
 #include "runtime/federation/federation.hpp"
 #include <fmt/format.h>
 #include <string>
 namespace mneme {
 namespace {
 
-/// Progress of the run. @param tasks of the whole run
+/// Snapshot of the run's progress. @param tasks number of tasks of the whole run
 progress_snapshot progress_of(const round_place& place, const run_report& report, std::int64_t tasks) {
   return {.task = place.task,
           .round = place.round,
@@ -22,7 +22,7 @@ progress_snapshot progress_of(const round_place& place, const run_report& report
           .batches = report.batches};
 }
 
-/// For each opened task, the classes among which predictions on its rows are made.
+/// Classes that predictions may choose from, for each opened task.
 std::vector<class_range> masks_of_evaluation(const federation_settings& settings, const round_place& place) {
   std::vector<class_range> masks;
   for (std::uint32_t t = 0; t <= place.task.value; ++t)
@@ -40,7 +40,7 @@ std::vector<class_range> masks_of_evaluation(const federation_settings& settings
   return masks;
 }
 
-/// Error message for a round in which no client can take part any longer.
+/// Error message for a round in which no client can take part any more.
 std::string no_client_text(round_id round, virtual_time now) {
   return fmt::format("round {} has no client and waits in vain: at {:.9g} s of virtual time the traces of "
                      "devices.availability_file have ended for everybody who could take part; expected traces that "
@@ -88,7 +88,7 @@ void federation::take(opened_round& opened) {
   });
 }
 
-/// A round without clients closes empty.
+/// Dispatches the round's clients; a round without clients is closed empty.
 void federation::give_work() {
   if (settings_.is_async())
     dispatch_.fill_places();
@@ -116,7 +116,7 @@ void federation::close() {
   out_.command(take_step{.where = round_.place});
 }
 
-/// After the server's step the other parties receive its model; their advice is sent with the next broadcasts.
+/// After the server's step the other parties receive the model. Their advice is sent with the next broadcasts.
 void federation::take(const step_taken& step) {
   guarded([&] {
     const auto who = turn_.who();
@@ -176,7 +176,7 @@ void federation::next_round() {
   } else if (place.task.value + 1 < settings_.tasks.size()) {
     checkpoints_.next = next_step::task;
   } else {
-    --place.round.value; // final events belong to the last round
+    --place.round.value; // the last events belong to the last round
     return finish(run_status::done);
   }
   if (checkpoints_.is_due_after(out_.report().rounds))

@@ -12,45 +12,45 @@ struct federation_settings {
   rounds_section rounds{};
   evaluation_section evaluation{};
   rejoining rejoin = rejoining::with_memory;
-  std::int64_t memory_bytes_max = 0; ///< Limit of client memories in RAM; the rest goes to a file. 0: no limit.
+  std::int64_t memory_bytes_max = 0; ///< RAM limit in bytes for client memories; the rest goes to a file. 0: no limit.
   wire_format wire = wire_format::fp32;
 
-  /// Labels of a task, and of all tasks up to it.
+  /// Labels of one task, and of all tasks up to it.
   struct task_labels {
     class_range current{}, opened{};
   };
-  std::vector<task_labels> tasks{}; ///< [tasks]
+  std::vector<task_labels> tasks{}; ///< One entry per task.
   std::int64_t classes = 0;         ///< Number of labels of the run.
 
-  std::string method{};           ///< Name of the method, for warnings.
+  std::string method{};           ///< The method's name, for warnings.
   bool rounds_are_stated = false; ///< The scenario gives the number of rounds per task.
-  /// A client's round is one job, and its upload has the size of the broadcast weights.
+  /// A client's round is one job, and its upload has the same size as the broadcast weights.
   bool upload_size_known = false;
   std::vector<party_id> further_parties{}; ///< Parties of the method other than the server, ascending.
-  bool blind_clients = false;              ///< Broadcasts do not contain the client's task.
-  bool observing_costs = true;             ///< Observers take time and a download.
+  bool blind_clients = false;              ///< Broadcasts do not name the client's task.
+  bool observing_costs = true;             ///< Observers spend virtual time, including a download.
 
   std::int64_t shards = 1;
   batch_rules batching{};
-  std::int64_t ahead_bytes_max = 0;   ///< Limit of results computed ahead of virtual time.
-  std::int64_t results_bytes_max = 0; ///< Limit of uploads that wait for their virtual time.
-  bool results_are_repeatable = true; ///< A recomputed result has the same bits, in any batch.
+  std::int64_t ahead_bytes_max = 0;   ///< Limit in bytes for results computed ahead of virtual time.
+  std::int64_t results_bytes_max = 0; ///< Limit in bytes for uploads that wait for their virtual time.
+  bool results_are_repeatable = true; ///< A recomputed result has the same bits, in whatever batch it runs.
 
   checkpoint_section checkpoint{};
-  std::int64_t stored_results_bytes_max = 0; ///< Larger results are not saved; they are recomputed.
+  std::int64_t stored_results_bytes_max = 0; ///< Results beyond this total are recomputed, not saved.
   bool trace = false;
-  std::int64_t values_round = 0; ///< Round, from 1, whose deliveries are written to a file; 0: none.
-  std::int64_t events_max = 0;   ///< Number of events after which the federation stops; 0: no limit.
+  std::int64_t values_round = 0; ///< Round (from 1) to dump deliveries of; 0: no dump.
+  std::int64_t events_max = 0;   ///< The federation stops after this many events; 0: no limit.
 
   [[nodiscard]] bool is_async() const noexcept { return rounds.mode == round_mode::async; }
-  /// Uploads per server step; 1 for FedAsync.
+  /// Number of uploads per server step; 1 for FedAsync.
   [[nodiscard]] std::int64_t uploads_of_step() const noexcept {
     return rounds.aggregation == aggregation_kind::fedasync ? 1 : rounds.buffer;
   }
   [[nodiscard]] bool drops_late() const noexcept { return rounds.late == late_policy::drop; }
 };
 
-/// Shard of a client.
+/// The shard that a client belongs to.
 [[nodiscard]] inline shard_id shard_of(client_id client, std::size_t shards) noexcept {
   return {client.value % static_cast<std::uint32_t>(shards)};
 }

@@ -13,7 +13,7 @@ bool assignment_in_flight::fits(std::uint32_t stage, virtual_duration takes) con
 virtual_time assignment_in_flight::learn(std::uint32_t stage, virtual_duration takes) {
   MNEME_CHECK(fits(stage, takes), id.value, stage, takes.count());
   if (stage == stages.size()) {
-    stages.push_back(std::min(takes, end_of_runs - horizon)); // later times are never reached
+    stages.push_back(std::min(takes, end_of_runs - horizon)); // no run reaches later times
     return horizon += stages.back();
   }
   return std::accumulate(stages.begin() + stage + 1, stages.end(), horizon, std::minus<>{});
@@ -67,7 +67,7 @@ void in_flight_table::forget_jobs(assignment_in_flight& owner) {
   release_outcomes(owner);
 }
 
-/// The assignment that virtual time waits for comes first, before others with the same due time.
+/// Sorts parked jobs by due time, but puts the jobs of `top` first, since virtual time waits for them.
 void in_flight_table::sort_by_due(assignment_id top) {
   const auto rank = [&](const parked_job& parked) {
     return std::tuple{parked.job.id.assignment != top, parked.due, parked.job.id};
@@ -82,7 +82,7 @@ std::vector<parked_job> in_flight_table::take_runnable(assignment_id top, std::i
   auto bytes = held_bytes_;
   for (const auto& parked : parked_)
     bytes += parked.job.bytes;
-  if (bytes > held_max) // otherwise all results fit, in any order
+  if (bytes > held_max) // otherwise all results fit in any order
     sort_by_due(top);
 
   std::vector<parked_job> taken, left;

@@ -1,4 +1,4 @@
-/// parties: table of the parties that receive messages from clients, with their links. A new party is a new row.
+/// parties: table of the parties that exchange messages with clients, and their links. One row per party.
 #pragma once
 #include "runtime/federation/run_report.hpp"
 #include "runtime/method/round.hpp"
@@ -6,25 +6,25 @@
 #include <array>
 namespace mneme {
 
-/// The server makes broadcasts; a client's round ends when its upload arrives there. Other parties receive parts of
-/// their own and give advice after each server step, which is sent with the next broadcasts.
+/// The server sends broadcasts; a client's round ends when its upload arrives at the server. Other parties receive
+/// their own parts of a result. After each server step they give advice, which is sent with the next broadcasts.
 enum class party_id : std::uint8_t { server, proxy };
 
 struct party {
   using link_time = virtual_duration (client_devices::*)(const transfer&) const;
-  const char* name;                     ///< In errors and events.csv.
-  tensors_ref client_result::*part;     ///< Part of a client's result for this party.
-  tensors_ref broadcast::*advice;       ///< Its advice in broadcasts; null for the server.
-  link_time upload_time;                ///< Virtual duration from a client.
-  link_time download_time;              ///< To a client.
-  std::int64_t run_report::*bytes_to;   ///< Counter of bytes sent to it.
-  std::int64_t run_report::*bytes_from; ///< Counter of bytes that it sends.
-  const char* leaves_event;             ///< Event when a client sends its part, in events.csv.
-  const char* arrives_event;            ///< Event when the part arrives.
-  const char* upload_keys;              ///< Scenario keys that decide when it arrives.
+  const char* name;                     ///< Name in errors and events.csv.
+  tensors_ref client_result::*part;     ///< The part of a client's result for this party.
+  tensors_ref broadcast::*advice;       ///< The party's advice in broadcasts; null for the server.
+  link_time upload_time;                ///< Virtual duration of a transfer from a client.
+  link_time download_time;              ///< Virtual duration of a transfer to a client.
+  std::int64_t run_report::*bytes_to;   ///< Counter of bytes sent to the party.
+  std::int64_t run_report::*bytes_from; ///< Counter of bytes sent by the party.
+  const char* leaves_event;             ///< Event in events.csv when a client sends its part.
+  const char* arrives_event;            ///< Event in events.csv when the part arrives.
+  const char* upload_keys;              ///< Scenario keys that determine the arrival time, for error messages.
 };
 
-/// Indexed by party_id.
+/// All parties, indexed by party_id.
 inline constexpr std::array parties{
     party{.name = "server",
           .part = &client_result::upload,
@@ -48,7 +48,7 @@ inline constexpr std::array parties{
           .upload_keys = "devices.proxy_uplink_mbit and devices.latency"},
 };
 
-/// Bytes for each party; 0 if nothing is sent there.
+/// Bytes for each party; 0 if nothing is sent to it.
 using party_bytes = std::array<std::int64_t, parties.size()>;
 
 [[nodiscard]] constexpr std::size_t index_of(party_id who) noexcept { return static_cast<std::size_t>(who); }

@@ -1,4 +1,4 @@
-/// Requests of the federation to the parties, and their replies, in the order of a run.
+/// party_steps: requests of the federation to the parties, and their replies, in the order of a run.
 #pragma once
 #include "runtime/base/archive.hpp"
 #include "runtime/base/digest.hpp"
@@ -24,21 +24,21 @@ struct opened_round {
 // -- every party
 struct deliveries {
   party_id to{};
-  std::vector<delivery> uploads{}; // in virtual order
+  std::vector<delivery> uploads{}; // in delivery order
   bool tell_when_folded = false;
 };
-/// Step at the end of a round, the server first. `model`: the model after the server's step, for the other parties.
+/// Requests the step at the end of a round, from the server first. `model`: the server's new model, for other parties.
 struct take_step {
   party_id to{};
   round_place where{};
   tensors_ref model{};
 };
 struct step_taken {
-  digest128 digest{}; ///< Of its model or advice.
-  /// Server: its model, if there are other parties. Another party: its advice, as clients receive it.
+  digest128 digest{}; ///< Digest of the model or advice.
+  /// Server: the model, if there are other parties. Another party: its advice, as clients receive it.
   tensors_ref says{};
-  tensors_ref kept{}; ///< Server, after the dumped round: everything that is trained, by name.
-  std::int64_t says_bytes = 0, heard_bytes = 0; ///< Bytes of its advice, and of the model sent to it.
+  tensors_ref kept{}; ///< Server, in the dumped round: all trained tensors by name.
+  std::int64_t says_bytes = 0, heard_bytes = 0; ///< Bytes of the advice, and of the model that the party received.
 };
 struct save_state {
   party_id to{};
@@ -57,14 +57,14 @@ struct restored_state {
 
 // -- the server
 struct evaluate {
-  std::vector<class_range> masks{}; // of tasks 0 to the last opened: classes of predictions
-  bool end_of_task = false;         // count each class
-  bool with_model = false;          // return the model, too
+  std::vector<class_range> masks{}; // for tasks 0 to the last opened: classes that predictions may choose from
+  bool end_of_task = false;         // true: also count predictions by class
+  bool with_model = false;          // true: also return the model
 };
 struct evaluated {
   std::vector<evaluate_output> per_task{};
   std::vector<class_tally> per_class{};
-  tensors_ref model{}; // parameters by name, if requested
+  tensors_ref model{}; // parameters by name, if with_model
 };
 // clang-format on
 

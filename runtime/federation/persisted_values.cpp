@@ -28,7 +28,7 @@ void persist(archive& state, client_result& result) {
   state(upload)(memory)(rows)(to_proxy)(counts)(losses);
 }
 
-/// Omits values that are set only at the end of the run.
+/// Omits counters that are set only at the end of the run.
 void persist(archive& state, run_report& report) {
   auto& [status, error, waits_for, reaches_nobody, digest, trace_digest, ended, rounds, client_rounds, late_uploads,
          dropped, enrolled_max, joined, left, transitions, staleness_sum, staleness_max, upload_bytes, download_bytes,

@@ -1,4 +1,4 @@
-/// persisted_values: serialization of types that do not depend on checkpoints themselves.
+/// persisted_values: persist() functions of message types, for checkpoints.
 #pragma once
 #include "runtime/federation/party_steps.hpp"
 #include "runtime/federation/run_report.hpp"

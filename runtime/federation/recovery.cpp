@@ -76,8 +76,8 @@ void recovery::persist_assignments(archive& state) {
   }
 }
 
-/// A result that is not saved is recomputed when it arrives in virtual time. A round without a result is rerun up to
-/// the stage it had reached.
+/// Saves or loads one assignment. A result that is not saved is recomputed when it arrives in virtual time. A round
+/// without a result is rerun up to the stage that it had reached.
 void recovery::persist_assignment(archive& state, assignment_in_flight& saved, bool with_results) {
   MNEME_CHECK(saved.phase != assignment_phase::repeating, saved.id.value); // no checkpoint is taken during a rerun
   auto phase = saved.has_result() && !with_results ? assignment_phase::evicted : saved.phase;
@@ -103,12 +103,12 @@ void recovery::persist_assignment(archive& state, assignment_in_flight& saved, b
   if (saved.has_result())
     ahead_.has_result(saved);
   else
-    saved.held_bytes = 0; // recounted when its jobs are released
+    saved.held_bytes = 0; // counted again when its jobs are released
   if (phase == assignment_phase::computing)
     ahead_.repeat(saved, static_cast<std::uint32_t>(stages.size()));
 }
 
-/// True if a recomputed result could differ, because bits depend on the batch.
+/// True if results are saved, because they are small or a recomputed result could have other bits.
 bool recovery::stores_results() {
   std::int64_t bytes = 0;
   for (const auto id : in_flight_.ids())

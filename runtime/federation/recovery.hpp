@@ -1,4 +1,4 @@
-/// recovery: saves and restores the federation, and reruns assignments. A coroutine is never saved; a client's round is
+/// recovery: saves and restores the federation, and reruns assignments. Coroutines are never saved. A client's round is
 /// a pure function, so it is rerun from its assignment.
 #pragma once
 #include "runtime/federation/checkpoint_turn.hpp"
@@ -14,18 +14,19 @@ public:
         dispatch_(dispatch), out_(out) {}
 
   // -- checkpoints
-  /// Saves or loads the whole federation. @param next step of the run after the checkpoint
-  /// Loading throws archive_error if the checkpoint is inconsistent. @pre no wave is out
+  /// Saves or loads the whole federation. Loading throws archive_error if the checkpoint is inconsistent.
+  /// @param next the run's next step after the checkpoint @pre no wave is running
   void persist(archive& state, next_step& next);
 
   // -- reruns
-  /// Computes the result that `top` needs. If it was evicted, also recomputes others that arrive next.
+  /// Computes the result that `top` needs. If it was evicted, other evicted results that arrive soon are recomputed,
+  /// too.
   void compute_for(assignment_id top);
-  // Each function returns whether all reruns have caught up, so that the parked jobs are those from before the
-  // interruption and the run can continue. Otherwise a wave is out.
+  // Each function returns true if all reruns have caught up. The same jobs as before the interruption are then parked,
+  // and the run can continue. Otherwise a wave is running.
   /// Starts reruns after a checkpoint was loaded and all parties were restored.
   [[nodiscard]] bool begin_again();
-  /// Continues reruns after a wave has ended.
+  /// Continues reruns after the end of a wave.
   [[nodiscard]] bool catch_up();
 
 private:

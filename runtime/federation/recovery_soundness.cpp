@@ -1,11 +1,11 @@
-// Validation of loaded checkpoints. A checksum detects damage but not forgery, so everything that the run relies on is
-// checked here.
+// Validation of loaded checkpoints. A checksum detects damage but not forgery, so every value that the run relies on is
+// checked.
 #include "runtime/federation/recovery.hpp"
 #include <algorithm>
 namespace mneme {
 namespace {
 
-/// Throws archive_error if `holds` is false. @param wrong message, "names ..."
+/// Throws archive_error if `holds` is false. @param wrong error message, such as "names ..."
 void must_hold(bool holds, const char* wrong) {
   if (!holds)
     throw archive_error(wrong);
@@ -17,7 +17,7 @@ bool is_within(class_range classes, std::int64_t count) {
 
 } // namespace
 
-/// Validates an assignment of a checkpoint.
+/// Validates one loaded assignment.
 void recovery::expect_possible(const assignment_in_flight& saved, assignment_phase phase,
                                const std::vector<virtual_duration>& stages, std::uint64_t reached) const {
   using enum assignment_phase;
@@ -43,7 +43,7 @@ void recovery::expect_possible(const assignment_in_flight& saved, assignment_pha
   must_hold(phase != finished || !saved.uploads() || saved.result.upload, "has a finished round without its upload");
 }
 
-/// Validates everything else that was loaded.
+/// Validates all other loaded state.
 void recovery::expect_sound(next_step next) const {
   must_hold(next <= next_step::event && (next == next_step::event) == round_.is_open, "goes on with nothing");
   must_hold(dispatch_.is_sound(), "has a population of other clients or tasks");

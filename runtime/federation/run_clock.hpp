@@ -1,4 +1,4 @@
-/// run_clock: virtual time and its event queue.
+/// run_clock: virtual time and the event queue of a run.
 #pragma once
 #include "runtime/federation/federation_event.hpp"
 #include "runtime/federation/in_flight_table.hpp"
@@ -12,7 +12,7 @@ public:
   /// Time of the latest event taken.
   [[nodiscard]] virtual_time now() const noexcept { return queue_.now(); }
   [[nodiscard]] bool has_events() const noexcept { return !queue_.empty(); }
-  /// @pre has_events()
+  /// The next event. @pre has_events()
   [[nodiscard]] const federation_event& next() const noexcept { return queue_.top().event; }
   /// Removes the next event and advances time to it. @pre has_events()
   [[nodiscard]] federation_event take_next() {
@@ -25,16 +25,16 @@ public:
   [[nodiscard]] bool is_at_last_event() const noexcept { return events_taken_ == events_max_; }
 
   // -- scheduling events
-  /// Schedules the single event of an assignment. @param where party, for an arrival
+  /// Schedules the one pending event of an assignment. @param where receiving party of an arrival
   void expect(assignment_in_flight& owner, federation_event::kind next, virtual_time at, party_id where = {});
-  /// Schedules a deadline; it leaves the queue after all other events of its time.
+  /// Schedules a deadline. It leaves the queue after all other events of its time.
   void expect_deadline(round_id round, virtual_time at);
-  /// Schedules the next change of a client. An event for a later change may remain from before a task was opened; it
-  /// has no effect.
+  /// Schedules the next change of availability. Opening a task may leave an event for a later change in the queue,
+  /// which has no effect.
   void expect_churn(std::optional<virtual_time> next);
   /// Schedules a change of rates on a shared server link.
   void expect_link_change(virtual_time at) { queue_.push(at, {.event_kind = federation_event::kind::link_change}); }
-  /// Changes up to now have been applied.
+  /// Records that all changes up to now have been applied.
   void made_changes() noexcept {
     if (churn_at_ <= now())
       churn_at_ = never;
@@ -43,7 +43,7 @@ public:
   // -- stalled runs
   /// Records progress: an upload was delivered, or a round closed.
   void made_progress() noexcept { fruitless_events_ = 0; }
-  /// True if no progress can follow from the events in the queue. @pre has_events()
+  /// True if no event in the queue can lead to progress. @pre has_events()
   [[nodiscard]] bool is_dead_end() const { return next_is_never() || fruitless_events_ >= fruitless_max_; }
   /// True if the next event lies beyond the latest possible time. @pre has_events()
   [[nodiscard]] bool next_is_never() const { return queue_.top().at >= end_of_runs; }
@@ -59,10 +59,10 @@ private:
   const bool link_traces_end_;
   const std::int64_t fruitless_max_;
   event_queue<federation_event> queue_;
-  virtual_time churn_at_ = never;   // of the earliest churn event in the queue
-  std::uint64_t next_sequence_ = 0; // of assignment events
+  virtual_time churn_at_ = never;   // time of the earliest churn event in the queue
+  std::uint64_t next_sequence_ = 0; // sequence number of the next assignment event
   std::int64_t events_taken_ = 0;
-  std::int64_t fruitless_events_ = 0; // since the last progress
+  std::int64_t fruitless_events_ = 0; // number of events since the last progress
 };
 
 } // namespace mneme

@@ -4,7 +4,7 @@
 namespace mneme {
 namespace {
 
-constexpr std::size_t lines_held_max = 4096; // buffered before they are sent to the recorder
+constexpr std::size_t lines_held_max = 4096; // number of lines buffered before they are sent to the recorder
 
 double percent(std::int64_t part, std::int64_t whole) {
   return whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);

@@ -1,4 +1,4 @@
-/// run_log: report, digests and events of a run.
+/// run_log: the report, digests and event lines of a run.
 #pragma once
 #include "runtime/federation/batch_planner.hpp"
 #include "runtime/federation/party_steps.hpp"
@@ -8,60 +8,61 @@ namespace mneme {
 
 class run_log {
 public:
-  /// Columns of an event in events.csv, apart from its time.
+  /// Columns of a line in events.csv, except its time.
   struct event_place {
     task_id task{};
     round_id round{};
   };
 
   /// @param trace records events and computes the debugging digest
-  /// @param values_round round, from 1, whose deliveries are dumped; 0: none
+  /// @param values_round number (from 1) of the round to dump deliveries of; 0: no dump
   explicit run_log(bool trace, std::int64_t values_round = 0) : trace_(trace), values_round_(values_round) {}
 
-  /// Counters; callers increment them.
+  /// The counters of the run. Callers increment them.
   [[nodiscard]] run_report& report() noexcept { return report_; }
 
+  /// Adds a line to events.csv, if events are traced.
   void record(virtual_time at, const event_place& place, const char* actor, const char* event,
               std::optional<client_id> client, std::int64_t bytes);
-  /// True if enough events are buffered to write them.
+  /// True if enough lines are buffered to send them to the recorder.
   [[nodiscard]] bool has_many_events() const noexcept;
   [[nodiscard]] recorded_events take_events() { return std::exchange(lines_, {}); }
 
-  /// Adds a delivery at the server to digest and counters. @param upload before it is sent on
+  /// Adds a delivery at the server to digest and counters. Call before the upload is moved on.
   void delivered(virtual_time at, const delivery& upload, std::int64_t bytes);
-  /// Adds a delivery at another party.
+  /// Adds a delivery at another party to digest and counters.
   void received(virtual_time at, party_id where, const delivery& sent, std::int64_t bytes);
-  /// A client's activity has ended without an upload.
+  /// Counts an activity that ended without an upload.
   void ended_activity(virtual_time at, client_id client);
-  /// Adds counts of a client whose result is committed.
+  /// Adds a client's named counts once its result is committed.
   void counted(const std::map<std::string, double>& counts);
-  /// Adds training losses of a client whose upload is delivered. Null: none.
+  /// Adds the training losses of a delivered upload. @param losses may be null
   void trained(const std::shared_ptr<const training_losses>& losses);
-  /// Closes the round or server step: later deliveries belong to the next one.
+  /// Closes the round or server step. Later deliveries belong to the next one.
   void closed() { step_losses_ = std::exchange(open_losses_, {}); }
   /// Training losses of the last closed round.
   [[nodiscard]] const training_losses& step_losses() const noexcept { return step_losses_; }
-  /// Adds the advice of a party other than the server, and the bytes it was sent.
+  /// Adds the advice of a party other than the server, and the bytes that the party received.
   void advised(party_id who, const step_taken& step);
-  /// Adds a server step.
+  /// Adds a server step to digest and counters.
   void stepped(virtual_time at, const step_taken& step);
-  /// Adds an evaluation. Returns a line of metrics.jsonl with the counters so far.
+  /// Adds an evaluation. Returns its line of metrics.jsonl, including all counters so far.
   [[nodiscard]] evaluation_record add_evaluation(const evaluated& sums);
-  /// Counts batches that start. Callers omit batches of rerun rounds.
+  /// Counts batches that start. Callers omit batches of reruns.
   void released(const std::vector<shard_batches>& batches);
 
-  /// Saves the current state. If a wave fails, the run ends with this state, so that the end does not depend on the
+  /// Saves the current state. If a wave fails, the run ends with this state, so that its end does not depend on the
   /// wave's progress.
   void mark(virtual_time at);
-  /// Restores the saved state. Returns its time.
+  /// Restores the state saved by mark(). Returns its virtual time.
   virtual_time return_to_mark();
-  /// Returns the complete report at the end of the run.
+  /// Completes and returns the report at the end of the run.
   [[nodiscard]] run_report ended(run_status status, std::string error, virtual_time at);
 
   void persist(archive& state);
 
 private:
-  /// Records digests of the tensors that reach a party, and the tensors, if requested.
+  /// Writes digests of the tensors that a party receives, and the tensors themselves in the dumped round.
   void trace(virtual_time at, const char* party, const delivery& sent);
 
   struct kept {
@@ -75,8 +76,8 @@ private:
   bool trace_;
   std::int64_t values_round_;
   run_report report_;
-  run_digest digest_, trace_digest_;          // do not contain training losses
-  training_losses open_losses_, step_losses_; // of the open round and the one before
+  run_digest digest_, trace_digest_;          // training losses are not included
+  training_losses open_losses_, step_losses_; // of the open round, and of the last closed round
   recorded_events lines_;                     // buffered for the recorder
   kept mark_;
 };

@@ -1,4 +1,4 @@
-/// run_output: commands and events of the federation, in order.
+/// run_output: collects the federation's commands and event lines, in order.
 #pragma once
 #include "runtime/federation/federation_command.hpp"
 #include "runtime/federation/run_clock.hpp"
@@ -7,8 +7,8 @@ namespace mneme {
 
 class run_output {
 public:
-  /// @param settings for tracing. @param clock time of events. @param place open round, named in events. Clock and
-  /// place must outlive this object.
+  /// @param settings used for tracing @param clock supplies the time of events @param place the open round, named in
+  /// events. Clock and place must outlive this object.
   run_output(const federation_settings& settings, const run_clock& clock, const round_place& place)
       : trace_(settings.trace), clock_(clock), place_(place), log_(settings.trace, settings.values_round) {}
 
@@ -17,7 +17,7 @@ public:
     if (!over_)
       commands_.push_back(std::move(order));
   }
-  /// Swaps the pending commands with `taken`, whose contents are discarded.
+  /// Swaps the pending commands with `taken`; the previous contents of `taken` are discarded.
   void take_commands(std::vector<federation_command>& taken) {
     taken.clear();
     std::swap(taken, commands_);
@@ -28,8 +28,9 @@ public:
     if (trace_)
       log_.record(now(), {.task = place_.task, .round = place_.round}, actor, event, client, bytes);
   }
-  /// Sends buffered lines to the recorder. Not while a wave is out: the lines of a failed wave are discarded.
+  /// Sends buffered lines to the recorder. @pre no wave is running, since lines of a failed wave are discarded
   void flush_events();
+  /// Calls flush_events() if many lines are buffered.
   void flush_many_events() {
     if (log_.has_many_events())
       flush_events();
@@ -41,7 +42,7 @@ public:
   void mark() { log_.mark(clock_.now()); }
   /// Restores the state from before a failed wave, so that the end does not depend on the wave's progress.
   void return_to_mark() { failed_at_ = log_.return_to_mark(); }
-  /// Ends the run. Nothing follows its report.
+  /// Ends the run with a report. Later commands are ignored.
   void end(run_status status, std::string error);
   [[nodiscard]] bool is_over() const noexcept { return over_; }
 
@@ -53,7 +54,7 @@ private:
   const round_place& place_;
   run_log log_;
   std::vector<federation_command> commands_;
-  std::optional<virtual_time> failed_at_; // virtual time at the start of a failed wave
+  std::optional<virtual_time> failed_at_; // virtual time at the start of the failed wave
   bool over_ = false;
 };
 

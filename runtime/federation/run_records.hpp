@@ -1,4 +1,4 @@
-/// Messages to the recorder, apart from evaluations (runtime/results/metrics.hpp).
+/// run_records: messages to the recorder. Messages about evaluations are in runtime/results/metrics.hpp.
 #pragma once
 #include "runtime/base/archive.hpp"
 #include "runtime/base/tensor_map.hpp"
@@ -8,40 +8,40 @@
 #include <vector>
 namespace mneme {
 
-/// Progress of the run.
+/// Snapshot of the run's progress.
 struct progress_snapshot {
   task_id task{};
   round_id round{};
-  std::int64_t tasks = 0, rounds = 0; ///< Of the whole run; rounds can grow if a method sets its own number.
+  std::int64_t tasks = 0, rounds = 0; ///< Totals of the run; rounds may grow if the method sets its own number.
   virtual_time at{};
   std::int64_t in_flight = 0, client_rounds = 0;
-  std::int64_t clients_enrolled = 0, late_uploads = 0, dropped = 0;     ///< As in evaluation_record.
+  std::int64_t clients_enrolled = 0, late_uploads = 0, dropped = 0;     ///< See evaluation_record.
   std::int64_t upload_bytes = 0, download_bytes = 0, staleness_sum = 0; ///< Since the start of the run.
-  std::int64_t jobs = 0, batches = 0;                                   ///< As in run_report.
-  std::optional<double> training_loss{};                                ///< As in evaluation_record, of this round.
+  std::int64_t jobs = 0, batches = 0;                                   ///< See run_report.
+  std::optional<double> training_loss{};                                ///< Mean of this round; see evaluation_record.
 };
 
-/// Model at the end of a task, under its parameter names, for a separate file.
+/// The model at the end of a task, to be saved under its parameter names.
 struct keep_model {
   task_id task{};
   tensors_ref model{};
 };
 
-/// Progress of a long program.
+/// Progress of a long computation within a step.
 struct program_progress {
   std::string name{};
-  double share = 0.0; ///< In [0, 1].
+  double share = 0.0; ///< Completed fraction, in [0, 1].
 };
 
-/// Deliveries of the dumped round, and the model after it.
+/// Tensors of the dumped round: one delivery, or the model after the round.
 struct kept_values {
-  std::int64_t round = 0;            ///< From 1.
-  std::optional<client_id> client{}; ///< nullopt: the model.
+  std::int64_t round = 0;            ///< Round number, from 1.
+  std::optional<client_id> client{}; ///< The sender; nullopt for the model.
   const char* party = "";            ///< That has received it.
   tensors_ref values{};
 };
 
-/// Lines of events.csv, digests.csv and deliveries.csv.
+/// Lines for events.csv, digests.csv and deliveries.csv.
 struct recorded_events {
   std::vector<event_record> events{};
   std::vector<step_digests> steps{};
@@ -53,12 +53,12 @@ struct recorded_events {
   }
 };
 
-/// Printed for the user.
+/// A warning to print for the user.
 struct run_warning {
   std::string text{};
 };
 
-/// A checkpoint without the recorder's part.
+/// A checkpoint to write; the recorder adds its own state.
 struct keep_state {
   archive run{};
 };

@@ -1,4 +1,4 @@
-/// run_report: how a run ended, and its counters.
+/// run_report: outcome and counters of a run.
 #pragma once
 #include "runtime/base/digest.hpp"
 #include "runtime/base/ids.hpp"
@@ -14,18 +14,18 @@ enum class run_status : std::uint8_t { done, failed, interrupted };
 struct run_report {
   run_status status = run_status::done;
   std::string error{};
-  std::optional<client_id> waits_for{}; ///< failed: the client whose work would never end.
-  bool reaches_nobody = false;          ///< failed: the availability traces of all clients have ended.
+  std::optional<client_id> waits_for{}; ///< If failed: the client whose next event never happens.
+  bool reaches_nobody = false;          ///< If failed: the availability traces of all clients have ended.
   digest128 digest{}, trace_digest{};
   virtual_time ended{};
   std::int64_t rounds = 0, client_rounds = 0, late_uploads = 0, dropped = 0, enrolled_max = 0;
-  std::int64_t joined = 0, left = 0, transitions = 0; ///< Changes of clients at times of their own.
+  std::int64_t joined = 0, left = 0, transitions = 0; ///< Numbers of individual changes.
   std::int64_t staleness_sum = 0, staleness_max = 0;  ///< Of delivered uploads, in server steps.
   std::int64_t upload_bytes = 0, download_bytes = 0;
-  std::int64_t proxy_bytes = 0;           ///< To and from the proxy.
-  std::int64_t looks = 0;                 ///< Observations by clients outside the cohort.
-  std::map<std::string, double> counts{}; ///< Sums over clients' results, by name.
-  std::int64_t batches = 0, jobs = 0;     ///< Of clients; jobs / batches is the mean fused width.
+  std::int64_t proxy_bytes = 0;           ///< Bytes exchanged with the proxy.
+  std::int64_t looks = 0;                 ///< Number of observations by clients outside the cohort.
+  std::map<std::string, double> counts{}; ///< Named sums over the results of all clients.
+  std::int64_t batches = 0, jobs = 0;     ///< Of client rounds; jobs / batches is the mean fused width.
   std::optional<std::vector<double>> client_accuracy_deciles{};
 };
 

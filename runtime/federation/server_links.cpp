@@ -48,7 +48,7 @@ std::vector<server_links::ended_transfer> server_links::take_ended() {
   return ended;
 }
 
-/// An older event for a later change may remain in the queue; it has no effect.
+/// Schedules the next rate change. An outdated event may remain in the queue; it has no effect.
 void server_links::expect_change() {
   for (const auto direction : directions)
     if (const auto next = link(direction).next_change(); next < expected_at_) {

@@ -1,10 +1,10 @@
-/// server_links: uplink and downlink of the server, shared by all transfers.
+/// server_links: the server's uplink and downlink, when concurrent transfers share them.
 #pragma once
 #include "runtime/federation/run_clock.hpp"
 #include "runtime/federation/shared_link.hpp"
 namespace mneme {
 
-/// No cost if no link is shared. An assignment has no event in the queue while its transfer is in progress.
+/// Costs nothing if no link is shared. An assignment has no event in the queue while its transfer is in progress.
 class server_links {
 public:
   /// All arguments must outlive this object.
@@ -13,24 +13,25 @@ public:
         clock_(clock), links_{shared_link(settings.clients->devices().server_mbit(link_direction::up)),
                               shared_link(settings.clients->devices().server_mbit(link_direction::down))} {}
 
+  /// True if transfers in this direction share the server's link.
   [[nodiscard]] bool share(link_direction direction) const noexcept {
     return settings_.clients->devices().server_mbit(direction) > 0.0;
   }
   /// Starts a transfer now. @pre share(direction)
   void begin(link_direction direction, const assignment_in_flight& owner, std::int64_t bytes);
-  /// Cancels the transfers of these assignments; the others get more of the link.
+  /// Cancels the transfers of these assignments, so that the remaining transfers get higher rates.
   void abandon(const std::vector<assignment_id>& ids);
 
   struct ended_transfer {
     link_direction direction{};
     assignment_id owner{};
   };
-  /// Advances the links to now. Returns the transfers that have ended: uploads first, each direction in the order in
-  /// which they started.
+  /// Advances the links to the current time. Returns the ended transfers: uploads first, and each direction in starting
+  /// order.
   [[nodiscard]] std::vector<ended_transfer> take_ended();
 
   void persist(archive& state);
-  /// True if all loaded transfers belong to assignments in flight.
+  /// True if every loaded transfer belongs to an assignment in flight.
   [[nodiscard]] bool is_sound(in_flight_table& in_flight) const;
 
 private:
@@ -39,8 +40,8 @@ private:
 
   const federation_settings& settings_;
   run_clock& clock_;
-  std::array<shared_link, 2> links_; // by direction
-  virtual_time expected_at_ = never; // of the earliest link event in the queue
+  std::array<shared_link, 2> links_; // indexed by direction
+  virtual_time expected_at_ = never; // time of the earliest link event in the queue
 };
 
 } // namespace mneme

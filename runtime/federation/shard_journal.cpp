@@ -5,7 +5,7 @@
 namespace mneme {
 namespace {
 
-/// Groups jobs of one shard into batches. On a CPU the grouping does not affect any bit.
+/// Groups jobs of one shard into batches. On a CPU the grouping affects no result bits.
 std::vector<composition> batches_of(const std::vector<parked_job>& jobs) {
   std::vector<composition> batches;
   for (auto& planned : plan_batches(jobs, {}))
@@ -68,7 +68,7 @@ void shard_journal::accept(wave_report report) {
   go_on();
 }
 
-/// A report may mention a round once, and only if it is pending; the last report omits none.
+/// Checks that the report contains only pending rounds, each once. The last report must contain all of them.
 std::string shard_journal::wrong_with(const wave_report& report) const {
   if (!awaits_host())
     return "reports what nobody asked for";
@@ -76,10 +76,10 @@ std::string shard_journal::wrong_with(const wave_report& report) const {
   ended.reserve(report.finished.size() + report.failed.size());
   if (auto wrong = wrong_with_ends(report, ended); !wrong.empty())
     return wrong;
-  std::size_t told = 0; // rounds that have reached their next jobs
+  std::size_t told = 0; // number of rounds that report jobs of their next stage
   if (auto wrong = wrong_with_jobs(report.issued, told); !wrong.empty())
     return wrong;
-  for (std::size_t i = 0, e = 0; i < report.issued.size() && e < ended.size();) // both are ascending
+  for (std::size_t i = 0, e = 0; i < report.issued.size() && e < ended.size();) // both lists are ascending
     if (const auto id = report.issued[i].id.assignment; id == ended[e])
       return fmt::format("tells of assignment {} twice", id.value);
     else
@@ -88,7 +88,7 @@ std::string shard_journal::wrong_with(const wave_report& report) const {
     if (auto wrong = wrong_with_released(report); !wrong.empty())
       return wrong;
   const auto answered =
-      ended.size() + (report.released ? 0 : told); // jobs released at once make the round pending again
+      ended.size() + (report.released ? 0 : told); // a round whose jobs run immediately is pending again
   if (report.last && answered != rounds_owed())
     return fmt::format("ends its wave and owes {} rounds", rounds_owed() - answered);
   return {};
@@ -104,7 +104,7 @@ std::string shard_journal::wrong_with_round(assignment_id id) const {
   return {};
 }
 
-/// @param ended receives the ids of ended rounds, ascending
+/// Checks the ended rounds of a report. @param ended receives their ids, ascending
 std::string shard_journal::wrong_with_ends(const wave_report& report, std::vector<assignment_id>& ended) const {
   for (const auto& finished : report.finished) {
     if (!ended.empty() && !(ended.back() < finished.id))
@@ -149,7 +149,7 @@ std::string shard_journal::wrong_with_released(const wave_report& report) const 
   return {};
 }
 
-/// Stages must follow one another, and stages of a rerun round must equal the earlier ones.
+/// Checks that stages follow one another, and that stages of a rerun round equal the earlier ones.
 /// @param rounds receives the number of rounds
 std::string shard_journal::wrong_with_jobs(const std::vector<issued_job>& issued, std::size_t& rounds) const {
   std::string wrong;
@@ -233,7 +233,7 @@ void shard_journal::host_found() {
     for (const auto& [id, round] : rounds)
       unrepeated_.insert(id);
   } else
-    again.at_once = wave_->at_once && !wave_->is_listed; // otherwise the rounds were reported to have no jobs
+    again.at_once = wave_->at_once && !wave_->is_listed; // otherwise the federation already has their jobs
   commands_.push_back(std::move(again));
 }
 
@@ -255,7 +255,7 @@ void shard_journal::repeat(wave_report& report) {
       waiting.push_back({.job = job, .shard = shard_});
     repeated_.waits_for(std::move(waiting));
   });
-  // The host may be lost again before all rounds have caught up, so their rounds are kept.
+  // Ended rounds are kept until all have caught up, because this host may be lost, too.
   for (auto& finished : report.finished) {
     repeated_.ended(finished.id);
     unrepeated_.erase(finished.id);
@@ -276,7 +276,7 @@ void shard_journal::repeat(wave_report& report) {
   commands_.push_back(release{.to = shard_, .batches = batches_of(behind)});
 }
 
-/// All rounds have caught up: reports what has not been reported, and runs released jobs again.
+/// Called when all rounds have caught up: sends the pending reports, and runs released jobs again.
 void shard_journal::settle() {
   for (const auto& [id, round] : rounds_.by_id()) {
     const auto& jobs = repeated_.jobs_of(id);
@@ -305,7 +305,7 @@ void shard_journal::settle() {
   go_on();
 }
 
-/// Applies the commands that arrived while no host could take them.
+/// Applies the commands that arrived while the shard had no host.
 void shard_journal::go_on() {
   for (auto& order : std::exchange(waiting_, {}))
     take(std::move(order));

@@ -1,5 +1,4 @@
-/// shard_journal: record of a shard's assignments and reports, so that another host can take the shard over at any
-/// time.
+/// shard_journal: log of a shard's assignments and reports, from which another host can take over the shard.
 #pragma once
 #include "runtime/federation/rerun.hpp"
 #include "runtime/federation/shard_rounds.hpp"
@@ -7,9 +6,9 @@
 #include <variant>
 namespace mneme {
 
-/// Sits between the federation and the host of one shard. While the host works, it forwards messages and records them.
-/// If the host is lost, the shard's rounds are rerun at the next host, up to the stages they had reached; then
-/// unanswered requests are repeated. The federation only sees a wave that takes longer.
+/// Sits between the federation and the host of one shard. While the host works, it records and forwards messages. After
+/// the loss of a host, the next host reruns the shard's rounds up to the stages that they had reached; then unanswered
+/// commands are sent again. To the federation, the wave only takes longer.
 class shard_journal {
 public:
   using command = std::variant<start_rounds, release, abandon>;
@@ -20,40 +19,40 @@ public:
   // -- inputs: from the federation
   void take(command order);
 
-  // -- inputs: from the host and about it
-  /// Returns the error in a report of the current host concerning its rounds and jobs; empty if valid.
+  // -- inputs: the host's reports and changes of host
+  /// Validates a report of the current host. Returns the error; "" if it is valid.
   [[nodiscard]] std::string wrong_with(const wave_report& report) const;
-  /// Validates a report and applies it, with the durations of its jobs filled in. Returns the error; empty if valid. An
-  /// invalid report changes nothing.
+  /// Validates and applies a report, and fills in the durations of its jobs. Returns the error, or "" if it is valid.
+  /// An invalid report changes nothing.
   [[nodiscard]] std::string take(wave_report report);
-  /// Applies a valid report. @pre wrong_with() returned empty
+  /// Applies a valid report. @pre wrong_with(report) returned ""
   void accept(wave_report report);
-  /// The host is lost: commands wait for the next one.
+  /// Records that the host is lost. Commands are queued for the next host.
   void host_lost();
-  /// A new host, without any state of this shard. @pre there is no host
+  /// Records a new host, which has no state of this shard. @pre there is no host
   void host_found();
-  /// Moves the shard from a working host to another. Returns the message that makes the old host discard its rounds.
-  /// @pre is_quiet(), and its commands were taken
+  /// Moves the shard from one working host to another. Returns the message that makes the old host discard its rounds.
+  /// @pre is_quiet(), and take_commands() has returned all commands
   [[nodiscard]] abandon change_host();
 
   // -- outputs
-  /// Commands for the host.
+  /// Removes and returns the commands for the host.
   [[nodiscard]] std::vector<command> take_commands() { return std::exchange(commands_, {}); }
-  /// Reports for the federation.
+  /// Removes and returns the reports for the federation.
   [[nodiscard]] std::vector<wave_report> take_reports() { return std::exchange(reports_, {}); }
-  /// True if the shard has no round and no pending request: another host could start without any rerun.
+  /// True if the shard has no rounds and no unanswered command, so that another host can start without reruns.
   [[nodiscard]] bool is_idle() const noexcept { return rounds_.by_id().empty() && !wave_ && waiting_.empty(); }
-  /// True if no reply of the host is pending. Rounds may be at the shard, with their clients waiting.
+  /// True if no reply of the host is pending. Rounds may still be at the shard, with jobs parked.
   [[nodiscard]] bool is_quiet() const noexcept { return host_ == host_state::well && !wave_ && waiting_.empty(); }
-  /// True if there is a host and a reply of it is pending.
+  /// True if there is a host and one of its replies is pending.
   [[nodiscard]] bool awaits_host() const noexcept {
     return host_ != host_state::none && (wave_ || host_ != host_state::well);
   }
-  /// Assignment of a round at the shard; null if there is none.
+  /// The assignment of a round at the shard. Returns null if the round is not at the shard.
   [[nodiscard]] const assignment* given(assignment_id id) const;
   /// Number of stages that the host has reported for a round at the shard.
   [[nodiscard]] std::uint32_t stages_told(assignment_id id) const;
-  /// Number of rounds that the host must report before its wave ends.
+  /// Number of rounds that the host must still report in its wave.
   [[nodiscard]] std::size_t rounds_owed() const noexcept {
     return host_ == host_state::repeating ? unrepeated_.size() : rounds_.owed();
   }
@@ -62,13 +61,13 @@ private:
   enum class host_state : std::uint8_t {
     none,
     well,
-    repeating, ///< Rounds are rerun up to the stages they had reached.
-    settling,  ///< Rounds have caught up; released jobs run again, but no wave depends on them.
+    repeating, ///< Rounds rerun up to the stages that they had reached.
+    settling,  ///< All rounds have caught up; released jobs run again, but no wave depends on them.
   };
-  /// The wave that the federation waits for.
+  /// The wave that the federation is waiting for.
   struct open_wave {
     bool at_once = false;
-    bool is_listed = false; // its batches are known
+    bool is_listed = false; // the host has reported its batches
   };
 
   void begin(const start_rounds& wave);
@@ -85,12 +84,12 @@ private:
   void go_on();
 
   shard_id shard_;
-  shard_rounds rounds_; // pending rounds are not counted during a rerun
+  shard_rounds rounds_; // its count of pending rounds is not updated during a rerun
   host_state host_ = host_state::none;
   std::optional<open_wave> wave_;
-  rerun repeated_;                     // at the new host
-  std::set<assignment_id> unrepeated_; // rounds that must be reported next
-  wave_report answer_;                 // of rounds whose start has not been reported
+  rerun repeated_;                     // reruns at the new host
+  std::set<assignment_id> unrepeated_; // rounds that the host must report next in a rerun
+  wave_report answer_;                 // collects results of rounds whose start is still unreported
   std::vector<command> waiting_;
   std::vector<command> commands_;
   std::vector<wave_report> reports_;

@@ -1,4 +1,4 @@
-/// shard_rounds: rounds at one shard, jobs of their current stages, and the rounds whose report is pending.
+/// shard_rounds: the rounds at one shard, the jobs of their current stages, and the rounds with a pending report.
 #pragma once
 #include "runtime/federation/batch_planner.hpp"
 #include "runtime/population/population.hpp"
@@ -6,7 +6,7 @@
 #include <span>
 namespace mneme {
 
-/// Calls `then` with the jobs of each round; jobs of one round must be adjacent.
+/// Calls then(jobs) for each round. @pre jobs of one round are adjacent
 template <class Jobs, class Then>
 void each_round(Jobs& issued, Then then) {
   for (std::size_t first = 0, next = 0; first < issued.size(); first = next) {
@@ -16,7 +16,7 @@ void each_round(Jobs& issued, Then then) {
   }
 }
 
-/// A value that follows the shard's assignments and the host's reports. It sends no messages.
+/// A value that is updated from the shard's assignments and the host's reports. It sends no messages.
 class shard_rounds {
 public:
   enum class job_state : std::uint8_t { parked, released, run };
@@ -28,11 +28,11 @@ public:
     assignment given{};
     virtual_time ready{};
     bool told = false;            ///< The host has reported the jobs of the current stage.
-    std::vector<kept_job> jobs{}; ///< Of the current stage.
-    std::size_t parked = 0;       ///< Number of jobs that are not released.
+    std::vector<kept_job> jobs{}; ///< Jobs of the current stage.
+    std::size_t parked = 0;       ///< Number of jobs that are not released yet.
     [[nodiscard]] std::uint32_t stage() const { return jobs.empty() ? 0 : jobs.front().issued.id.stage; }
     [[nodiscard]] std::uint32_t stages() const { return told ? stage() + 1 : 0; }
-    /// True if the host has everything it needs to report the next stage.
+    /// True if the host can compute and report the next stage.
     [[nodiscard]] bool is_owed() const noexcept { return !told || parked == 0; }
   };
 
@@ -40,30 +40,31 @@ public:
   shard_rounds(shard_id shard, const population& clients) : shard_(shard), clients_(clients) {}
 
   [[nodiscard]] const std::map<assignment_id, kept_round>& by_id() const noexcept { return rounds_; }
-  /// Null if the round is not at the shard.
+  /// The round with this id. Returns null if it is not at the shard.
   [[nodiscard]] const kept_round* find(assignment_id id) const;
-  /// Number of rounds whose report is pending.
+  /// Number of rounds with a pending report.
   [[nodiscard]] std::size_t owed() const noexcept { return owed_; }
-  /// All rounds at the shard, as they were assigned.
+  /// The start message of all rounds at the shard.
   [[nodiscard]] start_rounds as_given() const;
-  /// Released jobs; their results are lost with the host.
+  /// Released jobs. Their results are lost if the host is lost.
   [[nodiscard]] std::vector<parked_job> released_jobs() const;
 
+  /// Adds the rounds of a start message.
   void start(const start_rounds& wave);
   /// Removes a round; no effect if it is not at the shard.
   void end(assignment_id id);
   /// Marks the jobs of these batches as released. @pre each belongs to the current stage of its round
   void release(const std::vector<composition>& batches);
-  /// Moves rounds to their next stages with these jobs, and fills in the durations on the clients' devices.
-  /// @param state parked, or released if the host has released them itself
+  /// Moves rounds to their next stages, and fills in the virtual durations of the jobs.
+  /// @param state parked, or released if the host runs the jobs immediately
   void next_stage(std::vector<issued_job>& issued, job_state state);
-  /// All released jobs have run.
+  /// Marks all released jobs as run.
   void end_wave();
-  /// Released jobs no longer run at the host; they stay marked as released.
+  /// Clears the list of running jobs after the loss of a host. The jobs stay marked as released.
   void forget_wave() noexcept { released_.clear(); }
-  /// Another host requests a job of the round's current stage under its own key.
+  /// Replaces a job of the current stage after another host has assigned it a new key.
   void rekey(assignment_id id, std::size_t step, const issued_job& job);
-  /// Recounts the pending rounds after a rerun.
+  /// Recounts the rounds with a pending report after a rerun.
   void count_owed();
 
 private:
@@ -71,7 +72,7 @@ private:
   const population& clients_;
   std::map<assignment_id, kept_round> rounds_;
   std::size_t owed_ = 0;
-  std::vector<job_id> released_; // jobs that the host is running
+  std::vector<job_id> released_; // released jobs that the host is running
 };
 
 } // namespace mneme

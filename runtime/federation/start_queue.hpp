@@ -1,20 +1,20 @@
-/// start_queue: dispatched rounds that have not been sent to their shards.
+/// start_queue: dispatched rounds that are not yet sent to their shards.
 #pragma once
 #include "runtime/federation/federation_settings.hpp"
 #include <algorithm>
 namespace mneme {
 
-/// Sorted by shard on insertion, because virtual time stands still while rounds are sent.
+/// Rounds are sorted by shard on insertion, so that sending them later is cheap.
 class start_queue {
 public:
   explicit start_queue(std::size_t shards) : waves_(shards) {}
-  /// @param ready virtual time at which its download ends
+  /// Adds a round. @param ready virtual time at which its download ends
   void add(assignment&& added, virtual_time ready) {
     auto& wave = waves_[shard_of(added.client, waves_.size()).value];
     wave.assignments.push_back(std::move(added));
     wave.ready.push_back(ready);
   }
-  /// @param ids ascending; ids that are not queued are ignored
+  /// Removes rounds; ignores ids that are not queued. @param ids ascending
   void erase(const std::vector<assignment_id>& ids) {
     for (auto& wave : waves_)
       erase_of(wave, ids);
@@ -25,7 +25,7 @@ public:
       sum += wave.assignments.size();
     return sum;
   }
-  /// Total bytes of the start weights, counted for each round.
+  /// Total bytes of the start weights, counted once per round.
   [[nodiscard]] std::int64_t weight_bytes() const {
     std::int64_t sum = 0;
     for (const auto& wave : waves_)
@@ -60,7 +60,7 @@ private:
     wave.ready.resize(kept);
   }
 
-  std::vector<start_rounds> waves_; // by shard
+  std::vector<start_rounds> waves_; // indexed by shard
 };
 
 } // namespace mneme

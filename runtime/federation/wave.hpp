@@ -1,4 +1,4 @@
-/// Messages between the federation and its shards while virtual time waits for results.
+/// wave: messages between the federation and its shards while virtual time waits for results.
 #pragma once
 #include "runtime/base/virtual_clock.hpp"
 #include "runtime/federation/parties.hpp"
@@ -8,8 +8,8 @@
 #include <vector>
 namespace mneme {
 
-/// Client rounds that start at shard `to`. `ready`: end of each download in virtual time. `at_once`: the shard releases
-/// the first jobs itself.
+/// Starts client rounds at shard `to`. `ready`: virtual time at which each download ends. `at_once`: the shard runs the
+/// first jobs without waiting for a release.
 struct start_rounds { // federation -> shard
   shard_id to{};
   std::vector<assignment> assignments{};
@@ -17,17 +17,17 @@ struct start_rounds { // federation -> shard
   bool at_once = false;
 };
 
-/// One stage of one client's round, parked at the shard.
+/// One job of a client's current stage, parked at the shard.
 struct issued_job {
   job_id id{};
   fuse_key key{};
   std::int64_t rows = 0;
-  std::int64_t bytes = 0;   ///< Size of its result.
-  std::int64_t width = 1;   ///< Number of such jobs in a fused batch.
+  std::int64_t bytes = 0;   ///< Bytes of its result.
+  std::int64_t width = 1;   ///< Number of such jobs per fused batch.
   virtual_duration takes{}; ///< Virtual duration on the client's device.
 };
 
-/// Work of the job on the client's device.
+/// The job's work, from which a device model computes its duration.
 [[nodiscard]] inline device_work device_work_of(const issued_job& job) noexcept {
   return {.rows = job.rows, .trains = trains(job.key), .begins_round = job.id.stage == 0};
 }
@@ -35,19 +35,19 @@ struct issued_job {
 struct finished_round {
   assignment_id id{};
   client_result result{};
-  party_bytes bytes{}; ///< Size of its message to each party, at wire width.
+  party_bytes bytes{}; ///< Bytes of the message to each party, in wire format.
 };
 
-/// Jobs of one batch, ascending.
+/// Job ids of one batch, ascending.
 using composition = std::vector<job_id>;
 
-/// Progress of started rounds and released jobs. Reports of different shards arrive in any order.
+/// Reports progress of started rounds and released jobs. Reports of different shards arrive in any order.
 struct wave_report { // shard -> federation
   shard_id from{};
-  std::vector<issued_job> issued{};                   ///< Ascending ids.
-  std::optional<std::vector<composition>> released{}; ///< Set if `issued` already runs, in these batches.
-  std::vector<finished_round> finished{};             ///< Ascending ids.
-  std::vector<round_failure> failed{};                ///< Ascending ids.
+  std::vector<issued_job> issued{};                   ///< By ascending id.
+  std::optional<std::vector<composition>> released{}; ///< Batches of `issued`, if these jobs already run.
+  std::vector<finished_round> finished{};             ///< By ascending id.
+  std::vector<round_failure> failed{};                ///< By ascending id.
   bool last = true;                                   ///< False if more reports of this wave follow.
 };
 
@@ -57,7 +57,7 @@ struct release { // federation -> shard
   std::vector<composition> batches{};
 };
 
-/// Discards rounds that were started and have not finished.
+/// Discards started rounds that have not finished.
 struct abandon { // federation -> shard
   shard_id to{};
   std::vector<assignment_id> assignments{};

@@ -24,7 +24,7 @@ diagnostic unknown_array(const std::string& file, const std::string& name, const
                                           : fmt::format("did you mean '{}'?", meant))};
 }
 
-/// Fails if the arrays do not fit into available memory.
+/// Fails if the arrays exceed the available memory.
 expected<void> fits_into_memory(const path& file, std::uint64_t bytes) {
   const auto room = available_memory();
   if (bytes <= static_cast<std::uint64_t>(std::max<std::int64_t>(room.bytes, 0)))
@@ -109,7 +109,7 @@ expected<named_arrays> read_npz(const path& file, const std::vector<std::string>
   return arrays;
 }
 
-/// Parses a JSON list of strings; empty if the text is not such a list.
+/// Parses a JSON list of strings. Returns an empty list for any other text.
 std::vector<std::string> listed_texts(const std::string& text) {
   std::vector<std::string> texts;
   const auto list = nlohmann::json::parse(text, nullptr, false);

@@ -10,16 +10,16 @@ namespace mneme {
 namespace {
 
 // File layout: "\x93NUMPY"; version (2 bytes); header length (2 bytes in version 1, else 4); header, a Python
-// dictionary with the keys descr, fortran_order and shape; values (NumPy's numpy/lib/format.py).
+// dictionary with the keys descr, fortran_order and shape; values (see numpy/lib/format.py).
 
 constexpr std::string_view npy_mark{"\x93NUMPY", 6};
-constexpr std::size_t mark_bytes = 8;             // mark and version
-constexpr std::uint64_t lengths_bytes = 12;       // mark, version and header length; no file is shorter
-constexpr std::uint64_t npy_header_max = 1 << 20; // NumPy itself refuses more than 10,000 bytes
+constexpr std::size_t mark_bytes = 8;             // magic bytes and version
+constexpr std::uint64_t lengths_bytes = 12;       // magic bytes, version and header length; no file is shorter
+constexpr std::uint64_t npy_header_max = 1 << 20; // NumPy rejects more than 10,000 bytes
 constexpr std::size_t axes_max = 64;
 
 struct npy_type {
-  const char* name; // in headers
+  const char* name; // name in headers
   const char* word; // NumPy's name
   at::ScalarType type;
 };
@@ -37,12 +37,12 @@ constexpr std::array<npy_type, 13> npy_types{{{"|b1", "bool", at::kBool},
                                               {"<f8", "float64", at::kDouble},
                                               {"bf16", "bfloat16", at::kBFloat16}}}; // not a NumPy type
 
-/// Parser for the Python literals that occur in headers.
+/// Parses the Python literals that occur in headers.
 class literal_reader {
 public:
   explicit literal_reader(std::string_view text) : text_(text) {}
 
-  /// Skips blanks; consumes `word` and returns true if it follows.
+  /// Skips blanks. If `word` follows, consumes it and returns true.
   bool takes(std::string_view word) {
     skip_blanks();
     if (!text_.starts_with(word))
@@ -71,7 +71,7 @@ public:
     (void)takes("L"); // suffix of long integers in Python 2
     return value;
   }
-  /// "(3, 4)", "(3,)" or "()"
+  /// Parses a tuple of integers: "(3, 4)", "(3,)" or "()". Returns nullopt for other texts.
   std::optional<std::vector<std::int64_t>> tuple() {
     std::vector<std::int64_t> values;
     if (!takes("("))
@@ -92,7 +92,7 @@ private:
   std::string_view text_;
 };
 
-/// The dtype as its little-endian form: "<" for ">" and "=".
+/// The little-endian form of a dtype: "<" replaces ">" and "=".
 std::string with_low_bytes_first(std::string name) {
   if (name.starts_with('>') || name.starts_with('='))
     name.front() = '<';
@@ -125,13 +125,13 @@ std::string set_type(const std::string& given, npy_header& into) {
                      given);
 }
 
-/// Reverses the bytes of each item of `width` bytes.
+/// Reverses the byte order of `count` items of `width` bytes each.
 void swap_bytes(std::uint8_t* bytes, std::uint64_t count, std::uint64_t width) {
   for (std::uint64_t at = 0; at + width <= count; at += width)
     std::reverse(bytes + at, bytes + at + width);
 }
 
-/// Parses a header. Returns an error text, or "".
+/// Parses a header into `into`. Returns the error, or "".
 std::string read_header(std::string_view text, npy_header& into) {
   literal_reader in(text);
   bool has_type = false, has_order = false, has_shape = false;
@@ -168,7 +168,7 @@ std::string read_header(std::string_view text, npy_header& into) {
   return has_type && has_order && has_shape ? std::string{} : damaged;
 }
 
-/// Number of bytes of the values; nullopt if strides overflow int64.
+/// Size of the values in bytes. Returns nullopt if strides overflow int64.
 std::optional<std::uint64_t> value_bytes(const npy_header& header) {
   std::int64_t reach = header.holds_texts ? header.text_letters * (header.wide_letters ? 4 : 1)
                                           : static_cast<std::int64_t>(c10::elementSize(header.type));

@@ -1,4 +1,4 @@
-/// npy: reads one NumPy array, from a .npy file or a member of an .npz archive.
+/// npy: reads one NumPy array from a .npy file or a member of an .npz archive.
 #pragma once
 #include <ATen/core/Tensor.h>
 #include <cstdint>
@@ -8,36 +8,36 @@
 #include <vector>
 namespace mneme {
 
-/// An array of numbers or of strings.
+/// A NumPy array of numbers or of strings.
 struct npy_array {
   at::Tensor values{};              ///< Undefined for an array of strings.
-  std::vector<std::string> texts{}; ///< UTF-8, in order, without trailing blanks and zeros.
+  std::vector<std::string> texts{}; ///< The strings as UTF-8, in array order, without trailing blanks and zeros.
 };
 
-/// NumPy's name of a type, such as "float32".
+/// NumPy's name of a dtype, such as "float32".
 [[nodiscard]] std::string numpy_word(at::ScalarType type);
 
-/// Header of format version 1, 2 or 3.
+/// Parsed header of format version 1, 2 or 3.
 struct npy_header {
   at::ScalarType type = at::kByte;
-  bool high_bytes_first = false;                  ///< Big-endian numbers or characters.
+  bool high_bytes_first = false;                  ///< Numbers or characters are big-endian.
   bool holds_texts = false, wide_letters = false; ///< Strings of bytes (S), or of four-byte characters (U).
-  std::int64_t text_letters = 0;                  ///< Length of each string.
+  std::int64_t text_letters = 0;                  ///< Length of each string in characters.
   bool by_columns = false;                        ///< Fortran order: the first axis varies fastest.
   std::vector<std::int64_t> shape{};
-  std::uint64_t begin = 0, bytes = 0; ///< Offset and size of the values.
+  std::uint64_t begin = 0, bytes = 0; ///< Offset and size of the values in bytes.
 };
 
-/// Parses an array in pieces, as read from a file or archive. Memory is allocated only after the sizes in the header
-/// have been compared with the size of the file.
+/// Parses an array that arrives in pieces. Memory is allocated only after the sizes in the header were checked against
+/// the size of the file.
 class npy_reader {
 public:
-  /// @param bytes of the whole array, including the header
+  /// @param bytes size of the whole array in bytes, including the header
   explicit npy_reader(std::uint64_t bytes) : bytes_(bytes) {}
 
-  /// Returns false after an error; then no more pieces are needed.
+  /// Parses the next piece. Returns false after an error; no more pieces are needed then.
   [[nodiscard]] bool feed(std::span<const std::uint8_t> piece);
-  /// Returns the array after all bytes were fed, or an error text.
+  /// Returns the array, or the error text. Call after all pieces.
   [[nodiscard]] tl::expected<npy_array, std::string> finish();
 
 private:
@@ -47,12 +47,12 @@ private:
   [[nodiscard]] std::vector<std::string> texts() const;
 
   std::uint64_t bytes_;
-  std::vector<std::uint8_t> front_; // bytes of the header so far
+  std::vector<std::uint8_t> front_; // header bytes so far
   std::string wrong_;
   npy_header header_;
   std::size_t length_bytes_ = 0;
   at::Tensor values_;        // for strings: their bytes
-  std::uint64_t filled_ = 0; // value bytes so far
+  std::uint64_t filled_ = 0; // number of value bytes so far
 };
 
 } // namespace mneme

@@ -15,16 +15,15 @@
 namespace mneme {
 namespace {
 
-// File layout: header length (8 bytes, little-endian), header (one JSON object), tensor data. Offsets in the header
-// start at the end of the header.
+// File layout: header length (8 bytes, little-endian), header (a JSON object), tensor data. Offsets in the header count
+// from the end of the header.
 
-// nlohmann::json, not ordered_json: a header can have hundreds of thousands of names, and ordered_json searches
-// linearly.
+// Not ordered_json, whose linear search would be slow: a header can have hundreds of thousands of names.
 using json = nlohmann::json;
 static_assert(std::endian::native == std::endian::little, "contents are written as they lie in memory");
 
 constexpr std::uint64_t length_bytes = 8;
-constexpr std::uint64_t header_bytes_max = 100'000'000; // as in the format's reference reader
+constexpr std::uint64_t header_bytes_max = 100'000'000; // same limit as the reference implementation
 constexpr const char* metadata = "__metadata__";
 
 struct dtype_name {
@@ -56,10 +55,10 @@ struct entry {
   std::string name{};
   at::ScalarType type{};
   std::vector<std::int64_t> shape{};
-  std::uint64_t begin = 0, end = 0; ///< Offsets in the tensor data.
+  std::uint64_t begin = 0, end = 0; ///< Offsets in the tensor data, in bytes.
 };
 
-/// Collects diagnostics of one file with their byte offsets, up to a limit.
+/// Collects diagnostics of one file with byte offsets, up to a limit.
 class diagnostic_list {
 public:
   explicit diagnostic_list(std::string file) : file_(std::move(file)) {}
@@ -78,19 +77,19 @@ private:
   diagnostics diagnostics_;
 };
 
-/// Offset of `name` in the file, for a diagnostic; the start of the header if the name is written with escapes.
+/// Byte offset of `name` in the file, for a diagnostic. Returns the start of the header if the name is escaped there.
 std::uint64_t byte_of(const std::string& header, const std::string& name) {
   const auto at = header.find(json(name).dump(-1, ' ', false, json::error_handler_t::replace));
   return length_bytes + (at == std::string::npos ? 0 : at);
 }
 
-/// Scans the header for errors that the parsed object would hide: duplicate names, and nesting deeper than the format
-/// allows. A SAX handler, because the parser's callback searches an object for each of its members.
+/// Finds errors that parsing into an object would hide: duplicate names, and nesting deeper than the format allows. It
+/// is a SAX handler because the parser's callback would search the object for each member.
 class header_watch final : public nlohmann::json_sax<json> {
 public:
   header_watch(const std::string& header, diagnostic_list& wrong) : header_(header), wrong_(wrong) {}
   [[nodiscard]] bool too_deep() const noexcept { return too_deep_; }
-  /// Offset and text of a syntax error, or nullopt.
+  /// Byte offset and text of a syntax error. Returns nullopt if there is none.
   [[nodiscard]] const std::optional<std::pair<std::uint64_t, std::string>>& flaw() const noexcept { return flaw_; }
 
   bool key(string_t& name) override {
@@ -113,7 +112,7 @@ public:
     if (dynamic_cast<const json::parse_error*>(&problem))
       flaw_.emplace(length_bytes + (position > 0 ? position - 1 : 0),
                     "the header is not valid JSON; is this a safetensors file, and whole?");
-    else // a number outside the range of double
+    else // a number outside of the range of double
       flaw_.emplace(length_bytes, "the header has a number that is out of range; the file is damaged");
     return false;
   }
@@ -138,7 +137,7 @@ private:
   bool too_deep_ = false;
 };
 
-/// Parses the header as JSON. Duplicate names and too deep nesting are diagnostics.
+/// Parses the header as JSON. Duplicate names and excessive nesting are errors. Returns nullopt on failure.
 std::optional<json> parsed_header(const std::string& header, diagnostic_list& wrong) {
   header_watch watch(header, wrong);
   if (!json::sax_parse(header, &watch)) {
@@ -155,7 +154,7 @@ std::optional<json> parsed_header(const std::string& header, diagnostic_list& wr
   return parsed;
 }
 
-/// A list of at most `count_max` integers >= 0, or nullopt.
+/// Parses a list of at most `count_max` integers >= 0. Returns nullopt for other values.
 std::optional<std::vector<std::uint64_t>> whole_numbers(const json& from, const char* key, std::size_t count_max) {
   const auto member = from.find(key);
   if (member == from.end() || !member->is_array() || member->size() > count_max)
@@ -169,7 +168,7 @@ std::optional<std::vector<std::uint64_t>> whole_numbers(const json& from, const 
   return result;
 }
 
-/// Size of a tensor in bytes; nullopt if its strides overflow int64 (an empty tensor has strides, too).
+/// Size of a tensor in bytes. Returns nullopt if its strides overflow int64, also for empty tensors.
 std::optional<std::uint64_t> bytes_of(const std::vector<std::uint64_t>& shape, at::ScalarType type) {
   std::int64_t reach = static_cast<std::int64_t>(c10::elementSize(type));
   bool empty = false;
@@ -183,10 +182,10 @@ std::optional<std::uint64_t> bytes_of(const std::vector<std::uint64_t>& shape, a
 
 bool is_wide_unsigned(at::ScalarType type) { return type == at::kUInt16 || type == at::kUInt32 || type == at::kUInt64; }
 
-/// Validates one entry of the header. Returns an error text on failure.
+/// Validates one entry of the header. Returns the entry or an error text.
 tl::expected<entry, std::string> checked_entry(const std::string& name, const json& from, std::uint64_t content_bytes,
                                                safetensors_types types) {
-  constexpr std::size_t dimensions_max = 64; // limit of LibTorch
+  constexpr std::size_t dimensions_max = 64; // LibTorch's limit
   if (!from.is_object() || !from.contains("dtype") || !from["dtype"].is_string())
     return tl::unexpected(fmt::format("'{}' has no dtype; expected {{\"dtype\", \"shape\", \"data_offsets\"}}", name));
   const auto type_name = from["dtype"].get<std::string>();
@@ -216,14 +215,14 @@ tl::expected<entry, std::string> checked_entry(const std::string& name, const js
   return entry{name, type->type, {shape->begin(), shape->end()}, begin, end};
 }
 
-/// All tensors of the header in file order. They must cover the tensor data without overlap or gap.
+/// Validates all entries and returns them in file order. They must cover the tensor data without overlaps and gaps.
 std::vector<entry> checked_entries(const std::string& header, const json& object, std::uint64_t content_bytes,
                                    safetensors_types types, diagnostic_list& wrong) {
   std::vector<entry> entries;
   for (const auto& [name, line] : object.items()) {
     if (name == metadata)
       continue;
-    if (wrong.enough()) // each diagnostic searches the whole header for its offset
+    if (wrong.enough()) // finding offsets for diagnostics searches the whole header
       return {};
     if (auto checked = checked_entry(name, line, content_bytes, types))
       entries.push_back(std::move(*checked));
@@ -249,7 +248,7 @@ std::vector<entry> checked_entries(const std::string& header, const json& object
   return entries;
 }
 
-/// Reads the values of one tensor. A BOOL byte other than 0 or 1 is an error.
+/// Reads the values of one tensor. A BOOL byte other than 0 and 1 is an error.
 at::Tensor contents(std::ifstream& in, const entry& from, std::uint64_t contents_begin, diagnostic_list& wrong) {
   auto value = new_tensor(from.shape, from.type);
   MNEME_CHECK(value.nbytes() == from.end - from.begin, from.name);
@@ -267,7 +266,7 @@ at::Tensor contents(std::ifstream& in, const entry& from, std::uint64_t contents
   return value;
 }
 
-/// Reads the header text after checking its length against the file size.
+/// Reads the header text after checking its length against the file size. Returns nullopt on failure.
 std::optional<std::string> header_text(std::ifstream& in, std::uint64_t file_bytes, diagnostic_list& wrong) {
   std::uint64_t header_bytes = 0;
   if (file_bytes < length_bytes || !in.read(reinterpret_cast<char*>(&header_bytes), length_bytes)) {
@@ -298,7 +297,7 @@ safetensors_metadata texts_of(const json& object) {
   return texts;
 }
 
-/// Header for these tensors, padded with spaces so that the data start at a multiple of 8.
+/// Makes the header for these tensors, padded with spaces so that the data start at a multiple of 8 bytes.
 std::string header_of(const tensor_map& tensors, const safetensors_metadata& texts) {
   auto header = nlohmann::ordered_json::object();
   if (!texts.empty())

@@ -10,21 +10,20 @@
 #include <vector>
 namespace mneme {
 
-/// Strings by name that a file holds in addition to its tensors ("__metadata__").
+/// Strings by name that a file contains in addition to tensors ("__metadata__").
 using safetensors_metadata = std::map<std::string, std::string>;
 
-/// Accepted dtypes. of_nets: F64 F32 F16 BF16 I64 I32 I16 I8 U8 BOOL; all: also U64, U32 and U16.
+/// Accepted dtypes. of_nets: F64 F32 F16 BF16 I64 I32 I16 I8 U8 BOOL. all: also U64, U32 and U16.
 enum class safetensors_types : std::uint8_t { of_nets, all };
 
-/// File content: tensors in name order, header padded to a multiple of 8 bytes, metadata if there are any. Tensors on a
-/// GPU are copied to the host. Equal maps give equal bytes.
-/// @pre dtypes are among F64 F32 F16 BF16 I64 I32 I16 I8 U8 BOOL; no name is "__metadata__"
+/// Content of a file: metadata if there are any, then tensors in name order; the header is padded to a multiple of 8
+/// bytes. GPU tensors are copied to the host. Equal maps give equal bytes.
+/// @pre dtypes are among F64 F32 F16 BF16 I64 I32 I16 I8 U8 BOOL, and no name is "__metadata__"
 [[nodiscard]] std::vector<std::byte> safetensors_bytes(const tensor_map& tensors,
                                                        const safetensors_metadata& texts = {});
 
-/// Reads a file. On failure returns all errors with their byte offsets. Sizes are checked against the file before
-/// memory is allocated.
-/// @param texts receives the metadata, except entries that are not strings; null: metadata are skipped
+/// Reads a file. Returns all errors with byte offsets on failure. Sizes are checked against the file size before memory
+/// is allocated. @param texts receives those metadata entries that are strings; null: metadata are skipped
 [[nodiscard]] expected<tensor_map> read_safetensors(const std::filesystem::path& file,
                                                     safetensors_metadata* texts = nullptr,
                                                     safetensors_types types = safetensors_types::of_nets);

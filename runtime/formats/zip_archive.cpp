@@ -9,8 +9,8 @@
 namespace mneme {
 namespace {
 
-// File layout: for each entry a local header and its content; a central directory with one record per entry; for 8-byte
-// sizes a zip64 end record and its locator; an end record with the position of the directory (APPNOTE 6.3).
+// File layout: a local header and the content of each entry; a central directory with one record per entry; for 8-byte
+// sizes, a zip64 end record with its locator; an end record with the offset of the directory (APPNOTE 6.3).
 
 using bytes_view = std::span<const std::uint8_t>;
 using flaw = tl::unexpected<zip_flaw>;
@@ -30,16 +30,16 @@ Number read_number(bytes_view file, std::uint64_t at) {
   return value;
 }
 
-/// True if [at, at + count) is within [0, end).
+/// True if [at, at + count) lies within [0, end).
 bool lies_within(std::uint64_t at, std::uint64_t count, std::uint64_t end) { return at <= end && count <= end - at; }
 
-/// Position of the central directory, and its number of records.
+/// Offset of the central directory, and its number of records.
 struct directory {
   std::uint64_t begin = 0, bytes = 0, lines = 0;
-  std::uint64_t end = 0; ///< Offset of the end records that follow it.
+  std::uint64_t end = 0; ///< Offset of the end records, which follow the directory.
 };
 
-/// Offset of the last end record that extends to the end of the file, or nullopt.
+/// Offset of the last end record that extends to the end of the file. Returns nullopt if there is none.
 std::optional<std::uint64_t> end_record(bytes_view file) {
   if (file.size() < end_bytes)
     return std::nullopt;
@@ -84,7 +84,7 @@ tl::expected<directory, zip_flaw> directory_of(bytes_view file) {
   return place;
 }
 
-/// Reads sizes and offset that exceed 32 bits from the extra field of a directory record, in this order.
+/// Reads sizes and offset that exceed 32 bits, in this order, from the extra field of a directory record.
 bool read_wide(bytes_view file, std::uint64_t at, std::uint64_t end, zip_entry& into) {
   while (lies_within(at, 4, end)) {
     const auto kind = read_number<std::uint16_t>(file, at), size = read_number<std::uint16_t>(file, at + 2);
@@ -138,7 +138,7 @@ tl::expected<zip_entry, zip_flaw> entry_of_line(bytes_view file, std::uint64_t& 
   return entry;
 }
 
-/// Finds the content of an entry by its local header. @param end offset of the directory
+/// Finds an entry's content through its local header. @param end offset of the central directory
 std::optional<zip_flaw> find_content(bytes_view file, std::uint64_t end, zip_entry& entry) {
   if (!lies_within(entry.header, own_bytes, end) || read_number<std::uint32_t>(file, entry.header) != own_mark)
     return zip_flaw{entry.header,
@@ -159,7 +159,7 @@ std::optional<zip_flaw> find_content(bytes_view file, std::uint64_t end, zip_ent
   return std::nullopt;
 }
 
-/// Decompresses an entry and passes it to `use` in pieces. Returns false if the content does not match the directory.
+/// Passes an entry's uncompressed content to `use` in pieces. Returns false if it does not match the directory.
 template <class Use>
 bool unpack(bytes_view file, const zip_entry& entry, Use use) {
   const auto packed = file.subspan(entry.begin, entry.stored_bytes);
@@ -202,7 +202,7 @@ std::optional<zip_flaw> check_content(bytes_view file, const zip_entry& entry) {
                                            whole ? "checksum" : "size")};
 }
 
-/// Checks that involve several entries.
+/// Checks conditions that involve several entries: overlaps, equal names, total size.
 std::optional<zip_flaw> check_together(const std::vector<zip_entry>& entries, std::uint64_t inflated_bytes_max) {
   std::set<std::string> names;
   std::uint64_t behind = 0, inflated = 0;

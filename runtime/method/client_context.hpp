@@ -1,23 +1,23 @@
-/// client_context: inputs of a client's round, and the jobs it may request.
+/// client_context: inputs of a client's round, and the jobs that it may request.
 #pragma once
 #include "runtime/method/context.hpp"
 #include "runtime/method/round.hpp"
 namespace mneme {
 
-/// Exists as long as the round.
+/// Lives as long as the client's round.
 class client_context : public context {
 public:
   client_context(job_desk& desk, const assignment& assigned, row_store* store = nullptr)
       : context(desk, store), assigned_(assigned) {}
   [[nodiscard]] client_id self() const noexcept { return assigned_.client; }
   [[nodiscard]] const sample_view& samples() const noexcept { return assigned_.samples; }
-  /// Empty before the first delivered round.
+  /// The client's memory. It is empty before the first delivered round.
   [[nodiscard]] const tensor_map& memory() const noexcept;
-  /// @param own_purpose a purpose of the method: first_method_purpose or higher
+  /// Random key for a purpose of the method. @param own_purpose at least first_method_purpose
   [[nodiscard]] rng_key stream(std::uint32_t own_purpose) const noexcept {
     return {assigned_.seed, own_purpose, assigned_.client, assigned_.in->place.task, assigned_.visit, 0};
   }
-  /// Key of the stream for shuffling and augmentation in training.
+  /// Random key for shuffling and augmentation in training.
   [[nodiscard]] rng_key training_stream() const noexcept { return key_for(stream(0), purpose::shuffle); }
 
 private:

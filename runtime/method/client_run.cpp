@@ -34,7 +34,7 @@ round_step client_run::start() {
   return advance([&] { round_.start(); });
 }
 
-/// What trainings say of their loss, without the method's doing. Gradients and row norms are no trainings.
+/// Records the training losses of finished jobs. Jobs that return only gradients or row norms are not counted.
 void client_run::note_losses(const outcomes& results) {
   for (const auto& result : results) {
     const auto* const output = std::get_if<work_output>(&result);
@@ -56,7 +56,7 @@ void client_run::note_losses(const train_output& trained) {
     losses().add(trained.rows_seen, trained.loss_mean, trained.loss_name);
 }
 
-/// As training_loss_tensor says.
+/// Records the losses that a program returns under the name training_loss_tensor.
 void client_run::note_losses_of_program(const tensor_map& outcome) {
   const auto* const whole = outcome.find(training_loss_tensor);
   if (!whole || whole->numel() != 1 || assigned_.samples.size() == 0)

@@ -1,10 +1,10 @@
-/// client_run: runs one round of one client, stage by stage.
+/// client_run: runs one client's round, stage by stage.
 #pragma once
 #include "runtime/method/strategy.hpp"
 #include <variant>
 namespace mneme {
 
-/// Error of a round without a result: thrown by the round, or by a job whose error it did not handle.
+/// Error of a round without a result: an exception of the round, or an unhandled error of one of its jobs.
 struct round_failure {
   job_id last_job{};
   client_id client{};
@@ -14,19 +14,19 @@ struct round_failure {
 /// Next step of a round: more jobs, the result, or an error.
 using round_step = std::variant<plan, client_result, round_failure>;
 
-/// Neither movable nor copyable, because the coroutine points into it. It may be destroyed at any time. Needs no actor:
-/// tests drive it in a loop.
+/// Cannot be moved or copied, since the coroutine points into it; may be destroyed at any time. It needs no actor:
+/// tests run it in a loop.
 class client_run {
 public:
-  /// @param store must outlive it; null if the method makes no rows
+  /// @param store must outlive this object; null if the method creates no rows
   client_run(const strategy& method, assignment assigned, row_store* store = nullptr);
   client_run(const client_run&) = delete;
   client_run& operator=(const client_run&) = delete;
   [[nodiscard]] const assignment& assigned() const noexcept { return assigned_; }
   [[nodiscard]] std::uint32_t stage() const noexcept { return desk_.stage(); }
-  /// Runs to the first plan or to the end. Must be called first, and once.
+  /// Runs the round to its first plan or to its end. @pre called first, and once
   [[nodiscard]] round_step start();
-  /// Continues with the results of the last plan, in its order.
+  /// Continues with the results of the last plan, in the order of its jobs.
   [[nodiscard]] round_step resume(outcomes results);
 
 private:
@@ -38,10 +38,10 @@ private:
   [[nodiscard]] training_losses& losses();
 
   assignment assigned_;
-  std::shared_ptr<training_losses> losses_; // of the finished jobs; null if there are none
+  std::shared_ptr<training_losses> losses_; // of the finished jobs; null if nothing was trained
   job_desk desk_;
   client_context context_;
-  task<client_result> round_; // last, so that it is destroyed before the objects it points to
+  task<client_result> round_; // last member: destroyed before the objects that it points to
 };
 
 } // namespace mneme

@@ -1,4 +1,4 @@
-/// Jobs that a client's round or a server step may request while it runs.
+/// context: requests of jobs by a client's round or a server step.
 #pragma once
 #include "runtime/base/check.hpp"
 #include "runtime/base/task.hpp"
@@ -10,23 +10,23 @@
 #include <utility>
 namespace mneme {
 
-/// All jobs of one stage. They run in parallel, and their results return together.
+/// The jobs of one stage. They run in parallel, and their results return together.
 using plan = std::vector<work>;
 
-/// Channel between a coroutine and its host: requested jobs in one direction, results in the other. One stage at a
-/// time.
+/// Channel between a coroutine and the code that runs it. It carries requested jobs in one direction and their results
+/// in the other, one stage at a time.
 class job_desk {
 public:
-  // coroutine side
+  // called by the coroutine
   void ask(plan jobs, std::coroutine_handle<> who) { plan_ = std::move(jobs), waiting_ = who; }
   [[nodiscard]] outcomes collect() { return std::move(outcomes_); }
   [[nodiscard]] assignment_id owner() const noexcept { return owner_; }
   [[nodiscard]] std::uint32_t stage() const noexcept { return stage_; }
 
-  // host side
+  // called by the code that runs the coroutine
   explicit job_desk(assignment_id owner = {}) : owner_(owner) {}
   [[nodiscard]] plan take_plan() { return std::move(plan_); }
-  /// Passes the results to the coroutine and runs it to its next stage or to its end.
+  /// Passes the results to the coroutine and runs it to its next stage or its end.
   void answer(outcomes results) {
     outcomes_ = std::move(results);
     std::exchange(waiting_, {}).resume();
@@ -41,7 +41,7 @@ private:
   std::uint32_t stage_ = 0;
 };
 
-/// Jobs that have been described but not requested. Name them, then await them:
+/// Jobs that are described but not requested yet. Store them in a variable, then await it:
 ///     auto training = ctx.train({.net = net, .start = in.weights, ...});
 ///     auto trained = co_await training;   // throws job_error
 template <class... Outputs>
@@ -93,7 +93,7 @@ private:
   plan plan_;
 };
 
-/// Any number of jobs with the same kind of result. Results return in the order of the jobs.
+/// Any number of jobs with the same result type. Results are in the order of the jobs.
 template <class Output>
 class [[nodiscard]] pending_list {
 public:
@@ -129,8 +129,8 @@ private:
   plan plan_;
 };
 
-/// Jobs of any kinds, for callers that choose the kinds at run time, such as Python. Results are returned unchanged; a
-/// failed job's result is its error.
+/// Jobs of arbitrary kinds, for callers that choose them at run time, such as Python. co_await returns all results;
+/// that of a failed job is its error text.
 class [[nodiscard]] pending_stage {
 public:
   pending_stage(job_desk& desk, plan jobs) : desk_(desk), jobs_(std::move(jobs)) {}
@@ -155,22 +155,22 @@ private:
   plan jobs_;
 };
 
-/// Jobs that a client or the server may request. Nothing runs before the result is awaited.
+/// Describes jobs that a client or the server may request. A job runs only when its result is awaited.
 class context {
 public:
-  /// @param store shares rows that are made; null: rows_of() must not be called
+  /// @param store shares created rows between jobs; if null, rows_of() must not be called
   explicit context(job_desk& desk, row_store* store = nullptr) : desk_(desk), store_(store) {}
   pending<train_output> train(train_job&& job) { return ask<train_output>(std::move(job)); }
   pending<extract_output> extract(extract_job&& job) { return ask<extract_output>(std::move(job)); }
   pending<statistics_output> statistics(statistics_job&& job) { return ask<statistics_output>(std::move(job)); }
   pending<evaluate_output> evaluate(evaluate_job&& job) { return ask<evaluate_output>(std::move(job)); }
   pending<compute_output> compute(compute_job&& job) { return ask<compute_output>(std::move(job)); }
-  /// Throws std::invalid_argument if the program does not declare its result.
+  /// Runs a program. Throws std::invalid_argument if the program does not declare its result.
   pending<program_output> run(program_job&& job) {
     check_promises(job);
     return ask<program_output>(std::move(job));
   }
-  /// Runs several programs in parallel. Calls of the same kind may be stacked.
+  /// Runs several programs in parallel; calls of one kind may be stacked into a batch.
   pending_list<program_output> run_each(std::vector<program_job> programs) {
     plan jobs;
     for (auto& program : programs) {
@@ -179,11 +179,11 @@ public:
     }
     return {desk_, std::move(jobs)};
   }
-  /// Runs all jobs of a stage. @pre programs among them have passed check_promises()
+  /// Runs all jobs of a stage. @pre every program among them has passed check_promises()
   pending_stage run_all(plan jobs) { return {desk_, std::move(jobs)}; }
-  /// Owner and stage of the next job, for error messages.
+  /// Assignment and stage of the next job, for error messages.
   [[nodiscard]] job_id next_job() const noexcept { return {desk_.owner(), desk_.stage(), 0}; }
-  /// Makes a view of images and labels that were received, remembered or generated, for use in jobs (row_store.hpp).
+  /// Makes received, remembered or generated images and labels available to jobs (row_store.hpp).
   [[nodiscard]] sample_view rows_of(const at::Tensor& images, const at::Tensor& labels) const {
     MNEME_CHECK(store_ != nullptr);
     return every_row_of(store_->rows_of(images, labels));
@@ -193,7 +193,7 @@ private:
   template <class Output, class Job>
   pending<Output> ask(Job&& job) {
     plan single;
-    single.emplace_back(std::in_place_type<Job>, std::move(job)); // jobs are large, so they are moved once
+    single.emplace_back(std::in_place_type<Job>, std::move(job)); // jobs are large, so they are moved only once
     return {desk_, std::move(single)};
   }
   job_desk& desk_;

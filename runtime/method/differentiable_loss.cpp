@@ -5,7 +5,7 @@
 namespace mneme {
 namespace {
 
-/// The rows of model k that are not padding.
+/// Selects the rows of one model that are not padding.
 class row_choice {
 public:
   row_choice(const at::Tensor& labels, bool is_padded) : rows_(labels.size(0)) { // [B]
@@ -16,11 +16,11 @@ public:
       real_ = is_real.nonzero().flatten();
   }
   [[nodiscard]] bool empty() const { return real_.defined() && real_.numel() == 0; }
-  /// The rows of `whole` [B, ...]; undefined stays undefined.
+  /// Selects these rows of `whole` [B, ...]. An undefined tensor stays undefined.
   [[nodiscard]] at::Tensor of(const at::Tensor& whole) const {
     return whole.defined() && real_.defined() ? whole.index_select(0, real_) : whole;
   }
-  /// Writes `rows` [R, ...] to their places in `whole` [B, ...].
+  /// Writes `rows` [R, ...] back to their positions in `whole` [B, ...].
   void write(const at::Tensor& rows, at::Tensor whole) const {
     if (real_.defined())
       whole.index_copy_(0, real_, rows);
@@ -31,12 +31,12 @@ public:
 
 private:
   std::int64_t rows_;
-  at::Tensor real_{}; // [R] positions; undefined: all rows
+  at::Tensor real_{}; // [R] indices; undefined: all rows
 };
 
 at::Tensor of_model(const at::Tensor& whole, std::int64_t k) { return whole.defined() ? whole[k] : whole; }
 
-/// A copy at the start of a cache line: bits of MKL's products may depend on where their operands lie.
+/// An autograd leaf with an aligned copy of the rows. The bits of MKL's products may depend on alignment.
 at::Tensor leaf(const at::Tensor& rows) {
   return rows.defined() ? rows.detach().clone(at::MemoryFormat::Contiguous).requires_grad_(true) : rows;
 }
@@ -65,18 +65,18 @@ loss_rows rows_of(const loss_input& in, std::int64_t k, const row_choice& real, 
   return rows;
 }
 
-/// Zeros of the shape of `like`; undefined if that is undefined.
+/// Zeros with the shape of `like`; undefined if `like` is undefined.
 at::Tensor zeros_of(const at::Tensor& like) {
   return like.defined() ? at::zeros(like.sizes(), like.options()) : at::Tensor{};
 }
 
-/// Writes the gradient by `rows`, if there is one, into part k of `whole`.
+/// Writes the gradient with respect to `rows`, if any, to the entries of model k in `whole`.
 void write_gradient(const at::Tensor& rows, const row_choice& real, std::int64_t k, const at::Tensor& whole) {
   if (rows.defined() && rows.grad().defined())
     real.write(rows.grad(), whole[k]);
 }
 
-/// The sum of the terms; undefined: 0. Records each term for model k.
+/// The sum of the loss terms; undefined if all terms are 0. Records the value of each term for model k.
 at::Tensor sum_of(const std::vector<at::Tensor>& values, const loss_rows& rows, std::int64_t k, loss_output& out) {
   at::Tensor total;
   for (std::size_t i = 0; i < values.size(); ++i) {

@@ -1,49 +1,49 @@
-/// differentiable_loss: an objective given by its formula; autograd computes the gradients.
+/// differentiable_loss: a training objective that is given by its formula; autograd computes the gradients.
 #pragma once
 #include "runtime/base/tensor_map.hpp"
 #include "runtime/method/training.hpp"
 #include <functional>
 namespace mneme {
 
-// Axes: R rows of one model in a step, without padding: its own rows, then its replayed ones. C classes of the loss,
-// D features.
+// Axes: R rows of one model in a step without padding, first the job's own rows, then replayed ones; C classes of the
+// loss; D features.
 
-/// What a formula reads of one model's step. Gradients flow to `logits`, `head_logits`, `features` and `maps`.
+/// Inputs of a formula for one model's step. `logits`, `head_logits`, `features` and `maps` require gradients.
 struct loss_rows {
-  at::Tensor logits{};            ///< [R, C]; undefined where the loss covers no class
-  at::Tensor head_logits{};       ///< The same values. Their gradient changes the head only and ends at the features.
-  at::Tensor features{};          ///< [R, D]
-  std::vector<at::Tensor> maps{}; ///< [R, channels, height, width] each: training_options::maps
-  at::Tensor labels{};            ///< [R] int64, from 0 within the classes of the loss
-  at::Tensor weight{};            ///< [R] float32: loss_input::row_weight
-  at::Tensor is_replayed{};       ///< [R] bool
-  at::Tensor targets{};           ///< [R, C], or undefined
-  std::vector<activations> teachers{}; ///< Outputs for these rows, in the order of train_job::teachers.
+  at::Tensor logits{};                 ///< [R, C]; undefined if the loss covers no class
+  at::Tensor head_logits{};            ///< Same values; their gradient stops at the features and trains only the head.
+  at::Tensor features{};               ///< [R, D]
+  std::vector<at::Tensor> maps{};      ///< [R, channels, height, width] each, in the order of training_options::maps
+  at::Tensor labels{};                 ///< [R] int64, relative to the first class of the loss
+  at::Tensor weight{};                 ///< [R] float32; see loss_input::row_weight
+  at::Tensor is_replayed{};            ///< [R] bool
+  at::Tensor targets{};                ///< [R, C] target distributions; undefined: use labels
+  std::vector<activations> teachers{}; ///< Teacher outputs for these rows, in the order of train_job::teachers.
   double label_smoothing = 0.0;
-  const tensor_map* side = nullptr; ///< train_job::side
+  const tensor_map* side = nullptr; ///< See train_job::side.
 
   [[nodiscard]] std::int64_t count() const { return labels.size(0); }
-  /// [R] float32: 1 / R of each row: the mean over own and replayed rows together.
+  /// [R] float32: weight 1 / R for each row, that is, the mean over own and replayed rows.
   [[nodiscard]] at::Tensor equal_weight() const;
 };
 
-/// sum_r weight_r values_r, added up in float64. @param values, weight [R]
+/// sum_r weight_r values_r, summed in float64. @param values, weight [R]
 [[nodiscard]] at::Tensor weighted_sum(const at::Tensor& values, const at::Tensor& weight);
 
-/// The values of the terms, in the order of their names. [R]: a value per row, which counts by loss_rows::weight. []:
-/// the term of the whole step. Undefined: the term is 0.
+/// Returns the values of the terms, in the order of their names. A term [R] has one value per row, which is weighted by
+/// loss_rows::weight. A term [] is the value for the whole step. An undefined term is 0.
 using loss_formula = std::function<std::vector<at::Tensor>(const loss_rows& in)>;
 
-/// Properties of a loss: see the functions of `loss`.
+/// Properties of a loss; see the functions of class `loss`.
 struct loss_traits {
-  std::string identity{};           ///< loss::identity()
+  std::string identity{};           ///< See loss::identity().
   std::vector<const char*> terms{}; ///< Names of the terms; at least one.
   bool reads_label_smoothing = false;
   bool reads_logits = true;
-  bool reads_features = false, reads_head_logits = false; ///< False: these are undefined in loss_rows.
+  bool reads_features = false, reads_head_logits = false; ///< If false, the tensors are undefined in loss_rows.
 };
 
-/// The sum of the terms of a formula. Models are computed one by one, so the bits of one do not depend on the others.
+/// A loss that is the sum of a formula's terms. Models are computed one by one, so their bits are independent.
 class differentiable_loss : public loss {
 public:
   differentiable_loss(loss_traits traits, loss_formula formula)
@@ -59,6 +59,7 @@ private:
   loss_formula formula_;
 };
 
+/// Makes a differentiable_loss.
 [[nodiscard]] loss_ref differentiable_objective(loss_traits traits, loss_formula formula);
 
 } // namespace mneme

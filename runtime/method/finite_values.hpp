@@ -1,16 +1,17 @@
-/// finite_values: finds NaN and infinity in the tensors of a model.
+/// finite_values: finds NaN and infinite values in a model's tensors.
 #pragma once
 #include "runtime/base/tensor_map.hpp"
 #include "runtime/models/model.hpp"
 namespace mneme {
 
+/// True if no value is NaN or infinite. Always true for integers.
 [[nodiscard]] bool is_finite(const at::Tensor& values);
 
-/// The name of the first parameter with such a value in the weights [P] of a net; "" if there is none.
+/// Name of the first parameter of `net` with a NaN or infinite value; "" if there is none. @param weights [P]
 [[nodiscard]] std::string non_finite_parameter(const at::Tensor& weights, const model& net);
 
-/// The name of the first tensor that holds a value which is NaN or infinite; "" if none does. A vector of all weights
-/// of `net` is named by its parameter.
+/// Name of the first tensor with a NaN or infinite value; "" if there is none. For flat weights of `net`, the name is
+/// that of the parameter.
 [[nodiscard]] std::string non_finite_tensor(const tensor_map& tensors, const model& net);
 
 } // namespace mneme

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::int64_t float_bytes = sizeof(float), double_bytes = sizeof(double);
 
-/// What tells two jobs of a kind apart, as bytes: numbers by their bits, texts with their length.
+/// Serializes a job's options to bytes for hashing: numbers by their bits, strings with their length.
 class key_text {
 public:
   key_text& add(const std::string& text) {
@@ -36,7 +36,7 @@ void describe(key_text& key, const dataset* source) {
   key.add(source->vectors.defined()).add(source->deviations.defined());
 }
 
-/// M of a statistics job.
+/// The width M of a statistics job.
 std::int64_t width_of(const statistics_job& job) {
   return job.projection.defined() ? job.projection.size(1) : job.net->feature_width();
 }
@@ -94,7 +94,7 @@ void describe(key_text& key, const statistics_job& job) {
 }
 void describe(key_text& key, const evaluate_job& job) { key.add(job.mask.low).add(job.mask.high).add(job.learnt.kind); }
 void describe(key_text& key, const compute_job& job) { key.add(std::string(job.name)); }
-/// Calls that are stacked have tensors of equal shapes; how many rows they read is up to the program.
+/// Only calls with tensors of equal shapes are stacked. Programs themselves handle different numbers of rows.
 void describe(key_text& key, const program_job& job) {
   key.add(job.body->name()).add(job.body->identity()).add(job.in ? job.in->size() : 0);
   if (!job.in)
@@ -128,7 +128,7 @@ std::int64_t bytes_of(const evaluate_job& job) {
   return static_cast<std::int64_t>(sizeof(evaluate_output)) +
          (job.lists_answers ? job.samples.size() * static_cast<std::int64_t>(sizeof(std::int32_t)) : 0);
 }
-/// What comes out is seldom larger than what goes in.
+/// Estimated result size: seldom larger than the input.
 std::int64_t bytes_of(const compute_job& job) { return job.in ? job.in->bytes() : 0; }
 std::int64_t bytes_of(const program_job& job) {
   std::int64_t sum = 0;
@@ -175,7 +175,7 @@ std::int64_t rows_of(const work& request) {
   const auto batch = with.batch_rows == 0 ? std::max<std::int64_t>(rows, 1) : with.batch_rows;
   const auto replayed = std::min(with.replay_rows, training->replay.samples.size());
   const auto taken = drops_short_step(with) ? rows / batch * batch : rows;
-  constexpr __int128 rows_max = 1'000'000'000'000'000; // sums over all jobs of a wave fit int64
+  constexpr __int128 rows_max = 1'000'000'000'000'000; // so that the sum over a wave's jobs fits int64
   const auto rows_of_epoch = static_cast<__int128>(ceil_div(taken, batch)) * replayed + taken;
   return static_cast<std::int64_t>(std::min(rows_of_epoch * std::max<std::int64_t>(with.epochs, 1), rows_max));
 }

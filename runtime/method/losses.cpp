@@ -14,7 +14,7 @@ namespace mneme {
 
 namespace {
 
-/// One launch serves a whole step, where operations of ATen would take a dozen.
+/// One kernel launch for a whole step; ATen operations would take about twelve.
 loss_output device_cross_entropy(const loss_input& in) {
   const auto models = in.logits.size(0), rows = in.logits.size(1), classes = in.logits.size(2);
   const auto logits = in.logits.contiguous(), labels = in.labels.contiguous(), weight = in.row_weight.contiguous();
@@ -32,7 +32,7 @@ loss_output device_cross_entropy(const loss_input& in) {
   return {.values = losses.sum(1), .d_logits = std::move(d_logits)};
 }
 
-/// Model by model, so that the bits of one do not depend on the others.
+/// Computes model by model, so that a model's bits do not depend on the others.
 loss_output cross_entropy_of_targets(const loss_input& in) {
   loss_output out{.values = at::empty({in.logits.size(0)}, in.logits.options().dtype(at::kDouble)),
                   .d_logits = at::empty(in.logits.sizes(), in.logits.options())};
@@ -79,7 +79,7 @@ public:
 
   [[nodiscard]] std::string identity() const override {
     char text[32];
-    const auto end = std::to_chars(text, text + sizeof text, mu_).ptr; // all digits: equal only if mu is
+    const auto end = std::to_chars(text, text + sizeof text, mu_).ptr; // all digits: equal only for equal mu
     return "cross-entropy + proximal " + std::string(text, end);
   }
   [[nodiscard]] bool regularises() const override { return mu_ != 0.0; }

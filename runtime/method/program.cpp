@@ -40,7 +40,7 @@ void check_promises(const program_job& job) {
   }
   if (names.empty())
     throw std::invalid_argument("program '" + job.body->name() + "' declares no outcome");
-  // Asked for here, where an exception is the round's, and not the engine's.
+  // Called during validation, where an exception becomes an error of the client's round instead of the engine.
   if (job.body->stacked_bytes(job) < 0 || job.body->identity().size() > identity_bytes_max)
     throw std::invalid_argument("program '" + job.body->name() +
                                 "': stacked_bytes() is below 0, or identity() a text of more than a megabyte");

@@ -1,4 +1,4 @@
-/// program: work of a method that a worker runs with autograd on.
+/// program: a method's own computation, which a worker runs with autograd enabled.
 #pragma once
 #include "runtime/base/rng.hpp"
 #include "runtime/base/tensor_map.hpp"
@@ -14,92 +14,95 @@ namespace mneme {
 
 struct program_job;
 
-/// A tensor of a program's result. Its shape and type are checked; its size is known in advance.
+/// A tensor in a program's result. Its shape and type are declared in advance and checked.
 struct declared_tensor {
   std::string name{};
   std::vector<std::int64_t> shape{};
   at::ScalarType type = at::kFloat;
+  /// Size in bytes.
   [[nodiscard]] std::int64_t bytes() const;
 };
 
-/// How a program reads rows of a data set.
+/// Options for reading rows of a data set.
 struct row_look {
   augmentation_kind augment = augmentation_kind::none;
-  rng_key stream{};       ///< Key for augmentation, row by row.
-  std::int64_t epoch = 0; ///< Another epoch draws other augmentations.
+  rng_key stream{};       ///< Random key for the augmentation of each row.
+  std::int64_t epoch = 0; ///< Each epoch draws other augmentations.
 };
 
-/// Reads rows of data sets as tensors on the device of the worker.
+/// Reads rows of data sets as tensors on the worker's device.
 class row_reader {
 public:
   virtual ~row_reader() = default;
+  /// The worker's device.
   [[nodiscard]] virtual at::Device device() const = 0;
-  /// Returns rows as nets receive them: [positions.size(), C, H, W] float32, normalized; C = H = 1 for vectors.
-  /// @param positions indices into samples.rows, not rows of the data set
+  /// Returns normalized rows as nets receive them: [positions.size(), C, H, W] float32; C = H = 1 for vectors.
+  /// @param positions indices into samples.rows, not into the data set
   [[nodiscard]] virtual at::Tensor read(const sample_view& samples, std::span<const std::int64_t> positions,
                                         const row_look& how) = 0;
 };
 
-/// Input of one slice of a program's job. Must not be modified.
+/// Input of one slice of a program's job. Programs must not modify it.
 struct program_call {
   tensor_map in{};        ///< The job's tensors, on the device; none requires a gradient.
-  tensor_map state{};     ///< State returned by the previous slice; empty in the first one.
+  tensor_map state{};     ///< State returned by the previous slice; empty in the first slice.
   std::int64_t slice = 0; ///< Number of finished slices of this job.
   sample_view samples{};
-  rng_key stream{};             ///< Key of the job; the program chooses its index.
+  rng_key stream{};             ///< Random key of the job; the program chooses the index.
   row_reader* reader = nullptr; ///< Never null in program::run.
 
   [[nodiscard]] at::Device device() const { return reader->device(); }
+  /// Reads rows of the job; see row_reader::read().
   [[nodiscard]] at::Tensor images(std::span<const std::int64_t> positions, const row_look& how = {}) const {
     return reader->read(samples, positions, how);
   }
-  /// [n] int64, on the device
+  /// [n] int64 labels, on the device.
   [[nodiscard]] at::Tensor labels() const;
 };
 
-/// Tensors as a program computed them: possibly with graphs, possibly views.
+/// Tensors as a program has computed them; they may be views or have autograd graphs.
 using named_tensors = std::map<std::string, at::Tensor>;
 
 /// Result of one slice of a call.
 struct program_step {
-  named_tensors tensors{}; ///< If finished: the declared result. Else: the state for the next slice.
+  named_tensors tensors{}; ///< The declared result if finished, otherwise the state for the next slice.
   bool finished = true;    ///< False if another slice follows.
-  double progress = 1.0;   ///< In [0, 1], for display.
+  double progress = 1.0;   ///< Completed fraction in [0, 1], for display.
 };
 
-/// Created once by a method and then const: shared by all clients and threads. Nets and constants are its members.
+/// Created once by a method, then const and shared by all clients and threads. Nets and constants are data members.
 ///
-/// `run` is a pure function of its calls. On a CPU the bits of a call's result must not depend on the other calls. This
-/// holds for loops over calls, stacked nets (model::differentiable), stacked_product() and by_element() of
+/// `run` is a pure function of its calls. On a CPU, the bits of a call's result must not depend on the other calls.
+/// This holds for loops over calls, stacked nets (model::differentiable), stacked_product() and by_element() of
 /// runtime/models/function.hpp, element-wise sums and products, and sums over axes within one call. It does not hold
-/// for grouped or vmapped convolutions (16 of 16 gradients differed from those of a single call), nor for exp or tanh
-/// of a stack if the values of one call do not fill whole vectors. tests/support/program_check.hpp compares the bits.
+/// for grouped or vmapped convolutions: 16 of 16 gradients differed from those of single calls. Nor does it hold for
+/// exp or tanh of a stack if one call's values do not fill whole vector registers. tests/support/program_check.hpp
+/// compares the bits.
 ///
-/// Autograd is on: detach what needs gradients from `in` first (`leaf_of` in gradients.hpp). Returned tensors are
-/// detached and checked: names, shapes and types must be those of outcome(), and every value must be finite. Graphs end
-/// with the slice. An exception becomes the error of the job.
+/// Autograd is enabled. Inputs that need gradients must first pass through leaf_of() (gradients.hpp). Returned tensors
+/// are detached. Their names, shapes and types must equal those of outcome(), and all values must be finite. Autograd
+/// graphs end with the slice. An exception becomes the error of the job.
 class program {
 public:
   virtual ~program() = default;
-  /// Name for errors and progress, such as "inversion".
+  /// Name for errors and progress messages, such as "inversion".
   [[nodiscard]] virtual std::string name() const = 0;
-  /// Everything that changes control flow or arithmetic, apart from names and shapes of the job's tensors. Calls of
-  /// programs with equal name and identity may be run together by either of them.
+  /// Identifies everything that changes control flow or arithmetic, except names and shapes of the job's tensors. Calls
+  /// of programs with equal name and identity may share a batch, run by either program.
   [[nodiscard]] virtual std::string identity() const = 0;
-  /// Declares the result of the job. Depends on shapes and options only.
+  /// Declares the tensors of the job's result. Depends only on shapes and options.
   [[nodiscard]] virtual std::vector<declared_tensor> outcome(const program_job& job) const = 0;
-  /// Working memory of one call in bytes, if stacking calls saves time: as many are stacked as fit a core's cache, or a
-  /// share of a device's memory. 0: calls run one by one.
+  /// Working memory of one call in bytes, if stacking calls saves time. The number of stacked calls is limited by a
+  /// core's cache or by a share of the device's memory. 0: calls run one by one.
   [[nodiscard]] virtual std::int64_t stacked_bytes(const program_job& /*job*/) const { return 0; }
-  /// Runs the next slice of every call and returns the results in their order. A slice should take seconds: between
-  /// slices a run can be interrupted, state is saved for a resumed run, and progress is shown. All calls are in the
-  /// same slice.
-  /// @pre at least one call
+  /// Runs the next slice of every call and returns the results in the order of the calls. All calls are in the same
+  /// slice. A slice should take a few seconds. Between slices a run can be interrupted, its state is saved for resume,
+  /// and its progress is printed. @pre at least one call
   [[nodiscard]] virtual std::vector<program_step> run(std::span<const program_call> calls) const = 0;
 };
 using program_ref = std::shared_ptr<const program>;
 
-/// A program whose calls run one after another.
+/// Base class of programs that run one call after the other.
 class looped_program : public program {
 public:
   [[nodiscard]] std::vector<program_step> run(std::span<const program_call> calls) const final {
@@ -113,18 +116,18 @@ protected:
   [[nodiscard]] virtual program_step run_call(const program_call& call) const = 0;
 };
 
-/// A program with the tensors of one client, or of the server.
+/// A job that runs a program with the tensors of one client or of the server.
 struct program_job {
   program_ref body{};
-  tensors_ref in{};      ///< Inputs other than rows; may be null.
-  sample_view samples{}; ///< Rows that it may read; may be empty.
-  rng_key stream{};      ///< Key for all its random numbers.
-  std::int64_t rows = 0; ///< Rows of the client that it accounts for, over all passes; gives its virtual duration.
+  tensors_ref in{};      ///< Input tensors; may be null.
+  sample_view samples{}; ///< Rows that the program may read; may be empty.
+  rng_key stream{};      ///< Random key for all random numbers of the program.
+  std::int64_t rows = 0; ///< Client rows processed over all passes; determines the virtual duration.
 };
 /// Throws std::invalid_argument unless the job has a program that declares each tensor once, with a known size.
 void check_promises(const program_job& job);
 struct program_output {
-  tensors_ref out{}; ///< The result declared by program::outcome, on the device.
+  tensors_ref out{}; ///< The result declared by program::outcome(), on the device.
 };
 
 } // namespace mneme

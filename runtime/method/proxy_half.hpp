@@ -1,20 +1,20 @@
-/// proxy_half: third party of a method: receives messages of clients and sends them advice.
+/// proxy_half: the third party of a method. It receives messages of clients and sends them advice.
 #pragma once
 #include "runtime/method/server_half.hpp"
 namespace mneme {
 
-/// Calls come one at a time, in virtual order.
+/// Calls come one at a time, in the order of virtual time.
 class proxy_half {
 public:
   virtual ~proxy_half() = default;
-  /// A client's message (client_result::to_proxy) has arrived.
+  /// Handles a client's message (client_result::to_proxy).
   virtual void receive(const delivery& in) = 0;
-  /// Called after a server step with the model as the proxy receives it. Returns the advice for clients until the next
-  /// call; null: none. May request jobs.
+  /// Called after a server step with the model as the proxy receives it. Returns the advice that clients receive until
+  /// the next call, or null for none. May request jobs.
   virtual task<tensors_ref> advise(server_context& ctx, const round_place& place, const tensors_ref& model) = 0;
-  /// Metrics of the proxy for summary.json, by key, at the end of the run.
+  /// Metrics of the proxy for summary.json, by key; called at the end of the run.
   [[nodiscard]] virtual std::map<std::string, double> figures() const { return {}; }
-  /// Saves or loads everything that calls have changed since the constructor; see server_half::persist.
+  /// Saves or loads all state that calls have changed since construction; see server_half::persist.
   virtual void persist(archive& state) = 0;
 };
 

@@ -1,4 +1,4 @@
-/// round: position of a round in the run, and its messages: broadcasts, assignments, results, deliveries.
+/// round: position of a round in the run, and its messages (broadcast, assignment, result, delivery).
 #pragma once
 #include "runtime/base/archive.hpp"
 #include "runtime/base/class_range.hpp"
@@ -16,22 +16,22 @@ namespace mneme {
 struct round_place {
   round_id round{};
   task_id task{};
-  std::int64_t round_of_task = 0; ///< From 0.
+  std::int64_t round_of_task = 0; ///< Index of the round within its task, from 0.
   std::int64_t rounds_of_task = 1;
   class_range opened{};  ///< Classes of the tasks opened so far.
-  class_range current{}; ///< Classes of this task, for `finetune` and methods with oracle = true.
+  class_range current{}; ///< Classes of this task; for `finetune` and methods with oracle = true.
 };
 
-/// Message of the server to every client of a round. Immutable and shared.
+/// The server's message to every client of a round. Immutable and shared.
 struct broadcast {
-  /// Set by the engine. If clients change task one by one, it has the client's own task. If the method hides the task
-  /// (method_needs), it has only `round` and `opened`.
+  /// Set by the engine. If clients change task one by one, it contains the client's own task. If the method hides the
+  /// task (method_needs), only `round` and `opened` are set.
   round_place place{};
   tensors_ref weights{};
-  tensors_ref extra{}; ///< Other tensors of the method, sent every round; may be null.
-  /// Tensors that each client receives once, at its first dispatch (a frozen encoder); may be null.
+  tensors_ref extra{}; ///< Additional tensors of the method, sent every round; may be null.
+  /// Tensors that each client receives once, at its first dispatch, such as a frozen encoder; may be null.
   tensors_ref first_contact{};
-  /// Latest advice of the proxy, sent over its own links; null before the first, or without a proxy. Set by the engine.
+  /// Latest advice of the proxy, sent over its own links and set by the engine. Null before the first advice.
   tensors_ref advice{};
 };
 using broadcast_ref = std::shared_ptr<const broadcast>;
@@ -44,12 +44,12 @@ struct assignment {
   memory_ref memory{};
   sample_view samples{};
   std::uint64_t seed = 0;
-  std::uint32_t visit = 0; ///< Earlier assignments of this client.
-  task_id task{};          ///< Task of the client's rows; for the engine.
-  bool looks = false;      ///< The client observes (strategy::client_look) and does not take part.
+  std::uint32_t visit = 0; ///< Number of earlier assignments of this client.
+  task_id task{};          ///< Task of the client's rows; used by the engine only.
+  bool looks = false;      ///< True: the client observes (strategy::client_look) and sends no upload.
 };
 
-/// Numbers by name. Without any it holds no map, because results are moved often.
+/// Numbers by name. Holds no map while empty, because results are moved often.
 class client_counts {
 public:
   using by_name = std::map<std::string, double>;
@@ -57,17 +57,17 @@ public:
   client_counts(by_name counts) // implicit: methods count in maps
       : by_name_(counts.empty() ? nullptr : std::make_shared<by_name>(std::move(counts))) {}
   client_counts(std::initializer_list<by_name::value_type> counts) : client_counts(by_name(counts)) {}
-  /// Value of `name`; 0 if it is new.
+  /// Reference to the value of `name`, which is added as 0 if missing.
   double& operator[](const std::string& name) {
-    by_name_ = by_name_ ? std::make_shared<by_name>(*by_name_) : std::make_shared<by_name>(); // copies may share it
+    by_name_ = by_name_ ? std::make_shared<by_name>(*by_name_) : std::make_shared<by_name>(); // copies share it
     return (*by_name_)[name];
   }
-  /// Throws std::out_of_range if there is no such name.
+  /// Value of `name`. Throws std::out_of_range if there is none.
   [[nodiscard]] double at(const std::string& name) const { return (by_name_ ? *by_name_ : by_name{}).at(name); }
   bool operator==(const client_counts& other) const {
     return by_name_ && other.by_name_ ? *by_name_ == *other.by_name_ : !by_name_ && !other.by_name_;
   }
-  /// Null if there are no numbers.
+  /// The map. Returns null if there are no numbers.
   [[nodiscard]] const by_name* get() const noexcept { return by_name_.get(); }
   void persist(archive& state) {
     auto counts = by_name_ ? *by_name_ : by_name{};
@@ -82,11 +82,11 @@ private:
 
 /// Result of a client's round.
 struct client_result {
-  tensors_ref upload{};   ///< Sent to the server.
-  memory_ref memory{};    ///< New memory, committed on delivery; null: no change.
-  std::int64_t rows = 0;  ///< Weight of the upload in an average: number of the client's rows, regardless of epochs.
-  tensors_ref to_proxy{}; ///< Sent to the proxy over its own link; may be null.
-  /// Summed over all delivered results of the run, for summary.json.
+  tensors_ref upload{};   ///< Tensors sent to the server.
+  memory_ref memory{};    ///< The client's new memory, committed on delivery; null: unchanged.
+  std::int64_t rows = 0;  ///< Weight of the upload in averages: number of client rows, counted once for all epochs.
+  tensors_ref to_proxy{}; ///< Tensors sent to the proxy over its own link; may be null.
+  /// Counts that are summed over all delivered results, for summary.json.
   client_counts counts{};
   /// Training losses of the round's jobs, for metrics.jsonl. Set by the engine; null if nothing was trained.
   std::shared_ptr<const training_losses> losses{};
@@ -96,13 +96,13 @@ struct client_result {
 struct delivery {
   assignment_id assignment{};
   client_id from{};
-  round_id started_from{}; ///< Round of its broadcast; older than the open round if the upload was late and kept.
+  round_id started_from{}; ///< Round of its broadcast; earlier than the open round if the upload was late and kept.
   tensors_ref upload{};
   std::int64_t rows = 0;
   // Asynchronous runs only (rounds.mode = "async"):
-  tensors_ref start{};           ///< Weights of its broadcast, shared; null in synchronous rounds.
-  std::int64_t staleness = 0;    ///< Server steps since that broadcast.
-  double staleness_weight = 1.0; ///< s_k, by the rule of the scenario.
+  tensors_ref start{};           ///< Shared weights of its broadcast; null in synchronous rounds.
+  std::int64_t staleness = 0;    ///< Number of server steps since that broadcast.
+  double staleness_weight = 1.0; ///< s_k, by the scenario's staleness rule.
 };
 
 } // namespace mneme

@@ -1,4 +1,4 @@
-/// server_half: server side of a method, and the inputs of its steps.
+/// server_half: the server half of a method, and the inputs of its steps.
 #pragma once
 #include "runtime/method/context.hpp"
 #include "runtime/method/round.hpp"
@@ -13,21 +13,22 @@ class archive;
 class central_rows {
 public:
   virtual ~central_rows() = default;
+  /// All training rows of a task, except public ones.
   [[nodiscard]] virtual sample_view of_task(task_id task) const = 0;
-  /// Rows of a task that belong to clients enrolled and active in it.
+  /// Rows of a task that belong to clients enrolled and active in that task.
   [[nodiscard]] virtual sample_view of_enrolled(task_id task) const = 0;
-  /// Rows of a task that no client has (partition.public_share). Reading them does not require central data.
+  /// Rows of a task that no client has (partition.public_share). Reading them does not require central_data.
   [[nodiscard]] virtual sample_view of_public(task_id task) const = 0;
 };
 
-/// Inputs of a server step, and the jobs it may request.
+/// Inputs of a server step, and the jobs that it may request.
 class server_context : public context {
 public:
   explicit server_context(job_desk& desk, const central_rows* rows = nullptr, row_store* store = nullptr)
       : context(desk, store), rows_(rows) {}
-  /// @pre the method needs central data (method_needs), or reads only public rows
+  /// Training rows. @pre method_needs::central_data, or only public rows are read
   [[nodiscard]] const central_rows& rows() const { return *rows_; }
-  /// Prints a warning after the step.
+  /// Queues a warning, which is printed after the step.
   void warn(std::string text) { warnings_.push_back(std::move(text)); }
   [[nodiscard]] std::vector<std::string> take_warnings() { return std::exchange(warnings_, {}); }
 
@@ -38,39 +39,39 @@ private:
 
 /// Settings of a task that the method may change; the defaults are those of the scenario.
 struct task_plan {
-  std::optional<std::int64_t> rounds{}; ///< Replaces rounds.per_task.
-  bool everybody = false;               ///< Every available client takes part; no cohort is drawn.
+  std::optional<std::int64_t> rounds{}; ///< If set, replaces rounds.per_task.
+  bool everybody = false;               ///< All available clients take part; no cohort is drawn.
   bool clients_without_rows = false;    ///< Clients without rows take part, too.
   bool first_enrolled_only = false;     ///< Cohorts contain only clients that were enrolled in the first task.
-  /// Number of available clients outside the cohort that observe their rows in each round (strategy::client_look),
-  /// drawn like a cohort. The round waits for them. Synchronous rounds only.
+  /// Number of available clients outside the cohort that observe their rows in each round (strategy::client_look). They
+  /// are drawn like a cohort, and the round waits for them. Synchronous rounds only.
   std::int64_t observers = 0;
 };
 
 /// Client id of the server in random keys; no client has it.
 inline constexpr client_id server_itself{std::numeric_limits<std::uint32_t>::max()};
 
-/// Calls come one at a time, in virtual order.
+/// Calls come one at a time, in the order of virtual time.
 class server_half {
 public:
   virtual ~server_half() = default;
-  /// Called before the first broadcast of a task; `place` is its first round. May request server jobs. By default the
-  /// task follows the scenario.
+  /// Called before the first broadcast of a task. May request server jobs. By default the task follows the scenario.
+  /// @param place the task's first round
   virtual task<task_plan> open_task(server_context& ctx, const round_place& place);
-  /// Makes the broadcast of a round.
+  /// Returns the broadcast of a round.
   virtual broadcast open_round(const round_place& place) = 0;
-  /// Adds an upload to running sums, in float64. Memory must not grow with the cohort.
+  /// Adds an upload to running sums in float64. Memory must not grow with the number of uploads.
   virtual void fold(const delivery& in) = 0;
-  /// Server step at the end of a round in which at least one upload was folded. May request server jobs.
+  /// Server step at the end of a round with at least one folded upload. May request server jobs.
   virtual task<void> close_round(server_context& ctx, const round_place& place) = 0;
   /// Returns the model to evaluate and save.
   [[nodiscard]] virtual predictor predict() const = 0;
-  /// Metrics of the method for summary.json, by key, at the end of the run.
+  /// Metrics of the method for summary.json, by key; called at the end of the run.
   [[nodiscard]] virtual std::map<std::string, double> figures() const { return {}; }
-  /// Images made by the method, [1 or 3, H, W] uint8 by name; the run directory gets NAME.png.
+  /// Images of the method by name, [1 or 3, H, W] uint8; each is saved as NAME.png in the run directory.
   [[nodiscard]] virtual std::map<std::string, at::Tensor> pictures() const { return {}; }
-  /// Saves or loads everything that calls have changed since the constructor (runtime/base/archive.hpp). May be called
-  /// between any two calls, also in the middle of a round.
+  /// Saves or loads all state that calls have changed since construction (runtime/base/archive.hpp). May be called
+  /// between any two calls, also within a round.
   virtual void persist(archive& state) = 0;
 };
 

@@ -6,7 +6,7 @@
 namespace mneme {
 namespace {
 
-/// The learning rate of round r (from 0) of `rounds`.
+/// Learning rate of round r (from 0) of `rounds`, by the schedule.
 double scheduled_rate(const training_section& from, std::int64_t r, std::int64_t rounds) {
   double rate = from.learning_rate;
   if (from.schedule == schedule_kind::cosine)
@@ -44,7 +44,7 @@ parameter_choice trained_parameters(const model& net, trainable_part part, const
                       : part == trainable_part::head ? parameter_choice::head_of(net)
                       : part == trainable_part::body ? parameter_choice::body_of(net)
                                                      : parameter_choice::layers_of(net, layers);
-  bool changes = part != trainable_part::body; // others may be empty where a net has no parameters
+  bool changes = part != trainable_part::body; // other parts may be empty in a net without parameters
   for (std::size_t i = 0; i < net.layout().size(); ++i)
     changes = changes || chosen.changes(net, i);
   if (!changes)

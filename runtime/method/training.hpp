@@ -1,4 +1,4 @@
-/// Training options and losses: what a training job does besides its rows.
+/// training: options and objectives of training jobs.
 #pragma once
 #include "runtime/base/class_range.hpp"
 #include "runtime/models/model.hpp"
@@ -10,145 +10,146 @@ namespace mneme {
 
 class tensor_map;
 
-/// What a training job is asked for. All but weights are taken at the start, which stays as it is, in one pass over the
-/// rows; the objective's penalty on weights is no part of them, and zeros stand where nothing is trained.
+/// Result that a training job returns. All results except weights are computed at the start weights, in one pass over
+/// the rows. They exclude the objective's penalty on weights, and are zero for parameters that are not trained.
 enum class training_result : std::uint8_t {
-  weights,           ///< What the training makes of the start.
-  gradient,          ///< The gradient of the mean loss over all rows.
-  squared_gradients, ///< The mean over the pass's steps of the squared gradient of a step's loss: Fisher information of
-                     ///< batches (Fed-EWC) or, with batch_rows = 1, of rows (Kirkpatrick et al. 2017).
-  row_norms,         ///< Each row's own |gradient|, over all that is trained: steps of one row, in evaluation mode.
+  weights,           ///< The trained weights.
+  gradient,          ///< Gradient of the mean loss over all rows.
+  squared_gradients, ///< Mean over steps of the step's squared gradient: Fisher information of batches (Fed-EWC) or,
+                     ///< with batch_rows = 1, of rows (Kirkpatrick et al. 2017).
+  row_norms,         ///< Norm of each row's gradient over all trained parameters, in evaluation mode.
 };
 
-/// How the rows of a job's second set pass through the net beside its own.
+/// Selects how the replayed rows of a step pass through the net.
 enum class replay_pass : std::uint8_t {
-  joint,    ///< As one batch: a net that mixes rows normalises both sets by the statistics of both.
-  separate, ///< Own rows first, then replayed ones, in two passes of one step: each set has statistics of its own, and
-            ///< running statistics move twice.
+  joint,    ///< One batch with the job's own rows; batch norms use the statistics of both.
+  separate, ///< A second pass after the job's own rows. Each pass uses its own batch statistics, so running statistics
+            ///< are updated twice.
 };
 
-/// What a loss reads of a teacher: a frozen net of the same kind, in evaluation mode.
+/// Outputs of a teacher that the loss reads. A teacher is a frozen net of the same kind, in evaluation mode.
 struct teacher_view {
-  class_range classes{};     ///< Logits of these; empty: none.
-  bool features = false;     ///< Features, and the maps that training_options::maps lists.
-  class_range only_labels{}; ///< Outputs are read for rows of these labels only, from 0 in the loss; empty: all rows.
+  class_range classes{};     ///< Classes of the logits to read; empty: no logits.
+  bool features = false;     ///< True: reads features and the maps in training_options::maps.
+  class_range only_labels{}; ///< Reads only rows of these labels, relative to the loss; empty: all rows.
   bool operator==(const teacher_view&) const = default;
 };
 
-/// Options of a training. All of them are part of the fuse key.
+/// Options of a training job. All of them are part of the fuse key.
 struct training_options {
   optimizer_kind optimizer = optimizer_kind::sgd;
-  std::int64_t epochs = 1;      ///< 0: takes the time of one epoch and changes nothing.
-  std::int64_t batch_rows = 64; ///< 0: full batch.
-  double learning_rate = 0.05;  ///< Rate of this round: the schedule is applied already.
+  std::int64_t epochs = 1;      ///< 0: trains nothing, but takes the virtual time of one epoch.
+  std::int64_t batch_rows = 64; ///< Rows per step; 0: all rows.
+  double learning_rate = 0.05;  ///< Learning rate of this round, after the schedule.
   double momentum = 0.0, weight_decay = 0.0, clip_norm = 0.0;
   augmentation_kind augment = augmentation_kind::none;
-  double label_smoothing = 0.0; ///< loss_input::label_smoothing
-  /// The last step of an epoch is left out where it would have fewer than batch_rows rows: a job with fewer rows than
-  /// that takes no step. Read where the result is weights.
+  double label_smoothing = 0.0; ///< See loss_input::label_smoothing.
+  /// Skips the last step of an epoch if it has fewer than batch_rows rows, so a job with fewer rows makes no step. Used
+  /// only if the result is weights.
   bool drop_last = false;
-  trainable_part trained = trainable_part::all; ///< The rest keeps its bits, in evaluation mode (parameter_choice).
-  std::vector<std::string> layers{};            ///< Names of what is trained: `trained` is layers.
-  bool in_order = false;                        ///< Rows are taken as the job lists them, in every epoch: no shuffle.
-  /// The loss covers these; other rows of the head stay untouched. None: the loss is one of features and maps.
+  trainable_part trained = trainable_part::all; ///< Other layers stay fixed, in evaluation mode.
+  std::vector<std::string> layers{};            ///< Names of the trained layers, for trainable_part::layers.
+  bool in_order = false;                        ///< True: no shuffling; rows have the job's order in every epoch.
+  /// Classes that the loss covers; other head outputs stay unchanged. Empty: the loss uses only features and maps.
   class_range classes{};
-  /// Rows of the head of the first so many classes keep their bits, while the others and the rest of the net learn.
+  /// Head outputs of this many first classes keep their bits, while the rest of the net is trained.
   std::int64_t held_classes = 0;
-  /// Rows of the head of these classes alone learn, though the loss covers others; none: those of `classes`.
+  /// Classes with trained head outputs, if fewer than the loss covers. Empty: those of `classes`.
   class_range learnt{};
-  std::vector<layer_rate> rates{}; ///< Layers that learn at other rates.
-  /// Rows of the job's second set that join every step, or all where there are fewer; 0: it is not read. They are taken
-  /// from one shuffle of it after the other (in_order: from the set as it is, again and again).
+  std::vector<layer_rate> rates{}; ///< Layers with other learning rates.
+  /// Rows of the job's second set in every step, or all of them if there are fewer; 0: none. They are drawn from
+  /// consecutive shuffles of the set; with in_order, from the unshuffled set, repeatedly.
   std::int64_t replay_rows = 0;
-  double replay_weight = 1.0; ///< A step's loss: the mean over its own rows + replay_weight * that over replayed ones.
+  double replay_weight = 1.0; ///< Step loss = mean over own rows + replay_weight * mean over replayed rows.
   replay_pass replay_by = replay_pass::joint;
-  std::optional<augmentation_kind> replay_augment{}; ///< How replayed rows are shown; none: as own ones.
-  /// Every shuffle of the second set ends with the rows that are left, fewer than replay_rows; false: the next shuffle
-  /// fills them up.
+  std::optional<augmentation_kind> replay_augment{}; ///< Augmentation of replayed rows; nullopt: `augment`.
+  /// True: the last step of each shuffle of the second set has only the remaining rows. False: rows of the next shuffle
+  /// fill it up to replay_rows.
   bool replay_short_last = false;
   std::vector<teacher_view> teachers{}; ///< One per entry of train_job::teachers.
-  std::vector<std::string> maps{};      ///< Those of model::maps() that the net shows the loss.
+  std::vector<std::string> maps{};      ///< Entries of model::maps() that the loss reads.
   training_result result = training_result::weights;
-  bool evaluation = false; ///< All of the net is in evaluation mode: nothing is dropped, running statistics stay.
-  /// What is not trained is in training mode, too: it normalises by the step's rows, and its running statistics move.
+  bool evaluation = false; ///< The whole net is in evaluation mode: no dropout, constant running statistics.
+  /// Layers that are not trained are in training mode, too: they use batch statistics and update running statistics.
   bool statistics_move = false;
-  /// How often running statistics move in a step, by the same statistics each time: as often as a method's own program
-  /// passes the step's rows through a net that has not changed.
+  /// Number of updates of running statistics per step, all with the same batch statistics. Reproduces programs that
+  /// pass the rows of a step through an unchanged net several times.
   std::int64_t statistics_moves = 1;
   bool operator==(const training_options&) const = default;
 };
 
-/// True if an epoch's last step is left out where it is short.
+/// True if an epoch's last step is skipped when it has fewer than batch_rows rows.
 [[nodiscard]] constexpr bool drops_short_step(const training_options& options) noexcept {
   return options.drop_last && options.batch_rows > 0 && options.result == training_result::weights;
 }
 
-/// The options of `from` for round `round_of_task` (from 0) of `rounds_of_task`, schedule applied.
+/// Options for round `round_of_task` (from 0) of `rounds_of_task`, with the learning rate schedule applied.
 [[nodiscard]] training_options options_for_round(const training_section& from, trainable_part part, class_range classes,
                                                  std::int64_t round_of_task, std::int64_t rounds_of_task);
 
-/// Which parameters of the net a training of `part` changes; `layers` are read by trainable_part::layers only. Throws
-/// std::invalid_argument for a name that is no layer's, or where nothing is left.
-/// @param statistics_move the running statistics of all layers change with them
+/// Parameters of the net that a training of `part` changes. Throws std::invalid_argument if a name is not a layer, or
+/// if nothing remains to be trained. @param layers names for trainable_part::layers; otherwise unused
+/// @param statistics_move true: the running statistics of all layers change, too
 [[nodiscard]] parameter_choice trained_parameters(const model& net, trainable_part part,
                                                   const std::vector<std::string>& layers = {},
                                                   bool statistics_move = false);
 
-/// One step of a fused group as a loss reads it. Padded rows have row_weight 0.
+/// One step of a fused group, as the loss receives it. Padded rows have row_weight 0.
 struct loss_input {
-  const at::Tensor& logits;     ///< [K, B, classes]; undefined where the loss covers no class
+  const at::Tensor& logits;     ///< [K, B, classes]; undefined if the loss covers no class
   const at::Tensor& features;   ///< [K, B, D]
-  const at::Tensor& labels;     ///< [K, B] int64, from 0 within the classes of the loss; -1 where padded
-  const at::Tensor& row_weight; ///< [K, B] float32: 1 / rows of the step * the row's weight, 0 where padded
-  std::span<const std::shared_ptr<const tensor_map>> sides; ///< [K] what each client's loss reads besides; may be null
-  /// Outputs of the job's teachers for the same rows: logits [K, B, teacher_view::classes], features [K, B, D], maps.
+  const at::Tensor& labels;     ///< [K, B] int64, relative to the first class of the loss; -1 for padding
+  const at::Tensor& row_weight; ///< [K, B] float32: the row's weight / rows of the step; 0 for padding
+  std::span<const std::shared_ptr<const tensor_map>> sides; ///< [K] extra inputs of each client; may be null
+  /// Teacher outputs for the same rows: logits [K, B, teacher_view::classes], features [K, B, D], maps.
   std::vector<activations> teachers{};
-  std::span<const at::Tensor> maps{}; ///< By training_options::maps: [K, B, C, height, width] each.
-  std::int64_t replayed = 0;          ///< The last so many of B, padding included, are of the second set.
-  at::Tensor targets{};               ///< [K, B, classes]: target distributions, or undefined: labels say it
-  /// The cross-entropy with labels (or targets) reads (1 - s) * target + s / classes in place of the target.
+  std::span<const at::Tensor> maps{}; ///< [K, B, C, height, width] each, in the order of training_options::maps.
+  std::int64_t replayed = 0;          ///< The last `replayed` of the B rows, including padding, are replayed rows.
+  at::Tensor targets{};               ///< [K, B, classes] target distributions; undefined: use labels
+  /// s in [0, 1]: cross-entropy uses the target (1 - s) * target + s / classes.
   double label_smoothing = 0.0;
-  bool is_padded = true; ///< False: no row is padding, so labels need not be searched for it.
+  bool is_padded = true; ///< False: no row is padding, so labels are not searched for -1.
 };
-/// A part of a loss, with its factor: for records, it changes no training.
+/// One term of a loss, including its factor. Used for records only; it does not affect training.
 struct loss_term {
   const char* name = ""; ///< A word, as "distillation"; the key in metrics.jsonl.
-  at::Tensor value{};    ///< float64: [K] of a loss_output, [] of a penalty
+  at::Tensor value{};    ///< float64: [K] in loss_output, [] for a penalty
 };
 struct loss_output {
   at::Tensor values{};              ///< [K] float64: sum over rows of row_weight * loss
   at::Tensor d_logits{};            ///< [K, B, classes], or undefined
   at::Tensor d_features{};          ///< [K, B, D], or undefined
-  std::vector<at::Tensor> d_maps{}; ///< By training_options::maps, each undefined or of its map's shape; or empty
-  /// [K, B, classes], or undefined: a further gradient by logits, which changes the head only and ends at the features.
-  /// Requires a net that is a `network`.
+  std::vector<at::Tensor> d_maps{}; ///< One per entry of training_options::maps; each may be undefined.
+  /// [K, B, classes] or undefined: an additional gradient of the logits that changes the head only, because it stops at
+  /// the features. Requires a net of type `network`.
   at::Tensor d_head_logits{};
-  std::vector<loss_term> terms{}; ///< What `values` is the sum of; empty: it is one term, main_term().
+  std::vector<loss_term> terms{}; ///< Terms with the sum `values`; empty: one term, main_term().
 };
 
-/// A training objective. Const, shared by threads; model k's results never depend on the others.
+/// A training objective. Const and shared by threads; a model's results never depend on the other models.
 class loss {
 public:
   virtual ~loss() = default;
-  /// Equal for losses that compute the same thing with the same constants.
+  /// Text that is equal only for losses with the same formula and constants.
   [[nodiscard]] virtual std::string identity() const = 0;
+  /// Computes the loss and its gradients for one step of all models.
   [[nodiscard]] virtual loss_output operator()(const loss_input& in) const = 0;
-  /// False if it is one of features and maps alone. Such an objective trains nets without a head, and with one over no
-  /// classes: `logits` are undefined then, its d_logits are not read, and labels are those of the data set.
+  /// False if the loss uses features and maps only. It can then train nets without a head, or with empty `classes`:
+  /// logits are undefined, d_logits is ignored, and labels are those of the data set.
   [[nodiscard]] virtual bool reads_logits() const { return true; }
-  /// True if `targets`, where there are some, take the place of labels. Jobs of other objectives may have none.
+  /// True if `targets` replace the labels when given. Jobs with other objectives must not have targets.
   [[nodiscard]] virtual bool reads_targets() const { return false; }
-  /// True if it reads `label_smoothing`. Jobs of other objectives may not ask for it.
+  /// True if the loss uses `label_smoothing`. Jobs with other objectives must not set it.
   [[nodiscard]] virtual bool reads_label_smoothing() const { return false; }
-  /// What `values` is called in metrics.jsonl where loss_output::terms does not say.
+  /// Name of `values` in metrics.jsonl if loss_output::terms is empty.
   [[nodiscard]] virtual const char* main_term() const { return "loss"; }
-  /// True if regularise() does anything.
+  /// True if regularise() has an effect.
   [[nodiscard]] virtual bool regularises() const { return false; }
-  /// Adds the gradient of a penalty on weights: `weights`, `start` and `gradients` are [n] of one
-  /// model, one trained segment beginning at `offset`. Called before clipping and decay.
+  /// Adds the gradient of a penalty on weights. Called before gradient clipping and weight decay. Weights, start and
+  /// gradients are [n]: one trained segment of one model, which begins at `offset` in its weights.
   virtual void regularise(const at::Tensor& /*weights*/, const at::Tensor& /*start*/, std::int64_t /*offset*/,
                           const tensor_map* /*side*/, at::Tensor& /*gradients*/) const {}
-  /// The values of that penalty, on the device of the weights: for records, asked for in the last epoch only.
+  /// Values of that penalty, on the device of the weights. For records; called in the last epoch only.
   [[nodiscard]] virtual std::vector<loss_term> penalties(const at::Tensor& /*weights*/, const at::Tensor& /*start*/,
                                                          std::int64_t /*offset*/, const tensor_map* /*side*/) const {
     return {};
@@ -156,8 +157,8 @@ public:
 };
 using loss_ref = std::shared_ptr<const loss>;
 
-/// Softmax cross-entropy over the classes of the loss, mean over real rows; of targets t and probabilities p,
-/// -sum_c t_c log p_c. A base of objectives that add a penalty on weights.
+/// Softmax cross-entropy over the classes of the loss: -sum_c t_c log p_c, averaged over rows that are not padding; t
+/// are targets, p probabilities. Base class of objectives that add a penalty on weights.
 class cross_entropy_loss : public loss {
 public:
   [[nodiscard]] std::string identity() const override { return "cross-entropy"; }
@@ -166,10 +167,11 @@ public:
   [[nodiscard]] const char* main_term() const override { return "cross_entropy"; }
   [[nodiscard]] loss_output operator()(const loss_input& in) const override;
 };
+/// The shared cross_entropy_loss.
 [[nodiscard]] loss_ref cross_entropy_objective();
 /// Cross-entropy plus mu / 2 |w - w_start|^2 (Li et al. 2020, FedProx, eq. 2).
 [[nodiscard]] loss_ref proximal_objective(double mu);
-/// factor / 2 |a - b|^2, the value of a penalty: [] float64. On a CPU it takes no memory. @param a, b [n] float32
+/// The penalty factor / 2 |a - b|^2, [] float64. Allocates no memory on a CPU. @param a, b [n] float32
 [[nodiscard]] at::Tensor half_square_distance(const at::Tensor& a, const at::Tensor& b, double factor);
 
 } // namespace mneme

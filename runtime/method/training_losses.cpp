@@ -29,7 +29,7 @@ void training_losses::add(const training_losses& others) {
     sum_of(other.name) += other.sum;
 }
 
-/// 0 where the term is a new one.
+/// Reference to the sum of a term, which is added as 0 if it is new.
 double& training_losses::sum_of(std::string_view name) {
   for (auto& known : terms)
     if (known.name == name)
@@ -51,7 +51,7 @@ void training_losses::persist(archive& state) {
   std::uint64_t count = terms.size();
   state(rows)(sum)(count);
   if (state.loading())
-    terms.clear(); // grows as far as there are bytes to read, whatever `count` says
+    terms.clear(); // grows with the bytes actually read, so a forged count allocates nothing
   for (std::uint64_t i = 0; i < count; ++i) {
     if (state.loading())
       terms.push_back({});

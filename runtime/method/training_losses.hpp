@@ -1,4 +1,4 @@
-/// training_losses: what local trainings say of their loss, each weighted by the rows that it trained on.
+/// training_losses: mean losses of local trainings, weighted by their numbers of rows.
 #pragma once
 #include "runtime/base/archive.hpp"
 #include <c10/util/SmallVector.h>
@@ -8,27 +8,28 @@
 #include <string_view>
 namespace mneme {
 
-/// Sums over trainings, from which means follow. They depend on the order in which trainings are added.
+/// Sums over trainings, from which means are computed. The sums depend on the order of addition.
 struct training_losses {
   struct term {
     std::string name{};
     double sum = 0.0;
   };
-  double rows = 0.0; ///< Those of all trainings.
-  double sum = 0.0;  ///< Over trainings: rows * mean loss.
-  /// The same of each term of the loss, each name once. Every delivered upload has them, nearly always one: a term lies
-  /// within, and a name of 15 letters takes no memory of its own.
+  double rows = 0.0; ///< Total rows of all trainings.
+  double sum = 0.0;  ///< Sum over trainings of rows * mean loss.
+  /// The same sum for each term of the loss; names are unique. A list with one term of a short name, the usual case,
+  /// allocates no memory.
   c10::SmallVector<term, 1> terms{};
 
-  /// A training on so many rows, whose loss is one term. Without rows nothing is added.
+  /// Adds a training with a loss of one term. Does nothing if training_rows is 0.
   void add(std::int64_t training_rows, double loss_mean, std::string_view only_term);
-  /// The same of a loss that is the sum of several.
+  /// Adds a training with a loss of several terms. Does nothing if training_rows is 0.
   void add(std::int64_t training_rows, double loss_mean, const std::map<std::string, double>& term_means);
+  /// Adds the sums of other trainings.
   void add(const training_losses& others);
   [[nodiscard]] bool empty() const noexcept { return rows == 0.0; }
-  /// Mean over rows; null without rows.
+  /// Mean loss over rows. Returns nullopt if there are no rows.
   [[nodiscard]] std::optional<double> mean() const;
-  /// The same of each term: a training without the term counts as 0 in it, so the means of all terms sum up to mean().
+  /// Mean of each term over all rows. A training without the term counts as 0, so that the means sum up to mean().
   [[nodiscard]] std::map<std::string, double> term_means() const;
 
   void persist(archive& state);
@@ -37,8 +38,8 @@ private:
   [[nodiscard]] double& sum_of(std::string_view name);
 };
 
-/// A program whose declared outcome has a tensor of this name and of one element tells with it the mean loss of what it
-/// has trained; tensors "training_loss.NAME" tell the terms. It counts by the rows of the client.
+/// Name of a tensor with one element, by which a program returns the mean loss of its training. Tensors with the name
+/// "training_loss.NAME" return the terms. The client's number of rows is the weight.
 inline constexpr const char* training_loss_tensor = "training_loss";
 
 } // namespace mneme

@@ -6,7 +6,7 @@ namespace {
 
 // P weights of a net.
 
-/// Bytes of a float32 element on the link.
+/// Bytes of one float32 element in this format.
 std::int64_t bytes_of_float(wire_format format) {
   switch (format) {
   case wire_format::fp32:
@@ -21,18 +21,18 @@ std::int64_t bytes_of_float(wire_format format) {
   return 0;
 }
 
-/// One scale for all of `values`, max |x| / 127. Values that are not finite make all of them NaN: a model that diverged
-/// is not to look healthy after the journey.
+/// Quantizes and dequantizes with one scale, max |x| / 127. If any value is not finite, all results are NaN, so that a
+/// diverged model remains visible.
 at::Tensor through_int8(const at::Tensor& values) {
   if (values.numel() == 0)
     return values;
-  const auto [least, most] = values.aminmax(); // NaN if there is any
+  const auto [least, most] = values.aminmax(); // NaN if any value is NaN
   const auto scale = least.neg().maximum(most).div(127.0);
-  const auto step = scale.masked_fill(scale.eq(0.0), 1.0);            // all zero, or too small for a step
-  return values.div(step).round_().clamp_(-127.0, 127.0).mul_(scale); // at::round is to even
+  const auto step = scale.masked_fill(scale.eq(0.0), 1.0);            // all values are zero, or too small to divide by
+  return values.div(step).round_().clamp_(-127.0, 127.0).mul_(scale); // at::round rounds half to even
 }
 
-/// Where in a net of these parameters `size` flat weights begin that are the first of them, or the last.
+/// Offset in a net of `size` flat weights, which are either its first or its last parameters.
 std::int64_t beginning_of(std::int64_t size, const std::vector<parameter>& layout) {
   const auto ends = [&](const parameter& entry) { return entry.offset + entry.size == size; };
   if (std::any_of(layout.begin(), layout.end(), ends))
@@ -40,7 +40,7 @@ std::int64_t beginning_of(std::int64_t size, const std::vector<parameter>& layou
   return layout.back().offset + layout.back().size - size;
 }
 
-/// The flat weights [P] of a net, of its first layers or of its last, each parameter with a scale of its own.
+/// Quantizes flat weights, those of a whole net or of its first or last layers, with one scale per parameter.
 at::Tensor through_int8(const at::Tensor& flat, const std::vector<parameter>& layout) {
   auto result = flat.new_empty(flat.sizes());
   const auto first = beginning_of(flat.numel(), layout);

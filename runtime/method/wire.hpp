@@ -1,17 +1,17 @@
-/// wire: what tensors weigh on a link, and what a link does to them.
+/// wire: size of tensors on a network link, and their conversion to the link's number format.
 #pragma once
 #include "runtime/base/tensor_map.hpp"
 #include "runtime/models/model.hpp"
 #include "runtime/settings/scenario.hpp"
 namespace mneme {
 
-/// Payload bytes of `tensors` in `format`: float32 tensors at 4, 2, 2 or 1 bytes an element, others
-/// as they are. No names, no headers, no scales. Null: 0.
+/// Payload bytes of `tensors` in `format`. A float32 element takes 4, 2 or 1 bytes; other types keep their size. Names,
+/// headers and scales are not counted. Null: 0.
 [[nodiscard]] std::int64_t wire_bytes(const tensor_map* tensors, wire_format format);
 
-/// `tensors` after the journey: float32 tensors converted to `format` and back (int8: symmetric,
-/// one scale per tensor, max |x| / 127, round to even; `flat_weights` one scale per parameter of
-/// `layout`). fp32: the same handle.
+/// Returns `tensors` after a transfer: float32 tensors are converted to `format` and back; fp32 returns the same
+/// handle. int8 is symmetric with scale max |x| / 127 and rounds half to even. It uses one scale per tensor, or for
+/// `flat_weights` one per parameter of `layout`.
 [[nodiscard]] tensors_ref across_the_wire(const tensors_ref& tensors, wire_format format,
                                           const std::vector<parameter>& layout);
 

@@ -7,37 +7,37 @@
 #include <span>
 namespace mneme {
 
-/// The shape and type in which forward() of a module takes rows.
+/// Shape and type in which forward() of a module receives rows.
 enum class row_form : std::uint8_t {
   images,  ///< [B, C, H, W] float32
-  numbers, ///< [B, F] float32: a table, or features
-  tokens   ///< [B, T] int64, as torch.nn.Embedding reads them
+  numbers, ///< [B, F] float32: table rows or features
+  tokens   ///< [B, T] int64 token ids, for torch.nn.Embedding
 };
 
 /// @param shape C, H, W of a row
 /// @param tokens exclusive upper bound of token ids; 0: rows hold pixels or numbers
 [[nodiscard]] row_form form_of_rows(const std::array<std::int64_t, 3>& shape, std::int64_t tokens);
 
-/// Protection against a module's file. Only tests turn one layer off, to test the other alone.
+/// Layers of protection against a malicious module file. Only tests disable one, to test the other alone.
 struct module_layers {
-  bool checks = true;                 ///< TorchScript: code, pickles and graph are checked before any of it runs.
-  bool cell = true;                   ///< A sandboxed process loads and probes the file first.
-  std::int64_t cell_seconds = 0;      ///< Processor time of the sandbox; 0: in proportion to the file's size.
-  std::int64_t cell_memory_bytes = 0; ///< As above.
+  bool checks = true;                 ///< TorchScript: checks code, pickles and graph before any of it runs.
+  bool cell = true;                   ///< Probes the file in a sandbox process before this process loads it.
+  std::int64_t cell_seconds = 0;      ///< Processor time of the sandbox in seconds; 0: by file size.
+  std::int64_t cell_memory_bytes = 0; ///< Memory of the sandbox in bytes; 0: by file size.
 };
 
 /// Requirements of a run on a module.
 struct module_demands {
-  std::array<std::int64_t, 3> input{}; ///< C, H, W of a row; ignored if the module declares its own.
-  row_form form = row_form::images;    ///< As forward() takes rows.
-  std::int64_t tokens = 0;             ///< row_form::tokens: exclusive upper bound of tokens.
-  bool own_rows = false;               ///< The module has a member `rows`, [B, C, H, W]: at most B rows in a call.
-  std::int64_t classes = 0;            ///< Those of the run; 0: features are wanted, without a head.
-  bool scores = false;                 ///< forward() returns scores of the classes, not features.
+  std::array<std::int64_t, 3> input{}; ///< C, H, W of a row; unused if the module declares its own.
+  row_form form = row_form::images;    ///< Shape and type in which forward() receives rows.
+  std::int64_t tokens = 0;             ///< row_form::tokens: exclusive upper bound of token ids.
+  bool own_rows = false;    ///< The module declares its rows in a member `rows`, [B, C, H, W]; B is the batch limit.
+  std::int64_t classes = 0; ///< Number of classes of the run; 0: the net returns features, without a head.
+  bool scores = false;      ///< forward() returns class scores instead of features.
   head_kind head = head_kind::linear;
-  bool trained = false;     ///< Its parameters are to be trained.
-  bool training = false;    ///< Batch norms and dropout that are in training mode in the file stay so in training.
-  bool native_code = false; ///< It may be loaded without a sandbox if the machine supports none.
+  bool trained = false;     ///< The parameters are trained.
+  bool training = false;    ///< Batch norms and dropout train in the mode that the file stores.
+  bool native_code = false; ///< The module may be loaded without a sandbox if the machine supports none.
   std::string device = "cpu";
   module_layers layers{};
 };
@@ -53,18 +53,17 @@ public:
   [[nodiscard]] virtual std::vector<std::string> warnings() const = 0;
 };
 
-/// Reads a file of torch.export.save or torch.jit.save, and runs the module on synthetic rows of the run's shape: it
-/// has to return [rows, D] float32 numbers, all finite, equal in two calls, and those of a row must not depend on the
-/// other rows of the call. Every difference is a diagnostic with the file's name, and its byte if the archive is
-/// damaged. Fails in builds without MNEME_MODULES.
+/// Loads a file of torch.export.save or torch.jit.save and probes it on synthetic rows of the run's shape. The result
+/// must be [rows, D] float32, finite, and equal in repeated calls. A row's result must not depend on the other rows of
+/// the call. Returns one diagnostic with the file's name per violation, and the byte offset for a damaged archive.
+/// Fails in builds without MNEME_MODULES.
 [[nodiscard]] expected<std::shared_ptr<const user_module>> load_user_module(const std::filesystem::path& file,
                                                                             const module_demands& demands);
 
 /// How a sandbox process starts.
 enum class cell_begin : std::uint8_t {
-  anew,         ///< The program is executed again: the sandbox has nothing of this process's memory.
-  fork_if_alone ///< A fork while this process has one thread. Answers may contain bytes of this process's memory, so
-                ///< only users that may read that memory may see them.
+  anew,         ///< Starts the program again, so that the sandbox shares no memory with this process.
+  fork_if_alone ///< Forks if this process has one thread. The answer may then contain parts of this process's memory.
 };
 
 /// First word of the command line of a sandbox process.

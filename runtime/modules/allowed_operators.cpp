@@ -5,7 +5,7 @@
 namespace mneme {
 namespace {
 
-/// Names of the namespace aten, a topic a line.
+/// Operators of the namespace aten, one topic per group of lines.
 constexpr std::string_view tensor_operators =
     // layers
     "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d _convolution convolution linear bilinear "
@@ -23,7 +23,7 @@ constexpr std::string_view tensor_operators =
     "relu relu_ relu6 relu6_ leaky_relu leaky_relu_ prelu rrelu elu elu_ selu selu_ celu celu_ gelu gelu_ silu silu_ "
     "mish mish_ glu hardtanh hardtanh_ hardsigmoid hardsigmoid_ hardswish hardswish_ hardshrink softshrink threshold "
     "threshold_ softplus sigmoid sigmoid_ log_sigmoid tanh tanh_ softmax log_softmax _softmax _log_softmax softmin "
-    // numbers one by one
+    // element-wise arithmetic
     "add add_ sub sub_ rsub mul mul_ div div_ true_divide floor_divide floor_divide_ remainder fmod pow pow_ square "
     "square_ sqrt sqrt_ rsqrt rsqrt_ exp exp_ exp2 expm1 log log_ log2 log10 log1p sin cos tan asin acos atan atan2 "
     "sinh "
@@ -32,13 +32,13 @@ constexpr std::string_view tensor_operators =
     "minimum fmax fmin where masked_fill masked_fill_ "
     "eq ne lt le gt ge isnan isinf isfinite isclose equal allclose logical_and logical_or logical_xor logical_not "
     "bitwise_and bitwise_or bitwise_xor bitwise_not "
-    // sums, products, orders
+    // reductions, products, sorting
     "matmul mm bmm mv dot addmm addmm_ addmv addbmm baddbmm einsum tensordot outer ger kron inner "
     "sum mean prod var std var_mean std_mean amax amin aminmax max min median logsumexp norm linalg_norm "
     "linalg_vector_norm linalg_matrix_norm frobenius_norm cosine_similarity pairwise_distance cdist dist all "
     "any argmax argmin argsort sort topk cumsum cumprod cummax cummin diff count_nonzero nansum trace cross tril triu "
     "tril_ triu_ bucketize searchsorted histc one_hot "
-    // form and place
+    // shape and layout
     "view view_as reshape reshape_as flatten unflatten squeeze squeeze_ unsqueeze unsqueeze_ transpose transpose_ "
     "permute t t_ numpy_T mT movedim moveaxis swapaxes swapdims expand expand_as repeat repeat_interleave tile roll "
     "flip "
@@ -49,24 +49,24 @@ constexpr std::string_view tensor_operators =
     "broadcast_tensors broadcast_to atleast_1d atleast_2d atleast_3d meshgrid contiguous clone detach detach_ alias "
     "copy_ fill_ zero_ to _to_copy lift_fresh_copy type_as float double half int long bool cpu resolve_conj "
     "resolve_neg "
-    // new tensors, and what is known of one
+    // tensor creation and tensor properties
     "zeros empty ones full zeros_like ones_like full_like new_zeros new_ones new_full arange linspace logspace eye "
     "tensor "
     "as_tensor scalar_tensor size sym_size stride dim numel sym_numel ndimension is_floating_point is_complex "
     "is_contiguous item __getitem__ _set_item len device dtype result_type _shape_as_tensor Int Float Bool Complex "
     "ScalarImplicit FloatImplicit IntImplicit is_autocast_enabled is_autocast_cpu_enabled is_grad_enabled is_scripting "
     "requires_grad_ "
-    // numbers, texts, lists and tables
+    // numbers, strings, lists and dictionaries
     "__and__ __or__ __xor__ __not__ __is__ __isnot__ __contains__ __iand__ __ior__ __range_length __derive_index "
     "__lshift__ __rshift__ __interpolate floordiv mathremainder degrees radians copysign gcd hypot isqrt "
     "format str percentFormat ord join strip lstrip rstrip lower upper startswith endswith find replace splitlines "
     "append extend insert pop remove reverse clear copy list index count keys values items get setdefault update dict "
     "hash divmod list_with_default warn "
-    // draws, which evaluation leaves out
+    // random numbers; rejected later if they remain in the evaluation graph
     "rand rand_like randn randn_like randint randperm bernoulli bernoulli_ uniform_ normal normal_ multinomial "
     "exponential_ random_ poisson";
 
-/// Names of the namespace prim: the language itself.
+/// Operators of the namespace prim: constructs of the TorchScript language.
 constexpr std::string_view language_operators =
     "Constant GetAttr SetAttr If Loop ListConstruct ListUnpack TupleConstruct TupleUnpack TupleIndex TupleSlice "
     "DictConstruct CreateObject isinstance unchecked_cast unchecked_unwrap_optional Uninitialized RaiseException "

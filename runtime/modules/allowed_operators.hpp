@@ -1,14 +1,12 @@
-/// allowed_operators: the operators of LibTorch that code of a module may call.
+/// allowed_operators: the allowlist of LibTorch operators that a module's code may call.
 #pragma once
 #include <string_view>
 namespace mneme {
 
-/// True for the qualified name of an operator that computes its results from its arguments and does nothing besides:
-/// no file, no process, no text, and no view whose bounds its caller vouches for. Those
-/// that draw random numbers are among them, because dropout stands in every net's code; what is left of them in
-/// evaluation is refused where the graph is read, and memory that nobody has written is zeros there. A name that is not
-/// in the list is refused, whoever registers it.
-/// @param name "aten::conv2d"
+/// True if the allowlist contains the operator. A listed operator computes its results from its arguments only. It uses
+/// no files, processes or unchecked views. Operators that draw random numbers are listed, because most nets contain
+/// dropout; the graph check rejects those that remain in evaluation mode. Uninitialized tensors are replaced by zeros.
+/// @param name qualified name, such as "aten::conv2d"
 [[nodiscard]] bool is_allowed_operator(std::string_view name);
 
 } // namespace mneme

@@ -12,7 +12,7 @@ namespace {
 
 using storage_bytes = std::map<std::string, std::uint64_t, std::less<>>;
 
-/// Entries that LibTorch reads besides code and storages, or that it leaves alone.
+/// True for entries that are neither code nor storages and that LibTorch reads or ignores.
 bool is_known(std::string_view name) {
   constexpr std::array<std::string_view, 12> names{"data.pkl",
                                                    "constants.pkl",
@@ -31,7 +31,7 @@ bool is_known(std::string_view name) {
          std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// "data/12", the key of a storage within `folder`; "": it is none.
+/// The storage key of an entry in `folder`: "12" for "data/12". Returns "" if the entry is no storage.
 std::string_view storage_key(std::string_view name, std::string_view folder) {
   if (!name.starts_with(folder))
     return "";
@@ -46,7 +46,7 @@ std::string in_small_letters(std::string name) {
   return name;
 }
 
-/// An archive's entries by what they are.
+/// The entries of an archive, grouped by purpose.
 struct sorted_entries {
   std::vector<const zip_entry*> code{}, pickles{};
   storage_bytes data{}, constants{};

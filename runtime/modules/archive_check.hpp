@@ -1,4 +1,4 @@
-/// archive_check: a TorchScript archive, looked at from its first entry to its last before LibTorch reads it.
+/// archive_check: checks all entries of a TorchScript archive before LibTorch reads it.
 #pragma once
 #include "runtime/formats/zip_archive.hpp"
 #include <span>
@@ -6,11 +6,12 @@
 #include <vector>
 namespace mneme {
 
-constexpr std::uint64_t code_bytes_max = std::uint64_t{64} << 20; ///< Code and notes of an archive, unpacked.
+constexpr std::uint64_t code_bytes_max = std::uint64_t{64} << 20; ///< Uncompressed size of all code files.
 
-/// Why LibTorch may not read the archive, in words; none: it may. Its entries are those of torch.jit.save, beneath one
-/// folder, and differ by more than capital letters, which LibTorch's reader does not tell apart; its code and its
-/// pickles are what code_refusals() and pickle_refusal() take. Nothing of it has run then.
+/// Returns the reasons to reject the archive; empty if LibTorch may read it. All entries must have names that
+/// torch.jit.save writes and one common top folder. No two names may differ by letter case only, since LibTorch's
+/// reader ignores case. Code and pickles must pass code_refusals() and pickle_refusal(). No code of the archive is
+/// executed.
 [[nodiscard]] std::vector<std::string> archive_refusals(std::span<const std::uint8_t> file,
                                                         const std::vector<zip_entry>& entries);
 

@@ -56,14 +56,14 @@ std::vector<std::uint8_t> everything_from(int file) {
   return bytes;
 }
 
-/// LibTorch asks the machine for its processor, and the like, when it computes for the first time.
+/// Triggers LibTorch's one-time initialization, such as processor detection, before system calls are restricted.
 void warm_up() {
   const auto rows = at::ones({2, 3, 8, 8}), weights = at::ones({4, 3, 3, 3}).requires_grad_(true);
   const auto result = at::linear(at::conv2d(rows, weights).flatten(1), at::ones({2, 144})).sum();
   static_cast<void>(torch::autograd::grad({result}, {weights}));
 }
 
-/// What the trial finds, or why the module is none that a run can rely on.
+/// Loads and probes the module. Returns the probe's result, or all reasons to reject the module.
 tl::expected<trial_result, std::vector<std::string>> tried_file(std::span<const std::uint8_t> file,
                                                                 const cell_question& question) {
   const at::Device cpu(at::kCPU);

@@ -28,7 +28,7 @@ constexpr std::uint32_t machine = AUDIT_ARCH_AARCH64;
 constexpr std::uint32_t machine = 0;
 #endif
 
-/// System calls that touch nothing but the process's own memory and clocks.
+/// System calls that affect only the process's own memory and clocks.
 constexpr std::array harmless_calls{
     SYS_munmap,       SYS_mremap,         SYS_mprotect,     SYS_madvise,      SYS_brk,
     SYS_futex,        SYS_gettid,         SYS_getpid,       SYS_sched_yield,  SYS_sched_getaffinity,
@@ -44,10 +44,10 @@ sock_filter skip_unless(std::uint32_t value, std::uint8_t skipped) {
   return BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, skipped);
 }
 
-/// The lower half of an argument; both kinds of machine have the lowest byte first.
+/// Loads the lower 32 bits of argument `i`. Both supported architectures are little-endian.
 sock_filter load_argument(std::size_t i) { return load(offsetof(seccomp_data, args) + i * sizeof(std::uint64_t)); }
 
-/// Permits a call if its argument `i` has one of these values; else the program ends with `denied`.
+/// Permits the call if argument `i` has one of these values; any other value triggers `denied`.
 void permit_with(filter_program& into, long call, std::size_t i, std::initializer_list<std::uint32_t> values) {
   into.push_back(skip_unless(static_cast<std::uint32_t>(call), static_cast<std::uint8_t>(2 * values.size() + 2)));
   into.push_back(load_argument(i));
@@ -60,7 +60,7 @@ void permit_with(filter_program& into, long call, std::size_t i, std::initialize
 
 filter_program rights() {
   constexpr std::uint32_t no_file = 0xffffffff;
-  // Another kind of machine code has other numbers for calls: none is permitted.
+  // System call numbers depend on the architecture, so calls of any other architecture kill the process.
   filter_program program{load(offsetof(seccomp_data, arch)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, machine, 1, 0),
                          answer(SECCOMP_RET_KILL_PROCESS), load(offsetof(seccomp_data, nr))};
   for (const auto call : harmless_calls) {
@@ -69,13 +69,13 @@ filter_program rights() {
   }
   permit_with(program, SYS_write, 0, {STDOUT_FILENO, STDERR_FILENO});
   permit_with(program, SYS_mmap, 4, {no_file});
-  permit_with(program, SYS_prlimit64, 2, {0});                                   // asks, and sets nothing
+  permit_with(program, SYS_prlimit64, 2, {0}); // new_limit is null: the call only reads a limit
   permit_with(program, SYS_tgkill, 0, {static_cast<std::uint32_t>(::getpid())}); // abort()
   program.push_back(answer(SECCOMP_RET_TRAP));
   return program;
 }
 
-/// Says which call was tried. A handler may call what is safe in signals only.
+/// Signal handler that writes the number of the denied system call. It uses async-signal-safe functions only.
 void end_denied(int, siginfo_t* info, void*) {
   std::array<char, 12> text{};
   std::size_t first = text.size();
@@ -95,7 +95,7 @@ void limit(__rlimit_resource_t resource, std::int64_t soft, std::int64_t hard) {
   ::setrlimit(resource, &limit);
 }
 
-/// Addresses that this process has taken.
+/// Bytes of address space that this process uses.
 std::int64_t bytes_taken() {
   std::int64_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;
@@ -106,8 +106,8 @@ void set_limits(const cell_limits& limits) {
   limit(RLIMIT_CORE, 0, 0);
   limit(RLIMIT_NPROC, 0, 0);
   limit(RLIMIT_FSIZE, 0, 0);
-  limit(RLIMIT_CPU, limits.seconds, limits.seconds + 1); // the first ends it by SIGXCPU, the second by SIGKILL
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) // which take terabytes of addresses
+  limit(RLIMIT_CPU, limits.seconds, limits.seconds + 1); // the soft limit raises SIGXCPU, the hard limit SIGKILL
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) // sanitizers reserve terabytes
   limit(RLIMIT_AS, bytes_taken() + limits.memory_bytes, bytes_taken() + limits.memory_bytes);
 #endif
 }

@@ -1,19 +1,19 @@
-/// cell_rights: a process gives up what it may do, for good.
+/// cell_rights: permanently restricts the calling process (seccomp and rlimits).
 #pragma once
 #include <cstdint>
 #include <string>
 namespace mneme {
 
-/// Limits of a process that tries a module.
+/// Resource limits of a process that probes a module.
 struct cell_limits {
-  std::int64_t seconds = 0;      ///< Processor time, its own start included.
-  std::int64_t memory_bytes = 0; ///< Addresses, besides those that it has taken already.
+  std::int64_t seconds = 0;      ///< Processor time in seconds, including the time already used.
+  std::int64_t memory_bytes = 0; ///< Address space in bytes, in addition to what is in use at the call.
 };
 
-/// From here on the calling process computes, takes and returns memory, and writes to the files 1 and 2, which are
-/// open: it opens no file or socket, starts no process or thread, and sends no signal. A try is written to file 1, "!"
-/// and the number of the system call, and ends the process with exit code `denied_exit_code`. It needs no privileges.
-/// Returns "" or why the machine does not permit it, in words; then the limits alone hold.
+/// Restricts the calling process for the rest of its life. It may compute, allocate memory and write to the open file
+/// descriptors 1 and 2. It may not open files or sockets, start processes or threads, or send signals. A denied call
+/// writes "!" and the system call's number to descriptor 1 and exits with `denied_exit_code`. Needs no privileges.
+/// Returns "" or the reason why the kernel does not support the filter; in that case only the limits apply.
 [[nodiscard]] std::string give_up_rights(const cell_limits& limits);
 
 constexpr int denied_exit_code = 97;

@@ -14,7 +14,7 @@
 namespace mneme {
 namespace {
 
-/// A file without a name that holds these bytes, to be read from its begin; -1 with errno: the system gives none.
+/// Creates an anonymous in-memory file with these bytes, positioned at its start. Returns -1 with errno on failure.
 int nameless_file(std::span<const std::uint8_t> bytes) {
   const int file = ::memfd_create("module", MFD_CLOEXEC);
   std::size_t written = 0;
@@ -46,7 +46,7 @@ std::vector<std::string> words_for(const std::filesystem::path& program, const c
   return words;
 }
 
-/// What a cell finds in its environment: where libraries lie and how they compute, and nothing that is a secret.
+/// Environment of a sandbox process: only variables that select libraries and their arithmetic, so no secrets.
 std::vector<std::string> environment_of_cell() {
   std::vector<std::string> variables{"OMP_NUM_THREADS=1"};
   for (const char* const* variable = environ; *variable != nullptr; ++variable) {
@@ -77,7 +77,7 @@ pid_t spawned(std::vector<std::string> words, int input, int output) {
   posix_spawnattr_t attributes;
   ::posix_spawnattr_init(&attributes);
   ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
-  sigset_t every, none; // a terminal's Ctrl-C is for this process, which waits
+  sigset_t every, none; // Ctrl-C in a terminal must reach only the parent
   ::sigfillset(&every);
   ::sigemptyset(&none);
   ::posix_spawnattr_setsigdefault(&attributes, &every);
@@ -91,11 +91,11 @@ pid_t spawned(std::vector<std::string> words, int input, int output) {
   return failed == 0 ? id : -1;
 }
 
-/// What spawned() asks for a program: a group, signals and standard streams of its own.
+/// Gives a forked process the setup of spawned(): its own process group, default signals and standard streams.
 void stand_alone(int output) {
   ::setpgid(0, 0);
   for (int signal = 1; signal < NSIG; ++signal)
-    ::signal(signal, SIG_DFL); // what may not be set stays
+    ::signal(signal, SIG_DFL); // fails without effect for SIGKILL and SIGSTOP
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -105,7 +105,7 @@ void stand_alone(int output) {
   ::close(STDIN_FILENO);
 }
 
-/// What is thrown ends this process: the parent's functions, on whose stack it stands, are the parent's.
+/// Runs the sandbox in a forked child. An exception terminates the child: unwinding would enter the parent's frames.
 [[noreturn]] void be_cell(std::span<const std::uint8_t> file, const cell_question& question, int output) noexcept {
   stand_alone(output);
   part_from_parent();
@@ -139,8 +139,8 @@ pid_t start_program_as_cell(const std::filesystem::path& program, std::span<cons
 }
 
 pid_t fork_as_cell(std::span<const std::uint8_t> file, const cell_question& question, int output) {
-  // LibTorch makes its tables of operators, and compiles what stands for old ones, before it reads its first module:
-  // once, and not on both sides of the fork.
+  // LibTorch builds its operator tables and compiles its upgraders when it reads its first module. Calling this before
+  // the fork does that work once instead of in every child.
   torch::jit::populate_upgraders_graph_map();
   const auto id = ::fork();
   if (id != 0)

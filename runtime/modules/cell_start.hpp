@@ -1,22 +1,23 @@
-/// cell_start: how the process of a cell begins.
+/// cell_start: starts the child process of a module sandbox.
 #pragma once
 #include "runtime/modules/module_cell.hpp"
 #include <sys/types.h>
 namespace mneme {
 
-/// This process has one thread, so that a fork of it can go on: no lock is held by a thread that the fork lacks.
+/// True if this process has one thread. Only then is a fork safe: the child may inherit no lock of another thread.
 [[nodiscard]] bool has_one_thread();
 
-/// The cell's half: it ends with its parent, and has no file above standard error.
+/// Called in the child: makes it die with its parent and closes all descriptors above standard error.
 void part_from_parent();
 
-/// The id of a process that starts `program` anew as a cell, or -1 with errno: nothing of this process's memory is in
-/// it. @param output becomes its file 1
+/// Starts `program` as a sandbox process that shares no memory with this one. Returns its process id, or -1 with errno.
+/// @param output descriptor that becomes the child's standard output
 [[nodiscard]] pid_t start_program_as_cell(const std::filesystem::path& program, std::span<const std::uint8_t> file,
                                           const cell_question& question, int output);
 
-/// The id of a fork of this process that gives up all rights, answers into `output` and ends, or -1 with errno. It
-/// begins with this process's memory, and costs no start of LibTorch. @pre has_one_thread()
+/// Forks a child that restricts itself, writes its answer to `output` and exits. Returns its process id, or -1 with
+/// errno. Faster than start_program_as_cell(), but the child begins with a copy of this process's memory.
+/// @pre has_one_thread()
 [[nodiscard]] pid_t fork_as_cell(std::span<const std::uint8_t> file, const cell_question& question, int output);
 
 } // namespace mneme

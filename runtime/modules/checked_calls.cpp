@@ -17,7 +17,7 @@ namespace {
 
 namespace jit = torch::jit;
 
-/// Operators of ours: a check, and a stand-in for an operator while constants are folded.
+/// Operators registered by mneme: the check before a call, and a placeholder for an operator during constant folding.
 const auto check_symbol = c10::Symbol::fromQualString("mneme::check_call");
 const auto held_symbol = c10::Symbol::fromQualString("mneme::held_call");
 const auto operator_name = c10::Symbol::attr("operator_name"), schema_address = c10::Symbol::attr("schema_address"),
@@ -30,8 +30,8 @@ void check_call(const operator_contract& contract, const operator_call& call, co
     module_memory::charge(contract.bytes(call));
 }
 
-/// The schema of the operator that a node of ours stands for. Schemas live as long as the process, in LibTorch's
-/// registry of operators.
+/// The schema of the operator that a placeholder node represents. The reference stays valid: LibTorch's operator
+/// registry lives as long as the process.
 const c10::FunctionSchema& schema_of(const jit::Node& node) {
   return *reinterpret_cast<const c10::FunctionSchema*>(node.i(schema_address));
 }
@@ -55,7 +55,7 @@ const jit::RegisterOperators
 
 bool is_held(const jit::Node& node) { return node.kind() == held_symbol; }
 
-/// Nodes of a block and of the blocks within them.
+/// Appends the matching nodes of a block and of its nested blocks.
 template <class Wanted>
 void add_nodes(jit::Block& block, const Wanted& is_wanted, std::vector<jit::Node*>& into) {
   for (auto* node : block.nodes()) {
@@ -83,8 +83,8 @@ bool shares_memory(const c10::FunctionSchema& schema) {
                      [](const c10::Argument& argument) { return argument.alias_info() != nullptr; });
 }
 
-/// True for calls that LibTorch would evaluate unchecked. It does not evaluate operators that write to their arguments
-/// and those without a fixed number of arguments. Views compute nothing.
+/// True for calls that LibTorch's constant folding would evaluate without a contract check. Excluded are views and the
+/// operators that LibTorch never folds: in-place operators and those with a variable number of arguments.
 bool has_to_be_held(const jit::Node& node) {
   return has_contract(node) && node.kind().is_aten() && !node.schema().is_vararg() && !shares_memory(node.schema());
 }
@@ -110,7 +110,7 @@ void put_back(jit::Node& held) {
   replaced(held, symbol);
 }
 
-/// The arguments of a call if all of them are constants, else none.
+/// The arguments of a call if all of them are constants; empty otherwise.
 std::vector<c10::IValue> constant_arguments(const jit::Node& node) {
   std::vector<c10::IValue> arguments;
   for (const auto* input : node.inputs())
@@ -125,7 +125,7 @@ bool may_be_evaluated(const jit::Node& held) {
   return !arguments.empty() && find_contract(schema)->error({schema, arguments}).empty();
 }
 
-/// Operators that LibTorch's interpreter brings along. They go through no dispatcher.
+/// Operators on plain numbers. LibTorch's interpreter implements them directly, without the dispatcher.
 constexpr std::array<std::pair<const char*, const char*>, 10> number_operators{{{"aten::floordiv", "int"},
                                                                                 {"aten::floordiv", ""},
                                                                                 {"aten::remainder", "int"},
@@ -137,7 +137,8 @@ constexpr std::array<std::pair<const char*, const char*>, 10> number_operators{{
                                                                                 {"aten::add", "str"},
                                                                                 {"aten::replace", ""}}};
 
-/// The same operator with its contract before it. The lambda keeps LibTorch's operator, which graphs may refer to.
+/// Wraps an operator so that its contract is checked first. The lambda keeps the original alive, since graphs may
+/// reference it.
 jit::Operator checked_operator(const std::shared_ptr<jit::Operator>& original) {
   auto call = [original, contract = find_contract(original->schema()),
                run = original->getOperation()](jit::Stack& stack) mutable {

@@ -1,4 +1,4 @@
-/// checked_calls: TorchScript graphs whose operators are called only with arguments that their contracts accept.
+/// checked_calls: adds contract checks to the operator calls of TorchScript graphs.
 #pragma once
 #include <memory>
 namespace torch::jit {
@@ -6,18 +6,17 @@ struct Graph;
 } // namespace torch::jit
 namespace mneme {
 
-/// From now on LibTorch's operators on numbers and texts that have a contract check it themselves, in the whole
-/// process. LibTorch evaluates them with constants while it reads the code of a module. Call it before a file is
-/// loaded.
+/// Replaces LibTorch's operators on numbers and strings by versions that check their contracts, for the whole process.
+/// LibTorch evaluates these operators on constants while it parses a module's code. Call this before loading a file.
 void check_number_operators();
 
-/// Evaluates operators whose arguments are constants, as torch::jit::ConstantPropagation() does. One whose contract
-/// refuses these arguments is left in the graph, so that a run of it fails with the reason. @pre the graph has no calls
+/// Folds operators with constant arguments, like torch::jit::ConstantPropagation(). A call that violates its contract
+/// stays in the graph, so that running the graph fails with the reason. @pre all function calls are inlined
 void fold_checked_constants(std::shared_ptr<torch::jit::Graph>& graph);
 
-/// Puts a check before each operator that has a contract: it sees the arguments of every call just before the operator
-/// does. Where the contract refuses them, the call throws std::runtime_error with the contract's sentence and the line
-/// of code. Bytes that the contract counts are charged to module_memory.
+/// Inserts a check before each operator that has a contract. The check receives the arguments of every call. If the
+/// contract rejects them, the call throws std::runtime_error with the contract's message and the source line. Bytes
+/// outside of LibTorch's allocator are charged to module_memory.
 void insert_call_checks(torch::jit::Graph& graph);
 
 } // namespace mneme

@@ -17,7 +17,7 @@ namespace jit = torch::jit;
 
 constexpr std::size_t refusals_max = 20;
 
-/// Constructs that are looked into. With blocks, closures, globals and decorators are not among them.
+/// Syntax tree nodes that the check supports. `with` blocks, closures, globals and decorators are rejected.
 // a table
 // clang-format off
 constexpr std::array known_constructs{
@@ -46,7 +46,7 @@ bool is_known_construct(int kind) {
          (kind > 0 && kind < 128 && letters.find(static_cast<char>(kind)) != std::string_view::npos);
 }
 
-/// Names of an expression like a.b.c, and whether it begins with a variable: (a.b)(x).c does not.
+/// The names in an expression such as a.b.c, and whether it begins with a variable; (a.b)(x).c does not.
 struct name_chain {
   std::vector<std::string> names{};
   bool from_variable = false;
@@ -63,7 +63,7 @@ name_chain chain_of(const jit::TreeRef& tree) {
   return chain;
 }
 
-/// Names that the archive's classes give to members and methods.
+/// Names of all members and methods that the archive's classes declare.
 class declared_names {
 public:
   void add(const jit::ClassDef& defined) {
@@ -79,7 +79,7 @@ private:
   std::unordered_set<std::string> names_;
 };
 
-/// Looks at definitions; collects what is refused.
+/// Visits definitions and collects the reasons to reject them.
 class code_walk {
 public:
   explicit code_walk(const declared_names& names) : names_(names) {}
@@ -104,7 +104,7 @@ public:
         refuse(statement.tree(), fmt::format("a class holds '{}'", jit::kindToString(statement.kind())));
   }
 
-  /// One for each reason, with the first place where it stands and the number of others.
+  /// One text per distinct reason, with its first location and the number of other locations.
   [[nodiscard]] std::vector<std::string> refusals() const {
     std::vector<std::string> texts;
     for (const auto& [reason, place, others] : refusals_) {
@@ -117,7 +117,7 @@ public:
 private:
   struct refusal {
     std::string reason, first_place; // "activation.py:8"
-    std::size_t others = 0;          // further places with the same reason
+    std::size_t others = 0;          // number of other locations with the same reason
   };
 
   void refuse(const jit::TreeRef& at, const std::string& reason) {
@@ -160,7 +160,7 @@ private:
       expression(statement.tree());
   }
 
-  /// A line of a class: `name : type`, `name : Final[type] = value`, `__parameters__ = [...]`.
+  /// Checks a statement in a class body: `name : type`, `name : Final[type] = value` or `__parameters__ = [...]`.
   void member(const jit::Assign& assigned) {
     const bool is_named = assigned.lhs().kind() == jit::TK_VAR;
     const auto name = is_named ? jit::Var(assigned.lhs()).name().name() : std::string{};
@@ -179,7 +179,7 @@ private:
                          name));
   }
 
-  /// True for numbers, texts, flags, and lists, tuples and tables of them.
+  /// True for literals (numbers, strings, booleans) and for lists, tuples and dictionaries of literals.
   bool is_plain(const jit::TreeRef& tree) {
     switch (tree->kind()) {
     case jit::TK_CONST:
@@ -207,7 +207,7 @@ private:
     }
   }
 
-  /// annotate(List[int], []) and torch.device("cpu")
+  /// True for annotate(List[int], []) and torch.device("cpu").
   bool is_plain_call(const jit::Apply& call) {
     const auto called = chain_of(call.callee().tree()).names;
     const auto inputs = call.inputs();
@@ -263,7 +263,7 @@ private:
     }
   }
 
-  /// A member of a value: what no class of the archive declares is an operator, or a property of a tensor.
+  /// Checks `value.selected`: a name that no class of the archive declares must be an allowed operator.
   void method(const jit::TreeRef& tree, const std::string& selected) {
     if (!names_.contains(selected) && !is_allowed_operator("aten::" + selected) &&
         !is_allowed_operator("prim::" + selected))
@@ -277,7 +277,7 @@ private:
   std::vector<refusal> refusals_;
 };
 
-/// The definitions of a file, as LibTorch's importer goes through it.
+/// Parses the class and function definitions of a file in the same order as LibTorch's importer.
 std::vector<jit::TreeRef> parsed(const code_file& file) {
   jit::Parser parser(std::make_shared<jit::Source>(file.text, file.name, 1));
   std::vector<jit::TreeRef> definitions;

@@ -1,20 +1,20 @@
-/// code_check: the code of an archive, parsed and looked at before any of it is compiled or run.
+/// code_check: parses and checks the code of an archive before it is compiled or run.
 #pragma once
 #include <string>
 #include <string_view>
 #include <vector>
 namespace mneme {
 
-/// A file of code within an archive.
+/// One source file of an archive.
 struct code_file {
   std::string name{}; ///< "code/__torch__/net.py"
   std::string text{};
 };
 
-/// Why a module may not have this code, each reason with its line; none: it may. LibTorch's parser makes trees of the
-/// files, and runs nothing. Every construct and every operator that is called has to be one that is known to be
-/// harmless (allowed_operators); defaults and constants of classes, which LibTorch evaluates while it loads a file, are
-/// plain values; and no method is one that loading or a block's end would call by itself.
+/// Returns the reasons to reject the code, each with its line; empty if it is accepted. LibTorch's parser builds syntax
+/// trees and runs nothing. Every construct must be supported, and every called operator allowed (allowed_operators).
+/// Defaults and class constants, which LibTorch evaluates while loading, must be literals. Methods that loading or
+/// leaving a block would call implicitly are rejected.
 [[nodiscard]] std::vector<std::string> code_refusals(const std::vector<code_file>& files);
 
 } // namespace mneme

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t brackets_max = 200, operators_max = 1000, indentation_max = 1000;
 
-/// Goes through code letter by letter. An expression ends at a comma, and at a line's end outside of brackets.
+/// Scans code character by character. An expression ends at a comma, or at a line end outside of brackets.
 class code_scan {
 public:
   explicit code_scan(std::string_view code) : code_(code) {}
@@ -82,7 +82,7 @@ private:
   }
 
   void open() {
-    count(); // a call of a call, an element of an element
+    count(); // counted too, because calls and subscripts can be chained
     operators_.push_back(0);
     if (operators_.size() > brackets_max)
       excess_ = fmt::format("brackets of its code nest deeper than {}; no program writes them so", brackets_max);
@@ -96,8 +96,8 @@ private:
 
   std::string_view code_;
   std::size_t at_ = 0;
-  bool follows_value_ = false;            // what comes next stands behind a name, a number, a text or a closed bracket
-  std::vector<std::size_t> operators_{0}; // of the present expression, one more for every open bracket
+  bool follows_value_ = false;            // the previous token is a name, a number, a string or a closing bracket
+  std::vector<std::size_t> operators_{0}; // operators in the current expression, one count per open bracket level
   std::string excess_;
 };
 

@@ -1,12 +1,12 @@
-/// code_excess: code that no program writes, before LibTorch's parser recurses into it.
+/// code_limits: rejects excessively nested code before LibTorch's recursive parser reads it.
 #pragma once
 #include <string>
 #include <string_view>
 namespace mneme {
 
-/// Why TorchScript code is none that a net has, in words; "": it may be. LibTorch's parser
-/// and compiler go one call deeper with every bracket, operator and indentation; 20,000 of them end a stack of 8 MiB,
-/// 2,000 do not. An element without an index, `x[]`, ends it as well.
+/// Returns the reason to reject TorchScript code; "" if it is within the limits. LibTorch's parser and compiler recurse
+/// once per bracket, operator and indentation level. 20,000 levels overflow a stack of 8 MiB; 2,000 do not. An empty
+/// subscript `x[]` crashes the parser and is rejected as well.
 [[nodiscard]] std::string code_excess(std::string_view code);
 
 } // namespace mneme

@@ -31,7 +31,8 @@ double rate_of(const exported_call& call, const call_stack& stack) {
   return rate;
 }
 
-/// 0 with chance `rate`, else 1: as dropout_layer draws it. @param number of the mask within a pass
+/// Draws a mask: 0 with probability `rate`, else 1, with the same random numbers as dropout_layer.
+/// @param number index of the mask within the pass
 at::Tensor kept_values(const module_mode& mode, std::int64_t number, at::IntArrayRef shape, double rate,
                        const at::Device& device) {
   auto key = mode.stream;
@@ -68,7 +69,7 @@ void compute_dropout(const exported_call& call, call_stack& stack, const module_
   stack.assign(1, std::move(values));
 }
 
-/// 1 with the given chance, else 0. In evaluation the chance itself.
+/// Bernoulli draw: 1 with the given probability, else 0. In evaluation mode the result is the probability.
 void compute_draw(const exported_call& call, call_stack& stack, const module_mode& mode) {
   auto values = stack[0].toTensor();
   const auto chance = rate_of(call, stack);
@@ -79,12 +80,12 @@ void compute_draw(const exported_call& call, call_stack& stack, const module_mod
   stack.assign(1, std::move(values));
 }
 
-/// LibTorch warns that a mask is for tests only.
+/// Suppresses LibTorch's warning that the dropout mask argument is for tests only.
 class ignored_warnings final : public c10::WarningHandler {
   void process(const c10::Warning&) override {}
 };
 
-/// By LibTorch's operators one by one, since its fused kernels draw masks themselves.
+/// Attention from elementary operators: LibTorch's fused kernels would draw the dropout mask themselves.
 void compute_attention(const exported_call& call, call_stack& stack, const module_mode& mode) {
   const auto queries = tensor_argument(call, stack, "query"), keys = tensor_argument(call, stack, "key");
   const auto rate = rate_of(call, stack);
@@ -103,7 +104,7 @@ void compute_attention(const exported_call& call, call_stack& stack, const modul
   stack.assign(1, std::move(result));
 }
 
-/// The states of one layer: a list of two of an LSTM, one tensor of the others.
+/// Selects `count` states beginning at `first`: a list of two tensors for an LSTM, one tensor for other cells.
 IValue states_of_layer(const IValue& states, std::int64_t first, std::int64_t count) {
   if (states.isTensor())
     return states.toTensor().narrow(0, first, count);
@@ -113,7 +114,8 @@ IValue states_of_layer(const IValue& states, std::int64_t first, std::int64_t co
   return parts;
 }
 
-/// Layer by layer, with a mask after each but the last. @pre its contract has accepted the call
+/// Computes layer by layer and applies a dropout mask after each layer except the last.
+/// @pre the call has passed its contract
 void compute_recurrent(const exported_call& call, call_stack& stack, const module_mode& mode) {
   const auto layers = stack[argument_place(call, "num_layers")].toInt();
   const std::int64_t directions = stack[argument_place(call, "bidirectional")].toBool() ? 2 : 1;
@@ -145,7 +147,7 @@ void compute_recurrent(const exported_call& call, call_stack& stack, const modul
 
 // -- norms ------------------------------------------------------------------------------------------------------------
 
-/// Mean and variance of each channel over all other axes.
+/// Mean and biased variance of each channel over all other axes.
 module_statistics statistics_of(const exported_call& call, const at::Tensor& rows) {
   std::vector<std::int64_t> axes;
   for (std::int64_t axis = 0; axis < rows.dim(); ++axis)
@@ -159,8 +161,8 @@ module_statistics statistics_of(const exported_call& call, const at::Tensor& row
           .values = rows.numel() / channels};
 }
 
-/// In training mode, running statistics move as often as the pass asks. A step with one value a channel, which
-/// PyTorch refuses, leaves them as they are.
+/// In training mode the running statistics are updated `statistics_moves` times. A mini-batch with one value per
+/// channel, which PyTorch rejects, does not change them.
 void compute_norm(const exported_call& call, call_stack& stack, const module_mode& mode) {
   const bool is_still = !mode.still.empty() && (mode.still[call.mean] || mode.still[call.variance]);
   const bool in_training = mode.training && !is_still;

@@ -14,7 +14,7 @@ std::string_view inner_name(const zip_entry& entry) {
   return std::string_view(entry.name).substr(entry.name.find('/') + 1);
 }
 
-/// Entries by name. The file must outlive it.
+/// Finds an archive's entries by name. The file's bytes must outlive it.
 class archive_entries {
 public:
   archive_entries(std::span<const std::uint8_t> file, const std::vector<zip_entry>& entries) : file_(file) {
@@ -28,13 +28,13 @@ public:
       throw exported_error(fmt::format("the archive has no entry '{}'", name));
     return zip_content(file_, *place->second);
   }
-  /// The content of an entry of at most 64 bytes; "" if there is none or it is longer.
+  /// The content of an entry of at most 64 bytes. Returns "" if the entry is missing or longer.
   [[nodiscard]] std::string short_content(const std::string& name) const {
     constexpr std::uint64_t bytes_max = 64;
     const auto place = by_name_.find(name);
     return place == by_name_.end() || place->second->bytes > bytes_max ? "" : zip_content(file_, *place->second);
   }
-  /// NAME of models/NAME.json.
+  /// The program's name, taken from the entry models/NAME.json.
   [[nodiscard]] std::string program_name() const {
     std::string found;
     for (const auto& [name, entry] : by_name_)
@@ -66,7 +66,7 @@ void check_versions(const archive_entries& entries, const json& program) {
                                      export_line));
 }
 
-/// The sizes, strides and offset of a tensor, checked against its bytes.
+/// Sizes, strides and offset of a tensor, in elements; checked against the bytes of its storage.
 struct tensor_layout {
   at::ScalarType type{};
   std::vector<std::int64_t> sizes{}, strides{};
@@ -102,7 +102,7 @@ tensor_layout layout_of(const json& meta) {
   return layout;
 }
 
-/// True if every element of the tensor lies among `held` elements, and the tensor has no more elements than that.
+/// True if every element is within a storage of `held` elements, and the tensor has at most `held` elements.
 bool lies_within(const tensor_layout& layout, std::uint64_t held) {
   std::uint64_t count = 1, last = static_cast<std::uint64_t>(layout.offset), step = 0;
   bool overflows = false;
@@ -131,7 +131,7 @@ at::Tensor tensor_of(const json& meta, const std::string& bytes) {
   return storage.as_strided(layout.sizes, layout.strides, layout.offset).clone(at::MemoryFormat::Contiguous);
 }
 
-/// The tensors that one table of the archive describes.
+/// Reads all tensors that one of the archive's tables describes.
 class tensor_table {
 public:
   tensor_table(const archive_entries& entries, std::string folder, std::size_t bytes_max)
@@ -165,7 +165,8 @@ private:
   std::map<std::string, at::Tensor> by_key_;
 };
 
-/// @param folder "data/weights/" @param config the entry in it that describes the tensors
+/// Reads the tensors of one folder into the archive.
+/// @param folder such as "data/weights/" @param config entry of the folder that describes the tensors
 void add_tensors(const archive_entries& entries, const std::string& folder, const std::string& config,
                  std::size_t bytes_max, exported_archive& to) {
   tensor_table table(entries, folder, bytes_max);

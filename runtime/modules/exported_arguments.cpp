@@ -11,7 +11,7 @@ using c10::TypeKind;
 using form = exported_operand::form;
 using item = exported_operand::item;
 
-/// One argument while it is read.
+/// Parses one argument of a call.
 class argument_reader {
 public:
   argument_reader(const json& value, const c10::Argument& argument, const slot_table& slots, const at::Device& device,
@@ -60,7 +60,7 @@ private:
     return slots_.tensor(field(reference, "name"));
   }
 
-  /// Tensors, and integers that calls have computed.
+  /// Reads an argument made of slots: tensors, or integers computed by earlier calls.
   bool read_slots() {
     if (tag_ == "as_tensor" && is({TypeKind::TensorType}))
       add_operand(form::value, {{tensor_slot(value_)}});
@@ -105,7 +105,7 @@ private:
     add_operand(form::integers, std::move(integers));
   }
 
-  /// A size, place or count.
+  /// Parses an integer that is a size, index or count.
   [[nodiscard]] std::int64_t size_of(const json& value) const {
     constexpr std::int64_t most = std::int64_t{1} << 28;
     const auto number = integer_of(value);
@@ -174,7 +174,7 @@ private:
              integer_of(value_) == strided_layout)
       set(static_cast<std::int64_t>(at::kStrided));
     else if (tag_ == "as_device" && is({TypeKind::DeviceObjType}))
-      set(device_); // of the run, whatever device the program was exported on
+      set(device_); // the run's device, not the one of the export
     else
       return false;
     return true;
@@ -188,7 +188,7 @@ private:
   }
 
   [[nodiscard]] at::MemoryFormat memory_format() const {
-    switch (integer_of(value_)) { // as torch._export.serde.schema numbers them
+    switch (integer_of(value_)) { // numbering of torch._export.serde.schema
     case 1:
       return at::MemoryFormat::Contiguous;
     case 2:

@@ -14,7 +14,7 @@ namespace {
 
 using c10::IValue;
 
-/// One pass: the values of all slots, and the calls in their order.
+/// One forward pass: holds the values of all slots and runs the calls in order.
 class program_pass {
 public:
   program_pass(const exported_program& program, const at::Tensor& rows, std::span<const at::Tensor> values,
@@ -39,7 +39,7 @@ public:
   }
 
 private:
-  static constexpr double work_row_max = 1e12; // multiplications for a row; the largest nets of today need 1e11
+  static constexpr double work_row_max = 1e12; // multiplications per row; today's largest nets need 1e11
 
   IValue& at(std::int32_t slot) { return frame_[static_cast<std::size_t>(slot)]; }
 
@@ -105,7 +105,7 @@ private:
     return integers;
   }
 
-  /// Sizes that a program computes stay small enough for the products of kernels.
+  /// Integer arithmetic on sizes. Limits results to 2^31 so that products in kernels do not overflow.
   std::int64_t computed_size(const exported_call& call) {
     constexpr std::int64_t most = std::int64_t{1} << 31;
     const auto a = stack_[0].toInt(), b = stack_.size() > 1 ? stack_[1].toInt() : 0;
@@ -125,7 +125,7 @@ private:
     return result;
   }
 
-  /// Python's a // b or a % b.
+  /// Python's a // b or a % b, which round toward negative infinity.
   static std::int64_t floor_result(bool is_remainder, std::int64_t a, std::int64_t b) {
     if (b == 0 || (b == -1 && a == std::numeric_limits<std::int64_t>::min()))
       throw std::runtime_error(fmt::format("a size of {} is divided by {}", a, b));

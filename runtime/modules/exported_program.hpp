@@ -1,4 +1,4 @@
-/// exported_program: the graph of an exported program as a list of operator calls, checked before any of them runs.
+/// exported_program: the graph of an exported program as a list of operator calls, all checked before the first runs.
 #pragma once
 #include "runtime/modules/contracts/operator_contracts.hpp"
 #include "runtime/modules/exported_archive.hpp"
@@ -13,61 +13,61 @@ namespace mneme {
 
 // A slot holds one value of a pass: a tensor or an integer. Every slot is written once.
 
-/// An argument, or a part of a list argument, that is known only when the call is made.
+/// An argument that is filled in from slots when the call is made.
 struct exported_operand {
   enum class form : std::uint8_t {
-    value,            ///< One slot.
-    number_tensor,    ///< An integer slot where the operator takes a tensor.
-    tensors,          ///< A list of tensors.
-    optional_tensors, ///< A list of tensors; slot < 0: None.
-    integers          ///< A list of integers; slot < 0: `constant`.
+    value,            ///< The value of one slot.
+    number_tensor,    ///< An integer slot, passed to an operator that expects a tensor.
+    tensors,          ///< A list of tensor slots.
+    optional_tensors, ///< A list of tensor slots; an item with slot < 0 is None.
+    integers          ///< A list of integer slots; an item with slot < 0 is `constant`.
   };
   struct item {
     std::int32_t slot = -1;
     std::int64_t constant = 0;
   };
-  std::size_t place = 0; ///< Of the argument, in the schema's order.
+  std::size_t place = 0; ///< Index of the argument in the schema.
   form kind = form::value;
   std::vector<item> items{};
 };
 
 enum class call_kind : std::uint8_t {
-  operation,  ///< An operator of LibTorch.
-  size,       ///< The size of an axis: an integer.
-  arithmetic, ///< A sum, product and so on of integers.
-  batch_norm, ///< An operator that moves running statistics in training.
-  dropout,    ///< dropout, feature_dropout
-  draw,       ///< bernoulli_, as stochastic depth calls it in training.
-  attention,  ///< scaled_dot_product_attention, which may drop attention weights.
-  recurrent   ///< lstm, gru, rnn, which may drop values between layers.
+  operation,  ///< An operator of LibTorch that needs no special treatment.
+  size,       ///< Reads the size of an axis as an integer.
+  arithmetic, ///< Integer arithmetic on sizes.
+  batch_norm, ///< A norm that updates running statistics in training mode.
+  dropout,    ///< dropout or feature_dropout.
+  draw,       ///< bernoulli_, which stochastic depth calls in training mode.
+  attention,  ///< scaled_dot_product_attention, with optional dropout of attention weights.
+  recurrent   ///< lstm, gru or rnn, with optional dropout between layers.
 };
 
 struct exported_call {
   call_kind kind = call_kind::operation;
-  std::string name{};  ///< "conv2d"
+  std::string name{};  ///< Operator name without namespace: "conv2d".
   std::string place{}; ///< "conv2d.default (conv2d_1)", for errors.
   std::optional<c10::OperatorHandle> op{};
   const operator_contract* contract = nullptr;
   std::vector<c10::IValue> arguments{};
   std::vector<exported_operand> operands{};
-  std::vector<std::int32_t> results{};   ///< Slots.
-  std::vector<std::int32_t> last_read{}; ///< Slots that no later call reads.
-  bool returns_list = false;             ///< The results are the parts of one list.
-  bool writes_buffer = false;            ///< Runs in training only.
-  bool is_uninitialized = false;         ///< The result is memory that nothing has written: it is set to 0.
-  int mode_argument = -1;                ///< A flag `train` or `training` that is true in the file.
-  int rate_argument = -1;                ///< A rate above 0 with which it drops, or draws, values in training.
-  std::int64_t first_draw = 0;           ///< The number of the first mask that it draws.
-  std::size_t mean = 0, variance = 0;    ///< batch_norm: its running statistics among the tensors.
+  std::vector<std::int32_t> results{};   ///< Slots that receive the results.
+  std::vector<std::int32_t> last_read{}; ///< Slots that no later call reads; released after this call.
+  bool returns_list = false;             ///< The results are the items of one list.
+  bool writes_buffer = false;            ///< Updates a buffer, so the call runs in training mode only.
+  bool is_uninitialized = false;         ///< The operator returns uninitialized memory, which is then set to 0.
+  int mode_argument = -1;             ///< Index of a `train` or `training` flag that is true in the file; -1 if none.
+  int rate_argument = -1;             ///< Index of a rate > 0 used in training mode only; -1 if none.
+  std::int64_t first_draw = 0;        ///< Index of the call's first random mask within the pass.
+  std::size_t mean = 0, variance = 0; ///< batch_norm: indices of its running statistics in `tensors`.
 
-  /// True if training differs from evaluation.
+  /// True if training mode and evaluation mode differ for this call.
   [[nodiscard]] bool has_mode() const noexcept { return mode_argument >= 0 || rate_argument >= 0; }
-  /// True for dropout_ and the like.
+  /// True for in-place operators, such as dropout_.
   [[nodiscard]] bool writes_argument() const noexcept { return name.ends_with("_"); }
 };
 
 struct exported_program {
-  /// A tensor that calls read. Tied weights are one tensor in several slots.
+  /// A slot that holds a parameter, buffer or constant. Tied weights fill several slots with one tensor.
   struct held_slot {
     std::int32_t slot = -1;
     std::size_t tensor = 0;
@@ -75,16 +75,19 @@ struct exported_program {
   std::vector<module_graph::held_tensor> tensors{};
   std::vector<held_slot> held{};
   std::vector<exported_call> calls{};
-  std::vector<std::int64_t> own_rows{}; ///< The values of a buffer `rows`.
-  std::int64_t fixed_rows = 0;          ///< Rows of the call that was exported; 0: any number.
+  std::vector<std::int64_t> own_rows{}; ///< Values of the buffer `rows`; empty if there is none.
+  std::int64_t fixed_rows = 0;          ///< Fixed batch size of the export; 0 if it is dynamic.
   std::int32_t rows_slot = -1, result_slot = -1, slots = 0;
-  std::int64_t draws = 0;      ///< Masks that a pass in training mode draws.
-  std::string unseeded_draw{}; ///< A call whose draws in training follow from no key; "" if there is none.
+  std::int64_t draws = 0;      ///< Random masks per pass in training mode.
+  std::string unseeded_draw{}; ///< A call that uses LibTorch's own generator in training mode; "" if there is none.
 };
 
-/// Throws exported_error, or nlohmann::json::exception, if a call is not one of an allowed operator with arguments of
-/// its schema, a value is read before it is computed, a parameter is written, the shape of a result depends on values,
-/// random numbers are drawn in evaluation mode, or forward() takes and returns more than one tensor.
+/// Converts and checks the program. Throws exported_error or nlohmann::json::exception if one of these rules is
+/// violated:
+/// - Operators are allowed, and their arguments match their schemas.
+/// - Values are computed before they are read, and parameters are never written.
+/// - Shapes of results do not depend on tensor values. Evaluation mode draws no random numbers.
+/// - forward() takes one tensor and returns one.
 [[nodiscard]] exported_program read_exported_program(const exported_archive& archive, const at::Device& device);
 
 } // namespace mneme

@@ -16,7 +16,7 @@ bool is_one_of(std::string_view name, std::initializer_list<std::string_view> na
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// Nodes that check sizes. They compute nothing that a run reads, and LibTorch checks sizes itself.
+/// True for nodes that only assert sizes. They are skipped, since LibTorch checks sizes itself.
 bool is_assertion(std::string_view target) {
   for (const auto* const start : {"torch.ops.aten._assert_", "torch.ops.aten.sym_constrain_range"})
     if (target.starts_with(start))
@@ -182,7 +182,7 @@ private:
       throw exported_error(fmt::format("it has no argument '{}'", given.begin()->first));
   }
 
-  /// The last argument is written by the call.
+  /// Checks and records a write to the call's last argument.
   void note_write(exported_call& call) const {
     if (call.operands.empty() || call.operands.back().place + 1 != call.arguments.size())
       throw exported_error("it writes to a value that is no tensor of the graph");
@@ -202,7 +202,7 @@ private:
       throw exported_error("the form of its result depends on values of its tensors");
   }
 
-  /// What the call does in training and not in evaluation.
+  /// Determines how the call differs between training and evaluation mode.
   void read_mode(const c10::FunctionSchema& schema, exported_call& call) {
     bool has_flag = false;
     for (std::size_t i = 0; i < call.arguments.size(); ++i) {
@@ -240,7 +240,7 @@ private:
       return;
     if (call.op->schema().argumentIndexWithName("batch_sizes"))
       made_.unseeded_draw = call.place;
-    constexpr std::int64_t layers_max = 64; // recurrent_error() refuses more
+    constexpr std::int64_t layers_max = 64; // recurrent_error() rejects more layers
     made_.draws += std::clamp<std::int64_t>(integer_argument(call, "num_layers") - 2, 0, layers_max);
   }
 
@@ -249,11 +249,11 @@ private:
     return value.isInt() ? value.toInt() : 0;
   }
 
-  /// A norm that computes by the statistics of its rows, and moves running ones.
+  /// Reads a batch or instance norm in training mode and the buffers of its running statistics.
   void read_statistics(const c10::FunctionSchema& schema, exported_call& call) {
     const auto mean = tensor_argument(schema, call, "running_mean");
     const auto variance = tensor_argument(schema, call, "running_var");
-    if (call.mode_argument < 0 || mean < 0 || variance < 0) { // in evaluation in either mode, or without running ones
+    if (call.mode_argument < 0 || mean < 0 || variance < 0) { // same in both modes, or no running statistics
       call.mode_argument = -1;
       return;
     }
@@ -337,8 +337,8 @@ private:
           use(item.slot);
   }
 
-  /// Counters of steps (num_batches_tracked) are not part of a run's weights. Other buffers that calls write must be
-  /// float32, and nothing may read what such a call returns: evaluation leaves it out.
+  /// Removes the updates of step counters (num_batches_tracked), which are not part of a run's weights. Other buffers
+  /// that calls write must be float32. No call may read the result of such a write, because evaluation mode skips it.
   void remove_counters() {
     std::set<std::int32_t> read{made_.result_slot};
     for (const auto& call : made_.calls)

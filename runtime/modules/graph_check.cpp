@@ -15,7 +15,7 @@ namespace jit = torch::jit;
 
 constexpr std::size_t nodes_max = 1'000'000;
 
-/// Goes through the members of a module; objects that are met twice are looked at once.
+/// Visits the members of a module recursively, each shared object once.
 class member_walk {
 public:
   void look_at(const c10::ivalue::Object& object) {
@@ -36,7 +36,7 @@ public:
   [[nodiscard]] std::vector<std::string> refusals() const { return {refusals_.begin(), refusals_.end()}; }
 
 private:
-  // Values nest as deep as a pickle may, and no deeper.
+  // The recursion is bounded, since a pickle limits how deeply values nest.
   bool fits(const c10::IValue& value, const c10::Type& type) {
     switch (type.kind()) {
     case c10::TypeKind::TensorType:
@@ -93,11 +93,11 @@ private:
   std::set<std::string> refusals_;
 };
 
-/// How many nodes functions have with their calls replaced; more than nodes_max is nodes_max + 1.
+/// Counts the nodes of functions after inlining their calls. Counts above nodes_max become nodes_max + 1.
 class size_count {
 public:
   std::size_t of(jit::Function& function) {
-    const auto [place, is_new] = sizes_.emplace(&function, nodes_max + 1); // for one that calls itself
+    const auto [place, is_new] = sizes_.emplace(&function, nodes_max + 1); // a recursive function counts as too large
     if (!is_new)
       return place->second;
     auto* const with_graph = jit::tryToGraphFunction(function);
@@ -132,7 +132,7 @@ private:
   std::map<const jit::Function*, std::size_t> sizes_;
 };
 
-/// True for what the interpreter compares with its type wherever it is used.
+/// True for types that the interpreter checks on every use of a value.
 bool is_checked_when_used(const c10::Type& type) {
   switch (type.kind()) {
   case c10::TypeKind::TensorType:

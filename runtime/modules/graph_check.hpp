@@ -1,4 +1,4 @@
-/// graph_check: a module that LibTorch has loaded, looked at before anything of it runs.
+/// graph_check: checks a loaded TorchScript module before any of it runs.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,16 +9,17 @@ struct Node;
 } // namespace torch::jit
 namespace mneme {
 
-/// Why forward() may not be looked into; none: it may. Members have the types that their classes say, which LibTorch
-/// relies on and does not compare; and forward() has at most a million nodes when every call in it is replaced by what
-/// is called.
+/// Returns the reasons to reject a module; empty if its graph may be inspected. Members must have the types that their
+/// classes declare, since LibTorch assumes this without a check. After inlining, forward() may have at most a million
+/// nodes.
 [[nodiscard]] std::vector<std::string> module_refusals(const torch::jit::Module& module);
 
-/// Why a graph without calls may not be evaluated, not even in parts: operators that is_allowed_operator() does not
-/// know, calls that are left, and casts that LibTorch takes the code's word for, but for numbers, texts and tensors.
+/// Returns the reasons why no part of a graph may be evaluated. Rejected are operators outside of
+/// is_allowed_operator(), calls that were not inlined, and unchecked casts to types other than numbers, strings and
+/// tensors.
 [[nodiscard]] std::vector<std::string> operator_refusals(const torch::jit::Graph& graph);
 
-/// Where a node was written, " (name.py:12)", or "".
+/// Source location of a node, such as " (name.py:12)"; "" if unknown.
 [[nodiscard]] std::string place_of(const torch::jit::Node& node);
 
 } // namespace mneme

@@ -29,7 +29,7 @@ expected<std::vector<std::uint8_t>> content_of(const std::filesystem::path& path
   return bytes;
 }
 
-/// As a terminal may show it: names and code of a damaged file may hold any bytes.
+/// Replaces bytes that a terminal cannot print; names and code of a damaged file may contain any byte.
 std::string plain_text(std::string text) {
   for (auto& letter : text)
     if (static_cast<unsigned char>(letter) >= 0x80)
@@ -37,7 +37,7 @@ std::string plain_text(std::string text) {
   return printable(text);
 }
 
-/// What the archive holds; or what is wrong with the file as an archive.
+/// The entries of the archive, or a diagnostic if the file is no valid archive.
 expected<std::vector<zip_entry>> entries_of(const std::string& name, std::span<const std::uint8_t> bytes) {
   constexpr std::array<std::uint8_t, 2> zip_start{'P', 'K'};
   constexpr std::uint8_t pickle_start = 0x80;
@@ -62,14 +62,14 @@ tl::unexpected<diagnostics> all_failed(const std::string& name, const std::vecto
   return tl::unexpected(std::move(problems));
 }
 
-/// A module, and what its trial has found where that was elsewhere.
+/// A module, and the result of its probe if a sandbox process has run it.
 struct graph_and_trial {
   std::shared_ptr<const module_graph> graph{};
   std::optional<trial_result> tried{};
 };
 using read_graph = tl::expected<graph_and_trial, std::vector<std::string>>;
 
-/// What a process without rights finds; nothing where none was asked.
+/// Probes the module in a sandbox process. Returns nullopt if no sandbox was requested or available.
 tl::expected<std::optional<trial_result>, std::vector<std::string>> tried_in_cell(std::span<const std::uint8_t> bytes,
                                                                                   const module_demands& demands) {
   if (!demands.layers.cell)
@@ -95,7 +95,7 @@ tl::expected<std::optional<trial_result>, std::vector<std::string>> tried_in_cel
                               fmt::join(answer.reasons, "; "))});
 }
 
-/// Why a file may not even be read in the cell.
+/// Errors because of which the file may not be read at all, not even in the sandbox process.
 std::vector<std::string> file_errors(std::span<const std::uint8_t> bytes, const std::vector<zip_entry>& entries,
                                      const module_demands& demands) {
   const auto format = format_of_module(entries);
@@ -120,13 +120,13 @@ read_graph read_checked(std::span<const std::uint8_t> bytes, const std::vector<z
   return graph_and_trial{std::move(*graph), *tried};
 }
 
-/// What the trial of a module may take: as much in this process as in a cell.
+/// Memory limit of a probe in bytes; the same in this process as in a sandbox process.
 std::int64_t trial_bytes_max(std::size_t file_bytes, const module_layers& layers) {
   return layers.cell_memory_bytes > 0 ? layers.cell_memory_bytes
                                       : (std::int64_t{4} << 30) + 8 * static_cast<std::int64_t>(file_bytes);
 }
 
-/// Why reading or trying a module failed.
+/// Diagnostics for a module that could not be read or probed.
 tl::unexpected<diagnostics> load_failure(const std::string& name, const std::vector<std::string>& texts,
                                          const module_memory& memory) {
   return memory.is_exceeded()
@@ -140,7 +140,7 @@ tl::unexpected<diagnostics> load_failure(const std::string& name, const std::vec
 
 expected<std::shared_ptr<const module_net>> load_module(const std::filesystem::path& file,
                                                         const module_demands& demands) try {
-  compute_on_one_thread(); // as jobs are
+  compute_on_one_thread(); // like training jobs
   const auto name = file.string();
   const auto bytes = content_of(file);
   if (!bytes)

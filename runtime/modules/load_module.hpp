@@ -1,4 +1,4 @@
-/// load_module: from a file that another program has written to a net that a run can rely on.
+/// load_module: loads and checks a module file, and makes it a net for a run.
 #pragma once
 #include "runtime/modules/module_net.hpp"
 namespace mneme {

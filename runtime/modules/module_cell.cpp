@@ -27,7 +27,7 @@ cell_program& program_of_cells() {
   return program;
 }
 
-/// An open file, closed when it goes.
+/// Owns a file descriptor.
 class open_file {
 public:
   explicit open_file(int number) : number_(number) {}
@@ -47,16 +47,17 @@ private:
 cell_answer unavailable(const std::string& reason) { return {cell_verdict::unavailable, {reason}, {}}; }
 cell_answer refused(const std::string& reason) { return {cell_verdict::refused, {reason}, {}}; }
 
-/// What a cell may take: most for large modules, whose trial takes long.
+/// Default limits of a sandbox process. They grow with the file size, since large modules take longer to probe.
 cell_limits limits_for(std::size_t file_bytes, const cell_question& question) {
   const auto bytes = static_cast<std::int64_t>(file_bytes);
   return {.seconds = question.seconds > 0 ? question.seconds : 60 + (bytes >> 20),
           .memory_bytes = question.memory_bytes > 0 ? question.memory_bytes : (std::int64_t{4} << 30) + 8 * bytes};
 }
 
-/// Everything that comes from `file` until its end, and no more than is taken; false: it was silent for too long.
+/// Reads from `file` until its end or answer_bytes_max. Returns false if no bytes arrive for silent_seconds_max
+/// seconds.
 bool read_all(int file, std::int64_t silent_seconds_max, std::string& into) {
-  constexpr int second = 1000; // ms
+  constexpr int second = 1000; // milliseconds, for poll()
   std::int64_t silent_seconds = 0;
   while (into.size() < answer_bytes_max && silent_seconds < silent_seconds_max) {
     pollfd ready{.fd = file, .events = POLLIN, .revents = 0};
@@ -91,7 +92,7 @@ std::vector<std::string> parts_of(std::string_view text) {
   return parts;
 }
 
-/// An answer with numbers that a trial may find.
+/// An accepting answer with the numbers of the probe; rejects the module if they are out of range.
 cell_answer accepted(const std::vector<std::string>& numbers) {
   constexpr std::int64_t width_max = std::int64_t{1} << 32, rows_max = 16, bytes_max = std::int64_t{1} << 50;
   const auto number = [&](std::size_t i, std::int64_t low, std::int64_t high) -> std::int64_t {
@@ -108,12 +109,12 @@ cell_answer accepted(const std::vector<std::string>& numbers) {
   return {.verdict = cell_verdict::accepted, .found = result};
 }
 
-/// What the cell has said, and how it ended.
+/// Interprets the output and exit status of a sandbox process.
 cell_answer answer_of(const std::string& said, int status, const cell_limits& limits) {
   if (WIFSIGNALED(status) && (WTERMSIG(status) == SIGXCPU || WTERMSIG(status) == SIGKILL))
     return refused(
         fmt::format("its trial took more than {} s of processor time, or was ended by the system", limits.seconds));
-  if (WIFSIGNALED(status) && WTERMSIG(status) != SIGSYS) // which a denied call sends, where no handler runs
+  if (WIFSIGNALED(status) && WTERMSIG(status) != SIGSYS) // SIGSYS ends a denied call if no handler is installed
     return refused(fmt::format("its trial, in a process of its own, ended by signal {} ({})", WTERMSIG(status),
                                ::strsignal(WTERMSIG(status))));
   const int code = WIFSIGNALED(status) ? denied_exit_code : WEXITSTATUS(status);

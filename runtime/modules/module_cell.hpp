@@ -1,5 +1,5 @@
-/// module_cell: a process of its own, without files, network and other rights, that loads and tries a module before
-/// this process does.
+/// module_cell: loads and probes a module in a sandbox process before this process loads it. The sandbox process has no
+/// access to files, network or other processes (seccomp, rlimits).
 #pragma once
 #include "runtime/modules/module_trial.hpp"
 #include <array>
@@ -10,37 +10,37 @@
 #include <vector>
 namespace mneme {
 
-/// The trial of a module's file that a cell runs.
+/// Parameters of the probe that a sandbox process runs.
 struct cell_question {
-  std::array<std::int64_t, 3> input{}; ///< C, H, W of a row; not read where the module says its own.
-  row_form form = row_form::images;    ///< As in module_rows.
-  std::int64_t tokens = 0;             ///< As in module_rows.
-  bool own_rows = false;               ///< The module has a member `rows`.
-  bool trained = false;                ///< A gradient has to reach a parameter.
-  bool training = false;               ///< As in module_demands.
-  bool checked = true;                 ///< False only in tests of the cell alone.
-  std::int64_t seconds = 0;            ///< Processor time; 0: as many as suit the file's size.
-  std::int64_t memory_bytes = 0;       ///< 0: as many as suit the file's size.
+  std::array<std::int64_t, 3> input{}; ///< C, H, W of a row; unused if the module declares its own.
+  row_form form = row_form::images;    ///< See module_rows.
+  std::int64_t tokens = 0;             ///< See module_rows.
+  bool own_rows = false;               ///< The module declares its rows in a member `rows`.
+  bool trained = false;                ///< The parameters are trained, so a gradient must reach at least one.
+  bool training = false;               ///< See module_demands.
+  bool checked = true;                 ///< Runs the archive and graph checks; false only in tests of the sandbox.
+  std::int64_t seconds = 0;            ///< Limit of processor time in seconds; 0: by file size.
+  std::int64_t memory_bytes = 0;       ///< Memory limit in bytes; 0: by file size.
 };
 
 enum class cell_verdict : std::uint8_t {
   accepted,
   refused,
-  unavailable ///< The machine gives no cell; nothing was tried.
+  unavailable ///< No sandbox is available on this machine; nothing was probed.
 };
 
 struct cell_answer {
   cell_verdict verdict = cell_verdict::unavailable;
-  std::vector<std::string> reasons{}; ///< In words; of bytes that a hostile module may have chosen.
-  trial_result found{};               ///< What the trial of an accepted module has found, on the CPU.
+  std::vector<std::string> reasons{}; ///< Sentences; a malicious module may have chosen their text.
+  trial_result found{};               ///< Result of the probe on the CPU, if accepted.
 };
 
-/// Starts a cell, gives it the file, and waits for its end. @pre archive_refusals() has none for TorchScript,
-/// unless a test says otherwise
+/// Runs the probe in a sandbox process and waits for its answer.
+/// @pre archive_refusals() is empty for TorchScript, except in tests of the sandbox
 [[nodiscard]] cell_answer ask_cell(std::span<const std::uint8_t> file, cell_question question);
 
-/// Runs in the cell's process: gives up all rights, tries the file, answers on stdout. Returns an exit code.
-/// @pre seconds and memory_bytes of `question` are set
+/// Runs in the sandbox process: drops all rights, probes the file, and writes the answer to standard output. Returns
+/// the exit code. @pre question.seconds and question.memory_bytes are set
 [[nodiscard]] int answer_as_cell(std::span<const std::uint8_t> file, const cell_question& question);
 
 /// As set_cell_program() and become_cell() of the door.

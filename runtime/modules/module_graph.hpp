@@ -1,4 +1,4 @@
-/// module_graph: what forward() of a module computes, as a function of rows and of its tensors.
+/// module_graph: forward() of a module as a function of rows and of the module's tensors.
 #pragma once
 #include "runtime/base/rng.hpp"
 #include "runtime/modules/untrained_layers.hpp"
@@ -9,66 +9,68 @@
 #include <vector>
 namespace mneme {
 
-/// The values that reached a batch normalization in a pass, by channel.
+/// Per-channel statistics of the values that a batch normalization received in one pass.
 struct module_statistics {
-  std::size_t mean = 0, variance = 0;        ///< The running statistics, among the graph's tensors.
+  std::size_t mean = 0, variance = 0;        ///< Indices of the running statistics in the graph's tensors.
   at::Tensor batch_mean{}, batch_variance{}; ///< [C]; the variance is biased.
   std::int64_t values = 0;                   ///< Number of values per channel.
-  bool moves = false;                        ///< The layer was in training mode.
+  bool moves = false;                        ///< True if the layer was in training mode.
 };
 
-/// How a pass runs. The default is evaluation mode.
+/// Options of a forward pass. The default is evaluation mode.
 struct module_mode {
-  bool training = false; ///< Layers that the file has in training mode are in it.
-  rng_key stream{};      ///< Key of the dropout masks.
-  /// [tensors] true: a buffer that does not move, so that its layer is in evaluation mode. Empty: all move.
+  bool training = false; ///< Layers that the file stores in training mode run in training mode.
+  rng_key stream{};      ///< Random key of the dropout masks.
+  /// [tensors] True for a buffer that is not updated, so that its layer runs in evaluation mode. Empty: update all.
   std::vector<bool> still{};
-  std::int64_t statistics_moves = 1; ///< As in training_mode.
-  /// Receives the statistics of batch normalizations, whose running statistics do not move then. Null: not wanted.
+  std::int64_t statistics_moves = 1; ///< See training_mode.
+  /// If not null, collects batch statistics; running statistics are not updated in that case.
   std::vector<module_statistics>* statistics = nullptr;
 };
 
-/// Const and shared by all threads: a call has no effect on other calls.
+/// Const and shared by all threads. Calls do not affect each other.
 class module_graph {
 public:
   /// A parameter or buffer that forward() reads.
   struct held_tensor {
-    std::string name{}; ///< As in PyTorch's state_dict.
+    std::string name{}; ///< Name in PyTorch's state_dict.
     at::Tensor value{};
-    bool parameter = false; ///< Else a buffer.
-    bool trains = true;     ///< A parameter's requires_grad in the file.
-    bool moves = false;     ///< A buffer that a call in training mode writes to: running statistics.
+    bool parameter = false; ///< True for a parameter, false for a buffer.
+    bool trains = true;     ///< requires_grad of a parameter in the file.
+    bool moves = false;     ///< A buffer that calls in training mode update: running statistics.
   };
 
   module_graph() = default;
   virtual ~module_graph() = default;
 
+  /// Parameters and buffers that forward() reads; a tied tensor is listed once.
   [[nodiscard]] virtual const std::vector<held_tensor>& tensors() const noexcept = 0;
-  /// forward(rows), with `values` in place of the tensors that it holds, in their order. In training mode, buffers that
-  /// move are written. Throws std::exception.
+  /// Computes forward(rows). @param values replace the graph's tensors, in the order of tensors(); in training mode the
+  /// pass updates the buffers among them. Throws std::exception on failure.
   [[nodiscard]] virtual at::Tensor run(const at::Tensor& rows, std::span<const at::Tensor> values,
                                        const module_mode& mode) const = 0;
+  /// Computes forward(rows) in evaluation mode.
   [[nodiscard]] at::Tensor run(const at::Tensor& rows, std::span<const at::Tensor> values) const {
     return run(rows, values, {});
   }
 
-  /// True if a pass in training mode differs from evaluation.
+  /// True if training mode and evaluation mode differ.
   [[nodiscard]] virtual bool has_training_mode() const { return false; }
-  /// Masks that a pass in training mode draws.
+  /// Number of random masks drawn per pass in training mode.
   [[nodiscard]] virtual std::int64_t draws() const { return 0; }
-  /// A call that draws from LibTorch's own generator in training mode, so that no run could be repeated; "" if there is
-  /// none.
+  /// A call that uses LibTorch's own random generator in training mode, which would make runs irreproducible. Returns
+  /// "" if there is none.
   [[nodiscard]] virtual std::string unseeded_draw() const { return {}; }
-  /// B, C, H, W: the most rows of a call and their shape, where the module says so itself; else empty.
+  /// [B, C, H, W] that the module declares: B is the largest batch. Empty if it declares none.
   [[nodiscard]] virtual std::vector<std::int64_t> own_rows() const { return {}; }
-  /// Rows of the call that was exported, where their number was fixed; else 0.
+  /// Fixed batch size of the export; 0 if it is dynamic.
   [[nodiscard]] virtual std::int64_t fixed_rows() const { return 0; }
-  /// A sentence for the user about a format that a later version does not load; "": none.
+  /// Warning about a format that a later version will no longer load; "" if there is none.
   [[nodiscard]] virtual std::string deprecation() const { return {}; }
-  /// Layers of the file that do not train with the parameters.
+  /// Layers that stay fixed while the parameters are trained.
   [[nodiscard]] virtual untrained_layers untrained() const { return {}; }
 
-protected: // copied as what they are
+protected: // prevents slicing
   module_graph(const module_graph&) = default;
   module_graph(module_graph&&) = default;
   module_graph& operator=(const module_graph&) = default;

@@ -17,7 +17,7 @@ void take_bytes(std::size_t bytes) {
   }
 }
 
-/// LibTorch's own allocator, with the limit of the calling thread before it.
+/// Wraps LibTorch's allocator and enforces the limit of the calling thread.
 class limited_allocator final : public c10::Allocator {
 public:
   c10::DataPtr allocate(std::size_t bytes) override {
@@ -39,7 +39,7 @@ private:
   }
 };
 
-/// Once for the process. Blocks that LibTorch's own allocator has given are released by it.
+/// Runs once per process. Blocks allocated earlier are still released by LibTorch's own allocator.
 void install_limited_allocator() {
   constexpr std::uint8_t above_default = 200;
   static limited_allocator allocator;

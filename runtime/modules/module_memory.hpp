@@ -1,26 +1,27 @@
-/// module_memory: a limit on the memory that operators of a module take on the calling thread.
+/// module_memory: limits the memory that a module's operators allocate on the calling thread.
 #pragma once
 #include <cstdint>
 namespace mneme {
 
-/// While it lives, LibTorch's CPU allocator throws std::bad_alloc on this thread rather than hold more than `bytes_max`
-/// at a time. Memory that was taken before does not count. The exception may reach the caller as another one, since
-/// LibTorch's interpreter turns every exception into a text: ask is_exceeded(). Limits nest; the inner one counts.
+/// During its lifetime, LibTorch's CPU allocator throws std::bad_alloc on this thread when more than `bytes_max` bytes
+/// would be allocated. Earlier allocations do not count. LibTorch's interpreter may convert the exception to another
+/// type; use is_exceeded() to detect it. Scopes nest; the innermost limit applies.
 class module_memory {
 public:
   static constexpr std::int64_t unlimited = std::int64_t{1} << 60;
 
+  /// @param bytes_max limit in bytes
   explicit module_memory(std::int64_t bytes_max);
   ~module_memory();
   module_memory(const module_memory&) = delete;
   module_memory& operator=(const module_memory&) = delete;
 
   [[nodiscard]] std::int64_t bytes_max() const noexcept { return bytes_max_; }
-  /// True if an allocation was refused.
+  /// True if an allocation failed because of this limit.
   [[nodiscard]] bool is_exceeded() const;
 
-  /// Counts memory that LibTorch's allocator does not see, until the limit of this thread ends. Throws std::bad_alloc
-  /// beyond it. Does nothing on a thread without a limit.
+  /// Charges memory that LibTorch's allocator does not see to this thread's limit, for as long as the limit exists.
+  /// Throws std::bad_alloc if the limit is exceeded. No effect on a thread without a limit.
   static void charge(std::int64_t bytes);
 
   struct counters {

@@ -17,25 +17,25 @@ namespace mneme {
 
 namespace {
 
-/// A tensor of its own, which begins where LibTorch's do: bits of products may depend on a matrix's place in a cache
-/// line.
+/// A copy with LibTorch's default alignment. The bits of matrix products may depend on how a matrix is aligned to cache
+/// lines.
 at::Tensor own_copy(const at::Tensor& value, bool learn) {
   auto copy = value.detach().clone(at::MemoryFormat::Contiguous);
   return learn ? copy.requires_grad_(true) : copy;
 }
 
-/// Rows of a head's parameter that belong to `classes`; all of one that belongs to all.
+/// Rows of a head's parameter for these classes; all rows if the parameter is shared by all classes.
 at::Tensor rows_of(const parameter& entry, const at::Tensor& weights, class_range classes) {
   const auto value = as_in_files(weights, entry);
   return entry.whole ? value : value.narrow(0, classes.low, classes.size());
 }
 
-/// Model k's part of a gradient, which may be undefined.
+/// Gradient of model k; undefined if `gradients` is undefined.
 at::Tensor slope_of(const at::Tensor& gradients, std::int64_t k) {
   return gradients.defined() ? gradients.select(0, k) : at::Tensor{};
 }
 
-/// The part of a name up to its last dot.
+/// The layer's name: everything up to and including the last dot of a parameter's name.
 std::string layer_of(const std::string& name) { return name.substr(0, name.rfind('.') + 1); }
 
 std::string free_head_name(const std::vector<parameter>& taken) {
@@ -47,9 +47,9 @@ std::string free_head_name(const std::vector<parameter>& taken) {
 
 } // namespace
 
-/// What one model has computed: leaves and results of autograd's graph.
+/// Leaves and results of the autograd graph of one model's pass.
 struct module_net::model_pass {
-  std::vector<at::Tensor> values{}, head{}; ///< Leaves of module and head; they want gradients where they learn.
+  std::vector<at::Tensor> values{}, head{}; ///< Autograd leaves of module and head. Trained ones require gradients.
   at::Tensor features{};                    ///< [B, D]
   at::Tensor logits{};                      ///< [B, classes]
 };
@@ -76,18 +76,18 @@ void module_net::note_mixing() {
 
 bool module_net::trains(const module_graph::held_tensor& held) const { return held.trains || !shape_.trained; }
 
-/// Other buffers, counters for example, are constants.
+/// Parameters and float32 buffers are part of the weights; other buffers, such as counters, are constants.
 bool module_net::in_layout(const module_graph::held_tensor& held) const {
   return held.parameter || held.value.scalar_type() == at::kFloat;
 }
 
-/// In training mode float32 buffers move that a call of the file writes.
+/// True for float32 buffers that the file updates, if the module is trained in training mode.
 bool module_net::moves(const module_graph::held_tensor& held) const {
   return shape_.training && held.moves && held.value.scalar_type() == at::kFloat;
 }
 
-/// Calls `use` with each tensor that the module reads, its place among them, and its place in the layout: nullopt if it
-/// is not in it.
+/// Calls use(tensor, index, layout index) for each tensor that the module reads. The layout index is nullopt if the
+/// tensor is not part of the weights.
 template <class Use>
 void module_net::for_each_tensor(const Use& use) const {
   std::size_t in_layout_so_far = 0, place = 0;
@@ -101,7 +101,7 @@ void module_net::add_parameter(parameter entry) {
   layout_.push_back(std::move(entry));
 }
 
-/// As network::add_head() draws it.
+/// Adds a head with the same initialization as network::add_head().
 void module_net::add_head() {
   const auto name = free_head_name(layout_);
   const double bound = 1.0 / std::sqrt(static_cast<double>(shape_.width));
@@ -159,7 +159,7 @@ bool module_net::trains_module(const parameter_choice& trained) const {
   return trains_any;
 }
 
-/// Buffers that do not move: held ones, and those of layers of which nothing is trained.
+/// Marks buffers that are not updated: frozen ones, and those of layers without a trained parameter.
 std::vector<bool> module_net::still_tensors(const parameter_choice& trained) const {
   std::set<std::string> trained_layers;
   for (std::size_t i = 0; i < head_first_; ++i)
@@ -174,7 +174,7 @@ std::vector<bool> module_net::still_tensors(const parameter_choice& trained) con
   return still;
 }
 
-/// The mode of a pass, without the stream of its model and without statistics.
+/// Options of a pass. The caller adds each model's random key and the statistics.
 module_mode module_net::mode_of(const training_mode* training) const {
   const parameter_choice everything;
   const auto& trained = training && training->trained ? *training->trained : everything;
@@ -183,12 +183,12 @@ module_mode module_net::mode_of(const training_mode* training) const {
   return {.training = true, .still = still_tensors(trained), .statistics_moves = training->statistics_moves};
 }
 
-/// The key of the dropout masks of model k.
+/// Random key of the dropout masks of model k.
 rng_key module_net::stream_of(const training_mode* training, std::int64_t k) const {
   return draws() && training && !training->streams.empty() ? training->streams[static_cast<std::size_t>(k)] : rng_key{};
 }
 
-/// Writes the buffers that a pass has moved into the weights of its model, [P].
+/// Copies the buffers that a pass has updated into the model's weights, [P].
 void module_net::put_moved(const at::Tensor& weights, std::span<const at::Tensor> values,
                            const module_mode& mode) const {
   if (!mode.training)
@@ -203,12 +203,12 @@ void module_net::put_moved(const at::Tensor& weights, std::span<const at::Tensor
 
 // -- forward ----------------------------------------------------------------------------------------------------------
 
-/// Values of the graph's tensors, in its order. @param learn parameters that train are leaves of autograd
+/// Values for the graph's tensors, in graph order. @param learn makes trained parameters autograd leaves
 std::vector<at::Tensor> module_net::module_values(const at::Tensor& weights, bool learn) const {
   std::vector<at::Tensor> values;
   for_each_tensor([&](const auto& held, std::size_t, std::optional<std::size_t> place) {
     if (!place) {
-      values.push_back(held.value.clone()); // a copy: threads share it, and the graph may write
+      values.push_back(held.value.clone()); // a copy: threads share the tensor, and the graph may write to it
       return;
     }
     const auto& entry = layout_[*place];
@@ -224,9 +224,9 @@ std::vector<at::Tensor> module_net::head_values(const at::Tensor& weights, class
   return values;
 }
 
-/// Bytes that operators may hold at a time while one model passes over so many rows. A net whose memory follows from
-/// the form of its rows stays far below: its operators' results are counted three times. The trial may take 4 GiB for
-/// 16 rows, so that a larger row_bytes says nothing of what is held at a time.
+/// Memory limit in bytes for one model's pass over this many rows. It is generous: 1 GiB plus three times the bytes of
+/// all operator results. Bytes per row count up to 256 MiB only, since row_bytes may be far above the memory in use at
+/// one time.
 std::int64_t module_net::pass_bytes_max(std::int64_t rows) const {
   constexpr std::int64_t fixed_bytes = std::int64_t{1} << 30, row_bytes_max = std::int64_t{1} << 28, times = 3;
   const auto result_bytes = std::min(shape_.row_bytes, row_bytes_max);
@@ -237,7 +237,7 @@ std::runtime_error module_net::failure(const std::string& step, const std::strin
   return std::runtime_error(fmt::format("module '{}': {}: {}", shape_.file, step, reason));
 }
 
-/// Runs `act`. Throws what stops it, with the file's name. @param step "forward failed on rows 0 to 15 of 37"
+/// Calls act(). Rethrows any failure with the file's name. @param step such as "forward failed on rows 0 to 15 of 37"
 template <class Act>
 void module_net::attempt(const std::string& step, const module_memory& memory, const Act& act) const {
   std::string reason;
@@ -250,7 +250,7 @@ void module_net::attempt(const std::string& step, const module_memory& memory, c
     throw failure(step, reason);
 }
 
-/// Throws if a call did not return [rows, D] float32 where its rows are.
+/// Throws unless the result is [rows, D] float32 on the device of the rows.
 void module_net::check_result(const at::Tensor& result, const at::Tensor& rows, const std::string& place) const {
   const std::array<std::int64_t, 2> expected{rows.size(0), shape_.width};
   if (result.sizes() != at::IntArrayRef(expected) || result.scalar_type() != at::kFloat ||
@@ -263,9 +263,9 @@ void module_net::check_result(const at::Tensor& result, const at::Tensor& rows, 
                     fmt::join(expected, ", "), rows.device().str()));
 }
 
-/// [B, C, H, W] -> [B, D], in calls of rows_at_once rows; in training mode in one call. The last call of a step has
-/// fewer rows. Otherwise it is padded with zeros, so that all calls have one shape and a row's bits do not depend on
-/// the number of rows.
+/// [B, C, H, W] -> [B, D]. Evaluation computes rows_at_once rows per call, training mode all rows in one call. The last
+/// call of a training step may have fewer rows. Otherwise it is padded with zeros: all calls then have one shape, and
+/// the bits of a row's result do not depend on the number of rows.
 at::Tensor module_net::features_of(const at::Tensor& rows, std::span<const at::Tensor> values, bool of_step,
                                    const module_mode& mode) const {
   std::vector<at::Tensor> parts;
@@ -335,7 +335,7 @@ activations module_net::forward(const at::Tensor& weights, const at::Tensor& inp
 
 // -- as a function ----------------------------------------------------------------------------------------------------
 
-/// By channel, with the running ones of the weights [P].
+/// Batch statistics by channel, with the running statistics from the weights [P].
 batch_statistics module_net::statistics_of(const module_statistics& found, const at::Tensor& weights) const {
   batch_statistics made{
       .mean = found.batch_mean, .variance = found.batch_variance, .values = found.values, .moves = found.moves};
@@ -353,7 +353,7 @@ batch_statistics module_net::statistics_of(const module_statistics& found, const
 
 namespace {
 
-/// Stacks what the models of a group have found, layer by layer: [K, C].
+/// Stacks the statistics of a group's models layer by layer: [K, C].
 void add_statistics(std::vector<batch_statistics>& to, const std::vector<std::vector<batch_statistics>>& by_model) {
   for (std::size_t layer = 0; layer < by_model[0].size(); ++layer) {
     auto stacked = by_model[0][layer];
@@ -409,7 +409,7 @@ function_results module_net::differentiable(const at::Tensor& weights, const at:
 
 // -- backward ---------------------------------------------------------------------------------------------------------
 
-/// A tape holds, model by model, what the graph begins with and what it ends with.
+/// Pushes a model's leaves and results onto the tape.
 void module_net::put_on(tape& keep, model_pass pass) const {
   auto& values = keep.values;
   values.insert(values.end(), pass.values.begin(), pass.values.end());
@@ -418,7 +418,7 @@ void module_net::put_on(tape& keep, model_pass pass) const {
   values.push_back(std::move(pass.logits));
 }
 
-/// Takes the first model off the tape. @param models those that are on it
+/// Pops the first model from the tape. @param models number of models on the tape
 module_net::model_pass module_net::taken_from(tape& keep, std::size_t models) const {
   auto& values = keep.values;
   const auto own = static_cast<std::ptrdiff_t>(values.size() / models), held = std::ssize(graph_->tensors());
@@ -440,7 +440,7 @@ void module_net::backward(const at::Tensor& /*weights*/, tape& kept, class_range
                slope_of(d_features, k), trained, out.into.select(0, k), out);
 }
 
-/// @param into [P], the model's row of the sink
+/// Backward pass of one model. @param into [P], the model's row of the gradient sink
 void module_net::back_model(const model_pass& passed, class_range classes, const at::Tensor& d_logits,
                             const at::Tensor& d_features, const parameter_choice& trained, at::Tensor into,
                             const gradient_sink& out) const {

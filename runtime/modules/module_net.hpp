@@ -1,4 +1,4 @@
-/// module_net: a net from a file of another program, with a head added by the run.
+/// module_net: a net loaded from a module file, with a head that the run adds.
 #pragma once
 #include "runtime/models/function.hpp"
 #include "runtime/modules/module_graph.hpp"
@@ -8,31 +8,31 @@ namespace mneme {
 
 class module_memory;
 
-/// Properties of the net other than its graph, found while loading it.
+/// Properties of the net that loading has determined, apart from its graph.
 struct module_shape {
-  std::string file{};                  ///< Its name, for errors.
-  std::string digest{};                ///< That of the file, hex.
+  std::string file{};                  ///< File name, for errors.
+  std::string digest{};                ///< Digest of the file, hexadecimal.
   std::array<std::int64_t, 3> input{}; ///< C, H, W of a row.
-  row_form form = row_form::images;    ///< As forward() takes them.
-  std::int64_t width = 0;              ///< D, numbers that forward() returns for a row.
-  std::int64_t classes = 0;            ///< Those of the run; 0: there is no head.
-  /// forward() returns scores of the classes; else it returns features, and the run adds a head.
+  row_form form = row_form::images;    ///< Shape and type in which forward() receives rows.
+  std::int64_t width = 0;              ///< D, the number of values that forward() returns per row.
+  std::int64_t classes = 0;            ///< Number of classes of the run; 0: no head.
+  /// forward() returns class scores. Otherwise it returns features, and the run adds a head.
   bool scores = false;
   head_kind head = head_kind::linear;
-  bool trained = false;          ///< Its parameters train, but for those with requires_grad = False in the file.
-  bool training = false;         ///< Passes of training are in training mode. @pre trained
-  std::int64_t rows_at_once = 1; ///< Rows that forward() sees in one call; the result of a row does not depend on them.
-  std::int64_t row_bytes = 0;    ///< Bytes that its operators make of one row.
+  bool trained = false;          ///< Parameters are trained, except those with requires_grad = False in the file.
+  bool training = false;         ///< Training passes run in training mode. @pre trained
+  std::int64_t rows_at_once = 1; ///< Rows per call of forward() in evaluation mode. It does not affect a row's result.
+  std::int64_t row_bytes = 0;    ///< Bytes of all operator results for one row.
 };
 
-/// Its weights are the parameters of the module under their own names, its float32 buffers and the head. Parameters
-/// that the file has with requires_grad = False are held. Without module_shape::training the module stays in evaluation
-/// mode while it is trained: running statistics keep the file's values, and nothing is dropped. With it, a pass of
-/// training is one call with all rows of the step; running statistics move, and masks of dropout follow from the
-/// model's stream. A batch norm is in training mode if a parameter of its layer trains or
-/// parameter_choice::moves_statistics(), dropout if any parameter of the module trains. Gradients are LibTorch's
-/// autograd's. Models of a fused group are computed one by one. Passes throw std::runtime_error with the file's name if
-/// forward() fails, returns another shape than in its trial, or takes more memory than pass_bytes_max().
+/// The weights are the module's parameters under their own names, its float32 buffers, and the head. Parameters with
+/// requires_grad = False in the file are frozen. Without module_shape::training, training uses evaluation mode: running
+/// statistics keep the file's values and dropout is off. With it, a training pass is one call with all rows of the
+/// step; it updates running statistics and draws dropout masks from the model's random stream. A batch norm is in
+/// training mode if a parameter of its layer is trained or parameter_choice::moves_statistics() is true; dropout, if
+/// any parameter of the module is trained. LibTorch's autograd computes the gradients. The models of a fused group are
+/// computed one by one. Passes throw std::runtime_error with the file's name if forward() fails, returns another shape
+/// than in its probe, or allocates more than pass_bytes_max().
 class module_net final : public user_module {
 public:
   module_net(std::shared_ptr<const module_graph> graph, module_shape shape);
@@ -94,9 +94,9 @@ private:
 
   std::shared_ptr<const module_graph> graph_;
   module_shape shape_;
-  std::vector<parameter> layout_; // tensors of the graph that are in it, in their order, then the head
-  std::size_t head_first_ = 0;    // of the layout
-  bool mixes_rows_ = false;       // a buffer moves that is not held
+  std::vector<parameter> layout_; // the graph's tensors that are part of the weights, in graph order, then the head
+  std::size_t head_first_ = 0;    // index of the head's first parameter in layout_
+  bool mixes_rows_ = false;       // training updates a running statistic, so a row's result depends on other rows
 };
 
 } // namespace mneme

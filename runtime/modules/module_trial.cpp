@@ -13,13 +13,13 @@ namespace {
 
 using differences = std::vector<std::string>;
 
-constexpr std::int64_t rows_max = 16;      // of a call: as many as keep a convolution's products busy
-constexpr double rounding_max = 1e-3;      // relative difference of results that mean the same
-constexpr std::uint64_t trial_seed = 2026; // made rows are the same in every run
+constexpr std::int64_t rows_max = 16;      // rows per call; enough for efficient convolutions
+constexpr double rounding_max = 1e-3;      // relative difference due to rounding alone
+constexpr std::uint64_t trial_seed = 2026; // synthetic rows are equal in every run
 
-constexpr std::int64_t own_rows_max = 4096, own_numbers_max = std::int64_t{1} << 28; // of a call, of a row
+constexpr std::int64_t own_rows_max = 4096, own_numbers_max = std::int64_t{1} << 28; // rows per call; values per row
 
-/// What is wrong with the rows that a module says it takes; "": nothing.
+/// Checks the rows that a module declares. Returns the error, or "".
 std::string wrong_rows(const std::vector<std::int64_t>& rows) {
   if (rows.empty())
     return "the module does not say which rows it takes; expected a member `rows`, a list of four numbers [B, C, H, "
@@ -34,7 +34,7 @@ std::string wrong_rows(const std::vector<std::int64_t>& rows) {
   return "";
 }
 
-/// Rows in form: normal draws, or tokens, of which the first is the largest.
+/// Synthetic rows: normally distributed values, or random tokens that include the largest token.
 at::Tensor synthetic_rows(std::int64_t rows, const module_rows& shown) {
   auto images = at::empty({rows, shown.input[0], shown.input[1], shown.input[2]}, at::kFloat);
   const auto values = std::span(images.mutable_data_ptr<float>(), static_cast<std::size_t>(images.numel()));
@@ -48,7 +48,7 @@ at::Tensor synthetic_rows(std::int64_t rows, const module_rows& shown) {
   return in_form(images, shown.form);
 }
 
-/// Adds up the bytes of what operators return while it lives, on this thread.
+/// Adds up the bytes of all operator results on this thread during its lifetime.
 class byte_count {
 public:
   byte_count() : handle_(at::addThreadLocalCallback(at::RecordFunctionCallback(nullptr, &count).needsOutputs(true))) {
@@ -70,7 +70,7 @@ private:
 };
 thread_local std::int64_t byte_count::counted = 0;
 
-/// The trial while it runs.
+/// State of a probe in progress.
 class trial {
 public:
   trial(const module_graph& graph, const module_rows& rows, const at::Device& device, std::int64_t most)
@@ -103,13 +103,13 @@ private:
                                      held.name, c10::toString(held.value.scalar_type())));
   }
 
-  /// forward() of a copy of these rows. Throws what the graph throws.
+  /// forward() of a copy of these rows, without gradients. Exceptions of the graph pass through.
   [[nodiscard]] at::Tensor called(const at::Tensor& rows) const {
     const at::NoGradGuard no_gradients;
     return graph_.run(rows.clone(), values_);
   }
 
-  /// Several rows at once if their places make no difference, else one by one.
+  /// Chooses several rows per call if a row's result does not depend on its position, else one row per call.
   void choose_rows() {
     const auto first = tried_call(rows_);
     if (!first)
@@ -162,7 +162,7 @@ private:
         "from the rows and the weights alone");
   }
 
-  /// True if results are [rows, D] float32, finite and where the rows are.
+  /// True if the results are [rows, D] float32, finite, and on the device of the rows.
   bool check_form(const at::Tensor& scores, std::int64_t rows) {
     const auto before = wrong_.size();
     if (scores.dim() != 2 || scores.size(0) != rows || scores.size(1) < 1)
@@ -179,7 +179,7 @@ private:
     return wrong_.size() == before;
   }
 
-  /// True if bits change when rows are reversed, or when half of them are moved and the others set to zero.
+  /// True if a row's result changes when rows are reversed, or when half of them are shifted and the rest set to zero.
   [[nodiscard]] bool places_differ(const at::Tensor& first) const {
     if (count_ < 2)
       return false;
@@ -191,7 +191,7 @@ private:
     return !at::equal(called(moved).narrow(0, half - 1, half), first.narrow(0, 0, half));
   }
 
-  /// True if rows one by one give the same results as together, except for rounding.
+  /// True if single rows give the same results as the whole batch, up to rounding.
   [[nodiscard]] bool agree(const at::Tensor& together) const {
     for (std::int64_t i = 0; i < count_; ++i) {
       const auto alone = called(rows_.narrow(0, i, 1))[0], beside = together[i];
@@ -210,7 +210,7 @@ private:
       wrong_.push_back(fmt::format("forward writes to '{}'; a result must not depend on earlier calls", name));
   }
 
-  /// Masks are numbered by 8 bits of a key.
+  /// Checks the number of random masks. The index of a mask has 8 bits in a random key.
   void check_draws() {
     constexpr std::int64_t draws_max = 256;
     constexpr const char* advice = "; with model.module_training = false it is trained in evaluation mode";
@@ -263,10 +263,10 @@ private:
   const module_graph& graph_;
   module_rows shown_rows_;
   std::int64_t count_; // B
-  at::Tensor rows_;    // [B, ...], in form
+  at::Tensor rows_;    // [B, ...], as forward() receives them
   std::vector<at::Tensor> values_;
-  std::vector<std::uint32_t> versions_; // of the values, before anything was called
-  std::string failure_;                 // of the last call that failed
+  std::vector<std::uint32_t> versions_; // of the values, before the first call
+  std::string failure_;                 // error text of the last failed call
   differences wrong_;
   trial_result found_;
 };

@@ -1,36 +1,37 @@
-/// module_trial: a module run on made rows, before a run relies on it.
+/// module_trial: probes a module on synthetic rows before a run uses it.
 #pragma once
 #include "runtime/modules/module_graph.hpp"
 #include "runtime/modules/row_form.hpp"
 #include <tl/expected.hpp>
 namespace mneme {
 
-/// Rows that a module is tried on.
+/// The synthetic rows of a probe.
 struct trial_rows {
   module_rows rows{};
-  std::int64_t most = 0; ///< The most of a call; 0: as many as are usual.
+  std::int64_t most = 0; ///< Largest number of rows per call; 0: the default of 16.
 };
 
-/// `rows`, or the images that the module says itself. Fails in words if it shall say it and does not, or says too much.
+/// The rows for a probe: `rows`, or if `own` is true, the images that the module declares. Fails with an error text if
+/// the module declares none, or declares invalid sizes.
 [[nodiscard]] tl::expected<trial_rows, std::string> rows_of_trial(const module_graph& graph, const module_rows& rows,
                                                                   bool own);
 
-/// How a module shall be called, as a trial has found out.
+/// Properties of a module that a probe has measured.
 struct trial_result {
-  std::int64_t width = 0;        ///< D
-  std::int64_t rows_at_once = 0; ///< Rows of a call; the bits of a row do not depend on its place among them.
-  std::int64_t row_bytes = 0;    ///< Bytes that the graph's operators make of one row.
+  std::int64_t width = 0;        ///< D, the number of values per row that forward() returns.
+  std::int64_t rows_at_once = 0; ///< Rows per call. A row's bits do not depend on its position in the call.
+  std::int64_t row_bytes = 0;    ///< Bytes of all operator results for one row.
 };
 
 struct trial_demands {
-  bool trained = false;      ///< A gradient has to reach a parameter.
-  bool training = false;     ///< As in module_demands.
-  std::int64_t rows_max = 0; ///< Of a call; 0: the default.
+  bool trained = false;      ///< The parameters are trained, so a gradient must reach at least one.
+  bool training = false;     ///< See module_demands.
+  std::int64_t rows_max = 0; ///< Largest number of rows per call; 0: the default of 16.
 };
 
-/// Calls the graph with rows of this form on `device`: several at once, or one by one if a row's bits depend on its
-/// place in a call. Fails with all reasons if results are not [B, D] float32 and finite, differ from call to call or
-/// depend on the other rows of a call, or if tensors of the module are written to.
+/// Probes the graph with synthetic rows on `device`. Calls take several rows, or one if a row's bits depend on its
+/// position. Returns all reasons if results are not [B, D] float32 and finite, differ between calls, or depend on other
+/// rows of the call. A write to a tensor of the module is also an error.
 [[nodiscard]] tl::expected<trial_result, std::vector<std::string>> tried_module(const module_graph& graph,
                                                                                 const module_rows& rows,
                                                                                 const at::Device& device,

@@ -10,7 +10,7 @@ namespace mneme {
 namespace {
 
 constexpr std::size_t depth_max = 1000, type_letters_max = 4096;
-constexpr std::int64_t expanded_numbers_max = std::int64_t{1} << 20; // of a tensor with more numbers than its storage
+constexpr std::int64_t expanded_numbers_max = std::int64_t{1} << 20; // for tensors with stride 0
 
 enum class pickled : std::uint8_t {
   nothing,
@@ -27,19 +27,19 @@ enum class pickled : std::uint8_t {
   object
 };
 
-/// What the pickle has built. Items are places in the reader's table of values.
+/// A value that the pickle has built so far. Items are indices into the reader's table of values.
 struct pickled_value {
   pickled kind = pickled::nothing;
-  std::string_view text{}; ///< A text, or the module of a global.
-  std::string_view name{}; ///< A global's own name.
-  std::int64_t number = 0; ///< A number, or how many numbers a storage has.
+  std::string_view text{}; ///< The content of a string, or the module of a global.
+  std::string_view name{}; ///< The name of a global within its module.
+  std::int64_t number = 0; ///< A number, or the element count of a storage.
   std::vector<std::size_t> items{};
   std::size_t depth = 1;
-  bool held = false; ///< Part of another value, and so complete.
-  bool made = false; ///< A class that waits for the members of its object.
+  bool held = false; ///< The value is part of another one and may not change any more.
+  bool made = false; ///< A class whose object is created, but has no members yet.
 };
 
-/// Bytes of a number in a storage of this class; 0: none that is taken.
+/// Bytes per element of a storage class; 0 if the class is not supported.
 std::uint64_t number_bytes(std::string_view storage_class) {
   constexpr std::array<std::pair<std::string_view, std::uint64_t>, 12> classes{{{"FloatStorage", 4},
                                                                                 {"DoubleStorage", 8},
@@ -59,13 +59,13 @@ std::uint64_t number_bytes(std::string_view storage_class) {
   return 0;
 }
 
-/// Follows a pickle, instruction by instruction.
+/// Interprets a pickle instruction by instruction.
 class pickle_reader {
 public:
   pickle_reader(std::string_view pickle, const std::map<std::string, std::uint64_t, std::less<>>& storages)
       : pickle_(pickle), storages_(storages) {}
 
-  /// Throws what is wrong.
+  /// Reads the whole pickle. Throws the first error.
   void read(pickle_root root) {
     if (number(1) != 0x80 || number(1) != 2)
       refuse("it does not begin as a pickle of protocol 2");
@@ -90,7 +90,7 @@ private:
     throw std::invalid_argument(fmt::format("byte {} of a pickle {}; the file is damaged", at_, text));
   }
 
-  /// The next unsigned number, the lowest byte first.
+  /// Reads an unsigned little-endian number.
   std::uint64_t number(std::size_t bytes) {
     if (bytes > pickle_.size() - at_)
       refuse_damaged("is behind its end");
@@ -128,7 +128,7 @@ private:
   }
   void push_number(std::int64_t value) { push({.kind = pickled::number, .number = value}); }
 
-  /// The place of the uppermost value of this kind, which leaves the stack.
+  /// Pops the top value, which must be of this kind, and returns its index.
   std::size_t pop() {
     if (stack_.empty() || (!marks_.empty() && stack_.size() <= marks_.back()))
       refuse("it takes a value where none is");
@@ -143,7 +143,7 @@ private:
     return place;
   }
 
-  /// What lies above the last mark.
+  /// Pops all values above the last mark.
   std::vector<std::size_t> pop_marked() {
     if (marks_.empty())
       refuse("it takes values where no mark is");
@@ -154,7 +154,7 @@ private:
     return items;
   }
 
-  /// Makes items part of a value, which must not be a part of another one yet: so nothing contains itself.
+  /// Adds items to a container. A container that is already part of another one may not change, so cycles cannot occur.
   void hold(std::size_t owner, const std::vector<std::size_t>& items) {
     if (values_[owner].held)
       refuse("it changes a list or table that is part of another one");
@@ -171,7 +171,7 @@ private:
   }
 
   void push_tuple(const std::vector<std::size_t>& items) {
-    // The class of a storage is the one that a tuple may have: those of a reference to it.
+    // A class inside of a tuple is valid only in a reference to a storage.
     values_.push_back({.kind = pickled::tuple});
     const auto owner = values_.size() - 1;
     if (items.size() == 5 && values_[items[1]].kind == pickled::global) {
@@ -189,7 +189,7 @@ private:
     push_tuple(items);
   }
 
-  /// ("storage", its class, its key, a device, how many numbers), which the next instruction has to take.
+  /// Checks a storage reference: ("storage", class, key, device, element count). The next instruction must load it.
   void take_storage(const std::vector<std::size_t>& items) {
     const auto& kind = values_[items[1]];
     const auto bytes = kind.text == "torch" ? number_bytes(kind.name) : 0;
@@ -204,7 +204,7 @@ private:
     if (count.number < 0 || static_cast<std::uint64_t>(count.number) > in_file / bytes)
       refuse(fmt::format("storage '{}' shall have {} numbers of {} bytes, and the archive has {} bytes of it",
                          key.text.substr(0, 20), count.number, bytes, in_file));
-    // A device of another name would be looked for by LibTorch, which is told to take the CPU.
+    // The device name has no effect: LibTorch is given the target device when it loads the module.
     if (number(1) != 'Q')
       refuse("its reference to a storage is not taken");
     push({.kind = pickled::storage, .number = count.number});
@@ -231,7 +231,7 @@ private:
     refuse(fmt::format("it calls '{}.{}' with arguments that torch.jit.save does not write", module, name));
   }
 
-  /// A list or table with its type in words, for which LibTorch asks its parser.
+  /// Checks a list or dictionary with a type annotation. LibTorch passes the annotation to its parser.
   void restore_type(const std::vector<std::size_t>& items) {
     const auto& type = values_[items[1]].text;
     const auto kind = values_[items[0]].kind;
@@ -251,7 +251,7 @@ private:
     return numbers;
   }
 
-  /// (storage, offset, sizes, strides, requires_grad, hooks)
+  /// Checks a tensor: (storage, offset, sizes, strides, requires_grad, hooks).
   void make_tensor(const std::vector<std::size_t>& items) {
     constexpr std::array kinds{pickled::storage, pickled::number, pickled::tuple,
                                pickled::tuple,   pickled::flag,   pickled::nothing};
@@ -268,13 +268,14 @@ private:
     push({.kind = pickled::tensor});
   }
 
-  /// True if all numbers of a tensor lie within its storage of `count` numbers, and are not many more than these.
+  /// True if all elements are within a storage of `count` elements, and the tensor has few more elements than the
+  /// storage.
   static bool lies_within(std::int64_t count, std::int64_t offset, const std::vector<std::int64_t>& sizes,
                           const std::vector<std::int64_t>& strides) {
     constexpr std::int64_t each_max = std::int64_t{1} << 40, dimensions_max = 64;
     if (offset < 0 || offset > count || std::ssize(sizes) > dimensions_max)
       return false;
-    __extension__ using wide = __int128; // no product of two numbers below 2^40 overflows it
+    __extension__ using wide = __int128; // products of two numbers below 2^40 do not overflow
     wide numbers = 1, last = offset;
     bool empty = false;
     for (std::size_t i = 0; i < sizes.size(); ++i) {
@@ -288,7 +289,7 @@ private:
     return empty ? numbers <= each_max : last < count && numbers <= std::max(count, expanded_numbers_max);
   }
 
-  /// A class of the archive, before the members of an object follow.
+  /// Checks the creation of an object of an archive's class. Its members follow.
   void make_object() {
     if (!values_[pop(pickled::tuple, "an empty tuple")].items.empty() || stack_.empty())
       refuse("an object is made with arguments");
@@ -354,7 +355,7 @@ private:
       return push_number(static_cast<std::int64_t>(number(2)));
     case 'J':
       return push_number(static_cast<std::int32_t>(number(4)));
-    case 0x8a: // LibTorch writes and reads those of 8 bytes
+    case 0x8a: // LibTorch reads and writes 8-byte integers only
       if (number(1) != 8)
         refuse("a number has another length than 8 bytes");
       return push_number(static_cast<std::int64_t>(number(8)));
@@ -415,7 +416,7 @@ private:
 
   std::string_view pickle_;
   const std::map<std::string, std::uint64_t, std::less<>>& storages_;
-  std::size_t at_ = 0, begun_ = 0; // begun_: where the present instruction stands
+  std::size_t at_ = 0, begun_ = 0; // begun_: offset of the current instruction
   bool is_over_ = false;
   std::vector<pickled_value> values_;
   std::vector<std::size_t> stack_, marks_;

@@ -1,19 +1,19 @@
-/// row_form: the shape and type in which a module is given the rows of a run.
+/// row_form: the shape and type in which a module receives the rows of a run.
 #pragma once
 #include "runtime/models/user_module.hpp"
 namespace mneme {
 
 struct module_rows {
-  std::array<std::int64_t, 3> input{}; ///< C, H, W of a row as the run holds it; 1, 1, F of numbers and of tokens.
+  std::array<std::int64_t, 3> input{}; ///< C, H, W of a row in the run; [1, 1, F] for numbers and tokens.
   row_form form = row_form::images;
-  std::int64_t tokens = 0; ///< row_form::tokens: they lie below this.
+  std::int64_t tokens = 0; ///< row_form::tokens: exclusive upper bound of token ids.
 };
 
-/// Rows of a run as forward() takes them. @param rows [B, C, H, W] float32
+/// Converts rows of a run to the form that forward() takes. @param rows [B, C, H, W] float32
 [[nodiscard]] at::Tensor in_form(const at::Tensor& rows, row_form form);
-/// These rows, in form, filled up with zeros to `count` rows.
+/// Appends rows of zeros until there are `count` rows. @param rows in any row_form
 [[nodiscard]] at::Tensor padded_to(const at::Tensor& rows, std::int64_t count);
-/// "of shape [16, 30] and type int64 (tokens below 500)", for errors.
+/// Describes rows for errors: "of shape [16, 30] and type int64 (tokens below 500)".
 [[nodiscard]] std::string rows_text(const at::Tensor& rows, const module_rows& described);
 
 } // namespace mneme

@@ -23,7 +23,7 @@ namespace {
 namespace jit = torch::jit;
 using differences = std::vector<std::string>;
 
-/// A file that is held in memory.
+/// Lets LibTorch read an archive from memory.
 class file_in_memory final : public caffe2::serialize::ReadAdapterInterface {
 public:
   explicit file_in_memory(std::span<const std::uint8_t> bytes) : bytes_(bytes) {}
@@ -40,7 +40,7 @@ private:
   std::span<const std::uint8_t> bytes_;
 };
 
-/// What is wrong with the arguments and results of forward().
+/// Errors in the arguments and results of forward().
 differences signature_differences(const jit::Module& module) {
   const auto forward = module.find_method("forward");
   if (!forward)
@@ -48,7 +48,7 @@ differences signature_differences(const jit::Module& module) {
   const auto& schema = forward->function().getSchema();
   differences wrong;
   std::string taken;
-  for (std::size_t i = 1; i < schema.arguments().size(); ++i) // behind self
+  for (std::size_t i = 1; i < schema.arguments().size(); ++i) // after self
     taken += (i > 1 ? ", " : "") + schema.arguments()[i].name() + ": " + schema.arguments()[i].type()->repr_str();
   if (schema.arguments().size() != 2 || schema.arguments()[1].type()->kind() != c10::TypeKind::TensorType)
     wrong.push_back(fmt::format("forward takes ({}); expected one argument, a tensor of rows; wrap the net in a module "
@@ -62,7 +62,7 @@ differences signature_differences(const jit::Module& module) {
   return wrong;
 }
 
-/// True if an operator that can draw is told not to: dropout outside training, attention without it.
+/// True if a flag disables the operator's randomness: dropout outside of training, attention with dropout_p = 0.
 bool told_not_to_draw(const jit::Node& node) {
   for (const auto* const flag : {"train", "training"})
     if (node.hasNamedInput(flag) && jit::constant_as<bool>(node.namedInput(flag)) == false)
@@ -70,7 +70,7 @@ bool told_not_to_draw(const jit::Node& node) {
   return node.hasNamedInput("dropout_p") && jit::constant_as<double>(node.namedInput("dropout_p")) == 0.0;
 }
 
-/// Why a node keeps results from following from rows and tensors alone, or "".
+/// The reason why a node's result does not depend on rows and tensors alone; "" if it does.
 std::string refusal_of(const jit::Node& node) {
   const std::string name = node.kind().toQualString();
   if (name == "prim::SetAttr")
@@ -91,7 +91,7 @@ void add_refusals(const jit::Block& block, std::set<std::string>& into) {
   }
 }
 
-/// What a value of the graph is within the module `self`; none: it is computed.
+/// The member of `self` that a graph value reads. Returns nullopt if the value is computed.
 std::optional<c10::IValue> member_of(const jit::Value& value, const jit::Graph& graph, const c10::IValue& self) {
   if (&value == graph.inputs()[0])
     return self;
@@ -101,7 +101,7 @@ std::optional<c10::IValue> member_of(const jit::Value& value, const jit::Graph& 
   return owner ? std::optional(owner->toObject()->getAttr(value.node()->s(c10::attr::name))) : std::nullopt;
 }
 
-/// Members that are numbers, flags, texts or lists of them become constants.
+/// Replaces reads of members by constants, for numbers, booleans, strings and lists of them.
 void make_constants(jit::Block& block, jit::Graph& graph, const c10::IValue& self) {
   for (auto node = block.nodes().begin(); node != block.nodes().end(); ++node) {
     for (auto* inner : node->blocks())
@@ -117,14 +117,14 @@ void make_constants(jit::Block& block, jit::Graph& graph, const c10::IValue& sel
   }
 }
 
-/// New tensors hold zeros, not memory that nobody has written, and warnings are not printed.
+/// Replaces uninitialized tensors by zeros, and removes warnings.
 void calm(jit::Block& block, jit::Graph& graph) {
   for (auto node = block.nodes().begin(); node != block.nodes().end(); ++node) {
     for (auto* inner : node->blocks())
       calm(*inner, graph);
     if (node->kind() == c10::aten::warn)
       node.destroyCurrent();
-    else if (node->kind() == c10::aten::empty && node->inputs().size() == 6) { // but for memory_format, those of zeros
+    else if (node->kind() == c10::aten::empty && node->inputs().size() == 6) { // zeros has no memory_format
       const jit::WithInsertPoint here(*node);
       auto* const zeros =
           graph.insertNode(graph.create(c10::aten::zeros, node->inputs().slice(0, node->inputs().size() - 1)));
@@ -136,8 +136,8 @@ void calm(jit::Block& block, jit::Graph& graph) {
   }
 }
 
-/// Tracing writes down the device that it was made on: tensors that forward() makes, and those that it holds as
-/// constants, go to the device of its rows.
+/// Moves constant tensors and constant device arguments to the device of the run. A traced module contains the device
+/// of its tracing as a constant.
 void move_constants(jit::Block& block, jit::Graph& graph, const at::Device& device) {
   for (auto node = block.nodes().begin(); node != block.nodes().end(); ++node) {
     for (auto* inner : node->blocks())
@@ -153,15 +153,15 @@ void move_constants(jit::Block& block, jit::Graph& graph, const at::Device& devi
   }
 }
 
-/// forward() in one piece.
+/// The graph of forward() with all calls inlined.
 std::shared_ptr<jit::Graph> whole_graph(const jit::Module& module) {
   auto graph = module.get_method("forward").graph()->copy();
   jit::Inline(*graph);
   return graph;
 }
 
-/// The graph as it runs in evaluation: branches of training are gone. This evaluates operators whose arguments are
-/// constants. @pre operator_refusals() has none @param checked false: contracts are left out, for a test
+/// Specializes the graph for evaluation mode: folds constants and removes branches of training mode.
+/// @pre operator_refusals() is empty @param checked false skips contract checks; for tests only
 void fold(std::shared_ptr<jit::Graph>& graph, const jit::Module& module, const at::Device& device, bool checked) {
   calm(*graph->block(), *graph);
   if (!device.is_cpu())
@@ -188,8 +188,8 @@ std::vector<script_graph::held_tensor> tensors_of(const jit::Module& module) {
 
 struct script_graph::compiled {
   jit::Code code;
-  jit::Module module;              ///< Owns the functions that the code names where it reports an error.
-  std::vector<std::size_t> places; ///< [arguments behind the rows] which of the tensors each is.
+  jit::Module module;              ///< Keeps the functions alive that error messages of the code refer to.
+  std::vector<std::size_t> places; ///< For each argument after the rows, its index in the module's tensors.
 };
 
 tl::expected<script_graph, std::vector<std::string>> script_graph::read(std::span<const std::uint8_t> file,
@@ -231,14 +231,14 @@ tl::expected<script_graph, std::vector<std::string>>
 script_graph::with_tensors(const jit::Module& module, const std::shared_ptr<jit::Graph>& graph,
                            const std::vector<c10::IValue>& members) {
   const auto known = tensors_of(module);
-  std::map<const c10::TensorImpl*, std::size_t> places; // of tensors that forward() reads, within `known`
+  std::map<const c10::TensorImpl*, std::size_t> places; // index in `known` of each tensor that forward() reads
   for (const auto& member : members)
     if (member.isTensor())
       places[member.toTensor().unsafeGetTensorImpl()] = known.size();
   script_graph result;
   for (const auto& held : known) {
     const auto place = places.find(held.value.unsafeGetTensorImpl());
-    if (place == places.end() || place->second != known.size()) // not read, or known by an earlier name
+    if (place == places.end() || place->second != known.size()) // unused, or tied to an earlier name
       continue;
     place->second = result.tensors_.size();
     result.tensors_.push_back({held.name, held.value.detach(), held.parameter, held.value.requires_grad()});

@@ -5,7 +5,7 @@
 namespace mneme {
 namespace {
 
-/// The declared bound, or the bound of all keys if the declaration states none.
+/// The declared bound, or the general bound if the declaration has none.
 double low_bound(double low, double of_all) { return low == std::numeric_limits<double>::lowest() ? -of_all : low; }
 double high_bound(double high, double of_all) { return high == std::numeric_limits<double>::max() ? of_all : high; }
 
@@ -23,7 +23,7 @@ range<double> bounds_of(range<std::int64_t> stated) {
           .open_low = stated.open_low};
 }
 
-/// Text of a bound: 0.5, 100000000, 1e12. Whole numbers have no decimal point; large numbers have an exponent.
+/// Formats a bound: 0.5, 100000000, 1e12. Whole numbers have no decimal point; large numbers have an exponent.
 std::string bound_text(double bound) {
   constexpr double whole_max = 1e9;
   if (std::abs(bound) <= whole_max && bound == std::trunc(bound))
@@ -35,13 +35,13 @@ std::string bound_text(double bound) {
   return text;
 }
 
-/// " in [1, 5]", " in (0, 1]".
+/// Formats bounds: " in [1, 5]" or " in (0, 1]".
 std::string bounds_text(const range<double>& bounds) {
   return std::string(bounds.open_low ? " in (" : " in [") + bound_text(bounds.low) + ", " + bound_text(bounds.high) +
          "]";
 }
 
-/// TOML of a profile choice: { name = "snapdragon-888", link = "lte", share = 0.3 }
+/// Formats a choice of profiles as TOML: { name = "snapdragon-888", link = "lte", share = 0.3 }.
 std::string choice_text(const profile_choice& choice) {
   const std::pair<const char*, std::string> words[] = {
       {"name", choice.name}, {"file", choice.file.string()}, {"text", choice.text}, {"link", choice.link}};

@@ -1,4 +1,4 @@
-/// key_table: declares the keys of a section: name, type, default, range and meaning.
+/// key_table: declares the keys of a section, each with name, type, default, range and meaning.
 #pragma once
 #include "runtime/base/virtual_clock.hpp"
 #include <cstdint>
@@ -12,32 +12,32 @@
 #include <vector>
 namespace mneme {
 
-/// A size in bytes, written with a unit in a scenario: "4 MiB".
+/// A size in bytes. Scenarios write it with a unit: "4 MiB".
 struct byte_size {
   std::int64_t bytes = 0;
   auto operator<=>(const byte_size&) const = default;
 };
 
-/// Log-normal distribution of a value over clients.
+/// Log-normal distribution of a value over the clients.
 struct log_normal {
   double median = 1.0;
   double sigma = 0.0; ///< Standard deviation of the logarithm; 0: all clients have the median.
   bool operator==(const log_normal&) const = default;
 };
-/// A property of devices: one number for all clients, one number per client, or a distribution over clients.
+/// A device property: one number for all clients, one number per client, or a distribution over clients.
 using device_value = std::variant<double, std::vector<double>, log_normal>;
 
-/// A share of the clients whose devices have one profile: a built-in profile, a file, or the text of a profile.
+/// A group of clients with the same device profile, which is built in, in a file, or given as text.
 struct profile_choice {
   std::string name{};
   std::filesystem::path file{};
   std::string text{}; ///< The profile as TOML text.
-  std::string link{}; ///< Built-in profile whose links replace the links of this profile; empty: keep them.
-  double share = 1.0; ///< Weight relative to the shares of the other choices.
+  std::string link{}; ///< Built-in profile with a link that replaces the one of this profile; empty: no replacement.
+  double share = 1.0; ///< Weight of the group, relative to the other groups.
   bool operator==(const profile_choice&) const = default;
 };
 
-/// Bounds of a number, both included unless `open_low`.
+/// Range of a number. Both bounds are included, except `low` if `open_low` is true.
 template <class Number>
 struct range {
   Number low = std::numeric_limits<Number>::lowest();
@@ -48,7 +48,7 @@ struct range {
 /// One word of a fixed set, or a list of names.
 using word_or_names = std::variant<std::string, std::vector<std::string>>;
 
-/// The member that a key is bound to. A check may restrict the length of a list of integers or strings.
+/// Pointer to the member that a key sets. For lists of integers or strings, a check may restrict the length.
 using key_target =
     std::variant<bool*, std::int64_t*, double*, std::string*, std::filesystem::path*, virtual_duration*, byte_size*,
                  std::vector<std::int64_t>*, std::vector<double>*, std::vector<std::string>*, device_value*,
@@ -58,23 +58,24 @@ struct key {
   std::string name{};
   key_target target{};
   std::string meaning{};      ///< One sentence for `mneme help`.
-  std::string default_text{}; ///< As TOML; set by the table when the key is added.
+  std::string default_text{}; ///< The default as TOML; set when the key is added to its table.
   bool is_later = false;      ///< True: the scenario digest contains the key only if its value is not the default.
-  range<double> bounds{};     ///< Of numbers, and of the elements of number lists.
-  std::vector<std::string> choices{};               ///< Strings: allowed values; empty: any.
-  std::function<void(const std::string&)> chosen{}; ///< Strings bound to an enum: called with the choice.
-  std::function<std::string()> current{};           ///< Strings bound to an enum: returns the present choice.
+  range<double> bounds{};     ///< For numbers and the elements of number lists.
+  std::vector<std::string> choices{};               ///< For strings: allowed values; empty: any value.
+  std::function<void(const std::string&)> chosen{}; ///< For strings bound to an enum: called with the chosen word.
+  std::function<std::string()> current{};           ///< For strings bound to an enum: returns the current word.
 };
 
-/// The keys of one section, method or model, bound to members whose present values are the defaults. Members must
-/// outlive the table. Reading, writing, help and error texts are derived from it.
+/// The keys of one section, method or model. Each key is bound to a member, whose value at declaration is the default.
+/// Members must outlive the table. Parsing, writing, help and error texts are derived from the table.
 class key_table {
 public:
+  /// Each function adds a key of one type and binds it to `target`. @param meaning one sentence for `mneme help`
   void flag(std::string name, bool& target, std::string meaning);
   void integer(std::string name, std::int64_t& target, range<std::int64_t> bounds, std::string meaning);
   void number(std::string name, double& target, range<double> bounds, std::string meaning);
   void text(std::string name, std::string& target, std::string meaning);
-  /// A path relative to the file in which it is written; absolute after reading; "" stays "".
+  /// A path relative to the file that contains it. Parsing makes it absolute; "" stays "".
   void path(std::string name, std::filesystem::path& target, std::string meaning);
   void duration(std::string name, virtual_duration& target, std::string meaning);
   void size(std::string name, byte_size& target, std::string meaning);
@@ -85,10 +86,10 @@ public:
   void profiles(std::string name, std::vector<profile_choice>& target, std::string meaning);
   /// Marks the last added key as newer than existing runs: scenarios that do not set it keep their digests.
   void added_later() { keys_.back().is_later = true; }
-  /// A word of `choices`, or a list of integers.
+  /// One word of `choices`, or a list of integers.
   void word_or_integers(std::string name, std::variant<std::string, std::vector<std::int64_t>>& target,
                         std::vector<std::string> choices, std::string meaning);
-  /// A word of `choices`, or a list of names; an integer in the list is taken as its decimal text.
+  /// One word of `choices`, or a list of names. Integers in the list are converted to decimal text.
   void word_or_name_list(std::string name, word_or_names& target, std::vector<std::string> choices,
                          std::string meaning);
   /// One word of a fixed set, stored as an enum.
@@ -110,11 +111,11 @@ public:
     };
     add(std::move(option));
   }
-  /// One word of an open set (names of methods, models, data sets).
+  /// One word of an open set, such as the names of methods, models or data sets.
   void word(std::string name, std::string& target, std::vector<std::string> choices, std::string meaning);
 
   [[nodiscard]] const std::vector<key>& all() const noexcept { return keys_; }
-  /// Returns null if there is no such key.
+  /// The key with this name. Returns null if there is none.
   [[nodiscard]] const key* find(std::string_view name) const noexcept;
 
 private:
@@ -123,10 +124,10 @@ private:
   std::vector<key> keys_;
 };
 
-/// The present value of a key as TOML, as in the resolved scenario.
+/// Current value of a key as TOML, as in the resolved scenario.
 [[nodiscard]] std::string current_text(const key& option);
-/// Description of the legal values: "bool", "integer >= 0", "number in (0, 1]", "\"sgd\" | \"adam\"", "duration, as in
-/// \"30 s\"".
+/// Describes the legal values of a key: "bool", "integer >= 0", "number in (0, 1]", "\"sgd\" | \"adam\"" or "duration,
+/// as in \"30 s\"".
 [[nodiscard]] std::string expected_text(const key& option);
 
 } // namespace mneme

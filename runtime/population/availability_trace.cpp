@@ -22,7 +22,7 @@ availability_window availability_trace::window(client_id client, virtual_time at
     return window_within(client, at);
   const auto into = at.time_since_epoch() % period, begun = at.time_since_epoch() - into;
   auto window = window_within(client, virtual_time(into));
-  if (window.until == never || window.until.time_since_epoch() >= period) { // unchanged until the end of the period
+  if (window.until == never || window.until.time_since_epoch() >= period) { // unchanged to the end of the period
     const auto again = window_within(client, {});
     if (again.within != window.within)
       window.until = virtual_time(period);
@@ -36,7 +36,7 @@ availability_window availability_trace::window(client_id client, virtual_time at
 
 availability_window availability_trace::window_within(client_id client, virtual_time at) const {
   const auto next = std::partition_point(spans_.begin(), spans_.end(), [&](const availability_span& span) {
-    return std::tie(span.client, span.to) <= std::tie(client, at); // ended by then
+    return std::tie(span.client, span.to) <= std::tie(client, at); // the span has ended at this time
   });
   if (next == spans_.end() || next->client != client)
     return {.within = false, .until = never};

@@ -1,4 +1,4 @@
-/// availability_trace: times at which clients can be reached, from a file.
+/// availability_trace: times at which clients are reachable, read from a file.
 #pragma once
 #include "runtime/population/population.hpp"
 #include "runtime/population/trace_periods.hpp"
@@ -10,23 +10,23 @@ struct availability_span {
   virtual_time from{}, to{};
 };
 
-/// Immutable. 24 bytes per span. A client without a span is never reachable.
+/// Immutable; takes 24 bytes per span. A client without spans is never reachable.
 class availability_trace {
 public:
-  /// Joins adjacent spans of a client. @pre spans of a client do not overlap
+  /// Merges adjacent spans of a client. @pre spans of a client do not overlap
   explicit availability_trace(std::vector<availability_span> spans, trace_periods periods = {});
+  /// Reachability of the client at a time, and the time until which it is valid.
   [[nodiscard]] availability_window window(client_id client, virtual_time at) const;
 
 private:
   [[nodiscard]] availability_window window_within(client_id client, virtual_time at) const;
 
-  std::vector<availability_span> spans_; // by client, then time
+  std::vector<availability_span> spans_; // sorted by client, then time
   trace_periods periods_;
 };
 
-/// Reads `from.devices.availability_file`: CSV with a header that names the columns client, from and to, the last two
-/// in seconds, and may name period. Spans of a client that overlap are an error. Null if the scenario's devices follow
-/// no file.
+/// Reads `from.devices.availability_file`, a CSV file with the columns client, from and to (in seconds), and optionally
+/// period. Fails if spans of a client overlap. Returns null if the scenario names no such file.
 [[nodiscard]] expected<std::shared_ptr<const availability_trace>> read_availability_trace(const scenario& from);
 
 } // namespace mneme

@@ -17,7 +17,7 @@ virtual_duration transfer_time(double mbit, std::int64_t bytes, virtual_duration
   const auto latency = std::min(extra, longest_wait);
   if (mbit == 0.0)
     return latency;
-  const auto in_transit = wait_of_ns(8e3 * static_cast<double>(bytes) / mbit); // 8 * bytes / (mbit * 1e6) s
+  const auto in_transit = wait_of_ns(8e3 * static_cast<double>(bytes) / mbit); // 8 * bytes / (mbit * 1e6) seconds
   return std::min(latency + in_transit, longest_wait);
 }
 
@@ -39,7 +39,7 @@ client_devices::client_devices(const scenario& from, device_facts facts)
     if (const auto* list = std::get_if<std::vector<double>>(value)) {
       MNEME_CHECK(std::ssize(*list) == count, list->size(), count);
     } else if (std::holds_alternative<log_normal>(*value) && count <= drawn_at_once_max) {
-      // A value per client, drawn in advance: a dispatch needs three of them, and clients are dispatched many times.
+      // Drawn in advance for all clients, because each of many dispatches needs three of these values.
       std::vector<double> values;
       for (std::uint32_t client = 0; client < count; ++client)
         values.push_back(device(*value, drawn_for, {client}));
@@ -105,7 +105,7 @@ std::size_t client_devices::profile_of(client_id client) const {
   return std::min(static_cast<std::size_t>(place), share_ends_.size() - 1);
 }
 
-/// Null: the keys of [devices] give the link.
+/// The client's link profile. Returns null if the keys of [devices] define the link.
 const link_profile* client_devices::link_of(client_id client) const {
   if (devices_.profiles_read.empty())
     return nullptr;

@@ -1,39 +1,39 @@
-/// client_rows: training rows that are visible in a client's round, by the method's rows_shown.
+/// client_rows: training rows that a client's round can read, by the method's rows_shown.
 #pragma once
 #include "runtime/data/partition.hpp"
 #include "runtime/method/method_needs.hpp"
 #include "runtime/population/population.hpp"
 namespace mneme {
 
-/// Immutable and shared by all shards. A client that is not enrolled in a task has none of its rows; the shares of
-/// absent clients are unused.
+/// Immutable and shared by all shards. A client that is not enrolled in a task has no rows of it; these rows are
+/// unused.
 class client_rows {
 public:
   client_rows(std::shared_ptr<const task_stream> tasks, std::shared_ptr<const partition> split,
               std::shared_ptr<const population> people, rows_shown shown);
 
-  /// Number of rows visible to the client in the task.
+  /// Number of rows that the client can read in the task.
   [[nodiscard]] std::int64_t size(client_id client, task_id during) const;
-  /// The visible rows: task by task, ascending within each.
+  /// The rows that the client can read: task by task, ascending within each task.
   [[nodiscard]] sample_view view(client_id client, task_id during) const;
-  /// The client's own rows of one task, regardless of visibility.
+  /// The client's own rows of one task, whether or not it can read them now.
   [[nodiscard]] std::vector<std::int64_t> held(client_id client, task_id task) const;
   [[nodiscard]] rows_shown shown() const noexcept { return shown_; }
-  /// True if only client 0 sees rows.
+  /// True if only client 0 has rows.
   [[nodiscard]] bool central() const noexcept {
     return shown_ == rows_shown::centralised || shown_ == rows_shown::offline;
   }
 
 private:
   [[nodiscard]] bool holds(client_id client, task_id task) const;
-  [[nodiscard]] std::uint32_t last_shown(task_id during) const; // the last client of a central view
+  [[nodiscard]] std::uint32_t last_shown(task_id during) const; // last task of a central view
   [[nodiscard]] std::int64_t all_clients(task_id task) const;
 
   std::shared_ptr<const task_stream> tasks_;
   std::shared_ptr<const partition> split_;
   std::shared_ptr<const population> population_;
   rows_shown shown_;
-  std::vector<std::int64_t> central_sizes_; ///< centralised: rows of all enrolled clients, per task
+  std::vector<std::int64_t> central_sizes_; ///< centralised: for each task, the number of rows of all enrolled clients
 };
 
 } // namespace mneme

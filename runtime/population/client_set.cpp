@@ -7,7 +7,7 @@ namespace {
 
 std::size_t parts(std::size_t whole, std::size_t part) { return ceil_div(whole, part); }
 
-/// Number of set bits of each byte of `word`. Plain x86-64 has no popcount instruction, and libgcc's version is a call.
+/// Counts the set bits of each byte. Baseline x86-64 has no popcount instruction, and libgcc's function is slower.
 std::uint64_t bits_by_byte(std::uint64_t word) {
   word -= (word >> 1) & 0x5555555555555555;
   word = (word & 0x3333333333333333) + ((word >> 2) & 0x3333333333333333);
@@ -18,7 +18,7 @@ std::int64_t set_bits(std::uint64_t word) {
   return static_cast<std::int64_t>((bits_by_byte(word) * 0x0101010101010101) >> 56);
 }
 
-/// Position of the n-th set bit.
+/// Index of the n-th set bit, n from 0.
 std::uint32_t nth_bit(std::uint64_t word, std::int64_t n) {
   std::uint32_t passed = 0;
   for (auto counts = bits_by_byte(word); n >= static_cast<std::int64_t>(counts & 0xff); counts >>= 8) {
@@ -31,7 +31,7 @@ std::uint32_t nth_bit(std::uint64_t word, std::int64_t n) {
   return passed + static_cast<std::uint32_t>(std::countr_zero(word));
 }
 
-/// Returns the first index from `at` on whose count exceeds n. Subtracts the counts before it from n.
+/// Index of the first count, from `at` on, that exceeds n. Subtracts the preceding counts from n.
 std::size_t walked(const std::vector<std::uint32_t>& counts, std::size_t at, std::int64_t& n) {
   for (; n >= std::int64_t{counts[at]}; ++at)
     n -= counts[at];
@@ -48,7 +48,7 @@ void client_set::put(client_id client, bool in) {
   if (contains(client) == in)
     return;
   const std::size_t word = client.value / 64, block = word / words_of_block;
-  const std::uint32_t change = in ? 1 : ~std::uint32_t{0}; // modulo 2^32
+  const std::uint32_t change = in ? 1 : ~std::uint32_t{0}; // adds 1 or -1 modulo 2^32
   words_[word] ^= std::uint64_t{1} << (client.value % 64);
   blocks_[block] += change;
   regions_[block / blocks_of_region] += change;

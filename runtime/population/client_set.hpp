@@ -1,25 +1,25 @@
-/// client_set: a set of clients with fast access to the n-th client in id order.
+/// client_set: a set of clients with fast selection of the n-th client in id order.
 #pragma once
 #include "runtime/base/ids.hpp"
 #include <cstdint>
 #include <vector>
 namespace mneme {
 
-/// A bit per client, with counts over blocks and regions. A draw by rank depends on the members only, not on the order
-/// in which they were inserted.
+/// One bit per client, with counts for blocks and regions. A draw by rank depends only on the members, not on their
+/// order of insertion.
 class client_set {
 public:
-  /// Creates an empty set for clients 0 .. clients - 1.
+  /// Creates an empty set for clients 0 to clients - 1.
   explicit client_set(std::int64_t clients = 0);
   [[nodiscard]] std::int64_t size() const noexcept { return size_; }
   [[nodiscard]] bool contains(client_id client) const noexcept {
     return words_[client.value / 64] >> (client.value % 64) & 1;
   }
-  /// Inserts or erases a client; no effect if nothing changes.
+  /// Inserts (in = true) or erases a client. No effect if the set already is in this state.
   void put(client_id client, bool in);
-  /// The n-th smallest id, from 0. @pre 0 <= n < size()
+  /// The client with the n-th smallest id. @pre 0 <= n < size()
   [[nodiscard]] client_id nth(std::int64_t n) const;
-  /// True if the loaded state is a set of clients 0 .. clients - 1 with correct counts.
+  /// True if a loaded state is valid: a set of clients 0 to clients - 1 with correct counts.
   [[nodiscard]] bool is_sound(std::int64_t clients) const;
   template <class Archive>
   void persist(Archive& state) {
@@ -27,10 +27,10 @@ public:
   }
 
 private:
-  static constexpr std::size_t words_of_block = 8, blocks_of_region = 64; // 512 and 32,768 clients
+  static constexpr std::size_t words_of_block = 8, blocks_of_region = 64; // that is, 512 and 32,768 clients
 
   std::vector<std::uint64_t> words_;
-  std::vector<std::uint32_t> blocks_, regions_; // number of set bits
+  std::vector<std::uint32_t> blocks_, regions_; // number of set bits in each
   std::int64_t size_ = 0;
 };
 

@@ -10,7 +10,7 @@
 namespace mneme {
 namespace {
 
-constexpr double seconds_max = 9e9; // of a run
+constexpr double seconds_max = 9e9; // limit for times, in virtual seconds
 
 class table_reader {
 public:

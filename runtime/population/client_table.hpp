@@ -1,4 +1,4 @@
-/// client_table: reads a CSV file with one client and its numbers per line.
+/// client_table: reads CSV files that have one client and its numbers per line.
 #pragma once
 #include "runtime/base/csv_fields.hpp"
 #include "runtime/base/diagnostic.hpp"
@@ -11,48 +11,48 @@
 #include <tuple>
 namespace mneme {
 
-/// Expected columns of a file.
+/// Description of the columns that a file has or may have.
 struct client_table_form {
   std::filesystem::path file{};
   std::string where{}; ///< Key that names the file, for diagnostics.
   std::int64_t clients = 0;
-  std::vector<std::string> columns{};  ///< Required, in addition to `client`.
-  std::vector<std::string> optional{}; ///< May be missing.
-  bool allows_others = false;          ///< True: unknown columns are skipped; false: they are errors.
+  std::vector<std::string> columns{};  ///< Required columns, in addition to `client`.
+  std::vector<std::string> optional{}; ///< Columns that may be missing.
+  bool allows_others = false;          ///< True: unknown columns are ignored. False: they are errors.
 };
 
-/// One line: the client and its values of `columns`, then of `optional` (nullopt: column missing or field empty).
+/// One line: the client, then values of `columns`, then of `optional`; nullopt for a missing column or empty field.
 struct client_line {
   std::uint32_t client = 0;
   std::vector<std::optional<double>> values{};
   std::size_t line = 0;
 };
 
-/// Reads all lines. @param take returns an error text for a line, or ""
-/// Fails with at most a few diagnostics, each with its line number.
+/// Reads all lines. Returns a limited number of errors with line numbers.
+/// @param take called for each line; returns an error text, or ""
 [[nodiscard]] diagnostics read_client_table(const client_table_form& form,
                                             const std::function<std::string(const client_line&)>& take);
 
-/// Checks the times of a span. Returns an error text, or "".
+/// Validates the times of a span. Returns the error, or "".
 [[nodiscard]] std::string wrong_span(double from, double to);
 
-/// Diagnostic for a span that begins before an earlier span of the same client has ended.
+/// Error for a span that begins before another span of the same client has ended.
 [[nodiscard]] diagnostic overlap(const std::filesystem::path& file, std::size_t line, client_id client,
                                  virtual_time from, virtual_time others_end, std::size_t others_line);
 
-/// End of a trace: "links.csv:7", client and time.
+/// The last span of a trace: its location ("links.csv:7"), client and end.
 struct last_span {
   std::string where{};
   client_id client{};
   double ends_s = 0.0;
 };
 
-/// Reads a file of spans again, for a message. @param form file, key and clients @param client restricts the search to
-/// this client; nullopt: all clients. Returns nullopt if no span matches. @pre the file was read without errors
+/// Finds the last span by reading the file again, for a message. Returns nullopt if no span matches. @param form file,
+/// key and clients @param client restricts the search to this client @pre the file was read without errors
 [[nodiscard]] std::optional<last_span> last_span_of(client_table_form form, std::optional<client_id> client = {});
 
-/// Sorts spans (with `client`, `from` and `to`, and their line numbers) by client and time. Overlapping spans of a
-/// client are reported to `wrong`.
+/// Sorts spans by client and time. Overlapping spans of one client are added to `wrong`.
+/// @param lines spans with members client, from and to, and their line numbers
 template <class Span>
 std::vector<Span> ordered_spans(const std::filesystem::path& file, std::vector<std::pair<Span, std::size_t>> lines,
                                 diagnostics& wrong) {

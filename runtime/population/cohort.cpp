@@ -4,7 +4,7 @@
 namespace mneme {
 namespace {
 
-constexpr std::int64_t listed_max = 4096; // below, listing all clients is cheaper than rejection
+constexpr std::int64_t listed_max = 4096; // up to this number of clients, listing all of them is cheaper than rejection
 
 std::vector<client_id> by_rejection(rng_stream& stream, std::int64_t clients, std::int64_t size,
                                     const std::function<bool(client_id)>& available) {
@@ -41,7 +41,7 @@ std::vector<client_id> draw_cohort(const rng_key& key, std::int64_t clients, std
   std::vector<client_id> drawn;
   if (clients > listed_max && size < clients / 8)
     drawn = by_rejection(stream, clients, size, available);
-  if (std::ssize(drawn) < size) // few clients are available: discard these draws
+  if (std::ssize(drawn) < size) // too few clients are available; these draws are discarded
     drawn = by_listing(stream, clients, size, available);
   std::sort(drawn.begin(), drawn.end());
   return drawn;

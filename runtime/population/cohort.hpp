@@ -1,11 +1,11 @@
-/// cohort: draws the clients of a round, uniformly without replacement from the available ones.
+/// cohort: draws the clients of a round uniformly, without replacement.
 #pragma once
 #include "runtime/base/rng.hpp"
 #include <functional>
 namespace mneme {
 
-/// Draws `size` clients from 0 .. clients - 1, ascending; returns all available ones if they are fewer. Large
-/// populations use rejection, in O(size) if most clients are available.
+/// Draws `size` of the available clients among 0 to clients - 1, or all of them if there are fewer. Returns ascending
+/// ids. Large populations use rejection, which takes O(size) if most clients are available.
 [[nodiscard]] std::vector<client_id> draw_cohort(const rng_key& stream, std::int64_t clients, std::int64_t size,
                                                  const std::function<bool(client_id)>& available);
 

@@ -8,7 +8,7 @@
 namespace mneme {
 namespace {
 
-constexpr double forward_share = 1.0 / 3.0;    // of the training time: backward takes about twice as long as forward
+constexpr double forward_share = 1.0 / 3.0;    // of the training time; backward takes about twice as long as forward
 constexpr std::int64_t buffers_of_weights = 4; // weights, gradients, momentum, received model
 
 class speed_finder {
@@ -58,7 +58,7 @@ private:
     return {};
   }
 
-  /// Speed from the time for a row's operations and for the bytes that a step accesses.
+  /// Speed derived from the operations per row and the bytes accessed per step.
   device_speed by_work(const device_profile& profile) {
     if (!pass_)
       pass_ = work_of_pass(at_work_.net, at_work_.shape, 1, {0, std::min(at_work_.classes, at_work_.net.classes())});
@@ -82,7 +82,7 @@ private:
                         profile.source, size_text(profile.memory), rows_of_step(), size_text({bytes})));
   }
 
-  /// A full batch is treated as a batch of the default size.
+  /// Rows per step; a full batch counts as a batch of the default size.
   [[nodiscard]] std::int64_t rows_of_step() const {
     const auto batch = from_.training.batch;
     return batch > 0 ? batch : training_section{}.batch;

@@ -7,7 +7,7 @@
 namespace mneme {
 namespace {
 
-constexpr double bits_per_ns = 1e-3; // of 1 Mbit/s
+constexpr double bits_per_ns = 1e-3; // bits per ns at 1 Mbit/s
 
 double mbit_of(const link_span& span, link_direction direction) {
   return direction == link_direction::up ? span.uplink_mbit : span.downlink_mbit;
@@ -65,7 +65,7 @@ std::optional<virtual_duration> link_trace::passing_time(client_id client, link_
     const auto each = bits_of_period(client, direction);
     if (each <= 0.0)
       return bytes == 0 ? std::optional(virtual_duration{0}) : std::nullopt;
-    const auto whole = std::max(std::floor(bits / each) - 1.0, 0.0); // the last but one is walked through
+    const auto whole = std::max(std::floor(bits / each) - 1.0, 0.0); // the last periods are computed span by span
     if (whole * static_cast<double>(period.count()) > static_cast<double>((end_of_runs - now).count()))
       return std::nullopt;
     now += period * static_cast<std::int64_t>(whole);

@@ -7,7 +7,7 @@
 namespace mneme {
 namespace {
 
-/// Number of clients in the blocks before `group`, if `count` clients are split into `groups` blocks.
+/// Number of clients in the groups before `group`, if `count` clients form `groups` contiguous groups.
 std::int64_t first_of_group(std::int64_t group, std::int64_t groups, std::int64_t count) {
   return ceil_div(group * count, groups);
 }
@@ -109,7 +109,7 @@ virtual_duration population::transition_delay(client_id client, task_id into) co
 }
 
 std::vector<client_id> population::staying(task_id into, std::vector<client_id> enrolled) const {
-  constexpr double rounding = 1e-9; // of a product that is whole but for its last digit
+  constexpr double rounding = 1e-9; // tolerance for a product that would be an integer without rounding
   const auto n = static_cast<double>(enrolled.size());
   const auto going = static_cast<std::size_t>((1.0 - staying_share_) * n + rounding);
   rng_stream stream(key_for({.seed = seed_, .task = into}, purpose::staying));
@@ -119,7 +119,7 @@ std::vector<client_id> population::staying(task_id into, std::vector<client_id> 
   return enrolled;
 }
 
-/// Each client has its own start of the day; its device is reachable in the first half of the day.
+/// Diurnal availability: a client's day begins at a random time, and the client is reachable in its first half.
 availability_window population::availability(client_id client, virtual_time at) const {
   if (availability_ == device_availability::always)
     return {};

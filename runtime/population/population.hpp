@@ -1,4 +1,4 @@
-/// population: enrolment, reachability and devices of all clients.
+/// population: enrollment, reachability and devices of all clients.
 #pragma once
 #include "runtime/base/ids.hpp"
 #include "runtime/base/rng.hpp"
@@ -14,60 +14,61 @@ class availability_trace;
 
 enum class membership : std::uint8_t { not_yet, active, left };
 
-/// Whether a client is reachable, and until when this holds.
+/// Reachability of a client, and the time until which it is valid.
 struct availability_window {
   bool within = true;
   virtual_time until = never;
 };
 
-/// Stateless: computes from the scenario, so a million clients cost nothing until queried.
+/// Stateless: computes all values from the scenario on demand, so a million clients cost nothing until they are
+/// queried.
 class population {
 public:
-  /// @pre `from` has passed read_scenario's checks
+  /// @pre `from` has passed the checks of read_scenario()
   explicit population(const scenario& from, device_facts facts = {});
 
   [[nodiscard]] std::int64_t size() const noexcept { return count_; }
-  /// Membership in a task. With random enrolment every client is active.
+  /// A client's membership in a task. With random enrollment every client is active.
   [[nodiscard]] membership member(client_id client, task_id during) const;
-  /// Number of active clients of a task; O(1) for all and growing, O(groups) for table.
+  /// Number of clients active in a task. Takes O(1) for all and growing, and O(groups) for table.
   [[nodiscard]] std::int64_t enrolled(task_id during) const;
 
-  /// Active clients of a task, ascending.
+  /// Clients active in a task, ascending.
   [[nodiscard]] std::vector<std::uint32_t> members(task_id during) const;
 
-  /// Durations of clients' work and transfers.
+  /// Speeds and links, from which durations of work and transfers follow.
   [[nodiscard]] const client_devices& devices() const noexcept { return devices_; }
-  /// True if clients become unreachable for good when their traces end.
+  /// True if clients become permanently unreachable when their traces end.
   [[nodiscard]] bool availability_traces_end() const noexcept {
     return availability_trace_ != nullptr && trace_end_ == trace_end_rule::stop;
   }
-  /// True if this assignment is never answered; keyed by client and visit.
+  /// True if the client drops out of this assignment. Drawn by client and visit.
   [[nodiscard]] bool drops_out(client_id client, task_id during, std::uint32_t visit) const;
-  /// Share of its first stage after which a client drops out, in [0, 1); keyed likewise.
+  /// Fraction of the first stage after which a client drops out, in [0, 1). Drawn by client and visit.
   [[nodiscard]] double dropout_point(client_id client, std::uint32_t visit) const;
 
   // -- over virtual time: enrolment.kind = "random", devices.availability, tasks.transition = "staggered"
   [[nodiscard]] bool has_random_enrolment() const noexcept { return enrolment_.kind == enrolment_kind::random; }
   [[nodiscard]] bool limits_availability() const noexcept { return availability_ != device_availability::always; }
   [[nodiscard]] bool has_staggered_tasks() const noexcept { return staggered_; }
-  /// True if clients return, or become reachable again, forever.
+  /// True if clients return, or become reachable again, for the whole run.
   [[nodiscard]] bool changes_without_end() const noexcept;
-  /// Time from the start of the run until the client enrols; exponential.
+  /// Virtual time until the client enrolls, from the start of the run; exponential.
   [[nodiscard]] virtual_duration arrival_time(client_id client) const;
-  /// Duration of the n-th stay (from 0), and of the absence after it; nullopt: forever.
+  /// Duration of the n-th stay (from 0); absence_time(): of the absence after it, or nullopt if it never ends.
   [[nodiscard]] virtual_duration enrolled_time(client_id client, std::uint32_t n) const;
   [[nodiscard]] std::optional<virtual_duration> absence_time(client_id client, std::uint32_t n) const;
-  /// Time from the opening of a task at the server until the client enters it; uniform in [0, spread).
+  /// Virtual time until the client enters a task, from the task's opening at the server; uniform in [0, spread).
   [[nodiscard]] virtual_duration transition_delay(client_id client, task_id into) const;
   [[nodiscard]] bool has_staying_clients() const noexcept { return staying_share_ > 0.0; }
-  /// Clients of `enrolled` that keep their old task when `into` begins (tasks.staying_share), ascending: n minus the
-  /// integer part of (1 - share) n, drawn for each task. @param enrolled ascending
+  /// Clients of `enrolled` that keep their old task when `into` opens (tasks.staying_share), ascending. Their number is
+  /// n minus the integer part of (1 - share) n; they are drawn for each task. @param enrolled ascending
   [[nodiscard]] std::vector<client_id> staying(task_id into, std::vector<client_id> enrolled) const;
   /// Reachability of a client from `at` on.
   [[nodiscard]] availability_window availability(client_id client, virtual_time at) const;
 
 private:
-  /// Draws an exponential time; `index` distinguishes arrivals, stays and absences.
+  /// Draws an exponential duration. @param index distinguishes arrivals, stays and absences
   [[nodiscard]] virtual_duration drawn(virtual_duration mean, client_id client, std::uint32_t n,
                                        std::uint64_t index) const;
 
@@ -77,9 +78,9 @@ private:
   client_devices devices_;
   double dropout_ = 0.0;
   device_availability availability_ = device_availability::always;
-  virtual_duration availability_period_{0}; // diurnal
+  virtual_duration availability_period_{0}; // for diurnal
   trace_end_rule trace_end_ = trace_end_rule::stop;
-  std::shared_ptr<const availability_trace> availability_trace_; // null if there is no trace
+  std::shared_ptr<const availability_trace> availability_trace_; // null without a trace
   bool staggered_ = false;
   virtual_duration transition_spread_{0};
   double staying_share_ = 0.0;

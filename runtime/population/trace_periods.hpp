@@ -9,17 +9,17 @@ namespace mneme {
 
 class trace_periods {
 public:
-  /// For traces that do not repeat.
+  /// Periods for traces that do not repeat.
   trace_periods() = default;
-  /// Period of the scenario. @param clients of the run
+  /// Periods by the scenario. @param clients number of clients of the run
   explicit trace_periods(const devices_section& devices, std::int64_t clients)
       : repeats_(devices.trace_end == trace_end_rule::repeat), fixed_(devices.trace_period) {
     if (repeats_ && fixed_.count() == 0)
       lengths_.resize(static_cast<std::size_t>(clients));
   }
 
-  /// Adds a span of the client that ends at `ends_s` seconds; its line may give the period of the whole trace. Returns
-  /// an error if the trace would repeat before its last span has ended; empty if valid.
+  /// Records that a span of the client's trace ends at `ends_s` seconds; its line may state the trace's period. Returns
+  /// an error if the trace would repeat before its last span has ended, else "".
   std::string extend(client_id client, double ends_s, std::optional<double> period_s) {
     if (period_s && *period_s > 0.0 && *period_s < ends_s)
       return fmt::format("to = {}, period = {}: expected a period that is not over before its spans", ends_s,
@@ -32,7 +32,7 @@ public:
     return {};
   }
   [[nodiscard]] bool repeats() const noexcept { return repeats_; }
-  /// 0: the client's trace does not repeat.
+  /// Period of the client's trace; 0 if it does not repeat.
   [[nodiscard]] virtual_duration length(client_id client) const {
     return !repeats_ ? virtual_duration{0} : lengths_.empty() ? fixed_ : lengths_[client.value];
   }
@@ -40,7 +40,7 @@ public:
 private:
   bool repeats_ = false;
   virtual_duration fixed_{0};
-  std::vector<virtual_duration> lengths_; // by client; empty: `fixed_` applies to all
+  std::vector<virtual_duration> lengths_; // by client; empty: fixed_ is valid for all clients
 };
 
 } // namespace mneme

@@ -1,4 +1,4 @@
-/// transfer: a message on a device's link.
+/// transfer: a message that is sent over a device's link.
 #pragma once
 #include "runtime/base/ids.hpp"
 #include "runtime/base/virtual_clock.hpp"
@@ -10,7 +10,7 @@ struct transfer {
   client_id client{};
   std::int64_t bytes = 0;
   virtual_time begins{};
-  std::uint32_t visit = 0; ///< Visit of the client; jitter is drawn per visit.
+  std::uint32_t visit = 0; ///< Index of the client's visit, for which jitter is drawn.
 };
 
 } // namespace mneme

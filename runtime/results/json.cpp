@@ -11,12 +11,12 @@ constexpr std::uint64_t summary_bytes_max = std::uint64_t{1} << 26U;
 
 json or_null(const std::optional<double>& value) { return value ? json(*value) : json(nullptr); }
 
-/// Replaces invalid UTF-8, so that external text cannot make a run fail.
+/// Serializes JSON and replaces invalid UTF-8, so that external text cannot cause an exception.
 std::string dumped(const json& value, int indent) {
   return value.dump(indent, ' ', false, json::error_handler_t::replace);
 }
 
-/// Parses the file; the result is `discarded` on failure.
+/// Parses the file. Returns a discarded value on failure.
 json read(const std::filesystem::path& file) {
   const auto text = text_of_file(file, summary_bytes_max);
   return text ? json::parse(*text, nullptr, false) : json(json::value_t::discarded);

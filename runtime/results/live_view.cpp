@@ -63,7 +63,7 @@ live_run live_view::now() const {
   run.course = course_.bins();
   const auto tell_nodes = tell_nodes_;
   const auto tell_queues = tell_queues_;
-  hold.unlock(); // the sources have their own locks
+  hold.unlock(); // the sources use their own locks
   if (tell_nodes)
     run.nodes = tell_nodes();
   if (tell_queues)

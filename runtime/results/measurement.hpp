@@ -1,4 +1,4 @@
-/// measurement: a metric of a running run or node, for monitoring systems.
+/// measurement: a metric of a running process, for monitoring systems.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -6,11 +6,11 @@
 #include <vector>
 namespace mneme {
 
-/// A metric with one value for each set of labels.
+/// A metric with one value per set of labels.
 struct measurement {
   enum class kind : std::uint8_t {
-    gauge,   ///< Can increase and decrease.
-    counter, ///< Only grows; its name ends in "_total".
+    gauge,   ///< The value can increase and decrease.
+    counter, ///< The value never decreases; the name ends in "_total".
   };
   struct sample {
     std::vector<std::pair<std::string, std::string>> labels{};

@@ -24,7 +24,7 @@ tl::unexpected<diagnostics> cannot_create(const fs::path& path, const std::error
                         "; choose a folder that can be written with --out");
 }
 
-/// Creates missing parents of `path`.
+/// Creates the missing parent folders of `path`.
 std::error_code make_parents(const fs::path& path) {
   std::error_code error;
   if (path.has_parent_path())
@@ -32,15 +32,15 @@ std::error_code make_parents(const fs::path& path) {
   return error;
 }
 
-/// mkdir() serves as the lock: exactly one process succeeds. std::filesystem would report success for an existing
-/// folder.
+/// Creates a folder. mkdir() serves as a lock, since exactly one process succeeds; std::filesystem would report success
+/// for an existing folder.
 std::error_code make_folder(const fs::path& path) {
   if (::mkdir(path.c_str(), 0777) == 0)
     return {};
   return {errno, std::generic_category()};
 }
 
-/// A missing file is not an error.
+/// Removes a file, which need not exist.
 void remove_file(const fs::path& file) {
   std::error_code error;
   fs::remove(file, error);
@@ -51,14 +51,14 @@ void remove_file(const fs::path& file) {
 constexpr const char *checkpoints_name = "checkpoint", *models_name = "models", *origin_name = "checkpoint/run.json";
 constexpr const char *events_name = "events.csv", *digests_name = "digests.csv", *deliveries_name = "deliveries.csv";
 
-/// Files that a run writes before its scenario.toml.
+/// Names of the files that a run writes before its scenario.toml.
 const std::set<std::string>& left_behind() {
   static const std::set<std::string> names{checkpoints_name, "checkpoint/run.json", "checkpoint/run.json.part",
                                            "partition.csv",  "partition.csv.part",  "scenario.toml.part"};
   return names;
 }
 
-/// Names of all entries in the folder, at most two levels deep; empty if it cannot be read.
+/// Names of all entries of the folder, up to two levels deep. Empty if it cannot be read.
 std::set<std::string> names_below(const fs::path& folder) {
   std::set<std::string> names;
   std::error_code failed;
@@ -70,8 +70,8 @@ std::set<std::string> names_below(const fs::path& folder) {
   return failed ? std::set<std::string>{} : names;
 }
 
-/// Locks a folder while the descriptor is open, at the latest until the process ends. Without effect on file systems
-/// that cannot lock folders.
+/// Locks a folder until the descriptor is closed or the process ends. Has no effect on file systems that cannot lock
+/// folders.
 expected<open_file> locked(const fs::path& folder) {
   std::optional<open_file> lock;
   if (const auto why = failure_of([&] { lock.emplace(folder, O_RDONLY | O_DIRECTORY); }); !why.empty())
@@ -81,14 +81,14 @@ expected<open_file> locked(const fs::path& folder) {
   return std::move(*lock);
 }
 
-/// Creates a run's folder with its start mark and lock atomically: a process that is killed meanwhile leaves no empty
-/// folder that would block the next run, and no other process can take the folder over.
+/// Creates a run's folder together with its start mark and lock, atomically. A process killed during this leaves no
+/// empty folder that would block the next run, and no other process can use the folder.
 std::error_code make_marked_folder(const fs::path& path, std::optional<expected<open_file>>& lock) {
   static std::atomic<int> probes{0};
   const auto hidden = path.parent_path() / fmt::format(".{}-{}-{}", path.filename().string(), ::getpid(), probes++);
   if (auto error = make_folder(hidden))
     return error;
-  lock = locked(hidden); // the lock moves with the folder
+  lock = locked(hidden); // a rename keeps the lock
   auto error = make_folder(hidden / checkpoints_name);
   if (!error && ::renameat2(AT_FDCWD, hidden.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) != 0)
     error = {errno, std::generic_category()};
@@ -98,7 +98,7 @@ std::error_code make_marked_folder(const fs::path& path, std::optional<expected<
   fs::remove_all(hidden, ignored);
   if (error != std::errc::invalid_argument && error != std::errc::function_not_supported)
     return error;
-  error = make_folder(path); // this file system does not support the rename
+  error = make_folder(path); // for file systems without this rename
   if (error)
     return error;
   lock = locked(path);
@@ -112,14 +112,14 @@ bool is_same_folder(int held, const fs::path& path) {
          open.st_ino == named.st_ino;
 }
 
-/// Current path of an open folder, even after a move; "" if it was removed or the system does not report it.
+/// Current path of an open folder, also after a move. Returns "" if it was removed or the path is unknown.
 fs::path place_of(int folder) {
   std::error_code none;
   const auto place = fs::read_symlink(fmt::format("/proc/self/fd/{}", folder), none);
   return !none && is_same_folder(folder, place) ? place : fs::path();
 }
 
-/// Seconds with nine decimals, which preserves every virtual time.
+/// Formats seconds with nine decimals, which represent every virtual time exactly.
 void put_seconds(fmt::memory_buffer& to, virtual_time at) {
   constexpr std::int64_t ns_per_s = 1'000'000'000;
   const std::int64_t ns = at.time_since_epoch().count();
@@ -146,7 +146,7 @@ void put(fmt::memory_buffer& to, const tensor_digest& line) {
                  hex_text(line.digest));
 }
 
-/// A file with appended lines, and its member of line_lengths.
+/// Name of a file with appended lines, and its member in line_lengths.
 struct line_file_name {
   const char* name;
   std::uint64_t line_lengths::*length;
@@ -155,7 +155,7 @@ constexpr std::array<line_file_name, 3> line_files{{{events_name, &line_lengths:
                                                     {digests_name, &line_lengths::digests},
                                                     {deliveries_name, &line_lengths::deliveries}}};
 
-/// 0 if it is not a regular file: a link could point to another run's file.
+/// Size of a regular file in bytes. Returns 0 for others, since a link could refer to another run's file.
 std::uint64_t length_of(const fs::path& file) {
   std::error_code none;
   if (!fs::is_regular_file(fs::symlink_status(file, none)))
@@ -195,7 +195,7 @@ expected<run_directory> run_directory::create(const fs::path& out, const std::st
     if (!error)
       return tl::unexpected{own->error()};
     if (error == std::errc::file_exists && !out.empty() && never_began(path))
-      if (auto lock = locked(path); lock && never_began(path)) { // a run that is just starting holds the lock
+      if (auto lock = locked(path); lock && never_began(path)) { // a starting run would hold the lock
         for (const auto& name : left_behind())
           if (name != checkpoints_name)
             fs::remove(path / name);
@@ -369,7 +369,7 @@ void run_directory::write_classes(std::span<const evaluation_record> evaluations
   for (const auto& evaluation : evaluations)
     for (std::size_t label = 0; label < evaluation.per_class.size(); ++label) {
       const auto& [rows, correct] = evaluation.per_class[label];
-      if (rows > 0) // classes of later tasks have no rows
+      if (rows > 0) // classes of later tasks have no rows yet
         fmt::format_to(std::back_inserter(text), "{},{},{},{},{}\n", evaluation.task.value + 1, label,
                        label < names.size() ? csv::field_text(names[label]) : "", rows,
                        100.0 * static_cast<double>(correct) / static_cast<double>(rows));

@@ -7,11 +7,11 @@
 namespace mneme {
 namespace {
 
-/// `next` follows `bin`.
+/// Merges two consecutive bins into `bin`.
 void join(timeline_bin& bin, const timeline_bin& next) {
   const auto first = bin.first;
   const auto most = std::max(bin.in_flight_max, next.in_flight_max);
-  bin = next; // counts are those at the end
+  bin = next; // counts are those at the end of the bin
   bin.first = first;
   bin.in_flight_max = most;
 }
@@ -21,7 +21,7 @@ std::int64_t rounds_in(const timeline_bin& bin) { return std::int64_t{bin.last.v
 } // namespace
 
 void timeline::add(timeline_bin round) {
-  if (!bins_.empty() && !(bins_.back().last < round.first)) // possible in a forged checkpoint
+  if (!bins_.empty() && !(bins_.back().last < round.first)) // possible only in a forged checkpoint
     throw std::invalid_argument(fmt::format("the timeline has round {} already", round.first.value + 1));
   round.in_flight_max = std::max(round.in_flight_max, round.in_flight);
   if (!bins_.empty() && rounds_in(bins_.back()) < rounds_per_bin_)
@@ -38,7 +38,7 @@ void timeline::add(timeline_bin round) {
 }
 
 void timeline_bin::persist(archive& state) {
-  // Names every member, so that adding one does not compile without a decision here.
+  // Structured bindings name every member, so that adding one fails to compile until this line handles it.
   auto& [first_round, last_round, of_task, ended, under_way, under_way_max, enrolled, delivered, late, lost, up, down,
          staleness, loss] = *this;
   state(first_round)(last_round)(of_task)(ended)(under_way)(under_way_max)(enrolled)(delivered)(late)(lost);

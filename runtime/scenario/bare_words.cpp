@@ -36,7 +36,7 @@ bool is_value_of_toml(text_view word) {
   return std::find(known.begin(), known.end(), word) != known.end();
 }
 
-/// True for a number with a unit: "30 s", "4MiB".
+/// True for a number with a unit, such as "30 s" or "4MiB".
 bool has_unit(text_view word) { return parse_duration(std::string(word)) || parse_size(std::string(word)); }
 
 /// Removes the leading digits from `text` and returns them without underscores.
@@ -50,12 +50,12 @@ std::string take_digits(text_view& text) {
   return digits;
 }
 
-/// True if the digits are legal TOML as written: each underscore is between two digits.
+/// True if the digits are legal in TOML: every underscore is between two digits.
 bool has_legal_underscores(text_view digits) {
   return digits.find("__") == text_view::npos && (digits.empty() || (digits.front() != '_' && digits.back() != '_'));
 }
 
-/// The TOML value that should replace a bare word; "" if it is not a bare word.
+/// Returns the TOML value that should replace a bare word, or "" if `word` is not a bare word.
 std::string value_of(text_view word) {
   if (const auto number = number_of(word); !number.empty())
     return number;
@@ -67,7 +67,7 @@ std::string value_of(text_view word) {
   return lower == "true" || lower == "false" ? lower : in_quotes(std::string(word));
 }
 
-/// Byte range of a line, without its line end.
+/// Byte range of a line without its line break.
 struct line_of_text {
   std::size_t begin = 0, end = 0;
 };
@@ -84,7 +84,7 @@ std::optional<line_of_text> line_at(const std::string& text, std::int64_t number
   return at;
 }
 
-/// End of the string or comment that begins at `at`.
+/// Offset of the end of the string or comment that begins at `at`.
 std::size_t end_of_string(text_view line, std::size_t at) {
   const char quote = line[at];
   for (++at; at < line.size() && line[at] != quote; ++at)
@@ -93,7 +93,7 @@ std::size_t end_of_string(text_view line, std::size_t at) {
   return std::min(at + 1, line.size());
 }
 
-/// Counts UTF-8 characters, as toml++ counts columns.
+/// Number of UTF-8 characters, because toml++ counts columns in characters.
 std::int64_t characters(text_view text) {
   return std::count_if(text.begin(), text.end(),
                        [](char letter) { return (static_cast<unsigned char>(letter) & 0xc0) != 0x80; });
@@ -102,7 +102,7 @@ std::int64_t characters(text_view text) {
 /// Returns the first bare word of a line, or nullopt. @param depth number of brackets that are open at the start of the
 /// line
 std::optional<bare_word> bare_word_of(text_view line, std::size_t depth) {
-  std::size_t value_from = depth > 0 ? 0 : text_view::npos; // where a value may begin
+  std::size_t value_from = depth > 0 ? 0 : text_view::npos; // offset at which a value may begin
   for (std::size_t i = 0; i <= line.size();) {
     const char letter = i < line.size() ? line[i] : '#';
     const bool closes = letter == '#' || (depth > 0 && (letter == ',' || letter == ']' || letter == '}'));
@@ -161,7 +161,7 @@ std::string number_of(std::string_view word) {
   if (whole.empty() && fraction.empty())
     return {};
   if (has_comma && (whole.empty() || fraction.empty() || fraction.size() == 3))
-    return {}; // 1,000 may mean one thousand
+    return {}; // ambiguous: 1,000 may mean one thousand
 
   std::string exponent;
   if (!unread.empty() && (unread.front() == 'e' || unread.front() == 'E')) {
@@ -201,7 +201,7 @@ std::optional<bare_word> bare_word_in(const std::string& text, std::int64_t numb
     return std::nullopt;
   const auto line = text_view(text).substr(at->begin, at->end - at->begin);
   auto word = bare_word_of(line, 0);
-  if (!word && line.find('=') == text_view::npos) // perhaps a line of a multi-line list
+  if (!word && line.find('=') == text_view::npos) // possibly a line of a multi-line list
     if (word = bare_word_of(line, 1); word && !word->is_number)
       return std::nullopt;
   if (word) {

@@ -18,7 +18,7 @@ using remarks = std::vector<remark>;
 
 bool is_synthetic(const scenario& s) { return data_source_named(s.data.name).from_seed; }
 
-/// Number of classes of the run, if the scenario alone determines it; 0: it depends on the data.
+/// Number of classes of the run, if the scenario alone determines it. Returns 0 if it depends on the data.
 std::int64_t known_classes(const scenario& s) {
   if (s.tasks.classes > 0)
     return s.tasks.classes;
@@ -59,7 +59,7 @@ void check_data(const scenario& s, remarks& out) {
          fmt::format("training.augment: expected \"none\", because {}, but augmentation moves pixels", because)});
 }
 
-/// Refuses a task transform that moves pixels together with resize or crop: the combination has no defined meaning.
+/// Rejects resize and crop together with a task transform that moves pixels; their combination is undefined.
 void check_sizes(const scenario& s, remarks& out) {
   const bool moves = s.tasks.kind == task_kind::domain_incremental &&
                      (s.tasks.transform == task_transform::permute || s.tasks.transform == task_transform::affine);
@@ -167,7 +167,7 @@ void check_tasks(const scenario& s, remarks& out) {
              tasks.classes_per_task, tasks.count, tasks.classes_per_task, s.data.classes)});
 }
 
-/// Describes every illegal step in a row of the enrolment table, if the letters of the row are legal.
+/// Describes all illegal steps in a row of the enrollment table. @pre the row has legal letters
 std::vector<std::string> row_complaints(const std::string& row, std::int64_t tasks) {
   if (std::ssize(row) != tasks)
     return {fmt::format("expected a letter for each of {} tasks, found {}", tasks, row.size())};
@@ -215,7 +215,7 @@ void check_enrolment(const scenario& s, remarks& out) {
     out.push_back(
         {{"enrolment.initial", "clients.count"},
          fmt::format("enrolment.initial = {}: expected at most clients.count = {}", initial, s.clients.count)});
-  else if (further > 0 && added > room / further) // avoids a product that could overflow
+  else if (further > 0 && added > room / further) // avoids overflow of the product
     out.push_back({{"enrolment.added_per_task", "enrolment.initial", "clients.count", "tasks.count"},
                    fmt::format("enrolment.added_per_task = {}: {} clients initially and {} with each of {} later tasks "
                                "exceed clients.count = {}",
@@ -266,7 +266,7 @@ void check_devices(const scenario& s, remarks& out) {
                                  s.clients.count, list->size())});
 }
 
-/// Bounds the number of shards: each is a list element for every task.
+/// Limits the number of shards, since every task stores a list of them.
 void check_partition(const scenario& s, remarks& out) {
   constexpr std::int64_t shards_max = 100'000'000;
   const auto each = s.partition.shards_per_client;
@@ -301,7 +301,7 @@ void check_worker(const scenario& s, remarks& out) {
                    fmt::format("worker.device = {}: expected \"auto\", \"cpu\" or \"cuda:0\"", in_quotes(device))});
 }
 
-/// Accepts "" (the key is not used), a folder, or a regular file.
+/// Checks that a path is "" (unused), a folder, or a regular file.
 void check_path(const std::string& name, const std::filesystem::path& path, bool folder, remarks& out) {
   std::error_code failed;
   const auto status = std::filesystem::status(path, failed);
@@ -356,7 +356,7 @@ void check_paths(const scenario& s, remarks& out) {
                    "partition.kind = \"file\": needs partition.file, a CSV with columns `client` and `row`"});
 }
 
-/// Warns about milestones that no round of a task follows.
+/// Warns about milestones beyond the last round of a task.
 void find_idle_milestones(const scenario& s, remarks& out) {
   const bool own_rounds = s.strategy.method && s.strategy.method->needs().own_rounds;
   if (s.training.schedule != schedule_kind::step || own_rounds)

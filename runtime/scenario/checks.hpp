@@ -1,21 +1,21 @@
-/// checks: finds illegal combinations of keys, and keys that have no effect.
+/// checks: finds invalid combinations of keys, and keys without effect.
 #pragma once
 #include "runtime/settings/scenario.hpp"
 namespace mneme {
 
-/// A finding about one or more keys. It is reported at the first of them that the user gave, and suppressed if one of
-/// them could not be read.
+/// A finding about one or more keys. It is reported at the first key that the user gave. It is suppressed if one of the
+/// keys could not be parsed.
 struct remark {
-  std::vector<std::string> keys{}; ///< "rounds.cohort"
+  std::vector<std::string> keys{}; ///< Full names such as "rounds.cohort".
   std::string text{};
 };
 
 /// Errors: combinations that no run can execute, as far as this is known without the data.
 [[nodiscard]] std::vector<remark> check_combinations(const scenario& settings);
-/// Warnings: combinations that can run but are probably not intended.
+/// Warnings: combinations that can run but are probably unintended.
 [[nodiscard]] std::vector<remark> doubtful_choices(const scenario& settings);
 
-/// One remark for each key that the chosen kinds do not read, whether or not the user gave it.
+/// Returns a remark for every key that the chosen kinds do not read, whether or not the user gave it.
 [[nodiscard]] std::vector<remark> unread_keys(const scenario& settings);
 
 } // namespace mneme

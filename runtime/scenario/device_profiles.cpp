@@ -149,7 +149,7 @@ std::string unknown_text(const std::string& key, const std::string& name) {
                      meant.empty() ? "see mneme list devices" : "did you mean " + in_quotes(meant) + "?");
 }
 
-/// Text and display name of the chosen profile. Returns nullopt and adds a problem if there is no such profile.
+/// Text and display name of the chosen profile. Adds a problem and returns nullopt if it does not exist.
 std::optional<named_profile> text_of(const profile_choice& choice, const place& at, std::vector<problem>& problems) {
   if (!choice.text.empty())
     return named_profile{"text of devices.profiles", choice.text};

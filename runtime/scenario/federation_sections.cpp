@@ -12,7 +12,7 @@ std::vector<std::string> data_names() {
   return names;
 }
 
-/// Keys for user data.
+/// Adds the keys for user data.
 void own_data_keys(section_keys& keys, data_section& to) {
   const auto source = data_source_named(to.name);
   const bool has_file = source.own_file, is_folder = source.is_own && !source.own_file;
@@ -317,7 +317,7 @@ section_keys rounds_keys(scenario& of_run) {
   return keys;
 }
 
-/// Profiles, traces, and the server's shared bandwidth.
+/// Adds the keys for profiles, traces, and the server's shared bandwidth.
 void later_devices_keys(section_keys& keys, scenario& of_run) {
   auto& to = of_run.devices;
   const bool follows_trace = to.availability == device_availability::file || !to.link_file.empty();

@@ -15,7 +15,7 @@ const std::string no_such_file = "no such file";
 constexpr std::size_t file_bytes_max = 16 << 20; // a scenario lists at most one number per client
 constexpr std::size_t open_max = 1'000;          // length of a chain of `extends`
 
-/// Returns the whole text, or the reason why the file cannot be read.
+/// Reads the whole text. Returns the reason if the file cannot be read.
 tl::expected<std::string, std::string> content_of(const fs::path& file) {
   std::error_code unknown;
   const auto status = fs::status(file, unknown);
@@ -39,7 +39,7 @@ tl::expected<std::string, std::string> content_of(const fs::path& file) {
   return text;
 }
 
-/// "; did you mean 'x.toml'?" if the folder of the missing file has a file with a similar name, else "".
+/// Suggests a similar file name in the missing file's folder: "; did you mean 'x.toml'?". Returns "" if there is none.
 std::string neighbour_hint(const fs::path& missing) {
   std::vector<std::string> names;
   std::error_code failed;
@@ -54,18 +54,18 @@ std::string neighbour_hint(const fs::path& missing) {
 
 constexpr std::int64_t key_parts_max = 8;
 
-/// Place of a key with more parts than any scenario needs, or nullopt. Each part is a nested table, which toml++ builds
-/// and destroys recursively.
+/// Location of a key with more parts than any scenario needs, or nullopt. toml++ would build and destroy one nested
+/// table per part, recursively.
 std::optional<place> key_too_deep(std::string_view text) {
   place at{.source = {}, .line = 1, .column = 0};
   std::int64_t parts = 1;
-  std::string_view closing; // end mark of the string or comment that contains the position
+  std::string_view closing; // end of the string or comment at this position
   while (!text.empty()) {
     const char next = text.front();
     std::size_t taken = 1;
     if (!closing.empty()) {
       const bool escape = next == '\\' && closing.front() == '"' && text.size() > 1;
-      const bool line_ends = next == '\n' && closing.size() == 1; // a line end in such a string is an error
+      const bool line_ends = next == '\n' && closing.size() == 1; // an error in such a string
       const bool closes = !escape && (text.starts_with(closing) || line_ends);
       taken = escape ? 2 : closes && !line_ends ? closing.size() : 1;
       if (closes)
@@ -96,7 +96,7 @@ std::optional<place> key_too_deep(std::string_view text) {
   return std::nullopt;
 }
 
-/// The only call of the TOML parser; its exceptions end here.
+/// The only call of the TOML parser; converts its exception to an error.
 tl::expected<toml::table, toml::parse_error> toml_of(const std::string& text) {
   try {
     return toml::parse(text);
@@ -105,7 +105,7 @@ tl::expected<toml::table, toml::parse_error> toml_of(const std::string& text) {
   }
 }
 
-/// Shortens messages such as "Error while parsing key-value pair: cannot redefine existing integer 'count'".
+/// Shortens parser messages such as "Error while parsing key-value pair: cannot redefine existing integer 'count'".
 problem syntax_problem(const std::string& source, const toml::parse_error& error) {
   std::string text(error.description());
   constexpr std::string_view lead = "Error while parsing ";
@@ -120,10 +120,10 @@ problem syntax_problem(const std::string& source, const toml::parse_error& error
           "not valid TOML: " + text};
 }
 
-constexpr int bare_words_max = 100; // per file; the file is parsed again after each
+constexpr int bare_words_max = 100; // per file, which is parsed again after each
 
-/// Parses the text as TOML. A bare value is put in quotes, with one problem each, so that later errors are found as
-/// well. Parsing ends at the first error of another kind.
+/// Parses TOML. Bare values are put in quotes, with one problem each, so that later errors are also found. Parsing ends
+/// at the first other error.
 toml::table parsed_text(const std::string& source, std::string text, std::vector<problem>& problems) {
   std::map<std::int64_t, std::int64_t> added; // number of characters inserted into each line
   for (int fixed = 0;; ++fixed) {
@@ -150,9 +150,9 @@ toml::table parsed_text(const std::string& source, std::string text, std::vector
 
 class layer_reader {
 public:
-  /// Reads bases first, so that they become lower layers. `said` is the `extends` entry that names the file, or null.
+  /// Reads a file after its bases, which become lower layers. @param said `extends` entry that names the file, or null
   void read_file(const fs::path& named, const problem* said) {
-    if (!special_kind(named).empty()) // a link of /dev/fd to a pipe has no canonical path
+    if (!special_kind(named).empty()) // a link in /dev/fd to a pipe has no canonical path
       return refuse(named, content_of(named).error(), said);
     std::error_code unknown;
     const auto same = fs::weakly_canonical(fs::absolute(named), unknown);
@@ -213,7 +213,7 @@ private:
     out_.problems.push_back(std::move(missing));
   }
 
-  /// Inserts `value` parsed as TOML, or as a string if it is not TOML.
+  /// Inserts `value`, parsed as TOML if possible, otherwise as a string.
   static void put(toml::table& into, const std::string& leaf, const std::string& value) {
     auto parsed = key_too_deep(value) ? toml::table{} : toml_of("value = " + value).value_or(toml::table{});
     if (parsed.size() == 1)
@@ -250,9 +250,9 @@ private:
   }
 
   layer_stack out_;
-  std::set<fs::path> done_;        // a file is one layer even if several files extend it
-  std::vector<fs::path> open_;     // files whose bases are being read, canonical
-  std::vector<std::string> names_; // the same files as the user named them
+  std::set<fs::path> done_;        // a file is one layer, even if several files extend it
+  std::vector<fs::path> open_;     // canonical paths of the files that are being read after their bases
+  std::vector<std::string> names_; // the same files as named by the user
 };
 
 } // namespace

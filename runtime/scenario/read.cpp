@@ -18,7 +18,7 @@ std::string full_name(const std::string& section, std::string_view key) {
   return section.empty() ? std::string(key) : section + "." + std::string(key);
 }
 
-/// Creates the registered entry of that name; returns null if there is none.
+/// Creates the registered entry with this name. Returns null if there is none.
 template <class Entries>
 auto made(const Entries& entries, const std::string& name) -> decltype(entries.front().make()) {
   for (const auto& entry : entries)
@@ -53,7 +53,7 @@ public:
   }
 
 private:
-  /// Error for a file with a [sweep] table, which is not a scenario, whatever else it contains.
+  /// Error for a file with a [sweep] table, which is not a scenario. Returns nullopt if no layer has one.
   [[nodiscard]] std::optional<diagnostic> sweep_among_layers() const {
     for (const auto& from : stack_.layers)
       if (const auto* table = from.from_user && from.has_lines ? from.values.get_as<toml::table>("sweep") : nullptr)
@@ -62,7 +62,7 @@ private:
     return std::nullopt;
   }
 
-  /// The string value of `section`.`key` in the layers before `end`, or `otherwise`.
+  /// String value of a key in the layers before `end`, or `otherwise` if none sets it.
   [[nodiscard]] std::string said(const std::string& section, const char* key, std::string otherwise,
                                  std::size_t end) const {
     for (std::size_t i = 0; i < end; ++i)
@@ -73,7 +73,7 @@ private:
     return said(section, key, std::move(otherwise), stack_.layers.size());
   }
 
-  /// Creates the method. Its defaults become the lowest layer, its preset the layer above.
+  /// Creates the method. Its defaults become the lowest layer, and its preset the next one.
   void add_method() {
     const auto name = said("strategy", "name", value_.strategy.name);
     value_.strategy.method = made(strategies(), name);
@@ -89,7 +89,7 @@ private:
     stack_.layers.insert(stack_.layers.begin(), std::move(lowest));
   }
 
-  /// Passes the chosen words to the method before its keys are read, since its defaults may depend on them.
+  /// Sets the method's word keys before all others, since its defaults may depend on them.
   void choose_words() {
     key_table keys;
     value_.strategy.method->keys(keys);
@@ -185,7 +185,7 @@ private:
     }
   }
 
-  /// Refuses a path of another machine, unless it is empty or a later layer replaces it.
+  /// Rejects a path received from another process, unless it is empty or a later layer replaces it.
   void refuse_offered_path(const std::string& section, const std::string& name, const toml::node& node,
                            std::size_t layer_index) {
     const auto key = name.substr(name.find('.') + 1);
@@ -202,8 +202,8 @@ private:
     broken_.insert(name);
   }
 
-  /// Reports an unknown key. In [model] and [strategy] it may belong to the kind that a lower layer selected; then it
-  /// only has no effect. If the kind itself is unknown, its keys are not checked.
+  /// Reports an unknown key. A key in [model] or [strategy] that belongs to the kind selected by a lower layer only has
+  /// no effect. If the kind is unknown, its keys are not checked.
   void unknown_key(const section& group, const std::string& key, const place& at, std::size_t layer_index) {
     const bool of_model = group.name == "model", of_strategy = group.name == "strategy";
     if ((of_model && !value_.model.kind) || (of_strategy && !value_.strategy.method))
@@ -251,7 +251,7 @@ private:
     });
   }
 
-  /// Reports names that are legal words of an open set but are not registered.
+  /// Reports names of open sets that are not registered.
   void check_names() {
     const auto complain = [&](const std::string& key, std::string text) {
       if (!broken_.contains(key))
@@ -265,7 +265,7 @@ private:
       complain("strategy.preset", unknown_preset_);
   }
 
-  /// Sets defaults that depend on other keys.
+  /// Sets the defaults that depend on other keys.
   void resolve_defaults() {
     if (value_.worker.device == "cuda")
       value_.worker.device = "cuda:0";
@@ -275,8 +275,7 @@ private:
           rule.apply();
   }
 
-  /// If a file determines a key of the method, the key gets the file's value. A different value given by the user gets
-  /// a warning.
+  /// Sets the method's keys with values from files. Warns if the user gave a different value.
   void resolve_file_keys() {
     auto* const method = dynamic_cast<file_keys*>(value_.strategy.method.get());
     if (!method)
@@ -302,7 +301,7 @@ private:
     value_.tasks.count = 1;
   }
 
-  /// True if the user gave the key a value other than its default.
+  /// True if the user gave the key a value that differs from its default.
   [[nodiscard]] bool changed_by_user(const std::string& name) const {
     if (!value_.key_places.contains(name))
       return false;
@@ -313,7 +312,7 @@ private:
     return false;
   }
 
-  /// Place of the first of `keys` that was given, else the file.
+  /// Location of the first of `keys` that a layer sets, or of the file if none does.
   [[nodiscard]] place place_of(const std::vector<std::string>& keys) const {
     for (const auto& key : keys)
       if (const auto at = places_.find(key); at != places_.end())
@@ -328,7 +327,7 @@ private:
     return nullptr;
   }
 
-  /// Orders problems by layer, line and column.
+  /// Sorts problems by layer, line and column.
   [[nodiscard]] diagnostics sorted(std::vector<problem> problems) const {
     const auto rank = [&](const place& at) {
       const auto same = [&](const scenario_layer& source) { return source.source == at.source; };
@@ -345,11 +344,11 @@ private:
 
   scenario value_;
   layer_stack stack_;
-  bool whole_ = true; // false if a file could not be parsed
+  bool whole_ = true; // false if a file had a syntax error
   std::vector<section> sections_;
   std::vector<problem> problems_, warnings_;
-  std::map<std::string, place> places_;         // of keys set by any layer, presets included
-  std::map<std::string, std::string> defaults_; // as TOML, with the preset applied
+  std::map<std::string, place> places_;         // location of all keys that layers set, including presets
+  std::map<std::string, std::string> defaults_; // default values as TOML, with the preset applied
   std::set<std::string> broken_;                // keys that already have a problem
   std::string unknown_preset_;
 };

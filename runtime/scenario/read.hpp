@@ -1,31 +1,31 @@
-/// read_scenario: reads a TOML file into a scenario, and writes a scenario as text or digest.
+/// read_scenario: parses TOML files to a scenario, and formats a scenario as text or digest.
 #pragma once
 #include "runtime/base/diagnostic.hpp"
 #include "runtime/settings/scenario.hpp"
 namespace mneme {
 
-/// Overrides from the command line: "rounds.cohort" and a TOML value (or a bare string).
+/// Overrides of the command line: a key such as "rounds.cohort", and a TOML value or bare string.
 using overrides = std::vector<std::pair<std::string, std::string>>;
 
 struct reading {
   scenario value{};
-  diagnostics warnings{}; ///< One for each key given that the chosen kind does not read.
+  diagnostics warnings{}; ///< One for each given key that the chosen kind does not read.
 };
-/// Reads `file`, the files that it extends, and `over`. On failure returns all diagnostics.
+/// Reads `file`, the files that it extends, and the overrides. Returns all errors on failure.
 [[nodiscard]] expected<reading> read_scenario(const std::filesystem::path& file, const overrides& over);
 
-/// Reads a scenario received from another process. `text` must not extend files. A path must be empty or replaced by
-/// `over`, so that the sender cannot open files of this machine; other paths are errors.
+/// Reads a scenario received from another process. Its text must not extend files. Each path must be empty or
+/// overridden by `over`, so that the sender cannot open files of this machine.
 [[nodiscard]] expected<reading> read_offered_scenario(const std::string& text, const overrides& over);
 
-/// The title in a scenario file, without its bases; "" if it has none or cannot be parsed.
+/// The title in a scenario file, ignoring its bases. Returns "" if there is none or the file has errors.
 [[nodiscard]] std::string title_of(const std::filesystem::path& file);
 
-/// Every key with its value, as TOML that read_scenario() reads into an equal scenario.
+/// All keys with their values as TOML, from which read_scenario() restores the scenario.
 [[nodiscard]] std::string resolved_text(const scenario& settings);
 
-/// 128-bit XXH3 (32 hex digits) of the resolved scenario without title, [worker], [checkpoint] and data.root. A path is
-/// hashed by the content of its file.
+/// 128-bit XXH3 digest (32 hexadecimal digits) of the resolved scenario. It excludes title, [worker], [checkpoint] and
+/// data.root. A path is represented by its file's content.
 [[nodiscard]] std::string scenario_digest(const scenario& settings);
 
 } // namespace mneme

@@ -9,7 +9,7 @@
 namespace mneme {
 namespace {
 
-/// Writes every key for which `value` returns a text, as TOML in section order.
+/// Formats the keys for which `value` returns a text, as TOML in section order.
 template <class Value>
 std::string written(scenario settings, Value value) {
   std::string text;
@@ -25,7 +25,7 @@ std::string written(scenario settings, Value value) {
   return text;
 }
 
-/// Digest of the file's content, independent of its path.
+/// Digest of a file's content, independent of its path.
 std::string content_text(const std::filesystem::path& path) {
   std::error_code failed;
   return std::filesystem::is_regular_file(path, failed) ? in_quotes(hex_text(digest_of_file(path.string()))) : "\"\"";
@@ -38,11 +38,11 @@ std::string scenario_text(const std::filesystem::path& file) {
   auto read = read_scenario(file, {});
   if (!read)
     return in_quotes("");
-  read->value.model.backbone.clear(); // the backbone of a backbone is not hashed: it could refer to itself
+  read->value.model.backbone.clear(); // not hashed, because it could refer to this scenario
   return in_quotes(scenario_digest(read->value));
 }
 
-/// Profiles are hashed by their text, not by name.
+/// Represents profiles by their texts instead of their names.
 std::string profiles_text(const devices_section& devices) {
   std::vector<std::string> parts;
   for (std::size_t i = 0; i < devices.profiles_read.size(); ++i)
@@ -66,7 +66,7 @@ std::map<std::string, std::string> default_texts(const scenario& settings) {
   return texts;
 }
 
-/// User data are hashed by content; the keys with their location are left out.
+/// Digest of user data; the keys that locate the data are omitted.
 std::string digested_place(const data_section& data, const std::string& name) {
   if (name != "file")
     return {};

@@ -34,7 +34,7 @@ json number_schema(const char* type, const range<double>& bounds) {
 
 json list_schema(json element) { return {{"type", "array"}, {"items", std::move(element)}}; }
 
-/// JSON schema of a value type.
+/// Makes the JSON schema of a value type.
 struct value_schema {
   const key& described;
 
@@ -101,8 +101,8 @@ json properties_of(const key_table& keys) {
   return properties;
 }
 
-/// Schema of [model] and [strategy]: the shared keys and the keys of the kind that `name` selects. If another file sets
-/// `name`, the keys of every kind are accepted.
+/// Schema of [model] or [strategy]: the shared keys, and the keys of the kind that `name` selects. If `name` is set in
+/// another file, the keys of all kinds are accepted.
 template <class Entries>
 json chosen_schema(const json& shared, const Entries& entries) {
   json every_name = json::array();
@@ -110,7 +110,7 @@ json chosen_schema(const json& shared, const Entries& entries) {
     every_name.push_back(name);
   json choices = json::array();
   for (const auto& entry : entries) {
-    const auto item = entry.make(); // must outlive the table, which is bound to its members
+    const auto item = entry.make(); // must outlive the table with keys bound to its members
     key_table own;
     item->keys(own);
     auto properties = shared;

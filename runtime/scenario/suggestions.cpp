@@ -6,13 +6,13 @@
 namespace mneme {
 namespace {
 
-/// Keys that are gone, with the sentence that names their replacement.
+/// Removed keys, each with a sentence that names its replacement.
 const std::map<std::string, std::string> removed_keys{
     {"worker.node_answer",
      "nodes are trusted to answer, and one without a heartbeat is lost after worker.node_silence; "
      "worker.join_timeout limits the wait for nodes"}};
 
-constexpr std::size_t letters_min = 5; // shorter words resemble too many keys of other sections
+constexpr std::size_t letters_min = 5; // shorter words resemble too many keys
 
 std::vector<std::string> names_in(const section& group) {
   std::vector<std::string> names;
@@ -21,12 +21,12 @@ std::vector<std::string> names_in(const section& group) {
   return names;
 }
 
-/// "[rounds] cohort", or 'title' for a key outside all sections.
+/// Formats a key: "[rounds] cohort", or 'title' for a key before the first section.
 std::string shown_key(const section& group, const std::string& key) {
   return group.name.empty() ? "'" + key + "' outside all sections" : "[" + group.name + "] " + key;
 }
 
-/// A key of another section with this name or, unless `exact`, a similar one; "" if there is none.
+/// A key of another section with this name, or a similar one unless `exact`. Returns "" if there is none.
 std::string elsewhere(const std::string& key, const section& in, const std::vector<section>& sections, bool exact) {
   for (const auto& other : sections) {
     if (other.name == in.name)
@@ -47,7 +47,7 @@ template <class Entries>
 std::vector<std::string> owners_among(const Entries& entries, const std::string& key) {
   std::vector<std::string> owners;
   for (const auto& entry : entries) {
-    const auto item = entry.make(); // must outlive the table, which is bound to its members
+    const auto item = entry.make(); // must outlive the table with keys bound to its members
     key_table own;
     item->keys(own);
     if (own.find(key))

@@ -4,7 +4,7 @@
 namespace mneme {
 
 std::vector<remark> unread_keys(const scenario& settings) {
-  auto bound = settings; // conditions read the members to which the keys are bound
+  auto bound = settings; // the sections bind keys to a modifiable copy
   std::vector<remark> unread;
   for (const auto& section : sections_of(bound))
     for (const auto& condition : section.keys.conditions()) {

@@ -14,18 +14,18 @@ namespace {
 
 constexpr double sigma_max = 50.0; // exp(sigma x) is finite for every normal draw x
 
-/// True for a nonzero number below the smallest allowed magnitude: number_min, or the low bound if that is smaller.
+/// True for a nonzero number with too small a magnitude: below number_min, or below the lower bound if that is smaller.
 bool is_tiny(double value, const range<double>& bounds) {
   const auto smallest = bounds.low > 0.0 ? std::min(bounds.low, number_min) : number_min;
   return value != 0.0 && std::abs(value) < smallest;
 }
 
-bool in_range(double value, const range<double>& bounds) { // false for nan
+bool in_range(double value, const range<double>& bounds) { // false for NaN
   const bool is_above = bounds.open_low ? value > bounds.low : value >= bounds.low;
   return is_above && value <= bounds.high && !is_tiny(value, bounds);
 }
 
-/// Accepts floating-point numbers and integers.
+/// The value of a floating-point number or integer. Returns nullopt for other types.
 std::optional<double> as_number(const toml::node& from) {
   if (const auto* number = from.as_floating_point())
     return number->get();
@@ -34,7 +34,7 @@ std::optional<double> as_number(const toml::node& from) {
   return std::nullopt;
 }
 
-/// "an integer >= 1", "a size, as in ..."; lists of words stay unchanged.
+/// Adds an article: "an integer >= 1", "a size, as in ...". Lists of words stay unchanged.
 std::string with_article(const std::string& text) {
   if (text.empty() || text.front() == '"')
     return text;
@@ -164,14 +164,14 @@ private:
     problems_.push_back({place_in(layer_, at.source()), std::move(text), kind});
   }
 
-  /// Adds the problem. `wrong_type`: name the type found, too. `meant`: suggested value, or "".
+  /// Adds a problem. @param wrong_type true: also state the type found @param meant suggested value, or ""
   void refuse(bool wrong_type = true, const std::string& meant = "") {
     auto text = name_ + " = " + found_text(from_) + ": expected " + with_article(expected_text(into_));
     text += wrong_type ? ", found " + type_text(from_) : tiny_text(from_);
     add(from_, meant.empty() ? text : text + "; write " + meant, wrong_type ? problem_kind::type : problem_kind::other);
   }
 
-  /// Completes "expected a number in [0, 1]" for a value inside the bounds whose magnitude is too small.
+  /// Continues "expected a number in [0, 1]" for a value within the bounds with too small a magnitude.
   [[nodiscard]] std::string tiny_text(const toml::node& from) const {
     const auto value = as_number(from);
     if (!value || *value < into_.bounds.low || !is_tiny(*value, into_.bounds))
@@ -179,12 +179,12 @@ private:
     return ", and 0 or at least " + number_text(number_min) + " in magnitude";
   }
 
-  /// Refuses a string that is not valid in TOML: the resolved scenario of the run could not be read again.
+  /// Rejects a string with bytes that TOML does not allow, because the resolved scenario could not be parsed.
   void refuse_bytes(const std::string& shown) {
     add(from_, name_ + " = " + shown + ": expected UTF-8, since scenarios are UTF-8 text; use another name");
   }
 
-  /// "true" for the string "True" or "yes", likewise "false"; "" for other values.
+  /// Suggests "true" for the strings "True" and "yes", "false" for "False" and "no". Returns "" for other values.
   [[nodiscard]] std::string bare_truth() const {
     const auto* text = from_.as_string();
     auto word = text ? text->get() : std::string();
@@ -195,8 +195,8 @@ private:
     return word == "false" || word == "no" || word == "off" ? "false" : "";
   }
 
-  /// Suggested value for a number in a string, or for a whole number with a decimal point where the key is an integer;
-  /// "" if there is none or it is out of bounds.
+  /// Suggests a value for a number in a string, or for a whole number with decimal point if the key is an integer.
+  /// Returns "" if there is none within the bounds.
   [[nodiscard]] std::string bare_number() const {
     const bool is_whole = std::holds_alternative<std::int64_t*>(into_.target);
     if (const auto* number = from_.as_floating_point())
@@ -214,13 +214,13 @@ private:
     return is_whole ? whole_text(value) : written;
   }
 
-  /// "5" for 5.0; "" for 5.5 or for a number out of bounds.
+  /// Suggests "5" for 5.0. Returns "" for 5.5 and for numbers outside of the bounds.
   [[nodiscard]] std::string whole_text(double value) const {
     const bool is_exact = std::abs(value) <= 0x1p53 && value == std::trunc(value);
     return is_exact && in_range(value, into_.bounds) ? std::to_string(static_cast<std::int64_t>(value)) : "";
   }
 
-  /// Suggested value for a list that `--set` could not parse as TOML because of its numbers; "" if there is none.
+  /// Suggests a value for a list in `--set` with numbers that are not TOML. Returns "" if there is none.
   [[nodiscard]] std::string bare_list() const {
     const auto* text = from_.as_string();
     return text && text->get().starts_with('[') ? with_numbers_of_toml(text->get()) : "";
@@ -234,7 +234,7 @@ private:
     add(from_, meant.empty() || choices.size() == 1 ? text : text + "; did you mean " + in_quotes(meant) + "?");
   }
 
-  /// A number without a unit is refused with the likely unit as a suggestion.
+  /// Reads a value with a unit. A number without unit is rejected, with the likely unit as suggestion.
   template <class Value, class Parse>
   void read_with_unit(Value* to, Parse parse, const std::string& unit) {
     const auto* text = from_.as_string();
@@ -248,7 +248,7 @@ private:
       problems_.back().text += "; write " + in_quotes(meant);
   }
 
-  /// Returns all elements, or nullopt if one has a problem, which is reported with its place and index.
+  /// Converts all elements of a list. Reports problems with location and index, and then returns nullopt.
   template <class Element>
   std::optional<std::vector<Element>> elements(const std::string& text) {
     const auto* array = from_.as_array();
@@ -293,14 +293,14 @@ private:
                                                    : from.is_number();
   }
 
-  /// Wording of bounds for an element instead of a single number.
+  /// Describes the bounds of an element instead of a single number.
   [[nodiscard]] std::string element_bounds(const std::string& text) const {
     double unused = 0.0;
     key option{.target = &unused, .bounds = into_.bounds};
     return text == "string" ? "" : expected_text(option).substr(std::string_view("number").size());
   }
 
-  /// Reads a list of names; an integer is taken as its decimal text.
+  /// Reads a list of names; integers are converted to decimal text.
   void read_names(const toml::array& array, word_or_names& to) {
     std::vector<std::string> names;
     for (std::size_t i = 0; i < array.size(); ++i)
@@ -363,7 +363,7 @@ private:
     }
   }
 
-  /// "median and sigma"
+  /// Joins words: "median and sigma".
   static std::string words_text(const std::vector<std::string>& words) {
     std::string text = words.front();
     for (std::size_t i = 1; i < words.size(); ++i)
@@ -404,7 +404,7 @@ std::string value_text(const toml::node& value) {
       entries.push_back(std::string(key.str()) + " = " + value_text(node));
     return "{ " + joined(entries, [](const std::string& entry) { return entry; }) + " }";
   }
-  std::ostringstream out; // dates and times
+  std::ostringstream out; // for dates and times
   value.visit([&](const auto& node) {
     if constexpr (toml::is_value<decltype(node)>)
       out << node.get();
@@ -419,7 +419,7 @@ std::string found_text(const toml::node& value) {
     return text;
   auto end = length_max - 4;
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80)
-    --end; // do not cut inside a UTF-8 character
+    --end; // keeps UTF-8 characters whole
   return text.substr(0, end) + " ...";
 }
 

@@ -1,4 +1,4 @@
-/// scenario: all settings of a run as values; validated once and const afterwards.
+/// scenario: all settings of a run as values, which are validated once and then constant.
 #pragma once
 #include "runtime/base/diagnostic.hpp"
 #include "runtime/options/keys.hpp"
@@ -11,30 +11,30 @@ class strategy;
 struct device_profile;
 
 enum class normalization { mean_std, unit, measured };
-/// Axis that holds the channels of image arrays; automatic: the axis of length 1 or 3.
+/// Axis with the channels of image arrays; automatic selects the axis of length 1 or 3.
 enum class array_layout { automatic, channels_first, channels_last };
 struct data_section {
   std::string name = "fashion-mnist";
   std::filesystem::path root{};
-  std::int64_t train_rows = 0, test_rows = 0;           ///< The first n rows of the file; 0: all.
-  std::int64_t train_per_class = 0, test_per_class = 0; ///< Then the first n rows of each class; 0: all.
+  std::int64_t train_rows = 0, test_rows = 0;           ///< Uses the first n rows of the file; 0: all.
+  std::int64_t train_per_class = 0, test_per_class = 0; ///< Then uses the first n rows of each class; 0: all.
   normalization normalize = normalization::mean_std;
   bool transposed = false;
-  std::vector<std::int64_t> shape{64}; ///< synthetic: [features] or [channels, height, width].
-  std::int64_t classes = 10;           ///< synthetic
-  std::int64_t rows = 100'000;         ///< synthetic
-  std::int64_t tokens = 0; ///< Vocabulary size. synthetic: 0 makes pixels. arrays: 0 means the largest token + 1.
-  std::int64_t side = 224; ///< Side length in pixels for data sets in image folders; folder: 0 keeps the size.
-  // User data.
-  std::filesystem::path file{}; ///< arrays, csv
-  std::string folder{};         ///< folder: its name below the root; "": the root itself.
+  std::vector<std::int64_t> shape{64}; ///< Synthetic data: [features] or [channels, height, width].
+  std::int64_t classes = 10;           ///< Synthetic data only.
+  std::int64_t rows = 100'000;         ///< Synthetic data only.
+  std::int64_t tokens = 0; ///< Vocabulary size. 0: pixels for synthetic data, the largest token + 1 for arrays.
+  std::int64_t side = 224; ///< Side length in pixels for data sets in image folders; for folder, 0 keeps the size.
+  // Data of the user:
+  std::filesystem::path file{}; ///< Path of arrays or of a CSV table.
+  std::string folder{};         ///< Image folder: its name below the root; "": the root itself.
   double test_share = 0.0;      ///< Share of each class used for testing if the data have no test part.
-  std::int64_t channels = 0;    ///< folder: 1 (gray) or 3; 0: 1 if all images are gray, else 3.
-  array_layout layout = array_layout::automatic;                                        ///< arrays
+  std::int64_t channels = 0;    ///< Image folder: 1 (gray) or 3; 0: 1 if all images are gray, else 3.
+  array_layout layout = array_layout::automatic;                                        ///< Arrays only.
   std::string label_column = "label", split_column = "split", domain_column = "domain"; ///< csv
-  std::vector<std::string> ignore_columns{};                                            ///< csv: columns to ignore.
-  std::int64_t resize = 0; ///< Length of the shorter side in pixels after resizing; 0: keep the size.
-  std::int64_t crop = 0;   ///< Side length in pixels of the center crop; 0: no crop.
+  std::vector<std::string> ignore_columns{}; ///< CSV tables: columns to ignore.
+  std::int64_t resize = 0;                   ///< Length in pixels of the shorter side after resizing; 0: no resizing.
+  std::int64_t crop = 0;                     ///< Side length in pixels of the center crop; 0: no crop.
 };
 
 enum class task_kind { class_incremental, domain_incremental, single };
@@ -44,7 +44,7 @@ using class_order_choice = std::variant<std::string, std::vector<std::int64_t>>;
 struct tasks_section {
   task_kind kind = task_kind::class_incremental;
   std::int64_t count = 5;
-  std::vector<std::int64_t> sizes{}; ///< Classes of each task; empty: `count` tasks of (nearly) equal size.
+  std::vector<std::int64_t> sizes{}; ///< Number of classes of each task; empty: `count` tasks of (nearly) equal size.
   std::int64_t first_classes = 0;
   std::int64_t classes = 0;
   class_order_choice class_order = std::string("natural");
@@ -52,8 +52,8 @@ struct tasks_section {
   word_or_names domain_order = std::string("natural"); ///< domains: which domain is task 1, 2, ...
   std::int64_t classes_per_task = 0;
   task_transition transition = task_transition::round;
-  virtual_duration transition_spread{0}; ///< staggered: each client's own delay is uniform up to this.
-  double staying_share = 0.0;            ///< Share of clients that keep their old task when a new one begins.
+  virtual_duration transition_spread{0}; ///< With staggered: each client's delay is uniform in [0, transition_spread].
+  double staying_share = 0.0;            ///< Share of clients that keep their old task when a new one opens.
 };
 
 enum class partition_kind { dirichlet, iid, dirichlet_capped, balanced, shards, class_share, sampled, file };
@@ -63,15 +63,15 @@ struct partition_section {
   double class_share = 0.6;
   std::int64_t shards_per_client = 2;
   std::int64_t rows_per_client = 50;
-  bool per_run_seed = false;  ///< seed = "per-run"
-  bool over_enrolled = false; ///< over = "enrolled": a task's rows go to the clients enrolled in it.
-  double public_share = 0.0;  ///< Share of the rows of each task and class that no client holds.
+  bool per_run_seed = false;  ///< True for seed = "per-run".
+  bool over_enrolled = false; ///< True for over = "enrolled": a task's rows go to clients enrolled in that task.
+  double public_share = 0.0;  ///< Share of rows of each task and class that no client gets.
   std::filesystem::path file{};
 };
 
 struct clients_section {
   std::int64_t count = 20;
-  byte_size memory_limit{}; ///< Limit on client memory held in RAM; 0: no limit.
+  byte_size memory_limit{}; ///< RAM limit for client memories; 0: no limit.
 };
 
 enum class enrolment_kind { all, table, growing, random };
@@ -81,10 +81,10 @@ struct enrolment_section {
   std::vector<std::string> table{};
   std::int64_t initial = 10;
   std::int64_t added_per_task = 10;
-  // random: means of exponential distributions
+  // Enrollment at random: means of exponential distributions.
   virtual_duration arrival_mean = std::chrono::minutes(10);
   virtual_duration lifetime_mean = std::chrono::hours(2);
-  virtual_duration absence_mean{0}; ///< 0: a client that leaves does not return.
+  virtual_duration absence_mean{0}; ///< 0: clients that leave never return.
   rejoining rejoin = rejoining::with_memory;
 };
 
@@ -94,19 +94,19 @@ enum class aggregation_kind { fedbuff, fedasync };
 enum class staleness_kind { polynomial, constant, hinge };
 struct rounds_section {
   round_mode mode = round_mode::sync;
-  std::int64_t per_task = 10; ///< async: server steps.
-  std::int64_t cohort = 10;   ///< Resolved: min(10, clients.count) if not given.
+  std::int64_t per_task = 10; ///< Rounds; in asynchronous runs, server steps.
+  std::int64_t cohort = 10;   ///< Clients per round. Resolved to min(10, clients.count) if not given.
   virtual_duration deadline{0};
   late_policy late = late_policy::drop;
-  // async
+  // Asynchronous runs only:
   aggregation_kind aggregation = aggregation_kind::fedbuff;
-  std::int64_t buffer = 10;       ///< fedbuff: uploads of a server step.
-  std::int64_t concurrency = 100; ///< Clients in flight. Resolved: min(100, clients.count) if not given.
+  std::int64_t buffer = 10;       ///< FedBuff: number of uploads per server step.
+  std::int64_t concurrency = 100; ///< Clients in flight. Resolved to min(100, clients.count) if not given.
   staleness_kind staleness = staleness_kind::polynomial;
   double staleness_exponent = 0.5;
   std::int64_t staleness_bound = 4;
-  double mixing = 0.6;               ///< fedasync
-  double server_learning_rate = 1.0; ///< fedbuff
+  double mixing = 0.6;               ///< FedAsync only.
+  double server_learning_rate = 1.0; ///< FedBuff only.
 };
 
 enum class device_availability { always, diurnal, file };
@@ -116,34 +116,34 @@ struct devices_section {
   device_value rows_per_second = log_normal{2000.0, 0.5};
   device_value uplink_mbit = log_normal{10.0, 0.5};
   device_value downlink_mbit = log_normal{50.0, 0.5};
-  device_value proxy_uplink_mbit = log_normal{10.0, 0.5};   ///< To the proxy, for methods that have one.
-  device_value proxy_downlink_mbit = log_normal{50.0, 0.5}; ///< From the proxy.
-  bool observing_costs = true; ///< Clients that observe their rows outside the cohort need a download and time.
+  device_value proxy_uplink_mbit = log_normal{10.0, 0.5};   ///< Link to the proxy, for methods that have one.
+  device_value proxy_downlink_mbit = log_normal{50.0, 0.5}; ///< Link from the proxy.
+  bool observing_costs = true; ///< Clients outside the cohort need a download and virtual time to observe their rows.
   virtual_duration latency = std::chrono::milliseconds(50);
   double dropout = 0.0;
   device_availability availability = device_availability::always;
-  virtual_duration availability_period = std::chrono::hours(24); ///< diurnal
+  virtual_duration availability_period = std::chrono::hours(24); ///< Diurnal availability only.
   std::filesystem::path availability_file{};
   wire_format wire = wire_format::fp32;
   std::vector<profile_choice> profiles{};
   std::vector<std::shared_ptr<const device_profile>> profiles_read{}; ///< The profiles that `profiles` selects.
   std::filesystem::path capacity_file{}, link_file{};
-  trace_end_rule trace_end = trace_end_rule::stop;             ///< What follows the last span of a client in a trace.
-  virtual_duration trace_period{0};                            ///< repeat; 0: the end of the client's own trace.
-  double server_uplink_mbit = 0.0, server_downlink_mbit = 0.0; ///< To and from the server, shared; 0: unlimited.
+  trace_end_rule trace_end = trace_end_rule::stop; ///< Behavior after the last span of a client's trace.
+  virtual_duration trace_period{0}; ///< Repeated traces: their period; 0: the end of the client's own trace.
+  double server_uplink_mbit = 0.0, server_downlink_mbit = 0.0; ///< Shared by all clients; 0: unlimited.
 };
 
-enum class trainable_part { all, head, body, layers }; ///< [model] accepts all and head; training jobs accept all four.
+enum class trainable_part { all, head, body, layers }; ///< [model] accepts only all and head.
 struct model_section {
   std::string name = "mlp";
-  std::filesystem::path module{}; ///< Exported program or TorchScript file to use as the net; empty: use `name`.
-  bool module_scores = false;     ///< True: the module returns class scores; false: features.
-  bool module_training = true;    ///< True: training keeps the modes of layers in the file; false: evaluation mode.
-  bool native_code = false;       ///< True: modules are loaded without a trial if the system has no sandbox.
+  std::filesystem::path module{}; ///< Module file (exported program or TorchScript) used as the net; empty: use `name`.
+  bool module_scores = false;     ///< True: forward() returns class scores; false: features.
+  bool module_training = true;    ///< True: training uses the layer modes stored in the file; false: evaluation mode.
+  bool native_code = false;       ///< True: modules are loaded without a probe if the system has no sandbox.
   std::filesystem::path weights{}, seed_weights{};
-  std::filesystem::path backbone{}; ///< Scenario whose final net initializes this run's net; empty: none.
+  std::filesystem::path backbone{}; ///< Scenario of a run that trained the initial weights; empty: none.
   trainable_part trainable = trainable_part::all;
-  std::vector<std::string> frozen{};  ///< Untrained parameters: parameter names, layer names, or patterns with *.
+  std::vector<std::string> frozen{};  ///< Untrained parameters: names of parameters or layers, or patterns with *.
   std::shared_ptr<model_kind> kind{}; ///< Holds the model's own keys.
 };
 
@@ -153,15 +153,15 @@ enum class augmentation_kind { none, crop_flip, crop_flip_jitter, resized_crop_f
 struct training_section {
   optimizer_kind optimizer = optimizer_kind::sgd;
   std::int64_t epochs = 1;
-  std::int64_t batch = 64; ///< 0: full batch.
+  std::int64_t batch = 64; ///< Rows per step; 0: full batch.
   double learning_rate = 0.05;
   schedule_kind schedule = schedule_kind::constant;
   std::vector<std::int64_t> milestones{};
   double factor = 0.1;
   double momentum = 0.0, weight_decay = 0.0, clip_norm = 0.0;
   augmentation_kind augment = augmentation_kind::none;
-  double label_smoothing = 0.0; ///< Share of the target that is spread over all classes of the loss.
-  bool drop_last = false;       ///< Skip the last batch of an epoch if it is not full.
+  double label_smoothing = 0.0; ///< Share of the target that is spread evenly over all classes of the loss.
+  bool drop_last = false;       ///< Skips the last batch of an epoch if it is not full.
 };
 
 enum class upload_weighting { samples, uniform };
@@ -174,33 +174,33 @@ struct strategy_section {
   std::shared_ptr<strategy> method{}; ///< Holds the method's own keys; prepared by the simulation.
 };
 
-enum class lonely_run { here, wait }; ///< Behavior without usable nodes: compute locally, or wait for one.
-/// machine: the fastest kernels of this machine. portable: fixed order and instructions (AVX2 with FMA) on every
-/// machine.
+enum class lonely_run { here, wait }; ///< Without usable nodes: compute locally, or wait for a node.
+/// machine: the fastest kernels of this machine. portable: a fixed order of operations and fixed instructions (AVX2
+/// with FMA) on every machine.
 enum class arithmetic_kind { machine, portable };
 struct worker_section {
   std::string device = "auto"; ///< "auto" | "cpu" | "cuda:N"
   std::int64_t count = 0, models_max = 0, shards = 0;
   byte_size ahead_max{std::int64_t{1} << 30};
   lonely_run without_nodes = lonely_run::here;
-  virtual_duration node_silence = std::chrono::seconds(3); ///< Wall clock.
-  virtual_duration join_timeout = std::chrono::minutes(5); ///< Wall clock.
+  virtual_duration node_silence = std::chrono::seconds(3); ///< In wall-clock time.
+  virtual_duration join_timeout = std::chrono::minutes(5); ///< In wall-clock time.
   arithmetic_kind arithmetic = arithmetic_kind::machine;
-  double verify_share = 0.0; ///< Share of the rounds on nodes that this process computes again to verify them.
+  double verify_share = 0.0; ///< Share of rounds on nodes that this process computes again to verify their results.
 };
 
 enum class evaluation_mask { seen, all, task };
-enum class kept_models { last, tasks }; ///< Save the net at the end of the run only, or also at the end of every task.
+enum class kept_models { last, tasks }; ///< Saves the net at the end of the run, or also at the end of every task.
 struct evaluation_section {
-  std::int64_t every = 1; ///< Rounds, or server steps.
+  std::int64_t every = 1; ///< In rounds or server steps.
   evaluation_mask mask = evaluation_mask::seen;
-  std::vector<double> targets{}; ///< In percent.
+  std::vector<double> targets{}; ///< Accuracies in percent.
   bool fairness = false;
   kept_models models = kept_models::last;
 };
 
 struct checkpoint_section {
-  std::int64_t every = 1; ///< Rounds or server steps; 0: none.
+  std::int64_t every = 1; ///< In rounds or server steps; 0: no checkpoints.
   bool force = false;
   std::int64_t keep = 2;
 };
@@ -222,11 +222,11 @@ struct scenario {
   evaluation_section evaluation{};
   checkpoint_section checkpoint{};
 
-  std::string name{};                              ///< File name of the scenario without its extension.
-  std::map<std::string, std::string> key_places{}; ///< "section.key" -> "file:line:column", for keys the user gave.
-  std::string file{};                              ///< Path of the scenario file as given by the user.
+  std::string name{};                              ///< Name of the scenario file without extension.
+  std::map<std::string, std::string> key_places{}; ///< "section.key" -> "file:line:column", for keys of the user.
+  std::string file{};                              ///< Path of the scenario file, as the user gave it.
 
-  /// "file:line:column" of `key` ("rounds.cohort") if the user gave it, else the file's path: `where` of a diagnostic.
+  /// Location of `key` ("rounds.cohort") for diagnostics: "file:line:column" if the user gave it, else the file's path.
   [[nodiscard]] std::string where(const std::string& key) const;
 };
 

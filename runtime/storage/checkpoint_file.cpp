@@ -17,7 +17,7 @@ constexpr std::string_view magic = "MNEMECKP", extension = ".checkpoint";
 constexpr std::size_t head_bytes = magic.size() + sizeof checkpoint_format, digest_bytes = 16;
 constexpr std::size_t sections_max = 64;
 
-/// Newest first, by number; other files are not ours.
+/// The checkpoint files of the folder with their numbers, newest first. Other files are ignored.
 std::vector<std::pair<std::uint64_t, fs::path>> checkpoints_in(const fs::path& folder) {
   std::vector<std::pair<std::uint64_t, fs::path>> files;
   std::error_code failed;
@@ -46,7 +46,7 @@ expected<archive::buffer> bytes_of(const fs::path& path) {
   return bytes;
 }
 
-/// Why these are not all the bytes that were written, or "".
+/// The defect of an incomplete or damaged file; "" if the bytes are complete.
 std::string defect_of(std::span<const std::byte> bytes) {
   if (bytes.size() < head_bytes + digest_bytes)
     return "it ends after " + std::to_string(bytes.size()) + " bytes";
@@ -68,7 +68,7 @@ std::string complaint(const checkpoint_label& here, const checkpoint_label& expe
   return {};
 }
 
-/// @pre `bytes` are whole
+/// Parses a checkpoint. Fails if it belongs to another run or format. @pre defect_of(bytes) is ""
 expected<checkpoint> parsed(const fs::path& path, const archive::buffer& bytes, const checkpoint_label& own_label) {
   std::uint32_t format = 0;
   std::memcpy(&format, bytes->data() + magic.size(), sizeof format);
@@ -100,7 +100,7 @@ expected<checkpoint_search> find_checkpoint(const fs::path& folder, const checkp
   checkpoint_search out;
   for (const auto& [number, path] : checkpoints_in(folder)) {
     const auto bytes = bytes_of(path);
-    if (!bytes) // it may be whole, and must not be lost
+    if (!bytes) // an unreadable file may be complete, so older ones must not replace it
       return tl::unexpected{bytes.error()};
     if (const auto flaw = defect_of(**bytes); !flaw.empty()) {
       out.broken.push_back({path.string(), "this checkpoint is not whole: " + flaw});
@@ -142,7 +142,7 @@ void checkpoint_folder::forget_after(const fs::path& last) {
 }
 
 void checkpoint_folder::write(std::span<const archive> sections) {
-  if (std::error_code none; !fs::is_directory(path_.parent_path(), none)) // a run's folder is not made again elsewhere
+  if (std::error_code none; !fs::is_directory(path_.parent_path(), none)) // a moved run folder is not created again
     throw std::system_error(std::make_error_code(std::errc::no_such_file_or_directory),
                             "cannot write into '" + path_.string() + "'");
   fs::create_directory(path_);
@@ -167,7 +167,7 @@ void checkpoint_folder::write(std::span<const archive> sections) {
   const auto sum = digest.value();
   file.write({reinterpret_cast<const char*>(&sum), digest_bytes});
   file.commit();
-  std::error_code ignored; // one that stays does no harm
+  std::error_code ignored; // a remaining file does no harm
   for (std::size_t i = static_cast<std::size_t>(keep_) - 1; i < there.size(); ++i)
     fs::remove(there[i].second, ignored);
 }

@@ -49,7 +49,7 @@ void client_memory_store::erase_from_file(client_id client) {
   --in_file_;
 }
 
-/// Spills down to seven eighths of the limit, so that many are written in one transaction.
+/// Moves memories to the file until seven eighths of the limit are used, so that one transaction writes many of them.
 void client_memory_store::spill() {
   if (!file_)
     file_ = std::make_unique<memory_file>();
@@ -59,7 +59,7 @@ void client_memory_store::spill() {
     waiting_.pop_front();
     const auto entry = held_.find(client);
     if (entry == held_.end() || entry->second.put_at != put_at)
-      continue; // renewed or erased since
+      continue; // outdated entry: replaced or erased
     file_->write(client, *entry->second.memory);
     erase_from_memory(client);
     filed_.resize(std::max<std::size_t>(filed_.size(), client.value + std::size_t{1}));

@@ -7,7 +7,7 @@ namespace {
 
 constexpr const char* digest_key = "mneme_digest";
 
-/// The name is part of it: a file says by its name what it was made of.
+/// Digest of the tensors and of the file name, which identifies the inputs that they were computed from.
 std::string digest_text(const std::filesystem::path& file, const tensor_map& tensors) {
   const auto name = file.filename().string();
   run_digest digest;

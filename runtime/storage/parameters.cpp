@@ -10,17 +10,17 @@ namespace {
 
 // P weights of a net.
 
-/// As the shape of a tensor reads in an error: "[64, 10]".
+/// Formats a tensor's shape for errors: "[64, 10]".
 std::string text_of(at::IntArrayRef shape) {
   std::ostringstream text;
   text << shape;
   return text.str();
 }
 
-/// Additions to a body that a file of pretrained weights may lack.
+/// Determines which parameters a file of pretrained weights may lack: the head, and adapters of a frozen body.
 class additions {
 public:
-  /// @param are_added whether the file may lack them
+  /// @param are_added true if the file may lack them
   additions(const model& net, const tensor_map& named, bool are_added) {
     const auto& parameters = net.layout();
     headless_ = are_added && net.classes() == 0;
@@ -30,9 +30,9 @@ public:
       return value && value->sizes() == at::IntArrayRef(entry.shape);
     };
     for (const auto& entry : parameters) {
-      if (are_added && entry.head && !in_file(entry)) // absent, or made for other classes: then none of it is read
+      if (are_added && entry.head && !in_file(entry)) // missing or for other classes: no part of it is used
         no_head_ = true;
-      if (is_adapter(entry) && named.find(entry.name)) // one of them: then all are
+      if (is_adapter(entry) && named.find(entry.name)) // if the file has one adapter, it must have all
         no_adapters_ = false;
     }
     no_adapters_ = are_added && no_adapters_;
@@ -44,8 +44,8 @@ public:
   [[nodiscard]] bool absent(const parameter& entry) const {
     return entry.head ? no_head_ : is_adapter(entry) && no_adapters_;
   }
-  /// True if a tensor belongs to a head that is not read: another kind of head may have others than the net's, and
-  /// under other names; of a net without a head it is a layer behind all blocks, "fc.weight".
+  /// True if a tensor belongs to a head that is not used. Another kind of head may have other tensors under other
+  /// names. For a net without a head, it is a tensor outside of all blocks, such as "fc.weight".
   [[nodiscard]] bool unread(const std::string& name) const {
     if (headless_)
       return name.find('.') == name.rfind('.');
@@ -55,16 +55,16 @@ public:
   }
 
 private:
-  /// Beside a frozen body, what is neither frozen nor the head.
+  /// True for parameters that are neither in the frozen body nor in the head.
   [[nodiscard]] bool is_adapter(const parameter& entry) const { return adapted_ && !in_body(entry) && !entry.head; }
-  /// True for the frozen body of a net with adapters. Parameters that model.frozen holds are no such body.
+  /// True for the frozen body of a net with adapters. Parameters frozen by model.frozen do not count as such a body.
   [[nodiscard]] static bool in_body(const parameter& entry) { return entry.frozen && !entry.held; }
 
   bool headless_ = false, adapted_ = false, no_head_ = false, no_adapters_ = true;
   std::vector<std::string> unread_{"head.", "fc.", "classifier."}; // timm's names, torchvision's, and the net's
 };
 
-/// The name that a tensor has here: adapters of the authors' own code (AdaptFormer, STSA) have others.
+/// Converts the names of adapter tensors in official code (AdaptFormer, STSA) to those of this program.
 std::string name_here(std::string name) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 2> others{
       {{".adaptmlp.down_proj.", ".adapter.down."}, {".adaptmlp.up_proj.", ".adapter.up."}}};
@@ -74,7 +74,7 @@ std::string name_here(std::string name) {
   return name;
 }
 
-/// All tensors under the names that they have here. One that is there under both names is a diagnostic.
+/// All tensors under the names of this program. Two tensors with the same resulting name are an error.
 tensor_map renamed(const tensor_map& named, const std::string& file, diagnostics& wrong) {
   tensor_map result;
   for (const auto& [name, value] : named)
@@ -85,7 +85,7 @@ tensor_map renamed(const tensor_map& named, const std::string& file, diagnostics
   return result;
 }
 
-/// Why `value` (null: absent) cannot be the parameter `entry`, or "".
+/// The reason why `value` (null: missing) cannot be the parameter `entry`; "" if it can.
 std::string refusal(const parameter& entry, const at::Tensor* value) {
   const auto quoted = "'" + entry.name + "'";
   if (!value)
@@ -131,7 +131,7 @@ expected<at::Tensor> flat_parameters(const model& net, const tensor_map& in_file
     else
       put_as_in_files(flat, parameter, value->to(at::kFloat).contiguous());
   }
-  // Batches a layer has seen, which PyTorch counts and no result depends on, are left out.
+  // PyTorch's batch counters (num_batches_tracked) are ignored, since no result depends on them.
   for (const auto& [name, value] : named)
     if (!known.contains(name) && !added.unread(name) && !name.ends_with(".num_batches_tracked"))
       wrong.push_back({file, "tensor '" + name + "' of shape " + text_of(value.sizes()) +

@@ -89,7 +89,7 @@ void connection::shake_hands() {
   if (done == 1) {
     if (const auto error = host_.empty() ? std::string() : wrong_with_name(tls_.get(), host_); !error.empty())
       throw incompatible_peer(error);
-    if (has_secret_ && SSL_session_reused(tls_.get()) != 1) // no key was agreed on
+    if (has_secret_ && SSL_session_reused(tls_.get()) != 1) // the peers did not agree on a key
       throw incompatible_peer(other_secret);
     stage_ = stage::open;
     return;
@@ -126,7 +126,7 @@ std::size_t connection::moved(std::ptrdiff_t count, const char* act) {
   fail(std::string(act) + " fails: " + system_text(errno));
 }
 
-/// Parts of messages go to where they belong without a copy in between.
+/// Receives bytes. Message parts are received directly into their final memory, without a copy.
 std::size_t connection::receive() {
   ERR_clear_error();
   const auto room = reader_.room();
@@ -154,17 +154,17 @@ std::size_t connection::transmit() {
     return moved(SSL_write(tls_.get(), pieces[0].data(), static_cast<int>(pieces[0].size())), "sending");
   std::array<iovec, outgoing_frames::pieces_max> from{};
   for (std::size_t i = 0; i < pieces.size(); ++i)
-    from[i] = {const_cast<std::byte*>(pieces[i].data()), pieces[i].size()}; // sendmsg() writes nothing there
+    from[i] = {const_cast<std::byte*>(pieces[i].data()), pieces[i].size()}; // sendmsg() does not write to it
   msghdr whole{};
   whole.msg_iov = from.data();
   whole.msg_iovlen = pieces.size();
   return moved(::sendmsg(socket_.get(), &whole, MSG_NOSIGNAL), "sending");
 }
 
-/// So much at a time that other connections get their turn.
+/// Reads a limited number of bytes, so that other connections are served, too.
 void connection::read_some() {
   constexpr std::size_t turn_bytes = 4 * frame_bytes_max;
-  const auto has_decrypted = [this] { return tls_ && SSL_pending(tls_.get()) > 0; }; // which poll() does not see
+  const auto has_decrypted = [this] { return tls_ && SSL_pending(tls_.get()) > 0; }; // not visible to poll()
   for (std::size_t turn = 0; turn < turn_bytes || has_decrypted();) {
     const auto count = receive();
     if (count == 0)
@@ -212,7 +212,7 @@ connection::clock::time_point connection::next_look() const {
   return next + std::chrono::milliseconds(1);
 }
 
-/// A peer may be less patient than this end.
+/// At most half a second, because the peer's timeout may be shorter than that of this end.
 std::chrono::milliseconds connection::heartbeat_every() const {
   return std::min(std::chrono::milliseconds(500), limits_.silence / 6);
 }

@@ -1,4 +1,4 @@
-/// connection: one end of a message stream between two processes, with or without TLS. Non-blocking.
+/// connection: one end of a non-blocking message stream between two processes, with or without TLS.
 #pragma once
 #include "runtime/transport/frames.hpp"
 #include "runtime/transport/tls.hpp"
@@ -27,9 +27,9 @@ private:
 
 /// Timeouts and size limits for a peer.
 struct connection_limits {
-  /// Limit for connecting, TLS and the first message, until the peer is authenticated.
+  /// Time limit for connecting, TLS and the first message, until the peer is authenticated.
   std::chrono::milliseconds introduction{5000};
-  std::chrono::milliseconds silence{3000}; ///< A peer that sends no heartbeat for this time counts as lost.
+  std::chrono::milliseconds silence{3000}; ///< A peer that sends nothing for this time counts as lost.
   std::size_t first_message_bytes = std::size_t{1} << 16;
   std::size_t message_bytes = std::size_t{4} << 30;
 };
@@ -38,32 +38,34 @@ class connection {
 public:
   using clock = std::chrono::steady_clock;
 
-  /// @param identity null: no encryption @param host name of the peer to which this end connects; empty if the peer
-  /// connected to this end @param connecting the socket is not connected yet
+  /// @param identity null: no encryption @param connecting true while the socket is not connected yet
+  /// @param host name of the peer, if this end connects to it; empty if the peer has connected
   connection(owned_descriptor socket, const tls_identity_ref& identity, std::string host, bool connecting,
              const connection_limits& limits, clock::time_point now);
-  ~connection(); ///< Notifies the peer of a regular end.
+  ~connection(); ///< Notifies the peer that the stream has ended regularly.
   connection(const connection&) = delete;
   connection& operator=(const connection&) = delete;
 
   [[nodiscard]] int socket() const noexcept { return socket_.get(); }
   [[nodiscard]] bool is_connected() const noexcept { return stage_ != stage::connecting; }
-  /// Events for poll().
+  /// Events to wait for with poll().
   [[nodiscard]] short awaited_events() const;
-  /// Reads and writes as much as possible. Throws protocol_error with the reason if the connection must be closed.
+  /// Reads and writes as much as possible. Throws protocol_error with the reason if the connection has to be closed.
   void go_on(clock::time_point now);
-  /// Throws protocol_error if the peer has been silent for too long. Sends a heartbeat if one is due.
+  /// Throws protocol_error if the peer has exceeded its timeout. Sends a heartbeat if one is due.
   void look_at_clock(clock::time_point now);
-  /// Time of the next due call of look_at_clock().
+  /// Time of the next call of look_at_clock().
   [[nodiscard]] clock::time_point next_look() const;
-  /// Marks the peer as authenticated: longer timeouts and longer messages are allowed.
+  /// Marks the peer as authenticated, which allows longer timeouts and messages.
   void trust(clock::time_point now);
 
+  /// Queues a message.
   void send(std::shared_ptr<const archive> message) { writer_.add(std::move(message)); }
-  /// True if a message can be sent without delay: nothing is queued and the connection is open.
+  /// True if a message can be sent without delay: the connection is open and nothing is queued.
   [[nodiscard]] bool can_send_at_once() const noexcept { return stage_ == stage::open && waiting_bytes() == 0; }
-  /// Writes as much as possible. Throws like go_on().
+  /// Writes as much as possible. Throws protocol_error like go_on().
   void send_now(clock::time_point now);
+  /// Records that a received message of this size was consumed, and sends credit if due.
   void consumed(std::size_t bytes);
   [[nodiscard]] std::vector<archive::buffer> take_messages() { return reader_.take_messages(); }
   /// True if the peer has sent a valid preamble.
@@ -81,14 +83,14 @@ private:
   void shake_hands();
   void read_some();
   void write_some();
-  /// Number of bytes received; 0 if none are available. Throws protocol_error at the end of the stream.
+  /// Receives bytes. Returns their number, or 0 if none are available. Throws protocol_error at the end of the stream.
   [[nodiscard]] std::size_t receive();
   [[nodiscard]] std::size_t transmit();
   [[nodiscard]] std::size_t moved(std::ptrdiff_t count, const char* act);
 
   owned_descriptor socket_;
   ssl_session tls_;
-  std::string host_; // whose name the peer's certificate must state; empty: any
+  std::string host_; // name that the peer's certificate must state; empty: any
   bool has_secret_;
   stage stage_;
   connection_limits limits_;
@@ -96,7 +98,7 @@ private:
   bool tls_wants_write_ = false;
   frame_reader reader_;
   frame_writer writer_;
-  std::vector<std::byte> in_; // bytes that are not part of a message, and bytes after them
+  std::vector<std::byte> in_; // bytes that are not message content
   outgoing_frames out_;
   clock::time_point began_, heard_, spoke_;
   std::uint64_t bytes_sent_ = 0, bytes_received_ = 0;

@@ -16,7 +16,7 @@ owned_descriptor new_socket(const socket_address& address) {
   return owned_descriptor(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
 
-/// A thread that sleeps takes as long to wake as many messages take to come.
+/// Polls before it sleeps, because waking a thread takes as long as the transfer of many messages.
 void wait_for_events(std::vector<pollfd>& awaited, int wait_ms) {
   const auto until = connection::clock::now() + polling_time(tuning::frames_looked_for);
   while (connection::clock::now() < until) {
@@ -38,7 +38,7 @@ connection_loop::connection_loop(tls_identity_ref identity, const connection_lim
                                  connection_watcher& watcher)
     : identity_(std::move(identity)), limits_(limits), watcher_(watcher),
       wake_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)), thread_([this](const std::stop_token& stop) { run(stop); }) {
-  std::signal(SIGPIPE, SIG_IGN); // OpenSSL writes without MSG_NOSIGNAL: a peer that is gone is an error, and no more
+  std::signal(SIGPIPE, SIG_IGN); // OpenSSL writes without MSG_NOSIGNAL; a lost peer must only cause an error
 }
 
 connection_loop::~connection_loop() {
@@ -135,7 +135,7 @@ void connection_loop::send(connection_id id, archive message) {
     add(to_send{id, std::move(shared)});
 }
 
-/// True if the connection has taken the message; what it has not sent of it the loop's thread sends.
+/// Returns true if the connection has accepted the message. The loop's thread sends any unsent rest of it.
 bool connection_loop::sent_at_once(connection_id id, std::shared_ptr<const archive>& message) {
   if (message->size() > at_once_bytes_max || std::this_thread::get_id() == thread_.get_id())
     return false;
@@ -144,7 +144,7 @@ bool connection_loop::sent_at_once(connection_id id, std::shared_ptr<const archi
     return false;
   {
     const std::lock_guard hold_orders(mutex_);
-    if (!orders_.empty()) // these come first
+    if (!orders_.empty()) // earlier requests have to be executed first
       return false;
   }
   const auto held = held_.find(id);
@@ -155,7 +155,7 @@ bool connection_loop::sent_at_once(connection_id id, std::shared_ptr<const archi
   try {
     stream.send_now(connection::clock::now());
   } catch (const std::exception& e) {
-    held->second.broken = e.what(); // only the loop's thread tells of it
+    held->second.broken = e.what(); // reported by the loop's thread only
   }
   note_figures();
   if (stream.waiting_bytes() > 0 || held->second.broken)
@@ -227,7 +227,7 @@ void connection_loop::carry_out(order& request) {
     return carry_out(*connecting);
   const auto id = std::visit([](const auto& named) { return named.id; }, request);
   const auto entry = held_.find(id);
-  if (entry == held_.end()) // it has ended meanwhile
+  if (entry == held_.end()) // the connection has already ended
     return;
   auto& stream = *entry->second.stream;
   if (std::holds_alternative<trusted>(request))
@@ -291,8 +291,8 @@ void connection_loop::take_in(owned_descriptor socket, const socket_address& pee
                .accepted = true};
 }
 
-/// Keeps the number of unauthenticated connections below its limit, so that silent peers cannot prevent others from
-/// connecting: closes the oldest connection of the address with the most.
+/// Keeps the number of unauthenticated connections below its limit: closes the oldest connection of the address with
+/// the most of them. Silent peers thus cannot prevent others from connecting.
 void connection_loop::make_place_for_stranger() {
   std::map<std::string, std::vector<connection_id>> strangers; // by address, oldest first
   std::size_t count = 0;
@@ -316,7 +316,7 @@ void connection_loop::serve(connection_id id, held_connection& held) {
   } catch (const incompatible_peer& e) {
     why = e.what();
     may_retry = false;
-  } catch (const std::exception& e) { // out of memory, too: the others go on
+  } catch (const std::exception& e) { // including out of memory: other connections continue
     why = e.what();
   }
   if (held.stream->has_begun() && !std::exchange(held.told, true))
@@ -351,7 +351,7 @@ void connection_loop::end(connection_id id, const std::string& why, bool may_ret
   {
     const std::lock_guard hold(mutex_);
     consumed_.erase(id);
-    if (!entry->second.stream->is_trusted()) // attempts of a node to join are unlimited
+    if (!entry->second.stream->is_trusted()) // a node may retry to join without limit
       figures_.erase(id);
   }
   held_.erase(entry);

@@ -1,4 +1,4 @@
-/// connection_loop: the thread that carries messages to and from all peers of a process.
+/// connection_loop: the thread that sends and receives the messages of all peers of a process.
 #pragma once
 #include "runtime/transport/connection.hpp"
 #include "runtime/transport/node_address.hpp"
@@ -8,29 +8,30 @@
 #include <variant>
 namespace mneme {
 
-/// Number of a connection in this process, from 1; never reused.
+/// Number of a connection in this process, from 1. Numbers are never reused.
 using connection_id = std::uint64_t;
 
-/// Receives events on the loop's thread. Must not block.
+/// Receives the loop's events on the loop's thread. Callbacks must not block.
 class connection_watcher {
 public:
   virtual ~connection_watcher() = default;
-  /// The peer has sent a valid preamble. @param peer its address @param accepted the peer connected to this process
+  /// Called when the peer has sent a valid preamble. @param peer its address @param accepted true if the peer connected
   virtual void opened(connection_id id, const std::string& peer, bool accepted) = 0;
+  /// Called for each complete message.
   virtual void received(connection_id id, archive::buffer message) = 0;
-  /// The connection has ended. Called once per connection, also if it was never opened.
-  /// @param why continues a sentence that starts with the peer's name @param may_retry another attempt may succeed
+  /// Called once when a connection has ended, even if it was never opened. @param why predicate of a sentence about the
+  /// peer @param may_retry true if another attempt may succeed
   virtual void closed(connection_id id, const std::string& peer, const std::string& why, bool may_retry) = 0;
 };
 
 struct connection_figures {
-  std::uint64_t bytes_sent = 0, bytes_received = 0; ///< On the wire, without overhead of TLS and TCP.
+  std::uint64_t bytes_sent = 0, bytes_received = 0; ///< On the network, without the overhead of TLS and TCP.
   std::uint64_t message_bytes_given = 0, message_bytes_sent = 0;
-  /// Bytes of messages that were passed to send() and are not sent yet.
+  /// Message bytes that were passed to send() and are not sent yet.
   [[nodiscard]] std::uint64_t waiting_bytes() const noexcept { return message_bytes_given - message_bytes_sent; }
 };
 
-/// Thread-safe. The destructor ends all connections.
+/// All functions are thread-safe. The destructor ends all connections.
 class connection_loop {
 public:
   /// @param watcher must outlive the loop
@@ -39,28 +40,31 @@ public:
   connection_loop(const connection_loop&) = delete;
   connection_loop& operator=(const connection_loop&) = delete;
 
-  /// Starts to accept connections. Returns the port. Without an identity only on the loopback.
+  /// Starts to accept connections. Returns the port. Without an identity, only loopback addresses are allowed.
   [[nodiscard]] expected<std::uint16_t> listen(const node_address& address);
-  /// Resolves an address. Without an identity only on the loopback.
+  /// Resolves an address. Without an identity, only loopback addresses are allowed.
   [[nodiscard]] expected<node_place> place_of(const node_address& address) const;
-  /// As above, for an address that has been resolved.
+  /// The same for an address that is already resolved.
   [[nodiscard]] expected<node_place> place_of(const node_address& address, std::vector<socket_address> addresses) const;
-  /// Starts to connect; opened() or closed() follows. Tries the addresses in turn.
+  /// Starts to connect to the addresses of a host, one after the other. Later, opened() or closed() is called.
   connection_id connect(node_place place);
+  /// Marks the peer as authenticated.
   void trust(connection_id id) { add(trusted{id}); }
+  /// Sends a message. No effect if the connection has ended.
   void send(connection_id id, archive message);
-  /// Acknowledges a received message: its sender may send as many more bytes.
+  /// Acknowledges `bytes` of a received message, which allows its sender to send as many more.
   void consumed(connection_id id, std::size_t bytes);
-  /// Closes a connection after queued messages have been sent, if possible. @param why as for closed()
+  /// Closes a connection after sending queued messages, if possible. @param why passed to closed()
   void close(connection_id id, std::string why) { add(ended{id, std::move(why), false}); }
-  /// Closes a connection immediately; queued messages are lost.
+  /// Closes a connection immediately; queued messages are lost. @param why passed to closed()
   void drop(connection_id id, std::string why) { add(ended{id, std::move(why), true}); }
+  /// Byte counters of a connection.
   [[nodiscard]] connection_figures figures(connection_id id);
 
-  /// Limit of unauthenticated connections. Beyond it, the oldest of the address with the most connections is closed.
+  /// Limit of unauthenticated connections. Above it, the oldest one of the address with the most is closed.
   static constexpr std::size_t strangers_max = 128;
-  /// Messages up to this size are sent on the calling thread if nothing is queued: waking the loop's thread takes 20
-  /// us, four times in a round of short jobs.
+  /// Messages up to this size are sent on the calling thread if nothing is queued. Waking the loop's thread takes 20
+  /// us, four times per round of short jobs.
   static constexpr std::size_t at_once_bytes_max = std::size_t{1} << 20;
 
 private:
@@ -88,10 +92,10 @@ private:
   struct held_connection {
     std::unique_ptr<connection> stream{};
     std::string peer{};
-    bool accepted = false, told = false;  // told: opened() was called
-    node_place others{};                  // addresses to try if this one fails
-    std::optional<std::string> closing{}; // reason for closing once everything is sent,
-    bool closes_at_once = false;          // or immediately
+    bool accepted = false, told = false;  // `told`: opened() was called
+    node_place others{};                  // addresses to try if the present one fails
+    std::optional<std::string> closing{}; // reason for closing, after everything is sent
+    bool closes_at_once = false;          // true: close immediately
     std::optional<std::string> broken{};  // error found by another thread
   };
 
@@ -113,15 +117,15 @@ private:
   connection_limits limits_;
   connection_watcher& watcher_;
   owned_descriptor wake_;
-  std::mutex held_mutex_; // guards held_; lock before mutex_; other threads only try to lock it
-  std::mutex mutex_;      // guards the members up to listener_
+  std::mutex held_mutex_; // guards held_; lock it before mutex_; other threads use try_lock only
+  std::mutex mutex_;      // guards the members from orders_ to consumed_
   std::vector<order> orders_;
   connection_id next_ = 1;
   std::map<connection_id, connection_figures> figures_;
-  std::map<connection_id, std::size_t> consumed_; // acknowledgments that are not sent yet
+  std::map<connection_id, std::size_t> consumed_; // acknowledgments to be sent
   owned_descriptor listener_;
   std::map<connection_id, held_connection> held_;
-  std::jthread thread_; // last, so that it ends before the members it uses
+  std::jthread thread_; // last member, so that the thread ends before its data are destroyed
 };
 
 } // namespace mneme

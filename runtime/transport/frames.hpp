@@ -5,52 +5,53 @@
 #include <deque>
 namespace mneme {
 
-// A stream starts with a preamble. Frames follow: length of the content (4 bytes, little-endian), kind (1 byte), 3 zero
+// A stream starts with a preamble. A frame is: length of the content (4 bytes, little-endian), kind (1 byte), 3 zero
 // bytes, content.
 //   begin      content: length of the message that follows (8 bytes)
 //   part       content: the next bytes of the message
 //   heartbeat  no content
 //   credit     content: number of message bytes (8 bytes) that were received and consumed; at least 1 MiB at a time
-// Flow control: a sender may have at most window_bytes of message bytes that are not credited, so that a fast sender
-// never fills the memory of a slow receiver.
+// Flow control: a sender may have at most window_bytes of message bytes without credit. A fast sender thus never fills
+// the memory of a slow receiver.
 
 inline constexpr std::uint16_t protocol_version = 2;
 inline constexpr std::size_t frame_bytes_max = std::size_t{1} << 18;
-/// Message bytes in flight to one peer. With a round trip of 100 ms this allows 320 MB/s.
+/// Limit of message bytes in flight to one peer. With a round trip of 100 ms it allows 320 MB/s.
 inline constexpr std::size_t window_bytes = std::size_t{32} << 20;
-/// Minimum of a credit: each credit wakes a thread at both ends.
+/// Smallest credit in bytes; every credit wakes a thread at both ends.
 inline constexpr std::size_t credit_bytes_min = std::size_t{1} << 20;
 
-/// Violation of the protocol by a peer; the text says which.
+/// A peer's violation of the protocol; the text names it.
 class protocol_error : public std::runtime_error {
 public:
   using std::runtime_error::runtime_error;
 };
-/// The peer has another protocol or other credentials: another attempt cannot succeed.
+/// The peer has another protocol or other credentials, so that another attempt cannot succeed.
 class incompatible_peer : public protocol_error {
 public:
   using protocol_error::protocol_error;
 };
 
-/// Parses bytes into messages. Allocates memory for received bytes and one more frame, regardless of lengths in
-/// headers.
+/// Parses bytes into messages. It allocates memory only for received bytes and one more frame, whatever lengths the
+/// headers announce.
 class frame_reader {
 public:
-  /// @param message_bytes_max limit of a message
+  /// @param message_bytes_max limit for the size of a message
   explicit frame_reader(std::size_t message_bytes_max) : message_bytes_max_(message_bytes_max) {}
+  /// Changes the limit for the size of a message.
   void allow(std::size_t message_bytes_max) noexcept { message_bytes_max_ = message_bytes_max; }
-  /// Throws protocol_error; do not use the reader afterwards.
+  /// Parses received bytes. Throws protocol_error; the reader must not be used after that.
   void feed(std::span<const std::byte> bytes);
-  /// Memory for the next bytes if they belong to a message; empty: use feed(). Valid until the next call.
+  /// Memory for the next bytes if they are message content. If it is empty, use feed(). Valid until the next call.
   [[nodiscard]] std::span<std::byte> room() noexcept;
-  /// `count` bytes of room() were written. 0 has no effect.
+  /// Records that `count` bytes were written to room(). A count of 0 has no effect.
   void filled(std::size_t count);
   [[nodiscard]] std::vector<archive::buffer> take_messages() { return std::exchange(messages_, {}); }
-  /// Bytes acknowledged by the peer since the last call.
+  /// Number of bytes that the peer has acknowledged since the last call.
   [[nodiscard]] std::uint64_t take_confirmed() noexcept { return std::exchange(confirmed_, 0); }
-  /// A message of `bytes` was consumed.
+  /// Records that a message of this size was consumed.
   void consumed(std::size_t bytes) noexcept;
-  /// Credit to send to the peer now.
+  /// Credit in bytes to send to the peer now, or 0.
   [[nodiscard]] std::uint64_t take_credit() noexcept;
   [[nodiscard]] bool has_begun() const noexcept { return preamble_read_ == preamble_bytes; }
 
@@ -68,24 +69,26 @@ private:
   std::array<std::byte, 8> header_{};
   std::size_t header_read_ = 0;
   std::uint32_t length_ = 0, content_read_ = 0; // of the current frame
-  std::array<std::byte, 8> number_{};           // content of begin and credit
+  std::array<std::byte, 8> number_{};           // content of a begin or credit frame
   std::optional<std::uint64_t> expected_{};     // length of the current message
-  std::vector<std::byte> coming_;               // up to the end of the current frame
+  std::vector<std::byte> coming_;               // content of the current message up to the end of the current frame
   std::vector<archive::buffer> messages_;
   std::uint64_t confirmed_ = 0;
-  std::size_t unconsumed_ = 0; // bytes of complete messages
-  std::uint64_t owed_ = 0;     // received and not acknowledged
+  std::size_t unconsumed_ = 0; // size of complete messages that are not consumed
+  std::uint64_t owed_ = 0;     // received bytes that are not acknowledged yet
 };
 
-/// Formats messages as frames, within the credit. Tensors are written without a copy.
+/// Formats messages as frames, within the peer's credit. Tensors are written without a copy.
 class frame_writer {
 public:
+  /// Queues a message.
   void add(std::shared_ptr<const archive> message);
   void add_heartbeat() { heartbeat_due_ = true; }
   void add_credit(std::uint64_t bytes) { credit_due_ += bytes; }
-  void confirmed(std::uint64_t bytes); ///< Throws protocol_error if more is acknowledged than was sent.
-  /// Appends the next frames to `out`, about one of maximum size; none if there is nothing to send.
+  void confirmed(std::uint64_t bytes); ///< Throws protocol_error if more bytes are acknowledged than were sent.
+  /// Appends the next frames to `out`, up to about one frame of maximum size. Appends nothing if nothing can be sent.
   void write_to(outgoing_frames& out);
+  /// True if write_to() would append a frame.
   [[nodiscard]] bool has_something() const noexcept;
   /// Bytes of added messages that are not written yet.
   [[nodiscard]] std::size_t waiting_bytes() const noexcept { return waiting_bytes_; }
@@ -96,7 +99,7 @@ private:
   struct outgoing {
     std::shared_ptr<const archive> message{};
     std::vector<std::span<const std::byte>> pieces{};
-    std::size_t piece = 0, offset = 0; // position of the next byte
+    std::size_t piece = 0, offset = 0; // position of the next byte to write
     std::size_t left = 0;
     bool begun = false;
   };

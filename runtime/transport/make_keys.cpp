@@ -1,4 +1,4 @@
-// Certificates of an authority of one's own, and of a node that it signs.
+// Creates a private certificate authority, and a node certificate signed by it.
 #include "runtime/transport/tls.hpp"
 #include <array>
 #include <cstdio>
@@ -36,7 +36,8 @@ void extend(X509& certificate, X509& issuer, int kind, const char* value) {
   require(extension && X509_add_ext(&certificate, extension.get(), -1) == 1, "a certificate could not be made");
 }
 
-/// Valid from a day ago, because clocks differ, for ten years. @param issuer null: it signs itself, as an authority
+/// Makes a certificate that is valid for ten years, starting a day ago because clocks differ.
+/// @param issuer null for a self-signed authority
 certificate_handle signed_certificate(EVP_PKEY& key, const char* name, X509* issuer, EVP_PKEY& signer) {
   constexpr long day = 24L * 3600;
   certificate_handle certificate(X509_new(), X509_free);
@@ -63,7 +64,7 @@ certificate_handle signed_certificate(EVP_PKEY& key, const char* name, X509* iss
   return certificate;
 }
 
-/// A new file that its owner alone may read.
+/// Creates a file that only its owner may read. Fails if it exists.
 template <class Write>
 void write_new(const std::filesystem::path& path, Write write) {
   const int number = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);

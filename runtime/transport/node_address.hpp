@@ -8,15 +8,15 @@ namespace mneme {
 
 struct node_address {
   std::string host{};
-  std::uint16_t port = 0; ///< 0: any free port, for listening.
+  std::uint16_t port = 0; ///< For listening, 0 selects any free port.
   auto operator<=>(const node_address&) const = default;
-  [[nodiscard]] std::string text() const; ///< "host:port", "[::1]:port"
+  [[nodiscard]] std::string text() const; ///< Formats "host:port" or "[::1]:port".
 };
 
-/// Parses "HOST:PORT"; an IPv6 address needs brackets.
+/// Parses "HOST:PORT". An IPv6 address must be in brackets.
 [[nodiscard]] expected<node_address> parsed_address(const std::string& text);
 
-/// Socket address of the operating system.
+/// A socket address as the operating system represents it.
 struct socket_address {
   sockaddr_storage storage{};
   socklen_t size = 0;
@@ -24,12 +24,12 @@ struct socket_address {
   [[nodiscard]] std::string text() const;
   [[nodiscard]] const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
 };
-/// A host's name and all its addresses, to be tried in turn.
+/// A host's name and all its addresses, which are tried in order.
 struct node_place {
   std::string host{};
   std::vector<socket_address> addresses{};
 };
-/// Resolves a name. Blocks while name servers respond.
+/// Resolves a host name. Blocks until the name servers reply.
 [[nodiscard]] expected<std::vector<socket_address>> resolved(const node_address& address);
 
 } // namespace mneme

@@ -3,7 +3,7 @@
 namespace mneme {
 namespace {
 
-/// Shorter pieces of messages are copied: each piece costs the system some work.
+/// Pieces of messages below this size are copied, because every piece has a cost in system calls.
 constexpr std::size_t copied_bytes_max = 512;
 
 } // namespace

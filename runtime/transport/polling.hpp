@@ -1,4 +1,4 @@
-/// polling: how long threads poll for messages of other processes before they sleep.
+/// polling: limits the time that threads poll for messages of other processes before they sleep.
 #pragma once
 #include "runtime/base/tuning.hpp"
 #include <chrono>
@@ -6,24 +6,24 @@
 #include <utility>
 namespace mneme {
 
-/// Returns `limit`, or zero on machines with few cores, where polling would take cores from computing threads. Waking a
+/// Returns `limit`, or zero on machines with few cores, where polling would slow down computing threads. Waking a
 /// thread takes 40 to 80 us on a virtual machine. Polling does not affect results.
 [[nodiscard]] inline std::chrono::microseconds polling_time(std::chrono::microseconds limit) {
   static const bool has_spare_cores = std::thread::hardware_concurrency() >= tuning::polling_cores;
   return has_spare_cores ? limit : std::chrono::microseconds{0};
 }
 
-/// Keeps an actor's thread awake while more messages are expected: the actor sends itself a message repeatedly, so that
-/// its thread sees new messages. Other actors and threads run first each time.
+/// Keeps an actor's thread awake while messages are expected. The actor repeatedly sends itself a message, so that its
+/// thread keeps checking the mailbox. Other actors and threads run in between.
 class awake_time {
 public:
-  /// A message has arrived, or was sent and will be answered. Returns true if the actor must start to poll.
+  /// Call when a message has arrived or a request was sent. Returns true if the actor must start polling.
   [[nodiscard]] bool extend() {
     const auto span = polling_time(tuning::frames_awaited);
     until_ = std::chrono::steady_clock::now() + span;
     return span.count() > 0 && !std::exchange(looks_, true);
   }
-  /// The actor has polled. Returns true if it must poll again.
+  /// Call when the actor has polled. Returns true if it must poll again.
   [[nodiscard]] bool goes_on() {
     std::this_thread::yield();
     looks_ = std::chrono::steady_clock::now() < until_;

@@ -9,11 +9,11 @@
 namespace mneme {
 namespace {
 
-constexpr std::uint64_t key_bytes_max = 16 << 20; // bundles of authorities take some 200 KiB
+constexpr std::uint64_t key_bytes_max = 16 << 20; // bundles of certificates have about 200 KiB
 
 constexpr std::array<unsigned char, 5> key_name{'m', 'n', 'e', 'm', 'e'};
 
-/// The pre-shared key of a connection's context as a session, as OpenSSL expects it; null if there is no memory.
+/// The pre-shared key of the connection's context, as the session that OpenSSL expects. Returns null if out of memory.
 SSL_SESSION* session_of_key(SSL* connection) {
   constexpr std::array<unsigned char, 2> suite{0x13, 0x01}; // TLS_AES_128_GCM_SHA256
   const auto* const key = static_cast<const unsigned char*>(SSL_CTX_get_app_data(SSL_get_SSL_CTX(connection)));
@@ -100,7 +100,8 @@ diagnostics tls_identity::load_files(const credentials& given) {
   return errors;
 }
 
-/// The secret becomes an external pre-shared key (RFC 8446, section 4.2.11), with a fresh key exchange per connection.
+/// Derives an external pre-shared key from the secret (RFC 8446, section 4.2.11). Every connection exchanges fresh
+/// keys.
 void tls_identity::use_secret(const std::string& secret) {
   const std::string text = "mneme job secret\n" + secret;
   SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), key_.data());
@@ -116,7 +117,7 @@ ssl_session tls_identity::session(int socket, bool accepts) const {
   ssl_session session(SSL_new(context_.get()));
   if (!session || SSL_set_fd(session.get(), socket) != 1)
     return nullptr;
-  if (accepts && has_secret_) // OpenSSL keeps no key for a session that asks for certificates; there is none to ask for
+  if (accepts && has_secret_) // OpenSSL rejects pre-shared keys if it requests certificates
     SSL_set_verify(session.get(), SSL_VERIFY_NONE, nullptr);
   if (accepts)
     SSL_set_accept_state(session.get());

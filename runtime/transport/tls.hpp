@@ -1,4 +1,4 @@
-/// tls: identity of this process towards peers, and verification of theirs.
+/// tls: this process's identity for peers, and verification of theirs.
 #pragma once
 #include "runtime/base/diagnostic.hpp"
 #include <array>
@@ -8,10 +8,10 @@ struct ssl_ctx_st;
 struct ssl_st;
 namespace mneme {
 
-/// How this process and its peers authenticate each other: a secret that they share, or three PEM files. Without
-/// either only the loopback is allowed, unencrypted.
+/// Mutual authentication of this process and its peers, by a shared secret or by three PEM files. Without either, only
+/// loopback addresses are allowed, unencrypted.
 struct credentials {
-  std::string secret{}; ///< Of the job.
+  std::string secret{}; ///< The secret of the job.
   std::filesystem::path certificate{}, key{}, authority{};
   [[nodiscard]] bool has_files() const { return !certificate.empty() || !key.empty() || !authority.empty(); }
   [[nodiscard]] bool any() const { return !secret.empty() || has_files(); }
@@ -23,15 +23,15 @@ struct freed_ssl {
 };
 using ssl_session = std::unique_ptr<ssl_st, freed_ssl>;
 
-/// One end's credentials: a pre-shared key, or a certificate with key and the authority that must have signed the
-/// peer's certificate. TLS 1.3, both sides are verified, no session resumption.
+/// Credentials of one end: a pre-shared key, or a certificate with its key and the authority that must have signed the
+/// peer's certificate. TLS 1.3; both ends are verified; sessions are not resumed.
 class tls_identity {
 public:
-  /// Loads the files, or derives the key from the secret. Errors name the option. Null without credentials.
+  /// Loads the files or derives the key. Returns null without credentials. Errors name the option.
   [[nodiscard]] static expected<std::shared_ptr<const tls_identity>> load(const credentials& given);
-  /// Creates one end of a connection over `socket`, which the caller owns.
+  /// Creates one end of a connection over `socket`, which the caller keeps open.
   [[nodiscard]] ssl_session session(int socket, bool accepts) const;
-  /// True if peers prove that they know the secret; they have no certificates.
+  /// True if peers authenticate by the shared secret instead of certificates.
   [[nodiscard]] bool has_secret() const noexcept { return has_secret_; }
 
 private:
@@ -46,15 +46,15 @@ private:
 };
 using tls_identity_ref = std::shared_ptr<const tls_identity>;
 
-/// Checks the name in the certificate of a peer that was reached as `host`. A certificate with host names or addresses
-/// is valid for these only; one without (as make_keys() writes it) is valid for all. Returns the error; empty if valid.
+/// Checks that the certificate of a peer reached as `host` is valid for that name. A certificate without names, as
+/// make_keys() writes it, is valid for all. Returns the error; "" if valid.
 [[nodiscard]] std::string wrong_with_name(const ssl_st* session, const std::string& host);
 
-/// Message of the oldest OpenSSL error of this thread. Clears all errors.
+/// Message of this thread's oldest OpenSSL error. Clears all errors.
 [[nodiscard]] std::string tls_error_text();
 
-/// Writes ca.pem, ca.key, node.pem and node.key, valid for ten years. Fails if one of them exists. All nodes of one
-/// owner may use the same pair: a peer is accepted if the authority has signed its certificate.
+/// Writes ca.pem, ca.key, node.pem and node.key, valid for ten years. Fails if one of them exists. All nodes of an
+/// owner may share them: a peer is accepted if the authority has signed its certificate.
 [[nodiscard]] expected<void> make_keys(const std::filesystem::path& folder);
 
 } // namespace mneme

@@ -19,10 +19,10 @@ namespace {
 
 using std::filesystem::path;
 
-constexpr std::int64_t own_tokens_max = 16'777'216; // nets read them as floats
+constexpr std::int64_t own_tokens_max = 16'777'216; // nets receive tokens as float32
 constexpr std::int64_t own_domains_max = 10'000;
 
-/// Collects findings up to a limit.
+/// Collects diagnostics up to a limit.
 class array_findings {
 public:
   void add(const std::string& place, std::string text) {
@@ -40,10 +40,10 @@ private:
   diagnostics findings_;
 };
 
-/// The integers of one array, and the first value that is not an integer.
+/// The values of an integer array, and the index of the first value that is not an integer.
 struct whole_numbers {
   std::vector<std::int64_t> values{};
-  std::int64_t odd_place = -1; ///< -1: all are integers.
+  std::int64_t odd_place = -1; ///< -1 if all values are integers.
   std::string odd_value{};
 };
 
@@ -53,7 +53,7 @@ whole_numbers widened(const at::Tensor& values) {
   whole_numbers numbers;
   numbers.values.reserve(static_cast<std::size_t>(values.numel()));
   for (std::int64_t i = 0; i < values.numel(); ++i) {
-    constexpr double limit = 9007199254740992.0; // 2^53: below it, each integer has a double of its own
+    constexpr double limit = 9007199254740992.0; // 2^53: doubles represent all smaller integers
     if constexpr (std::is_floating_point_v<Stored>) {
       const auto value = static_cast<double>(first[i]);
       const bool is_whole = std::abs(value) < limit && value == std::floor(value); // false for NaN
@@ -63,7 +63,7 @@ whole_numbers widened(const at::Tensor& values) {
       }
       numbers.values.push_back(is_whole ? static_cast<std::int64_t>(value) : 0);
     } else if constexpr (std::is_same_v<Stored, std::uint64_t>) {
-      constexpr std::uint64_t most = std::numeric_limits<std::int64_t>::max(); // above every bound
+      constexpr std::uint64_t most = std::numeric_limits<std::int64_t>::max(); // exceeds every bound
       numbers.values.push_back(static_cast<std::int64_t>(std::min(first[i], most)));
     } else {
       numbers.values.push_back(static_cast<std::int64_t>(first[i]));
@@ -72,7 +72,7 @@ whole_numbers widened(const at::Tensor& values) {
   return numbers;
 }
 
-/// Values of an array of integers, booleans (false: 0, true: 1) or floats; nullopt for any other type.
+/// Converts an array of integers, booleans (false: 0, true: 1) or floats. Returns nullopt for other types.
 std::optional<whole_numbers> whole_numbers_of(const at::Tensor& values) {
   switch (values.scalar_type()) {
   case at::kBool:
@@ -111,7 +111,7 @@ std::string type_of(const named_array& array) {
 
 std::string shape_of(const at::Tensor& values) { return fmt::format("[{}]", fmt::join(values.sizes(), ", ")); }
 
-/// Reads labels or domains in [0, below), one for each of `rows`.
+/// Reads labels or domains in [0, below), one for each of `rows` rows. Reports invalid ones.
 std::vector<std::int32_t> numbers_from(const named_array& array, std::int64_t rows, std::int64_t below,
                                        const char* noun, array_findings& wrong) {
   const auto& values = array.content.values;
@@ -141,7 +141,7 @@ std::vector<std::int32_t> numbers_from(const named_array& array, std::int64_t ro
   return kept;
 }
 
-/// Returns the images as [N, C, H, W], or an error text if the shape is invalid.
+/// Converts images to [N, C, H, W]. Returns an error text if the shape is invalid.
 tl::expected<at::Tensor, std::string> with_channels_first(const at::Tensor& images, array_layout layout) {
   const auto is_colour = [](std::int64_t extent) { return extent == 1 || extent == 3; };
   const bool first = is_colour(images.size(1)), last = is_colour(images.size(3));
@@ -164,7 +164,7 @@ void check_finite(const named_array& array, array_findings& wrong) {
       wrong.add(array.place, fmt::format("row {} has a number that is {}; expected finite ones", row, *odd));
 }
 
-/// [N, 1, 1, T] int32
+/// Reads tokens as [N, 1, 1, T] int32 and updates `largest`. Reports tokens outside of [0, below).
 at::Tensor tokens_from(const named_array& array, std::int64_t below, std::int64_t& largest, array_findings& wrong) {
   const auto& values = array.content.values;
   const auto numbers = whole_numbers_of(values).value().values;
@@ -182,7 +182,7 @@ at::Tensor tokens_from(const named_array& array, std::int64_t below, std::int64_
   return kept;
 }
 
-/// Reads the arrays of one part.
+/// Reads and checks the arrays of one part.
 class array_reader {
 public:
   array_reader(const named_arrays& arrays, const data_section& data) : arrays_(arrays), data_(data) {}
@@ -236,7 +236,7 @@ private:
   [[nodiscard]] std::int64_t label_bound() const { return bound("class_names", own_classes_max); }
   [[nodiscard]] std::int64_t domain_bound() const { return bound("domain_names", own_domains_max); }
 
-  /// Returns rows as in image_table; undefined if they are invalid.
+  /// Returns the rows as in image_table, or an undefined tensor if they are invalid.
   at::Tensor rows_from(const named_array& array) {
     const auto& values = array.content.values;
     const auto refuse = [&](std::string text) {

@@ -17,7 +17,7 @@ expected<raw_data> load_part(const std::string& name, const data_section& data,
   return part->load(data, roots, 0);
 }
 
-/// Rows of domain 0, then of domain 1.
+/// Concatenates the rows of domain 0 and domain 1.
 image_table chained(image_table first, const image_table& second) {
   auto shape = first.images.sizes().vec();
   shape[0] += second.size();

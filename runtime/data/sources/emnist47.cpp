@@ -1,5 +1,5 @@
-// emnist47: a subset of EMNIST Balanced, 800 + 100 upright images of each of its 47 classes. Do not report results on
-// it as results on EMNIST Balanced.
+// emnist47: a subset of EMNIST Balanced with upright images; each of its 47 classes has 800 training and 100 test
+// images. Results on it must not be reported as results on EMNIST Balanced.
 #include "runtime/data/data_sources.hpp"
 #include "runtime/data/idx.hpp"
 namespace mneme {

@@ -1,5 +1,5 @@
-// EMNIST Balanced: 28x28 digits and letters (Cohen, Afshar, Tapson, van Schaik 2017). The public files hold the images
-// transposed; `data.transposed = true` makes them upright.
+// EMNIST Balanced: 28x28 digits and letters (Cohen, Afshar, Tapson, van Schaik 2017). The public files contain
+// transposed images; `data.transposed = true` makes them upright.
 #include "runtime/data/data_sources.hpp"
 #include "runtime/data/idx.hpp"
 namespace mneme {

@@ -1,5 +1,5 @@
-// folder: user data in one image folder per class, as for torchvision's ImageFolder, with optional folder levels above
-// for parts (train, test) and domains.
+// folder: user data with one image folder per class, as for torchvision's ImageFolder. Optional folder levels above the
+// classes define parts (train, test) and domains.
 #include "runtime/base/new_tensor.hpp"
 #include "runtime/data/data_sources.hpp"
 #include "runtime/data/picture_tree.hpp"
@@ -20,7 +20,7 @@ std::vector<photograph> picked(const std::vector<photograph>& pictures, const st
   return chosen;
 }
 
-/// Replaces row numbers by those of the part from which the rows were drawn.
+/// Replaces row numbers by those in the part from which the rows were drawn.
 void renumber(image_table& table, const std::vector<std::int64_t>& drawn) {
   if (table.file_rows.empty())
     table.file_rows = drawn;
@@ -29,7 +29,7 @@ void renumber(image_table& table, const std::vector<std::int64_t>& drawn) {
       row = drawn[static_cast<std::size_t>(row)];
 }
 
-/// True if red, green and blue are equal in every image.
+/// True if the red, green and blue values are equal in all images.
 bool is_grey(const at::Tensor& images) {
   const auto plane = images.size(2) * images.size(3);
   const auto* at = images.const_data_ptr<std::uint8_t>();
@@ -40,7 +40,7 @@ bool is_grey(const at::Tensor& images) {
   return true;
 }
 
-/// [N, 1, H, W]: luma of ITU-R BT.601 in integers, equal to Pillow's convert("L"); a gray pixel keeps its value.
+/// [N, 3, H, W] -> [N, 1, H, W]: luma of ITU-R BT.601 in integers, equal to Pillow's convert("L").
 at::Tensor in_grey(const at::Tensor& images) {
   const auto plane = images.size(2) * images.size(3);
   auto grey = new_tensor({images.size(0), 1, images.size(2), images.size(3)}, at::kByte);

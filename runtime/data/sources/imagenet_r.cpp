@@ -17,7 +17,7 @@ const file_set imagenet_r_files{.data_set = "imagenet-r",
                                 .names = {{"n01443537"}}, // the first class; no other file is certain to exist
                                 .remedy = "Unpack imagenet-r.tar of the authors (2 GB), a folder for each class."};
 
-/// There is no official split. Every fifth file of a class by name (numbers 4, 9, 14, ...) is a test image.
+/// Since there is no official split, every fifth file of a class by name (numbers 4, 9, 14, ...) is a test image.
 bool is_test(std::size_t place) { return place % 5 == 4; }
 
 expected<raw_data> load_imagenet_r(const data_section& data, const std::vector<path>& roots) {

@@ -16,7 +16,7 @@ const file_set imagenet_subset_files{
     .names = {{"train"}, {"val"}},
     .remedy = "Unpack ImageNet into train/ and val/, a folder such as n01440764 for each class."};
 
-/// Folders with the same names as `classes`, the folders of training images.
+/// The subfolders of `folder` with the same names as the folders in `classes`.
 std::vector<path> same_classes(const path& folder, const std::vector<path>& classes) {
   std::vector<path> folders;
   for (const auto& name : classes)

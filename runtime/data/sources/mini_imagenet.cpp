@@ -1,6 +1,6 @@
 // Mini-ImageNet: 100 ImageNet classes with 600 photographs each (Vinyals et al. 2016, "Matching Networks for One Shot
-// Learning"), one folder of JPEG files per class. Resized to 84x84 pixels and split as in federated class-incremental
-// learning (Dong et al. 2022): the first 500 files of a class by name are training images, the others test images.
+// Learning"), one folder of JPEG files per class, resized to 84x84 pixels. The split is that of federated
+// class-incremental learning (Dong et al. 2022): the first 500 files of a class by name are training images.
 #include "runtime/data/data_sources.hpp"
 #include "runtime/data/files.hpp"
 #include "runtime/data/photographs.hpp"
@@ -11,7 +11,7 @@ namespace {
 using std::filesystem::path;
 
 constexpr std::int64_t mini_imagenet_side_px = 84;
-constexpr std::size_t train_files = 500; // per class
+constexpr std::size_t train_files = 500; // training images per class
 
 const file_set mini_imagenet_files{
     .data_set = "mini-imagenet",
@@ -38,7 +38,7 @@ expected<raw_data> load_mini_imagenet(const data_section& data, const std::vecto
   return with_splits({.name = "mini-imagenet",
                       .classes = std::ssize(classes),
                       .class_names = folder_names(classes),
-                      .mean = {0.5071, 0.4867, 0.4408}, // values of CIFAR-100, as in the code of GLFC and LGA
+                      .mean = {0.5071, 0.4867, 0.4408}, // constants of CIFAR-100, as in the code of GLFC and LGA
                       .deviation = {0.2675, 0.2565, 0.2761}},
                      read(both.train, train_limits(data)), read(both.test, test_limits(data)));
 }

@@ -31,7 +31,7 @@ expected<raw_data> load_lists(const std::vector<path>& domains, const data_secti
   return read_domain_lists(train, test, domains.front().parent_path(), data, std::move(about));
 }
 
-/// True if one of the lists exists; then all must exist.
+/// True if at least one of the lists exists; then all of them are required.
 bool has_lists(const std::vector<path>& domains) {
   return std::any_of(domains.begin(), domains.end(), [](const path& domain) {
     return std::filesystem::exists(domain.string() + "_train.txt") ||
@@ -39,7 +39,7 @@ bool has_lists(const std::vector<path>& domains) {
   });
 }
 
-/// Classes are numbered by name; every domain must have all of them.
+/// Classes are numbered by name. Every domain must have all of them.
 expected<raw_data> load_nico_common(const data_section& data, const std::vector<path>& roots) {
   const auto domains = find_files(nico_common_files, data, roots);
   if (!domains)

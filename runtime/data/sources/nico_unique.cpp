@@ -28,7 +28,7 @@ expected<raw_data> load_nico_unique(const data_section& data, const std::vector<
   raw_data about{.name = "nico-unique", .classes = std::ssize(*classes)};
   std::vector<picture_folder> folders;
   std::vector<picture_list> train, test;
-  bool has_lists = false; // if one exists, all must exist
+  bool has_lists = false; // if one list exists, all are required
   for (std::size_t label = 0; label < classes->size(); ++label) {
     const auto& folder = (*classes)[label];
     const auto domains = folders_in(folder);
@@ -51,7 +51,7 @@ expected<raw_data> load_nico_unique(const data_section& data, const std::vector<
     }
   }
   if (has_lists) {
-    about.classes = 0; // follows from the labels
+    about.classes = 0; // determined by the labels
     return read_domain_lists(train, test, files->front().parent_path(), data, std::move(about));
   }
   about.class_names = folder_names(*classes);

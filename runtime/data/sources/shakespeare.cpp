@@ -18,8 +18,8 @@ namespace {
 constexpr std::string_view alphabet =
     "\n !\"&'(),-.0123456789:;>?ABCDEFGHIJKLMNOPQRSTUVWXYZ[]abcdefghijklmnopqrstuvwxyz}";
 constexpr std::int64_t window = 80;
-constexpr std::size_t test_every = 10;                // every tenth speech of a role is a test speech
-constexpr std::uint64_t content_bytes_max = 1U << 28; // all plays have five million bytes
+constexpr std::size_t test_every = 10;                // one test speech per ten speeches of a role
+constexpr std::uint64_t content_bytes_max = 1U << 28; // all plays together have five million bytes
 
 const file_set shakespeare_files{
     .data_set = "shakespeare",
@@ -28,13 +28,13 @@ const file_set shakespeare_files{
     .remedy = "There is no public download in this form: write a line for each speech, 'play TAB "
               "speaker TAB text', in the order of the plays."};
 
-/// The text of a role in each split, as tokens; speeches are separated by a space.
+/// The text of one role in each split, as tokens. Speeches are separated by a space.
 struct role_text {
   std::string train{}, test{};
   std::size_t speeches = 0;
 };
 
-/// Token of a character; characters outside LEAF's alphabet ('$' is one) become spaces.
+/// The token of a character. Characters outside of LEAF's alphabet, such as '$', become spaces.
 char token_of(char letter) {
   const auto entry = alphabet.find(letter);
   return static_cast<char>(entry == std::string_view::npos ? alphabet.find(' ') : entry);
@@ -51,7 +51,7 @@ expected<std::string> content_of(const std::filesystem::path& path) {
     return failed(stream->place(content_bytes_max), fmt::format("the content goes on here, to {} bytes; all plays are "
                                                                 "five million: is it the file of another data set?",
                                                                 *bytes));
-  auto again = byte_stream::open(path); // the first pass counted the bytes
+  auto again = byte_stream::open(path); // opened again, because the first pass has counted the bytes
   std::string content(static_cast<std::size_t>(*bytes), ' ');
   if (auto read = again->read({reinterpret_cast<std::uint8_t*>(content.data()), content.size()}); !read)
     return tl::unexpected(read.error());
@@ -60,10 +60,10 @@ expected<std::string> content_of(const std::filesystem::path& path) {
   return content;
 }
 
-/// Roles in the order of their first speech.
+/// The roles of all plays, in the order of their first speeches.
 expected<std::vector<role_text>> roles_in(const std::string& content, const std::filesystem::path& path) {
   std::vector<role_text> roles;
-  std::map<std::string_view, std::size_t> places; // by play and speaker
+  std::map<std::string_view, std::size_t> places; // index of a role, by play and speaker
   const std::string_view text(content);
   for (std::size_t begin = 0, line = 1; begin < text.size(); ++line) {
     const auto end = std::min(text.find('\n', begin), text.size());
@@ -90,7 +90,7 @@ expected<std::vector<role_text>> roles_in(const std::string& content, const std:
 
 using class_of_token = std::array<std::int32_t, alphabet.size()>;
 
-/// Ranks tokens by their frequency as target of training rows; ties in alphabet order.
+/// Numbers the target characters of training rows by descending frequency; equal frequencies in alphabet order.
 class_of_token classes_of(const std::vector<role_text>& roles) {
   std::array<std::int64_t, alphabet.size()> counts{};
   for (const auto& role : roles)
@@ -105,8 +105,8 @@ class_of_token classes_of(const std::vector<role_text>& roles) {
   return ranks;
 }
 
-/// One row for every character that is preceded by a full window, role by role. Only rows within the limits are
-/// created, since there are four million in total.
+/// Makes one row for every character with a full window before it, role by role. Rows beyond the limits are not
+/// created, since there are four million rows in total.
 image_table windows_of(const std::vector<role_text>& roles, std::string role_text::*split, const class_of_token& ranks,
                        row_limits limits) {
   row_filter filter(limits, static_cast<std::int64_t>(alphabet.size()));
@@ -124,7 +124,7 @@ image_table windows_of(const std::vector<role_text>& roles, std::string role_tex
       table.file_rows.push_back(row);
     }
   }
-  if (row == table.size()) // no row was skipped
+  if (row == table.size()) // no row was removed
     table.file_rows.clear();
   table.images = new_tensor({table.size(), 1, 1, window}, at::kInt);
   auto* token = table.images.mutable_data_ptr<std::int32_t>();

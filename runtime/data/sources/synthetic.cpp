@@ -1,5 +1,5 @@
-// synthetic: generated data, a Gaussian distribution for each class, drawn from the seed alone. For benchmarks and
-// tests without files.
+// synthetic: generated data for benchmarks and tests. Each class is a Gaussian distribution that depends only on the
+// seed.
 #include "runtime/base/check.hpp"
 #include "runtime/base/new_tensor.hpp"
 #include "runtime/data/data_sources.hpp"
@@ -17,16 +17,16 @@ namespace {
 // Shapes: N rows, C channels, H height, W width, D = C * H * W pixels.
 
 constexpr std::int64_t test_rows_max = 1000;
-constexpr double bytes_max = 1e12; // more is probably a typing error
+constexpr double bytes_max = 1e12; // larger requests are probably typing errors
 
-/// Kinds of streams. The index of a stream is a class or a row, so a row does not depend on the number of rows.
+/// Kinds of random streams. The stream index is a class or a row, so a row does not depend on the number of rows.
 enum class part : std::uint32_t { class_mean, train_row, test_row };
 rng_key key_of(std::uint64_t seed, part kind, std::int64_t index) {
   return key_for({.seed = seed, .visit = static_cast<std::uint32_t>(kind), .index = static_cast<std::uint64_t>(index)},
                  purpose::synthetic_data);
 }
 
-/// Standard normals, [classes, D].
+/// Draws the class means: standard normal numbers, [classes, D].
 std::vector<float> class_means(std::uint64_t seed, std::int64_t classes, std::int64_t pixels) {
   std::vector<float> means;
   means.reserve(static_cast<std::size_t>(classes * pixels));
@@ -38,16 +38,16 @@ std::vector<float> class_means(std::uint64_t seed, std::int64_t classes, std::in
   return means;
 }
 
-/// 128 + 32 x, rounded and clamped to 0 .. 255.
+/// Converts a number to a pixel: 128 + 32 x, rounded and clamped to [0, 255].
 std::uint8_t as_pixel(double x) {
   return static_cast<std::uint8_t>(std::clamp(std::floor(128.5 + 32.0 * x), 0.0, 255.0));
 }
 
-/// Mean of the class plus the noise of one row.
+/// Draws one row: the mean of its class plus noise.
 void make_row(std::span<std::uint8_t> pixels, const float* mean, const rng_key& key) {
   if (kernels::gaussian_pixels(pixels, mean, stream_name_of(key)))
     return;
-  rng_stream noise(key); // a value is too close to a rounding boundary for the kernel's accuracy
+  rng_stream noise(key); // a value is too close to a rounding boundary for the fast kernel
   for (std::size_t i = 0; i < pixels.size(); ++i)
     pixels[i] = as_pixel(mean[i] + noise.normal());
 }
@@ -67,7 +67,7 @@ image_table rows_of_part(std::uint64_t seed, part split, const std::vector<float
   return table;
 }
 
-/// Token rows: with probability 1/2 the token of the class at this position, else a random token.
+/// Draws rows of tokens: with probability 1/2 the class's token at this position, else a random token.
 image_table made_tokens(std::uint64_t seed, part split, const data_section& data, std::int64_t rows) {
   const auto places = data.shape[0];
   image_table table{.images = new_tensor({rows, 1, 1, places}, at::kInt)}; // [N, 1, 1, T]
@@ -85,7 +85,7 @@ image_table made_tokens(std::uint64_t seed, part split, const data_section& data
   return table;
 }
 
-/// Checks the keys of synthetic data.
+/// Validates the keys of synthetic data.
 diagnostics wrong_keys(const data_section& data) {
   diagnostics wrong;
   const auto& shape = data.shape;
@@ -102,7 +102,7 @@ diagnostics wrong_keys(const data_section& data) {
     wrong.push_back({"data.rows", fmt::format("{} was found; at least 1 is needed", data.rows)});
   if (!wrong.empty())
     return wrong;
-  auto bytes = static_cast<double>(std::max(data.rows, 4 * data.classes)); // class means are floats
+  auto bytes = static_cast<double>(std::max(data.rows, 4 * data.classes)); // the class means are float32
   if (data.tokens > 0)
     bytes *= sizeof(std::int32_t);
   for (const auto n : shape)
@@ -119,7 +119,7 @@ std::array<std::int64_t, 3> shape_of(const data_section& data) {
                                 : std::array<std::int64_t, 3>{1, 1, data.shape[0]};
 }
 
-/// Adds the properties that the keys define to the rows.
+/// Makes raw_data from both splits and the properties that the keys define.
 raw_data described(const data_section& data, image_table train, image_table test) {
   const bool is_tokens = data.tokens > 0;
   const auto channels = is_tokens ? 1 : static_cast<std::size_t>(shape_of(data)[0]);

@@ -1,6 +1,6 @@
-// Tiny ImageNet: 64x64 photographs of 200 classes (Stanford's course CS231n 2015), folders of JPEG files. Classes are
-// numbered by WordNet id. Test rows are the validation images, whose classes are in a text file; the labels of the
-// official test folder are not public.
+// Tiny ImageNet: 64x64 photographs of 200 classes (Stanford's course CS231n 2015), in folders of JPEG files. Classes
+// are numbered by WordNet id. Test rows are the validation images, with labels from a text file, because the labels of
+// the official test images are not public.
 #include "runtime/base/disk_file.hpp"
 #include "runtime/data/data_sources.hpp"
 #include "runtime/data/files.hpp"
@@ -15,14 +15,14 @@ namespace {
 using std::filesystem::path;
 
 constexpr std::int64_t tiny_imagenet_side_px = 64;
-constexpr std::uint64_t validation_list_bytes_max = std::uint64_t{1} << 26U; // 24 times the size of the original list
+constexpr std::uint64_t validation_list_bytes_max = std::uint64_t{1} << 26U; // 24 times the original list
 
 const file_set tiny_imagenet_files{.data_set = "tiny-imagenet",
                                    .folders = {"tiny-imagenet-200"},
                                    .names = {{"wnids.txt"}, {"val/val_annotations.txt"}},
                                    .remedy = "`tools/fetch_data tiny-imagenet` brings them."};
 
-/// The classes, sorted.
+/// Reads the WordNet ids of the classes, sorted.
 expected<std::vector<std::string>> read_classes(const path& file) {
   const auto text = text_of_file(file, validation_list_bytes_max);
   if (!text)
@@ -53,7 +53,7 @@ expected<image_table> read_train(const path& folder, const std::vector<std::stri
   return read_photographs(*photographs, limits, std::ssize(classes), tiny_imagenet_side_px, photograph_fit::exact);
 }
 
-/// Parses the lines of `file`: name, class, and a box that is ignored.
+/// Reads the list of validation images. Each line has a file name, a class, and a box that is ignored.
 expected<image_table> read_validation(const path& file, const std::vector<std::string>& classes, row_limits limits) {
   const auto text = text_of_file(file, validation_list_bytes_max);
   if (!text)

@@ -7,8 +7,8 @@ bool share_leading_axes(const at::Tensor& keys, const at::Tensor& values) {
   return keys.dim() == values.dim() && keys.sizes().slice(0, keys.dim() - 1) == values.sizes().slice(0, keys.dim() - 1);
 }
 
-/// True if the mask has one value, or one for each query and key, in its last two axes, and has
-/// size 1 in every other axis in which the queries have no equal size.
+/// True if the mask broadcasts to the attention scores. Its last axis has size 1 or the number of keys; every other
+/// axis has size 1 or the queries' size.
 bool mask_fits(const at::Tensor& mask, const at::Tensor& queries, const at::Tensor& keys) {
   for (std::int64_t axis = 1; axis <= mask.dim(); ++axis) {
     const auto expected = axis == 1 ? keys.size(-2) : axis <= queries.dim() ? queries.size(-axis) : 1;
@@ -29,7 +29,7 @@ std::string grouped_heads_error(const at::Tensor& queries, const at::Tensor& key
 
 } // namespace
 
-/// The fused kernel reads as many keys as there are values (pytorch#193728), and divides by the heads of the keys.
+/// The fused kernel reads one key per value without a check (pytorch#193728) and divides by the number of key heads.
 std::string attention_error(const operator_call& call) {
   const auto queries = call.tensor("query"), keys = call.tensor("key"), values = call.tensor("value");
   const auto mask = call.tensor("attn_mask");
@@ -51,7 +51,7 @@ std::string attention_error(const operator_call& call) {
   return "";
 }
 
-/// The kernel divides by the number of heads and takes the output projection for [D, D].
+/// The kernel divides by the number of heads and assumes without a check that the output projection is [D, D].
 std::string multi_head_attention_error(const operator_call& call) {
   const auto queries = call.tensor("query");
   const auto width = call.integer("embed_dim").value_or(0), heads = call.integer("num_head").value_or(0);

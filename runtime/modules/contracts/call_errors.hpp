@@ -1,17 +1,17 @@
-/// call_errors: the contracts that find_contract() returns, by subject. Each function returns the reason why a call is
-/// refused, or "".
+/// call_errors: the contracts that find_contract() returns, grouped by subject. Each function returns the reason to
+/// reject a call, or "".
 #pragma once
 #include "runtime/modules/contracts/operator_call.hpp"
 namespace mneme::contracts {
 
 /// Limits on the arguments and results of one call.
 struct call_limits {
-  static constexpr std::int64_t step_max = 4096;                     ///< Strides and the like of a convolution.
-  static constexpr std::int64_t window_max = std::int64_t{1} << 24;  ///< Kernels, strides and paddings elsewhere.
-  static constexpr std::int64_t numbers_max = std::int64_t{1} << 31; ///< Numbers of a tensor.
-  static constexpr std::int64_t items_max = std::int64_t{1} << 20;   ///< Items of a list, letters of a text.
-  static constexpr std::int64_t parts_max = std::int64_t{1} << 16;   ///< Tensors that a call returns.
-  static constexpr double scale_max = 4096.0;                        ///< Scales of resizing; its inverse is the least.
+  static constexpr std::int64_t step_max = 4096; ///< Strides, dilations and similar arguments of a convolution.
+  static constexpr std::int64_t window_max = std::int64_t{1} << 24;  ///< Kernels, strides, paddings of other operators.
+  static constexpr std::int64_t numbers_max = std::int64_t{1} << 31; ///< Elements of a tensor.
+  static constexpr std::int64_t items_max = std::int64_t{1} << 20;   ///< Items of a list, or characters of a string.
+  static constexpr std::int64_t parts_max = std::int64_t{1} << 16;   ///< Tensors that one call returns.
+  static constexpr double scale_max = 4096.0; ///< Largest scale factor of resizing; the smallest is its inverse.
 };
 
 // attention.cpp
@@ -41,7 +41,7 @@ std::string result_size_error(const operator_call& call);
 std::string parts_error(const operator_call& call);
 std::int64_t parts_bytes(const operator_call& call);
 
-// collections.cpp: lists and texts
+// collections.cpp: lists and strings
 std::string collection_error(const operator_call& call);
 std::int64_t collection_bytes(const operator_call& call);
 

@@ -4,7 +4,7 @@
 namespace mneme::contracts {
 namespace {
 
-/// Items of a list or table, letters of a text, numbers of a tensor, which a text or a list may hold one by one.
+/// The number of list or dictionary items, string characters or tensor elements in a value.
 std::int64_t items_of(const c10::IValue& value) {
   if (value.isList())
     return static_cast<std::int64_t>(value.toListRef().size());
@@ -24,7 +24,7 @@ bool adds_one_item(const operator_call& call) {
   return call.name() == "aten::append" || call.name() == "aten::insert" || call.name() == "aten::_set_item";
 }
 
-/// Letters of all texts of a list, each with the text between them.
+/// Upper bound of the characters of aten::join: each string counts together with one separator.
 double joined_letters(const operator_call& call) {
   double letters = 0.0;
   const auto between = static_cast<double>(items_of(call.arguments[0]));
@@ -34,7 +34,7 @@ double joined_letters(const operator_call& call) {
   return letters;
 }
 
-/// An upper bound of the items or letters that a call's result or its changed list has.
+/// Upper bound of the items or characters in a call's result, or in the list that it changes.
 double result_items(const operator_call& call) {
   const auto& name = call.name();
   const auto& given = call.arguments;
@@ -57,8 +57,8 @@ double result_items(const operator_call& call) {
 
 } // namespace
 
-/// Lists and texts lie outside of LibTorch's allocator, which limits what tensors take. A search for an
-/// empty text never ends in LibTorch.
+/// Lists and strings are allocated outside of LibTorch's allocator, so the memory limit for tensors does not cover
+/// them. aten::replace with an empty search string never returns.
 std::string collection_error(const operator_call& call) {
   if (call.name() == "aten::replace" && call.arguments.size() >= 2 && items_of(call.arguments[1]) == 0)
     return call_error(call, "it replaces an empty text");
@@ -69,7 +69,7 @@ std::string collection_error(const operator_call& call) {
                                             call_limits::items_max));
 }
 
-/// What one call may add to what a module holds.
+/// Upper bound of the bytes that one call allocates outside of LibTorch's allocator.
 std::int64_t collection_bytes(const operator_call& call) {
   constexpr double item_bytes = 16.0, further_bytes = 512.0;
   if (adds_one_item(call))

@@ -6,7 +6,7 @@
 namespace mneme::contracts {
 namespace {
 
-/// An operand of a division: a tensor, or a number. nullopt if it holds no integers.
+/// An integer operand of a division: either a tensor or a number.
 struct integer_operand {
   at::Tensor tensor{};
   std::int64_t number = 0;
@@ -14,7 +14,7 @@ struct integer_operand {
   [[nodiscard]] bool has(std::int64_t value) const {
     return tensor.defined() ? tensor.numel() > 0 && (tensor == value).any().item<bool>() : number == value;
   }
-  /// The type that the operand brings into the result.
+  /// The operand's type for type promotion.
   [[nodiscard]] at::ScalarType type() const { return tensor.defined() ? tensor.scalar_type() : at::kLong; }
 };
 
@@ -26,10 +26,10 @@ std::optional<integer_operand> integers_of(const c10::IValue& value) {
   return std::nullopt;
 }
 
-/// The smallest integer of the result's type where a division of it by -1 has no result.
+/// The smallest integer of the result's type. Its quotient by -1 overflows.
 std::int64_t smallest_of(const integer_operand& dividend, const integer_operand& divisor) {
   auto type = c10::promoteTypes(dividend.type(), divisor.type());
-  if (dividend.tensor.defined() != divisor.tensor.defined()) // a number takes the type of the tensor
+  if (dividend.tensor.defined() != divisor.tensor.defined()) // a number takes the tensor's type
     type = dividend.tensor.defined() ? dividend.type() : divisor.type();
   return type == at::kInt ? std::numeric_limits<std::int32_t>::min() : std::numeric_limits<std::int64_t>::min();
 }
@@ -55,7 +55,7 @@ std::string division_error(const operator_call& call) {
   return "";
 }
 
-/// C++ defines shifts by fewer bits than an integer has.
+/// In C++ a shift by a negative amount, or by at least the integer's width, is undefined.
 std::string shift_error(const operator_call& call) {
   constexpr std::int64_t bits = 64;
   if (call.arguments.size() < 2 || !call.arguments[1].isInt())
@@ -65,7 +65,7 @@ std::string shift_error(const operator_call& call) {
                               : call_error(call, fmt::format("a shift by {} bits; expected 0 to {}", by, bits - 1));
 }
 
-/// The kernel adds the counts up in 64 bits and writes where the sum points to.
+/// The kernel sums the counts in 64-bit integers and uses the sum as a write offset without a check.
 std::string repeats_error(const operator_call& call) {
   auto total = 0.0;
   const auto rows = call.tensor("self");
@@ -73,7 +73,7 @@ std::string repeats_error(const operator_call& call) {
     if (!at::isIntegralType(counts.scalar_type(), false) || counts.lt(0).any().item<bool>())
       return call_error(call, "repeats has negative numbers or no integers");
     total = counts.to(at::kDouble).sum().item<double>();
-    if (counts.numel() == 1 && rows.defined()) // stands for every row
+    if (counts.numel() == 1 && rows.defined()) // one count applies to every row
       total *= static_cast<double>(std::max<std::int64_t>(rows.numel(), 1));
   } else if (const auto count = call.integer("repeats"); count && rows.defined()) {
     total = static_cast<double>(*count) * static_cast<double>(rows.numel());

@@ -66,8 +66,8 @@ bool has_type(const c10::FunctionSchema& schema, std::initializer_list<c10::Type
   });
 }
 
-/// True for overloads that share a name with one in the table and need no contract: true division, and sums, products
-/// and slices of tensors and numbers.
+/// True for overloads that need no contract although their name is in the table. These are true division, and sums,
+/// products and slices of tensors and numbers.
 bool is_harmless_overload(const c10::FunctionSchema& schema) {
   const auto& name = schema.name();
   if (name == "aten::div" || name == "aten::div_")

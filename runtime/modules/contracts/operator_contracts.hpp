@@ -1,19 +1,20 @@
-/// operator_contracts: conditions on the arguments of LibTorch's operators that their kernels do not check themselves.
+/// operator_contracts: argument conditions that the kernels of LibTorch's operators do not check themselves.
 #pragma once
 #include "runtime/modules/contracts/operator_call.hpp"
 namespace mneme {
 
-/// Looks at the arguments of a call before the operator runs. Without it the kernels of LibTorch 2.11 would read or
-/// write beyond a tensor, divide by zero, or take memory and time without bound. One list for every reader of foreign
-/// nets: a contract reads argument names and values, and does not depend on TorchScript.
+/// Checks the arguments of a call before the operator runs. Without these checks, kernels of LibTorch 2.11 would access
+/// memory out of bounds, divide by zero, or use unbounded memory or time. All readers of untrusted nets share the list:
+/// a contract depends on argument names and values, not on TorchScript.
 struct operator_contract {
-  /// Why the call must not be made, as a sentence; "": it may be made.
+  /// Returns the reason to reject the call as a sentence; "" if the call is allowed.
   std::string (*error)(const operator_call& call) = nullptr;
-  /// Bytes that the result takes outside of LibTorch's allocator: lists, texts, headers of tensors. nullptr: none.
+  /// Upper bound of the bytes that the call allocates outside of LibTorch's allocator: lists, strings, tensor headers.
+  /// nullptr if there are none.
   std::int64_t (*bytes)(const operator_call& call) = nullptr;
 };
 
-/// The contract of an operator and overload; nullptr if LibTorch's own checks are enough.
+/// The contract of an operator and overload. Returns nullptr if LibTorch's own checks are sufficient.
 [[nodiscard]] const operator_contract* find_contract(const c10::FunctionSchema& schema);
 
 } // namespace mneme

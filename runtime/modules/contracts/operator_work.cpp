@@ -13,24 +13,24 @@ double product_of(const std::vector<std::int64_t>& sizes) {
   return product;
 }
 
-/// The item of a list with one number for each axis, or with one for all.
+/// The value of `list` for `axis`. A list with one value applies to all axes; an empty list yields `otherwise`.
 double item_of(const std::vector<std::int64_t>& list, std::int64_t axis, std::int64_t otherwise) {
   if (list.empty())
     return static_cast<double>(otherwise);
   return static_cast<double>(list[std::min(static_cast<std::size_t>(axis), list.size() - 1)]);
 }
 
-/// Every place of the result, or of the rows if it is transposed, takes one number of each weight.
+/// Multiplications: each output position (input position if transposed) uses every weight once.
 double convolution_work(const operator_call& call) {
   const auto rows = call.tensor("input"), weight = call.tensor("weight");
   if (!rows.defined() || !weight.defined() || weight.dim() < 3 || rows.dim() < weight.dim() - 1)
-    return 0.0; // LibTorch refuses it
+    return 0.0; // LibTorch rejects it
   const bool is_transposed = call.name().starts_with("aten::conv_transpose") || call.flag("transposed");
   const auto strides = call.integers("stride"), paddings = call.integers("padding");
   double places = rows.dim() == weight.dim() ? static_cast<double>(rows.size(0)) : 1.0;
   for (std::int64_t axis = 0; axis < weight.dim() - 2; ++axis) {
     const auto size = static_cast<double>(rows.size(rows.dim() - weight.dim() + 2 + axis));
-    const auto padding = item_of(paddings, axis, weight.size(2 + axis)); // a text: "same"
+    const auto padding = item_of(paddings, axis, weight.size(2 + axis)); // empty for "same"
     const auto stride = std::max(item_of(strides, axis, 1), 1.0);
     places *= is_transposed ? size : (size + 2.0 * padding) / stride + 1.0;
   }
@@ -54,7 +54,7 @@ double product_work(const at::Tensor& a, const at::Tensor& b) {
                        : std::max(of_a, of_b);
 }
 
-/// The first two tensors of mm, bmm and matmul; of addmm and the like the second and third.
+/// Uses the first two tensors of mm, bmm and matmul, and the second and third of addmm and similar operators.
 double matrix_work(const operator_call& call) {
   for (const auto* const first : {"mat1", "batch1"})
     if (const auto a = call.tensor(first); a.defined())
@@ -65,7 +65,7 @@ double matrix_work(const operator_call& call) {
   return 0.0;
 }
 
-/// No product of two tensors has more than all pairs of their numbers.
+/// Upper bound for a product of two tensors: all pairs of their elements.
 double pairs_work(const operator_call& call) {
   double work = 1.0;
   for (const auto& value : call.arguments) {
@@ -78,7 +78,7 @@ double pairs_work(const operator_call& call) {
   return work;
 }
 
-/// The product of the sizes of all letters: einsum("bik,bkj->bij") takes b i j k.
+/// Product of the sizes of all index letters: b * i * j * k for einsum("bik,bkj->bij").
 double einsum_work(const operator_call& call) {
   const auto* const equation = call.find("equation");
   const auto tensors = call.tensors("tensors");

@@ -6,20 +6,20 @@ namespace {
 
 constexpr std::int64_t layers_max = 64;
 
-/// Sizes of a recurrent call, as far as its arguments state them.
+/// Sizes of a recurrent call, derived from its arguments.
 struct recurrent_sizes {
-  std::int64_t gates = 1; ///< Blocks of rows in a weight: 4 of an LSTM, 3 of a GRU, 1 of a plain cell.
+  std::int64_t gates = 1; ///< Gates per weight: 4 for an LSTM, 3 for a GRU, 1 for a plain RNN cell.
   std::int64_t layers = 0, directions = 1;
-  std::int64_t batch = 0;     ///< Rows of each state.
+  std::int64_t batch = 0;     ///< Number of rows in each state.
   std::int64_t features = 0;  ///< Width of the first layer's input.
   std::int64_t hidden = 0;    ///< Width of a cell.
-  std::int64_t projected = 0; ///< Width of a layer's output; equals `hidden` without a projection.
+  std::int64_t projected = 0; ///< Output width of a layer; equals `hidden` without a projection.
   bool biases = false;
 };
 
 bool is_packed(const operator_call& call) { return call.schema.argumentIndexWithName("batch_sizes").has_value(); }
 
-/// Rows of the packed steps have to fall and add up to the rows that there are.
+/// Checks that the step sizes of a packed sequence never increase and sum up to the number of rows.
 std::string packed_error(const at::Tensor& rows, const at::Tensor& batch_sizes) {
   if (rows.dim() != 2 || !batch_sizes.defined() || batch_sizes.dim() != 1 || batch_sizes.scalar_type() != at::kLong ||
       batch_sizes.numel() < 1)
@@ -38,14 +38,14 @@ std::string packed_error(const at::Tensor& rows, const at::Tensor& batch_sizes) 
   return left == 0 ? "" : fmt::format("batch_sizes leaves {} of {} packed rows out", left, rows.size(0));
 }
 
-/// [B] of the states that go with these rows.
+/// The number of rows B that the states must have for these inputs.
 std::int64_t rows_of_states(const operator_call& call, const at::Tensor& rows) {
   if (is_packed(call))
     return call.tensor("batch_sizes")[0].item<std::int64_t>();
   return rows.size(call.flag("batch_first") ? 0 : 1);
 }
 
-/// The states "hx": a list of two of an LSTM, one tensor of the others.
+/// The states "hx": two tensors for an LSTM, one tensor for other cells.
 std::vector<at::Tensor> states_of(const operator_call& call) {
   auto states = call.tensors("hx");
   if (const auto state = call.tensor("hx"); state.defined())
@@ -65,7 +65,7 @@ std::string states_error(const std::vector<at::Tensor>& states, const recurrent_
   return "";
 }
 
-/// The shape of weight `place` of a layer and direction: input, state, two biases, projection.
+/// Expected shape of weight `place` (input, state, two biases, projection) of a layer and direction.
 std::vector<std::int64_t> weight_shape(const recurrent_sizes& sizes, std::int64_t layer, std::int64_t place) {
   const auto rows = sizes.gates * sizes.hidden;
   if (place == 0)
@@ -93,7 +93,7 @@ std::string weights_error(const std::vector<at::Tensor>& weights, const recurren
 
 } // namespace
 
-/// torch.nn compares these shapes; the kernels do not, and oneDNN writes as many states as there are rows
+/// torch.nn checks these shapes, but the kernels do not. oneDNN writes one state per input row without a bounds check
 /// (pytorch#173946).
 std::string recurrent_error(const operator_call& call) {
   const auto rows = call.tensor(is_packed(call) ? "data" : "input");

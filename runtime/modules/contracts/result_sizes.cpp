@@ -13,11 +13,11 @@ double product_of(const std::vector<std::int64_t>& numbers) {
   return product;
 }
 
-/// The numbers of an expanded tensor: -1 keeps the size of an axis.
+/// Elements of an expanded tensor; a size of -1 keeps the axis.
 double expanded_numbers(const operator_call& call) {
   const auto tensor = call.tensor("self");
   const auto sizes = call.integers("size");
-  const auto first = static_cast<std::int64_t>(sizes.size()) - (tensor.defined() ? tensor.dim() : 0); // of its own axes
+  const auto first = static_cast<std::int64_t>(sizes.size()) - (tensor.defined() ? tensor.dim() : 0); // new axes
   double product = 1.0;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     const auto axis = static_cast<std::int64_t>(i) - first;
@@ -32,7 +32,7 @@ std::optional<double> scalar_of(const operator_call& call, std::string_view argu
   return value && value->isScalar() ? std::optional(value->toScalar().toDouble()) : std::nullopt;
 }
 
-/// Tensors [] stand for numbers in some overloads.
+/// Elements of aten::arange. Some overloads pass numbers as 0-dimensional tensors.
 double range_numbers(const operator_call& call) {
   const auto start = scalar_of(call, "start").value_or(0.0), step = scalar_of(call, "step").value_or(1.0);
   const auto end = scalar_of(call, "end");
@@ -48,7 +48,7 @@ double one_hot_numbers(const operator_call& call) {
   return static_cast<double>(labels.numel()) * classes;
 }
 
-/// Numbers of the result's tensor.
+/// Elements of the result tensor.
 double result_numbers(const operator_call& call) {
   const auto& name = call.name();
   const auto own = call.tensor("self");
@@ -72,7 +72,7 @@ double parts_of_axis(double size, std::int64_t each) {
   return each > 0 ? std::ceil(size / static_cast<double>(each)) : 1;
 }
 
-/// Tensors that a call cuts its tensor into. LibTorch refuses axes that do not exist.
+/// The number of tensors that a call splits its input into. Returns 0 for an invalid axis, which LibTorch rejects.
 double parts_of_call(const operator_call& call) {
   const auto tensor = call.tensor("self");
   const auto axis = call.integer("dim").value_or(0);
@@ -96,7 +96,7 @@ double parts_of_call(const operator_call& call) {
 
 } // namespace
 
-/// LibTorch accepts sizes beyond any memory until it allocates, and never refuses views of such sizes.
+/// LibTorch checks large sizes only when it allocates memory, and never for views.
 std::string result_size_error(const operator_call& call) {
   const auto numbers = result_numbers(call);
   if (!(std::abs(numbers) <= static_cast<double>(call_limits::numbers_max)))
@@ -114,7 +114,7 @@ std::string parts_error(const operator_call& call) {
 }
 
 std::int64_t parts_bytes(const operator_call& call) {
-  constexpr double header_bytes = 512.0; // of a tensor and its place in autograd's graph
+  constexpr double header_bytes = 512.0; // bytes of a tensor header and its autograd metadata
   return static_cast<std::int64_t>(header_bytes *
                                    std::min(parts_of_call(call), static_cast<double>(call_limits::parts_max)));
 }

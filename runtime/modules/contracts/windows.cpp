@@ -5,7 +5,7 @@
 namespace mneme::contracts {
 namespace {
 
-/// A sentence about the first of these arguments with a number beyond +-`most`, or "".
+/// Returns an error for the first of these arguments that has a value outside of [-most, most], or "".
 std::string excess_of(const operator_call& call, std::initializer_list<const char*> arguments, std::int64_t most) {
   for (const auto* const argument : arguments) {
     const auto numbers = call.integers(argument);
@@ -19,17 +19,17 @@ std::string excess_of(const operator_call& call, std::initializer_list<const cha
 
 } // namespace
 
-/// oneDNN makes code for strides, place by place: for 65,537 it compiles a minute, for 2^30 it crashes.
+/// oneDNN generates unrolled code for strides: a stride of 65,537 takes a minute to compile, 2^30 crashes.
 std::string convolution_error(const operator_call& call) {
   return excess_of(call, {"stride", "padding", "dilation", "output_padding"}, call_limits::step_max);
 }
 
-/// Products of larger numbers overflow in the kernels, and max_pool1d goes through a window number by number.
+/// Larger values overflow in the kernels. Also, the time of max_pool1d is proportional to the window.
 std::string pooling_error(const operator_call& call) {
   return excess_of(call, {"kernel_size", "stride", "padding", "dilation", "output_size"}, call_limits::window_max);
 }
 
-/// Sums of sizes and paddings overflow: replication_pad2d reads anywhere.
+/// Sums of sizes and paddings overflow: replication_pad2d then reads out of bounds.
 std::string padding_error(const operator_call& call) {
   const auto* const argument = call.find("pad") ? "pad" : "padding";
   if (auto error = excess_of(call, {argument}, call_limits::window_max); !error.empty())
@@ -37,7 +37,7 @@ std::string padding_error(const operator_call& call) {
   const auto rows = call.tensor("self");
   const auto numbers = call.integers(argument);
   for (std::size_t i = 0; i < numbers.size() && rows.defined(); ++i) {
-    const auto axis = static_cast<std::int64_t>(i / 2) + 1; // from the last
+    const auto axis = static_cast<std::int64_t>(i / 2) + 1; // counted from the last axis
     if (axis > rows.dim() || -numbers[i] > rows.size(-axis))
       return call_error(call, fmt::format("padding is [{}] for {}; expected no more axes, and none cut beyond its size",
                                           fmt::join(numbers, ", "), shape_text(rows)));
@@ -45,7 +45,7 @@ std::string padding_error(const operator_call& call) {
   return "";
 }
 
-/// The antialiasing kernels take weights in proportion to the inverse of a scale, and indices that they do not check.
+/// The antialiasing kernels allocate weights in proportion to the inverse scale, and use unchecked indices.
 std::string resizing_error(const operator_call& call) {
   if (auto error = excess_of(call, {"output_size"}, call_limits::window_max); !error.empty())
     return error;
@@ -57,7 +57,7 @@ std::string resizing_error(const operator_call& call) {
   return "";
 }
 
-/// The kernel treats any other number as one of its modes.
+/// The kernel does not reject invalid mode numbers.
 std::string sampling_error(const operator_call& call) {
   for (const auto* const argument : {"interpolation_mode", "padding_mode"})
     if (const auto mode = call.integer(argument).value_or(0); mode < 0 || mode > 2)
