@@ -4,7 +4,7 @@
 namespace mneme {
 namespace {
 
-constexpr double free_share = 0.25; // share of a category's width between its bars and the next
+constexpr double free_share = 0.25; // share of a category's width without bars
 
 /// Draws a bar from zero, with a whisker from minimum to maximum if they differ.
 void draw_bar(svg_canvas& on, const chart_bar& bar, const series_look& look, double left, double width,

@@ -66,8 +66,8 @@ bool asks_for_weights(const diagnostics& wrong) {
                      [](const auto& problem) { return problem.text.find("as-drawn") != std::string::npos; });
 }
 
-/// Returns the first preferred choice that `fits`, else the first that fits, else one with untrained weights. If none
-/// fits, fails with the errors of the first choice with a suitable number of tasks.
+/// Returns the first preferred choice that `fits`, else the first that fits. A choice whose errors demand weights is
+/// also tried with untrained ones. If none fits, fails with the errors of the first choice whose keys are valid.
 /// @param settings of the user; they override choices
 template <class Fits, class Prefers>
 expected<new_scenario_choice> first_fitting(const std::string& file, bool is_made_up, const overrides& settings,

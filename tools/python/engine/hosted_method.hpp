@@ -48,7 +48,7 @@ private:
 
   nb::object type_, instance_, client_function_;
   std::string name_;
-  std::string source_digest_, source_; // digests of the class, and as recorded in the scenario
+  std::string source_digest_, source_; // digest of the class's source, and the one in the scenario
   bool is_mended_ = false;             // true: the two may differ, because the user has changed the source
   std::map<std::string, hosted_value> values_;
   std::vector<preset> presets_;

@@ -57,7 +57,8 @@ findings_list listed(const diagnostics& findings) {
   return pairs;
 }
 
-/// Validates a scenario and its data. Returns (errors, warnings, resolved text); the text is empty if there are errors.
+/// Validates a scenario and its data. Returns (errors, warnings, resolved text, digest); text and digest are empty if
+/// the scenario cannot be read.
 nb::tuple checked(const std::filesystem::path& file, const overrides& over, bool with_data) {
   diagnostics wrong, doubtful;
   std::string resolved, digest;

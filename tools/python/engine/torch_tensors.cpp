@@ -27,7 +27,7 @@ torch_parts& parts() {
 
 std::string class_name(nb::handle object) { return nb::cast<std::string>(nb::str(object.type().attr("__name__"))); }
 
-/// Converts numbers and lists to tensors of double and int64.
+/// Converts a number or list to a torch tensor, a float to float64. Throws std::invalid_argument that names `meaning`.
 nb::object as_tensor(nb::handle object, const std::string& meaning) {
   if (PyObject_IsInstance(object.ptr(), parts().tensor_type) == 1)
     return nb::borrow(object);
