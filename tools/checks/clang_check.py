@@ -1,7 +1,6 @@
 """Compiles the sources of a folder with clang++, without output: clang_check.py COMPILE_COMMANDS FOLDER
 
-g++ 12 and clang disagree about coroutines; a method must compile with both. The flags are those of the build.
-"""
+g++ 12 and clang treat coroutines differently, and a method must compile with both. The flags are those of the build."""
 import concurrent.futures
 import json
 import os
@@ -13,7 +12,7 @@ import tempfile
 
 
 def entries_of(commands):
-    """Build commands by source path. Sources of a unity build have the command of the combined source."""
+    """Build commands by source path. A source of a unity build has the command of the combined source."""
     entries = {}
     with open(commands, encoding="utf-8") as file:
         listed = json.load(file)
@@ -42,14 +41,14 @@ def plain_flags(entry):
 
 
 def clang_command(entry, *options):
-    """The build command for this source as a syntax check by clang++."""
-    # The build's flags include warnings that only g++ knows.
+    """Syntax check of this source by clang++, with the flags of the build."""
+    # The build's flags include warnings that clang does not have.
     return ["clang++", "-fsyntax-only", *plain_flags(entry), "-Werror", "-Wno-unknown-warning-option", *options,
             entry["file"]]
 
 
 def header_of(entry):
-    """The header that the build precompiles for this source, or None."""
+    """Returns the header that the build precompiles for this source, or None."""
     words = shlex.split(entry["command"])
     return next((following for word, following in zip(words, words[1:])
                  if word == "-include" and following.endswith("cmake_pch.hxx")), None)
@@ -64,7 +63,7 @@ def precompiled(entries, folder):
             out = os.path.join(folder, f"{len(made)}.pch")
             done = subprocess.run(["clang++", *flags, "-Wno-everything", "-x", "c++-header", header, "-o", out],
                                   cwd=entry["directory"], capture_output=True, text=True)
-            made[header, flags] = out if done.returncode == 0 else None  # on failure the sources show the error
+            made[header, flags] = out if done.returncode == 0 else None  # errors appear when sources are compiled
     return made
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tools/checks/same_digests.py COMMIT [SCENARIO...]: checks that this tree gives the results of an earlier commit.
+"""tools/checks/same_digests.py COMMIT [SCENARIO...]: checks that this tree gives the same results as an earlier commit.
 
 Builds COMMIT in a separate folder and this tree, runs every scenario with both, and compares run digests and final
 models. Default scenarios: all smoke scenarios, the quickstart, and the benchmarks B1, B2, B2c and B6.
@@ -8,8 +8,7 @@ models. Default scenarios: all smoke scenarios, the quickstart, and the benchmar
   --threads 1,3        runs this tree's program with each of these numbers of threads (default 1,3)
   --trace              also compares trace digests and events.csv (not for changes of batching)
 
-Exit codes: 0 all equal, 1 something differs or a run failed, 2 bad usage.
-"""
+Exit codes: 0 all equal, 1 something differs or a run failed, 2 bad usage."""
 import argparse
 import glob
 import hashlib
@@ -24,7 +23,7 @@ BENCHMARKS = ("b1", "b2", "b2c", "b6")
 
 
 class Failure(Exception):
-    """A build or a run failed; has a message."""
+    """Error of a build or a run, with a message."""
 
 
 def arguments():
@@ -58,7 +57,7 @@ def built(tree):
 
 
 def built_commit(commit, folder):
-    """Builds an earlier commit in a worktree that the caller removes; returns the program."""
+    """Builds an earlier commit in a worktree. Returns the program. The caller removes the worktree."""
     run(["git", "-C", ROOT, "worktree", "add", "--detach", folder, commit])
     return built(folder)
 
@@ -69,7 +68,7 @@ def content(path):
 
 
 def results(program, scenario, threads, trace):
-    """Values that must be equal: {name: value}."""
+    """Runs a scenario and returns the values that must be equal: {name: value}."""
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, "run")
         command = [program, "run", scenario, "--quiet", "--out", out, "--threads", str(threads)]
@@ -84,7 +83,7 @@ def results(program, scenario, threads, trace):
 
 
 def compare(old, new, scenario, given):
-    """Differences, one per line; empty if there are none."""
+    """Runs a scenario with both programs. Returns the differences, one per line; empty if there are none."""
     wanted = results(old, scenario, 1, given.trace)
     differing = []
     for threads in given.threads.split(","):
