@@ -12,7 +12,8 @@ FedScale (Lai et al. 2022; fedscale/cloud/internal/client_metadata.py and client
 DIR/availability.csv has client,from,to,period for devices.availability_file with devices.trace_end = "repeat";
 DIR/capacity.csv has client,rows_per_second,uplink_mbit,downlink_mbit for devices.capacity_file. Client i of N gets
 entry i modulo the number of entries, as in FedScale. Pickles cannot run code: one that contains anything but
-dictionaries, lists, strings and numbers is refused."""
+dictionaries, lists, strings and numbers is refused.
+"""
 import argparse
 import os
 import pickle

@@ -2,7 +2,8 @@
 """Draws the layers of mneme, lowest first, as the build declares them: layers.py [ROOT].
 
 A layer stands one line above the highest layer that it depends on. After the arrow are its dependencies, except those
-that it reaches through other layers."""
+that it reaches through other layers.
+"""
 import os
 import sys
 

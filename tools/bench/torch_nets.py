@@ -1,7 +1,8 @@
 """torch_nets.py FOLDER: the nets of tools/bench/traced_nets in PyTorch, traced by mneme.net.
 
 Must be run by a Python with torch, torchvision and the package. Prints {net: {"layers": [...], "weights": FILE}} as
-JSON, with mneme's names of the nets."""
+JSON, with mneme's names of the nets.
+"""
 import json
 import sys
 

@@ -1,6 +1,7 @@
 """Compiles the sources of a folder with clang++, without output: clang_check.py COMPILE_COMMANDS FOLDER
 
-g++ 12 and clang treat coroutines differently, and a method must compile with both. The flags are those of the build."""
+g++ 12 and clang treat coroutines differently, and a method must compile with both. The flags are those of the build.
+"""
 import concurrent.futures
 import json
 import os

@@ -3,7 +3,8 @@
 A table is a TOML file of [[mutant]] entries: `name`; `file` with the text `old`, which occurs in it exactly once; its
 replacement `new`; and `tests`, files of the group's test program (without folder and .cpp), of which at least one must
 fail. `survives` explains why no test can detect the change. A mutant that survives without it reveals a gap in the
-tests."""
+tests.
+"""
 import glob
 import os
 

@@ -8,7 +8,8 @@ models. Default scenarios: all smoke scenarios, the quickstart, and the benchmar
   --threads 1,3        runs this tree's program with each of these numbers of threads (default 1,3)
   --trace              also compares trace digests and events.csv (not for changes of batching)
 
-Exit codes: 0 all equal, 1 something differs or a run failed, 2 bad usage."""
+Exit codes: 0 all equal, 1 something differs or a run failed, 2 bad usage.
+"""
 import argparse
 import glob
 import hashlib

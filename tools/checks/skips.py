@@ -1,6 +1,7 @@
 """Prints the skipped tests of a ctest JUnit report with the reasons: skips.py REPORT
 
-A ctest of Catch2 contains the test cases of one file. It can pass although some of them are skipped."""
+A ctest of Catch2 contains the test cases of one file. It can pass although some of them are skipped.
+"""
 import re
 import sys
 import xml.etree.ElementTree as xml

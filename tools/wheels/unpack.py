@@ -2,7 +2,8 @@
 WHEELS.
 
 Wheels are zip archives; the checksum of each member is verified. PyTorch's Python part is not unpacked. Libraries for
-CUDA devices are unpacked only if the wheels that they depend on exist (cpu.txt)."""
+CUDA devices are unpacked only if the wheels that they depend on exist (cpu.txt).
+"""
 import os
 import re
 import shutil
