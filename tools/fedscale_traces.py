@@ -4,15 +4,15 @@
 FedScale (Lai et al. 2022; fedscale/cloud/internal/client_metadata.py and client_manager.py at commit
 7ec441c2afa99510535adebe155d89fa8bb2c637) reads two pickled dictionaries by client:
 
-  availability  {'duration', 'inactive': [s], 'finish_time': s, 'active': [s], 'model'}: a client is there from
-                active[i] to inactive[i], and its trace begins again after finish_time
-  capacity      {'computation': ms a sample takes in inference, 'communication': kbit/s}: training takes three times as
-                long, and what is sent and received goes at the same rate
+  availability  {'duration', 'inactive': [s], 'finish_time': s, 'active': [s], 'model'}: a client is online from
+                active[i] to inactive[i], and its trace repeats after finish_time
+  capacity      {'computation': ms per sample in inference, 'communication': kbit/s}: training takes three times as
+                long, and uploads and downloads have the same rate
 
 DIR/availability.csv has client,from,to,period for devices.availability_file with devices.trace_end = "repeat";
-DIR/capacity.csv has client,rows_per_second,uplink_mbit,downlink_mbit for devices.capacity_file. Client i of N gets the
-entry at place i, again from the beginning where entries run short, as there. Nothing in a pickle is called: one that
-names anything but dictionaries, lists, strings and numbers is refused.
+DIR/capacity.csv has client,rows_per_second,uplink_mbit,downlink_mbit for devices.capacity_file. Client i of N gets
+entry i modulo the number of entries, as in FedScale. Pickles cannot run code: one that contains anything but
+dictionaries, lists, strings and numbers is refused.
 """
 import argparse
 import os
@@ -20,7 +20,7 @@ import pickle
 import sys
 
 TRAINING_FACTOR = 3.0  # augmentation_factor of get_completion_time()
-KBIT = 1024.0  # bits, as FedScale counts a model's size
+KBIT = 1024.0  # bits; FedScale's unit for the size of a model
 
 
 class PlainUnpickler(pickle.Unpickler):
@@ -42,8 +42,8 @@ def entries_of(path):
 
 
 def spans_of(entry, path):
-    """(from, to) for each time that a client is there, ascending; times that touch or overlap are one: a client that
-    is there twice is there."""
+    """Returns (from, to) of each time at which a client is online, ascending. Times that touch or overlap are
+    merged."""
     active, inactive, end = entry["active"], entry["inactive"], entry["finish_time"]
     if len(active) != len(inactive):
         sys.exit(f"{path}: {len(active)} times in 'active' and {len(inactive)} in 'inactive'; expected as many")

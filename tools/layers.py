@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The layers of mneme as a drawing, lowest first: layers.py [ROOT]. What it draws is what the build declares.
+"""Draws the layers of mneme, lowest first, as the build declares them: layers.py [ROOT].
 
-A layer stands one line above the highest that it names. Behind the arrow are the layers that it names, less those that
-it reaches through others.
+A layer stands one line above the highest layer that it depends on. After the arrow are its dependencies, except those
+that it reaches through other layers.
 """
 import os
 import sys
@@ -14,7 +14,7 @@ ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 
 
 def reach(layers):
-    """{layer: all layers below it}; the build refuses lines that are not lowest first, so one pass is enough."""
+    """Returns {layer: all layers below it}. One pass is enough, because the build requires the lowest layers first."""
     below = {}
     for name, direct in layers.items():
         below[name] = set(direct).union(*(below[one] for one in direct))
@@ -29,7 +29,7 @@ def heights(layers):
 
 
 def drawing(layers):
-    """One line for each height."""
+    """Text with one line for each height."""
     below, height = reach(layers), heights(layers)
     lines = [[] for _ in range(1 + max(height.values()))]
     for name, direct in layers.items():

@@ -1,14 +1,14 @@
-# shellcheck shell=bash disable=SC2034,SC2154 # variables are shared with tools/bootstrap
-# Debian packages for tools/bootstrap: what is missing, where it comes from, folders to carry to other machines. For
-# sourcing; uses $deps, $from, fail and say.
+# shellcheck shell=bash disable=SC2034,SC2154 # variables are shared with tools/bootstrap Debian packages for
+# tools/bootstrap: finds missing packages, their sources, and folders for machines without a network. To be sourced;
+# uses $deps, $from, fail and say.
 
-# Runs a command as root, or says which line to run.
+# Runs a command as root. If that is impossible, prints the line that the user has to run.
 as_root() {
   if [ "$(id -u)" = 0 ]; then "$@"
   elif command -v sudo >/dev/null; then sudo "$@"
   else fail "needs root. Run this once, then start again (docs/install.md says what works without):  sudo $*"; fi
 }
-missing() { # missing PACKAGE...: those that are not installed
+missing() { # missing PACKAGE...: prints the packages that are not installed
   local name
   for name in "$@"; do
     [ "$(dpkg-query -W -f '${Status}' "$name" 2>/dev/null)" = "install ok installed" ] || printf '%s ' "$name"
@@ -16,7 +16,7 @@ missing() { # missing PACKAGE...: those that are not installed
 }
 release() { (. /etc/os-release; echo "$VERSION_CODENAME"); }
 
-# Installs packages from the machine's own sources, or from the folder that --from names.
+# Installs packages from the machine's own sources, or from the folder given by --from.
 install_packages() { # install_packages PACKAGE...
   local arguments=(install -y --no-install-recommends "$@")
   if [ -n "$from" ]; then
@@ -28,8 +28,8 @@ install_packages() { # install_packages PACKAGE...
   fi
 }
 
-# -- Sources of other suites, without touching the machine's own lists -------------------------------------------------
-debian_mirror() { # $MNEME_DEBIAN_MIRROR, else the first mirror in the machine's own source list
+# -- Sources of other Debian releases; the machine's own source lists stay unchanged -----------------------------------
+debian_mirror() { # $MNEME_DEBIAN_MIRROR, or the first mirror in the machine's source list
   local lists=(/etc/apt/sources.list /etc/apt/sources.list.d)
   if [ -n "${MNEME_DEBIAN_MIRROR:-}" ]; then echo "$MNEME_DEBIAN_MIRROR"; return; fi
   { grep -rhoE '^deb(-src)? +(\[[^]]*\] +)?[a-z]+://[^ ]+ +(bookworm|trixie|stable)' "${lists[@]}" 2>/dev/null |
@@ -38,7 +38,7 @@ debian_mirror() { # $MNEME_DEBIAN_MIRROR, else the first mirror in the machine's
   } | head -n 1
 }
 debian_keys=/usr/share/keyrings/debian-archive-keyring.gpg
-# apt_with FOLDER LINE COMMAND...: apt-get with LINE as its only source and lists of its own below FOLDER.
+# apt_with FOLDER LINE COMMAND...: apt-get with LINE as its only source and its own package lists in FOLDER.
 apt_with() {
   local state=$1 line=$2; shift 2
   mkdir -p "$state/lists/partial" "$state/cache/archives/partial"
@@ -48,9 +48,10 @@ apt_with() {
 }
 apt_elsewhere() { apt_with "$deps/apt" "$@"; } # apt_elsewhere LINE COMMAND...
 
-# -- Folders to carry ---------------------------------------------------------------------------------------------------
-# download_packages FOLDER PACKAGE...: the packages with all that they depend on, whatever this machine has of it, and
-# the index by which apt installs from the folder.
+# -- Offline folders
+# ----------------------------------------------------------------------------------------------------
+# download_packages FOLDER PACKAGE...: downloads the packages with all dependencies, also installed ones, and writes the
+# index with which apt installs from the folder.
 download_packages() {
   local folder=$1 deb; shift
   mkdir -p "$folder/partial"
@@ -63,7 +64,7 @@ download_packages() {
       "$(stat -c %s "$deb")" "$(sha256sum "$deb" | cut -d' ' -f1)" || return 1
   done >"$folder/Packages"
 }
-# use_folder FOLDER: packages come from there and from nowhere else; sets apt_from.
+# use_folder FOLDER: makes the folder the only source of packages; sets apt_from.
 use_folder() {
   local state=$deps/apt-from
   mkdir -p "$state/lists/partial" "$state/cache/archives/partial"
@@ -71,7 +72,7 @@ use_folder() {
   apt_from=(apt-get -o Dir::Etc::sourcelist="$state/sources.list" -o Dir::Etc::sourceparts=/dev/null
     -o Dir::State::lists="$state/lists" -o Dir::Cache="$state/cache" -o APT::Sandbox::User=root)
 }
-# The package of Catch2 3 that the machine's own sources have, or nothing.
+# Prints the name of the Catch2 3 package in the machine's own sources; nothing if there is none.
 catch2_package() {
   local package
   for package in libcatch2-dev catch2; do

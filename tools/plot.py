@@ -1,4 +1,4 @@
-"""Pictures of the tools' results: one small drawer of SVG. Equal results give equal text."""
+"""Draws the results of tools as SVG. Equal results give equal text."""
 import os
 import re
 from xml.sax.saxutils import escape
@@ -7,13 +7,13 @@ PALETTE_FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "t
 
 
 def palette():
-    """The colours of the program's own figures, in their order."""
+    """Colors of the program's own figures, in their order."""
     with open(PALETTE_FILE, encoding="utf-8") as file:
         return re.findall(r'"(#[0-9a-f]{6})"', file.read())
 
 
 class Picture:
-    """Shapes on white, in pixels from the upper left corner; the height may grow while they are drawn."""
+    """Shapes on white, in pixels from the upper left corner. The height may grow while shapes are added."""
 
     def __init__(self, width, height=0, font_size=12):
         self.width, self.height, self.font_size = width, height, font_size
@@ -28,7 +28,7 @@ class Picture:
         self.shapes.append(f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" fill="{colour}"/>')
 
     def line(self, points, colour="#222", stroke=1.0, dashed=False):
-        """A line through (x, y), (x, y), ..."""
+        """Draws a line through the points (x, y)."""
         dashes = ' stroke-dasharray="4 3"' if dashed else ""
         places = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
         self.shapes.append(f'<polyline points="{places}" fill="none" stroke="{colour}" stroke-width="{stroke}"'
@@ -38,7 +38,7 @@ class Picture:
         self.shapes.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius}" fill="{colour}"/>')
 
     def svg(self):
-        """A self-contained document."""
+        """Returns a self-contained SVG document."""
         head = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{self.width}" height="{self.height}" '
                 f'viewBox="0 0 {self.width} {self.height}" font-family="sans-serif" font-size="{self.font_size}">',
                 f'<rect width="{self.width}" height="{self.height}" fill="white"/>']
@@ -46,7 +46,7 @@ class Picture:
 
 
 class Axes:
-    """A box within a picture whose places are given in values: x from 0 to x_max, y from 0 to y_max upwards."""
+    """Box in a picture with axes: x from 0 to x_max, and y from 0 at the bottom to y_max."""
 
     def __init__(self, picture, margin, x_max, y_max):
         self.picture, self.margin, self.x_max, self.y_max = picture, margin, x_max, y_max
@@ -66,7 +66,7 @@ class Axes:
         self.picture.text(self.picture.width / 2, self.picture.height - 15, x_label, anchor="middle")
 
     def curve(self, points, label, colour):
-        """Dots joined by a line, its name above the first."""
+        """Draws points joined by a line, with the label above the first point."""
         places = [self.place(x, y) for x, y in points]
         self.picture.line(places, colour, stroke=2.0)
         for x, y in places:

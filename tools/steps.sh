@@ -1,17 +1,17 @@
-# shellcheck shell=bash
-# Steps of a set-up, shown with the time that is left: one live line on a terminal, plain lines elsewhere. For sourcing.
-#   step_begin NUMBER TOTAL NAME SECONDS AFTER [PERCENT]   SECONDS: what it should take; AFTER: all later steps together;
-#                                                          PERCENT: a function that prints how much of it is done
-#   step_end                                               takes the live line away, or says how long the step took
+# shellcheck shell=bash Shows the steps of a set-up with the remaining time: one live line on a terminal, otherwise
+# plain lines. To be sourced.
+#   step_begin NUMBER TOTAL NAME SECONDS AFTER [PERCENT]   SECONDS: expected duration; AFTER: that of all later steps;
+#                                                          PERCENT: a function that prints the finished share in percent
+#   step_end                                               removes the live line, or prints the duration of the step
 step_ticker=
 
-# Prints how long SECONDS are, in the words of a person.
+# Formats SECONDS for users.
 time_left() {
   if [ "$1" -lt 50 ]; then echo "less than a minute left"; else echo "about $((($1 + 30) / 60)) min left"; fi
 }
 
-# The text of a step after ELAPSED seconds. Its own pace counts as soon as a twentieth is done; an estimate that has been
-# exceeded leaves a tenth of what has passed.
+# Text of a step after ELAPSED seconds. Once a twentieth is done, the remaining time follows from the step's own pace.
+# If the estimate is exceeded, a tenth of the elapsed time is shown as remaining.
 step_text() { # step_text ELAPSED
   local elapsed=$1 percent="" left=$((step_seconds - $1))
   [ -z "$step_percent" ] || percent=$($step_percent)
@@ -25,12 +25,12 @@ step_begin() {
   step_show &
   step_ticker=$!
 }
-# Shows the step anew every second, or every half minute where nothing can be overwritten, until it is ended; nothing of
-# a step that is over at once.
+# Updates the text of the step every second until it is ended, or every half minute without a terminal. Prints nothing
+# for a step that ends immediately.
 step_show() {
   local pause=3 sleeper=
   [ ! -t 2 ] || pause=1
-  trap - EXIT # which is the caller's
+  trap - EXIT # the caller's trap
   trap '[ -z "$sleeper" ] || kill "$sleeper" 2>/dev/null; exit 0' TERM INT
   while true; do
     sleep $pause &

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Layout rules as a test: tidy.py [ROOT] prints `path:line: rule: what is wrong` and fails if there is anything.
+"""Layout rules as a test: tidy.py [ROOT] prints `path:line: rule: problem` and fails if there is any problem.
 
-Heuristics over text, not a compiler: each rule says in its docstring what it looks at.
+The rules are heuristics over text, not a compiler. The docstring of each rule says what it checks.
 """
 import ast
 import collections
@@ -21,10 +21,10 @@ LINE_CHARACTERS_MAX = 120
 SKIPPED_FOLDERS = {"build", "runs", ".git", "__pycache__"}
 
 
-# -- The tree ---------------------------------------------------------------------------------------------------------
+# -- Files of the tree ------------------------------------------------------------------------------------------------
 
 def listed_by_git(root):
-    """Tracked files and new ones that are not ignored; None outside a checkout."""
+    """Tracked files and new files that are not ignored; None outside a git checkout."""
     if not os.path.exists(os.path.join(root, ".git")):
         return None
     done = subprocess.run(["git", "-C", root, "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
@@ -112,16 +112,17 @@ def header_starts(tree):
                 yield Finding(path, 1, "header", "`#pragma once` is missing")
 
 
-# -- Rules: who may know whom -----------------------------------------------------------------------------------------
+# -- Rules: dependencies ----------------------------------------------------------------------------------------------
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
 OWN_FOLDERS = ("runtime", "strategies", "actors", "tools", "tests")
-LAYERED = ("runtime", "strategies", "actors")  # where every file lies in a layer
+LAYERED = ("runtime", "strategies", "actors")  # top folders in which every file belongs to a layer
 NOT_FOR_METHODS = {"thread", "mutex", "shared_mutex", "condition_variable", "future", "stop_token", "fstream"}
 
 
 def includes(tree, folders):
-    """(path, line, own, other) of every #include in code of these top folders; one of own and other is None."""
+    """(path, line, own, other) of every #include in code of these top folders: own header or other header, else
+    None."""
     for path, text in tree.items():
         if path.endswith(CODE) and top(path) in folders:
             for line, content in numbered(text):
@@ -160,20 +161,21 @@ OPTIONAL_LINE = re.compile(r"^optional_layer\(MNEME_[A-Z]+ (\S+)", re.M)
 
 
 def read_layers(tree):
-    """{folder: folders that it may include}, as the build declares them."""
+    """Returns {folder: folders that it may include}, as the build declares them."""
     declared = LAYER_LINE.findall(tree.get(LAYERS_FILE, ""))
     folder_of = {folder.rsplit("/", 1)[-1]: folder for folder, _ in declared}
     return {folder: [folder_of.get(name, name) for name in names.split()] for folder, names in declared}
 
 
 def layer_of(path, layers):
-    """The declared folder that holds the file; None if no layer does."""
+    """Returns the declared folder that contains the file; None if it belongs to no layer."""
     folders = path.split("/")[:-1]
     return next((name for name in ("/".join(folders[:depth]) for depth in (3, 2, 1)) if name in layers), None)
 
 
 def layer_arrows(tree):
-    """A layer includes what its line in tools/cmake/layers.cmake names, and it includes something of each of them."""
+    """A layer may include only the layers that its line in tools/cmake/layers.cmake names, and must include each of
+    them."""
     layers = read_layers(tree)
     used = set()
     for path, line, own, other in includes(tree, OWN_FOLDERS):
@@ -196,7 +198,7 @@ def layer_arrows(tree):
 
 
 def layer_files(tree):
-    """Every file of code lies in a layer, and no file at the top of runtime/ or actors/."""
+    """Every source file belongs to a layer; none lies directly in runtime/ or actors/."""
     layers = read_layers(tree)
     for path in tree:
         if top(path) in ("runtime", "actors") and path.count("/") == 1:
@@ -209,12 +211,12 @@ SHARED = "strategies/shared/"
 
 
 def family_of(path):
-    """The family of methods that a file below strategies/ belongs to: its folder, or itself at the top."""
+    """Family of methods of a file in strategies/: its folder, or the file itself at the top level."""
     return path.split("/")[1]
 
 
 def reached_from(path, uses):
-    """The files that this one needs, itself among them; `uses` has {file: files that it names}."""
+    """Files that this one needs, including itself. uses: {file: files that it names}"""
     reached, waiting = set(), [path]
     while waiting:
         path = waiting.pop()
@@ -225,7 +227,7 @@ def reached_from(path, uses):
 
 
 def families(tree):
-    """A family of methods includes itself and strategies/shared, which holds what two families use."""
+    """A family of methods includes only itself and strategies/shared, which has code of two or more families."""
     uses, users = collections.defaultdict(list), collections.defaultdict(set)
     for path, line, own, _ in includes(tree, ("strategies",)):
         if top(own or "") != "strategies":
@@ -253,12 +255,13 @@ CLOCKS = re.compile(r"\b(?:system_clock|steady_clock|high_resolution_clock|utc_c
 GENERATORS = re.compile(r"\bstd::random_device\b|\bs?rand\s*\(|\bmanual_seed\b|\bdefault_random_engine\b"
                         r"|\bstd::\w+_distribution\b|\bstd::shuffle\b"
                         r"|\bat::(?:rand\w*|normal|bernoulli|multinomial|dropout)\s*\(")
-# Peers are silent by the clock.
+# Timeouts of peers are measured by the clock.
 MAY_READ_CLOCK = re.compile(r"recorder|progress|bench|^runtime/transport/|^tools/live/http_limits")
 
 
 def clocks_and_generators(tree):
-    """Wall-clock belongs to the recorder, progress, benches and connections; randomness to keyed streams."""
+    """Only the recorder, progress, benches and connections use the wall clock; random numbers come from keyed
+    streams."""
     for path, text in tree.items():
         if not path.endswith(CODE) or top(path) not in ("runtime", "strategies", "actors", "tools"):
             continue
@@ -270,7 +273,7 @@ def clocks_and_generators(tree):
 
 
 CATCH = re.compile(r"\bcatch\s*\(")
-# Where exceptions become values, and files that undo half of a step or have words of their own for a lack of memory.
+# Files that convert exceptions to values, undo half a step, or have their own error for lack of memory.
 MAY_CATCH = {"runtime/base/failure_of.cpp", "runtime/base/failure_of.hpp", "runtime/base/tensor_exchange.hpp",
              "runtime/base/atomic_file.cpp", "runtime/method/jobs.hpp", "runtime/modules/cell_process.cpp",
              "runtime/modules/load_module.cpp", "runtime/modules/pickle_check.cpp", "runtime/scenario/layers.cpp",
@@ -278,7 +281,7 @@ MAY_CATCH = {"runtime/base/failure_of.cpp", "runtime/base/failure_of.hpp", "runt
 
 
 def catches(tree):
-    """Exceptions become values in a few files: others call failure_of() and its like."""
+    """Only a few files catch exceptions; all others call failure_of() or similar functions."""
     for path, text in tree.items():
         if top(path) in LAYERED and path.endswith(CODE) and path not in MAY_CATCH:
             for line, content in numbered(code_of(text)):
@@ -292,7 +295,7 @@ AWAIT = re.compile(r"^\s*((const )?auto&{0,2} (\w+|\[[^]]*\]) = |\w+ = )?co_awai
 
 
 def awaits(tree):
-    """A co_await stands alone, on a named thing: g++ 12 miscompiles the rest."""
+    """A co_await must be a statement of its own on a named object, because g++ 12 miscompiles other forms."""
     for path, text in tree.items():
         if not path.endswith(CODE):
             continue
@@ -309,13 +312,13 @@ def begins_with_header_beside(path, text):
 
 
 def registrations(tree):
-    """A method, model or data source is one file with its registration line; a method's parts begin with a header."""
+    """A method, model or data source is one file with its registration line; parts of a method begin with a header."""
     for path, text in tree.items():
         if not path.endswith(".cpp"):
             continue
         code = code_of(text)
         wanted = None
-        if top(path) == "strategies" and not begins_with_header_beside(path, text):  # else a part of a method
+        if top(path) == "strategies" and not begins_with_header_beside(path, text):  # otherwise a part of a method
             wanted = "strategy_registration"
         elif path.startswith("runtime/models/") and re.search(r":\s*public\s+model_kind\b", code):
             wanted = "model_registration"
@@ -325,18 +328,18 @@ def registrations(tree):
             yield Finding(path, text.count("\n"), "registration", f"`const {wanted} line{{...}};` is missing")
 
 
-# -- Rules: declarations that nobody needs ----------------------------------------------------------------------------
+# -- Rules: unused declarations ---------------------------------------------------------------------------------------
 
 WORD = re.compile(r"[A-Za-z_]\w*")
-DEFINING_MACRO = re.compile(r"^MNEME_[A-Z_]+\((\w+),", re.M)  # at the left edge, so outside of any function
+DEFINING_MACRO = re.compile(r"^MNEME_[A-Z_]+\((\w+),", re.M)  # in column 1, so outside of any function
 
 def is_complete(piece):
-    """Whether no definition is owed elsewhere: a body, or `= 0`, `= default`, `= delete`."""
+    """True if the piece needs no other definition: it has a body, or is `= 0`, `= default` or `= delete`."""
     return piece.opens == "function" or re.search(r"=\s*(?:0|default|delete)\s*$", piece.head) is not None
 
 
 def dead_declarations(tree):
-    """Functions declared in a header that are never defined, or that nobody calls."""
+    """Functions that a header declares must be defined and called."""
     words, declarations, defined = collections.Counter(), collections.Counter(), set()
     in_headers = []
     for path, text in tree.items():
@@ -368,7 +371,7 @@ def dead_declarations(tree):
 
 # -- Rules: text ------------------------------------------------------------------------------------------------------
 
-# Put together from pieces, so that this file passes its own rules.
+# Joined from pieces, so that this file passes its own rules.
 HOSTS = re.compile("|".join(["deb[.]deb" + "ian[.]org", "py" + "pi[.]org", "python" + "hosted",
                              "download[.]py" + "torch", "registry[.]np" + "mjs", "proxy[.]go" + "lang"]))
 PRIVATE_FOLDERS = "|".join(["wo" + "rk", "ro" + "ot", "ho" + "me", "fa" + "rm"])
@@ -378,7 +381,7 @@ NO_ASSERTION = re.compile(r"\b(?:CHECK|REQUIRE)\s*\(\s*true\s*\)|\bSUCC" + r"EED
 
 
 def texts(tree):
-    """No registry hosts, no paths of one machine, nothing unfinished, no test that asserts nothing."""
+    """No registry hosts, no paths of one machine, nothing unfinished, and no test without an assertion."""
     for path, text in tree.items():
         for line, content in numbered(text):
             if HOSTS.search(content):

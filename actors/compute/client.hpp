@@ -1,4 +1,4 @@
-/// client: one round of one client, as an actor that exists as long as its assignment.
+/// client: actor that runs one round of one client. It ends with the round.
 #pragma once
 #include "actors/protocol/interfaces.hpp"
 #include "actors/protocol/run_context.hpp"
@@ -8,7 +8,8 @@ namespace mneme {
 class client_state {
 public:
   static constexpr const char* name = "mneme.client";
-  /// @param host worker of the client's shard @param run must outlive the worker and its clients
+  /// @param host worker of the client's shard
+  /// @param run must outlive the worker and its clients
   client_state(client_actor::pointer self, worker_actor host, shard_id home, const run_context& run,
                assignment assigned);
   client_actor::behavior_type make_behavior();

@@ -6,7 +6,7 @@
 #include "actors/protocol/run_context.hpp"
 namespace mneme {
 
-/// One actor for each assignment; it replies to the worker by messages.
+/// Spawns one actor for each assignment; the actor replies to the worker by messages.
 class client_actors final : public client_host {
 public:
   /// @param run must outlive the worker

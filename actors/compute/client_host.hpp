@@ -4,13 +4,13 @@
 #include <memory>
 namespace mneme {
 
-/// A client with an assignment. Each of its turns ends with a call of shard::answered.
+/// Client with an assignment. Each of its turns ends with a call of shard::answered.
 class hosted_client {
 public:
   virtual ~hosted_client() = default;
-  /// Passes results to the client. It continues with the next run_turns().
+  /// Passes the results of its jobs to the client, which continues with the next run_turns().
   virtual void resume(outcomes results) = 0;
-  /// Ends the client without an answer, by the next run_turns().
+  /// Ends the client without a call of shard::answered, at the latest in the next run_turns().
   virtual void abandon() = 0;
 };
 

@@ -1,4 +1,4 @@
-/// client_unit: runs the clients of a worker's shards on the worker's thread.
+/// client_unit: CAF execution unit that runs the clients of a worker's shards on the worker's thread.
 #pragma once
 #include <caf/execution_unit.hpp>
 #include <caf/local_actor.hpp>
@@ -6,14 +6,14 @@
 #include <vector>
 namespace mneme {
 
-/// A client's turn takes microseconds. Moving it to another thread would cost more. So workers run in parallel, and the
+/// A client's turn takes microseconds, less than moving it to another thread. So workers run in parallel, but the
 /// clients of one worker run one after another.
 class client_unit final : public caf::execution_unit {
 public:
   explicit client_unit(caf::local_actor& worker) : execution_unit(&worker.system()), worker_(worker) {}
   void exec_later(caf::resumable* client) override { ready_.push_back(client); }
 
-  /// Runs `act`, which only spawns clients or sends to clients. Clients that become ready run with run_turns().
+  /// Runs `act`, which may only spawn clients or send to clients. The clients that it makes ready run in run_turns().
   template <class Act>
   auto within(Act act) {
     const context_guard guard(*this);
@@ -22,15 +22,15 @@ public:
 
   /// Runs ready clients until none is left.
   void run_turns() {
-    for (std::size_t i = 0; i < ready_.size(); ++i) // ready_ can grow in the loop
+    for (std::size_t i = 0; i < ready_.size(); ++i) // ready_ can grow during the loop
       resume(ready_[i]);
     ready_.clear();
   }
 
 private:
-  static constexpr std::size_t messages_max = 64; // per turn
+  static constexpr std::size_t messages_max = 64; // handled by one client in one turn
 
-  /// While it exists, actors that are spawned or become ready run in the unit.
+  /// While it exists, actors that are spawned or become ready run in this unit.
   class context_guard {
   public:
     explicit context_guard(client_unit& unit) : worker_(unit.worker_), outside_(worker_.context()) {

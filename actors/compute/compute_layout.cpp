@@ -4,20 +4,20 @@
 namespace mneme {
 namespace {
 
-/// Number of shards from the number of clients alone, for runs without workers.
+/// Number of shards, from the number of clients alone.
 std::int64_t shards_for(std::int64_t clients) {
   if (clients < 1'000)
     return 1;
   return clients < 100'000 ? 2 : 4;
 }
 
-/// Number of clients that are busy at the same time.
+/// Largest number of clients with a running round.
 std::int64_t clients_at_work(const scenario& settings) {
   const auto stated = settings.rounds.mode == round_mode::async ? settings.rounds.concurrency : settings.rounds.cohort;
   return stated > 0 ? std::min(stated, settings.clients.count) : settings.clients.count;
 }
 
-/// Estimated number of multiplications of a client's training.
+/// Estimated number of multiplications of one client's training in one round.
 double multiplications_of_client(const run_context& run) {
   const auto clients = std::max<std::int64_t>(run.scenario.clients.count, 1);
   const auto rows = std::ssize(run.tasks->tasks.front().train) / clients * run.scenario.training.epochs;
@@ -29,8 +29,8 @@ bool has_short_jobs(const run_context& run) {
   return run.needs.upload_size_known && multiplications_of_client(run) < tuning::short_job_max;
 }
 
-/// True if short jobs are trained client by client. Narrow batches then cost nothing, early uploads are folded while
-/// other batches run, and threads finish at the same time.
+/// True if short jobs are trained client by client. Narrow batches then cost nothing: early uploads are folded while
+/// other batches run, and all threads finish at nearly the same time.
 bool gains_by_narrow_batches(const run_context& run) {
   return has_short_jobs(run) && multiplications_of_client(run) > tuning::short_job_min &&
          run.scenario.rounds.mode == round_mode::sync && run.net->dense_layers();

@@ -23,7 +23,8 @@ bool program_watch::is_over() {
   return interrupted_->seconds() > waited_s;
 }
 
-/// Writing takes at most 5 % of the time. If it fails the run continues; a resumed run restarts the program.
+/// Saves finished slices in at most 5 % of the time. After a failure the run continues; a resumed run then restarts the
+/// program from its first slice.
 void program_watch::save(bool at_once) {
   constexpr double saved_min_s = 1.0;
   if (!run_->slices || (!at_once && since_saved_.seconds() < std::max(saved_min_s, 20.0 * save_took_s_)))

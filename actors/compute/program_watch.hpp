@@ -1,4 +1,4 @@
-/// program_watch: runs between the slices of a worker's programs, and ends jobs of an interrupted run.
+/// program_watch: called between the slices of a worker's programs; ends them if the run is interrupted.
 #pragma once
 #include "actors/protocol/interfaces.hpp"
 #include "actors/protocol/recorder_clock.hpp"
@@ -7,8 +7,8 @@
 #include <optional>
 namespace mneme {
 
-/// Reports progress, saves what slices have computed, and ends the jobs of an interrupted run. Wall-clock time decides
-/// how often, but never a result.
+/// Reports progress, saves finished slices, and ends the jobs of an interrupted run. Wall-clock time decides how often
+/// it does so, but never affects a result.
 class program_watch final : public slice_watch {
 public:
   /// @param worker runs on the same thread and must outlive this object
@@ -16,8 +16,8 @@ public:
   /// Sets the receiver of progress reports.
   void show_to(recorder_actor recorder) { recorder_ = std::move(recorder); }
   [[nodiscard]] bool go_on(const std::string& name, double progress) override;
-  /// True if the current job must end. Jobs that end soon may finish, so that the last checkpoint contains their
-  /// results.
+  /// True if the current job must end because of an interruption. Jobs that end soon may finish, so that the last
+  /// checkpoint contains their results.
   [[nodiscard]] bool is_over() override;
 
 private:
@@ -28,7 +28,7 @@ private:
   run_context_ref run_;
   recorder_actor recorder_;
   std::optional<recorder_stopwatch> shown_{};       // since the last report
-  std::optional<recorder_stopwatch> interrupted_{}; // since a step first saw the interruption
+  std::optional<recorder_stopwatch> interrupted_{}; // since a step first detected the interruption
   recorder_stopwatch since_saved_;
   double save_took_s_ = 0.0;
 };

@@ -11,7 +11,7 @@
 namespace mneme {
 namespace {
 
-/// True if same_kind() compares everything that describes the job.
+/// True if same_kind() compares all parts of this job that determine its kind.
 bool is_simple(const train_job& job) { return !job.replay.samples.source && !job.notes.targets.defined(); }
 /// True if key_of and chosen_width return the same values for both jobs.
 bool same_kind(const train_job& a, const train_job& b) {
@@ -58,7 +58,7 @@ void shard::start(start_rounds wave) {
 
 void shard::answered(assignment_id id, round_step&& step) {
   auto* const round = rounds_.find(id);
-  if (!round) // discarded in the meantime
+  if (!round) // the round was discarded after the client had been resumed
     return;
   --answers_missing_;
   if (auto* jobs = std::get_if<plan>(&step)) {
@@ -82,7 +82,7 @@ void shard::take(const composition& ids, outcomes done) {
   --batches_missing_;
   for (std::size_t i = 0; i < ids.size(); ++i) {
     auto* const round = rounds_.find(ids[i].assignment);
-    if (!round) // discarded in the meantime
+    if (!round) // the round was discarded while the batch ran
       continue;
     round->known.at(ids[i].step) = std::move(done.at(i));
     if (--round->outcomes_missing > 0)
@@ -111,7 +111,7 @@ void shard::forget(const std::vector<assignment_id>& rounds) {
   clients_.run_turns();
 }
 
-/// Does not report the round: it is rerun from its assignment when the run resumes.
+/// Discards the round without a report. A resumed run reruns it from its assignment.
 void shard::interrupt(job_id last, hosted_round& round) {
   report_.failed.push_back({.last_job = last, .client = round.client, .reason = interrupted_text});
   round.turns->abandon();
@@ -123,7 +123,7 @@ void shard::finish(assignment_id id, client_result&& result) {
   party_bytes bytes{};
   for (std::size_t p = 0; p < parties.size(); ++p) {
     auto& part = result.*parties[p].part;
-    if (format != wire_format::fp32) // otherwise it arrives unchanged
+    if (format != wire_format::fp32) // fp32 arrives unchanged
       part = across_the_wire(part, format, run_.method->wire_layout(*run_.net));
     bytes[p] = wire_bytes(part.get(), format);
   }
@@ -138,7 +138,7 @@ void shard::park(assignment_id id, hosted_round& round, plan jobs) {
   round.outcomes_missing = jobs.size();
   for (std::uint32_t step = 0; step < jobs.size(); ++step) {
     const auto& job = jobs[step];
-    if (run_.gate) // on a node: broadcasts and memories come from another process
+    if (run_.gate) // true on a node: broadcasts and memories come from the run's process
       if (const auto why = wrong_weights(job); !why.empty())
         throw std::invalid_argument(fmt::format("job {}.{}.{}: {}", id.value, round.stage, step, why));
     const auto& kind = kind_of(job);
@@ -163,7 +163,7 @@ const shard::job_kind& shard::kind_of(const work& job) {
   last_kind_ = {.key = key_of(job), .width = fixed > 0 ? fixed : chosen_width(job, run_.device)};
   last_training_ = {};
   const auto* const source = training ? training->samples.source.get() : nullptr;
-  if (source && !source->passing) { // does not keep generated rows alive
+  if (source && !source->passing) { // does not extend the lifetime of generated rows
     last_training_.net = training->net;
     last_training_.objective = training->objective;
     last_training_.samples.source = training->samples.source;
@@ -180,8 +180,8 @@ void shard::release(std::vector<composition> batches) {
     ready_.push_back(made_ready(std::move(ids)));
 }
 
-/// Releases the first jobs of the started rounds. Assumes that all shards have as many: the batches of other shards are
-/// not known here.
+/// Releases the first jobs of the started rounds. Assumes that every shard has the same number of jobs, because the
+/// jobs of other shards are not visible to a shard.
 void shard::start_at_once() {
   at_once_ = false;
   wave_report part{.from = report_.from, .issued = std::exchange(report_.issued, {}), .last = false};
@@ -221,8 +221,8 @@ ready_batch shard::made_ready(composition ids) {
   return batch;
 }
 
-/// Finds a job that waits for its release. Throws if it does not exist: on a node the request comes from another
-/// process.
+/// Finds a job that waits for its release. Throws std::invalid_argument if it does not exist: on a node the release
+/// comes from another process.
 work& shard::waiting_job(const job_id& id) {
   auto* const round = rounds_.find(id.assignment);
   if (!round || id.stage != round->stage || id.step >= round->parked.size() || is_released(round->parked[id.step]))
@@ -233,7 +233,7 @@ work& shard::waiting_job(const job_id& id) {
 
 // -- reports ----------------------------------------------------------------------------------------------------------
 
-/// Reports finished rounds while others are still running, so that their uploads do not wait in memory.
+/// Reports finished rounds while others are still running, so that their uploads leave memory early.
 void shard::report_finished() {
   wave_report part{.from = report_.from, .finished = std::exchange(report_.finished, {}), .last = false};
   sort_unless_sorted(part.finished, [](const finished_round& round) { return round.id; });
@@ -241,7 +241,7 @@ void shard::report_finished() {
   reports_.push_back(std::move(part));
 }
 
-/// The barrier: makes the last report of a wave when no answer or result is missing, in id order.
+/// Barrier: makes the last report of a wave, in id order, once no answer of a client and no batch result is missing.
 void shard::report_if_quiet() {
   if (answers_missing_ + batches_missing_ > 0)
     return;

@@ -1,4 +1,4 @@
-/// shard: hosts the rounds of a part of the population, parks their jobs, and forms ready batches.
+/// shard: hosts the rounds of some clients, parks their jobs, and forms batches that are ready to run.
 #pragma once
 #include "actors/compute/batch_queues.hpp"
 #include "actors/compute/client_host.hpp"
@@ -6,41 +6,42 @@
 #include "runtime/base/assignment_table.hpp"
 namespace mneme {
 
-/// Inputs are rounds, answers of clients and results; outputs are reports and batches. It uses no actors and no
-/// threads: its clients run in a client_host.
+/// Inputs are rounds, answers of clients and results of batches; outputs are reports and batches. It uses neither
+/// actors nor threads: its clients run in a client_host.
 class shard {
 public:
-  /// @param run, clients must outlive the shard
+  /// @param run, clients both must outlive the shard
   shard(shard_id id, const run_context& run, client_host& clients);
 
-  /// Starts rounds. Each is reported when it has requested its first jobs or has ended.
+  /// Starts the rounds of a wave. Each is reported once it has requested its first jobs or has ended.
   void start(start_rounds wave);
-  /// A client's turn has ended.
+  /// Handles the end of a client's turn: new jobs, the result of the round, or its failure.
   void answered(assignment_id id, round_step&& step);
-  /// Makes exactly these batches of parked jobs ready.
+  /// Makes exactly these batches of parked jobs ready to run. Throws std::invalid_argument for a job that is not
+  /// parked.
   void release(std::vector<composition> batches);
   /// Passes the results of a batch to its clients and resumes them.
   void take(const composition& ids, outcomes done);
   /// Discards rounds that were started and have not finished.
   void forget(const std::vector<assignment_id>& rounds);
 
-  /// Reports for the scheduler since the last call. The last report of a wave follows when all clients wait or have
-  /// ended and no result is missing; earlier ones hold finished rounds.
+  /// Returns and removes the reports for the scheduler. The last report of a wave follows once all clients wait or have
+  /// ended and no result is missing; earlier reports contain finished rounds.
   [[nodiscard]] std::vector<wave_report> take_reports() { return std::exchange(reports_, {}); }
   /// True if take_reports() or take_batches() has something to return.
   [[nodiscard]] bool has_news() const { return !reports_.empty() || !ready_.empty(); }
-  /// Batches that have become ready since the last call, in the order in which they should run.
+  /// Returns and removes the batches that are ready, in the order in which they should run.
   [[nodiscard]] std::vector<ready_batch> take_batches() { return std::exchange(ready_, {}); }
 
 private:
-  /// A client's round: jobs of the current stage, and the results received so far.
+  /// A client's round: the jobs of its current stage, and the results received so far.
   struct hosted_round {
     client_id client{};
     std::uint32_t visit = 0;
-    virtual_time ready{}; // end of its download
+    virtual_time ready{}; // virtual time at which its download ends
     std::unique_ptr<hosted_client> turns{};
     std::uint32_t stage = 0;
-    plan parked{}; // jobs that are in a batch leave an empty slot
+    plan parked{}; // a job that was moved into a batch leaves an empty slot
     outcomes known{};
     std::size_t outcomes_missing = 0;
   };
@@ -52,7 +53,8 @@ private:
   void interrupt(job_id last, hosted_round& round);
   void finish(assignment_id id, client_result&& result);
   void park(assignment_id id, hosted_round& round, plan jobs);
-  /// Returns key and width of a job. Cached, since clients of a round usually request the same training.
+  /// Returns key and width of a job. The last value is cached, since clients of a round usually request the same
+  /// training.
   [[nodiscard]] const job_kind& kind_of(const work& job);
   void start_at_once();
   [[nodiscard]] virtual_time due_of(const issued_job& issued);
@@ -66,9 +68,9 @@ private:
   assignment_table<hosted_round> rounds_;
   train_job last_training_; // without rows and weights; the training of last_kind_
   job_kind last_kind_;
-  bool at_once_ = false;            // rounds being started run without a release
+  bool at_once_ = false;            // the rounds that are being started run without a release
   std::size_t answers_missing_ = 0; // of running clients; the barrier waits for them
-  std::size_t batches_missing_ = 0; // ready or running; the barrier waits for them, too
+  std::size_t batches_missing_ = 0; // ready or running batches; the barrier waits for them, too
   wave_report report_;              // the report being built
   std::int64_t finished_bytes_ = 0; // of the uploads in report_
   std::vector<wave_report> reports_;

@@ -11,7 +11,7 @@ std::string step_host::step_at(const round_place& place, const std::optional<job
   return text;
 }
 
-/// Passes are not stacked: each is a batch of its own, so that all threads have work.
+/// Largest number of jobs in a batch. Forward passes are not stacked: each is one batch, so that all threads have work.
 std::int64_t step_host::width_of(const work& request) const {
   if (!std::holds_alternative<train_job>(request) && !std::holds_alternative<program_job>(request))
     return 1;
@@ -19,7 +19,7 @@ std::int64_t step_host::width_of(const work& request) const {
   return fixed > 0 ? fixed : chosen_width(request, run_.device);
 }
 
-/// Groups jobs and cuts batches as for clients, for all workers.
+/// Groups jobs and cuts batches by the rules for clients' jobs, for all workers.
 std::vector<composition> step_host::compositions_of(const plan& jobs, std::uint64_t number) const {
   std::vector<parked_job> parked;
   for (std::uint32_t i = 0; i < jobs.size(); ++i)

@@ -1,4 +1,4 @@
-/// step_host: runs the steps of a party's half, and the jobs that they request.
+/// step_host: runs the steps of a party's half of the method, and the jobs that they request.
 #pragma once
 #include "actors/compute/batch_queues.hpp"
 #include "actors/protocol/interfaces.hpp"
@@ -10,16 +10,18 @@ namespace mneme {
 
 class step_host {
 public:
-  /// Functions of the actor.
+  /// Operations that the actor provides.
   struct hooks {
     std::function<void(std::vector<ready_batch>)> put{}; ///< Appends batches to the actor's queue.
     std::function<void(std::string)> warn{};             ///< Prints a warning.
   };
-  /// @param whose name of the half in errors, such as "server" @param run must outlive this object
+  /// @param whose name of the half in errors, such as "server"
+  /// @param run must outlive this object
   step_host(const run_context& run, const char* whose, hooks with)
       : run_(run), whose_(whose), hooks_(std::move(with)) {}
 
-  /// Runs a step to its end. @param rows that it may request; may be null. @param begin creates its coroutine.
+  /// Runs a step to its end. @param rows training rows that the step may request; may be null
+  /// @param begin creates the step's coroutine
   /// @param value_of converts the coroutine's value into the reply, or rethrows its exception
   template <class Answer, class Begin, class ValueOf>
   caf::typed_response_promise<Answer> run(caf::typed_response_promise<Answer> answer, const round_place& where,
@@ -35,9 +37,9 @@ public:
     });
     return answer;
   }
-  /// Runs the jobs of a plan and passes all results to `then`, in the plan's order.
+  /// Runs the jobs of a plan and passes all outcomes to `then`, in the plan's order.
   void run_all(plan jobs, std::function<void(outcomes)> then);
-  /// A worker has run a batch.
+  /// Handles the outcomes of a batch that a worker has run.
   void take(batch_done& in);
   /// Name of the half in errors.
   [[nodiscard]] const char* whose() const noexcept { return whose_; }
@@ -48,7 +50,7 @@ public:
   }
 
 private:
-  /// A running step: its coroutine and the receiver of its value.
+  /// Running step: its coroutine and the receiver of its value.
   template <class Task>
   struct hosted_step {
     job_desk desk{};
@@ -56,10 +58,10 @@ private:
     hosted_step(const central_rows* rows, row_store* store) : context(desk, rows, store) {}
     round_place where{};
     std::optional<Task> work{};
-    std::function<void(Task&)> ended{}; // receives the value, or rethrows the exception
+    std::function<void(Task&)> ended{}; // receives the finished coroutine with its value or exception
     std::function<void(caf::error)> failed{};
   };
-  /// Running jobs, by plan number.
+  /// Plan whose jobs are running.
   struct running_plan {
     outcomes known{};
     std::size_t missing = 0;
@@ -85,7 +87,7 @@ private:
     if (failure)
       step->failed(error_in(step_at(step->where, failure->job), failure->text));
   }
-  /// Describes a step by its round (from 1) and its failed job.
+  /// Describes a step in errors: its round, counted from 1, and its failed job, if any.
   [[nodiscard]] std::string step_at(const round_place& place, const std::optional<job_id>& failed) const;
   [[nodiscard]] std::vector<composition> compositions_of(const plan& jobs, std::uint64_t number) const;
   [[nodiscard]] std::int64_t width_of(const work& request) const;

@@ -19,7 +19,7 @@ worker_state::worker_state(worker_actor::pointer self, worker_id id, run_context
 
 worker_actor::behavior_type worker_state::make_behavior() {
   return {
-      // CAF tries handlers in this order: the most frequent message comes first
+      // CAF tries handlers in this order, so the most frequent message comes first.
       [this](round_answer& answer) {
         hosted(answer.to).answered(answer.id, std::move(answer.step));
         pass_on(answer.to);
@@ -54,7 +54,7 @@ shard& worker_state::hosted(shard_id id) {
 
 void worker_state::pass_on(shard_id id) {
   auto& from = hosted(id);
-  if (!from.has_news()) // the usual case
+  if (!from.has_news()) // the most frequent case
     return;
   for (auto& report : from.take_reports())
     self_->send(peers_.scheduler, std::move(report));
@@ -62,9 +62,9 @@ void worker_state::pass_on(shard_id id) {
     put_and_wake(self_, *queues_, peers_.workers, id.value, std::move(batches));
 }
 
-/// Runs one batch, then handles pending messages, then continues with the next batch.
+/// Runs one batch. Then it handles pending messages before it continues with the next batch.
 void worker_state::run_next() {
-  if (context_->gate && context_->gate->holds_back()) // the uplink wakes it later
+  if (context_->gate && context_->gate->holds_back()) // the uplink wakes the worker once results are sent
     return;
   auto batch = queues_->take(id_);
   if (!batch)
@@ -76,7 +76,7 @@ void worker_state::run_next() {
   self_->send(self_, next_batch{});
 }
 
-/// Polls for a short time: the next round is often a few microseconds away, and waking a thread takes longer.
+/// Polls for a short time, because the next round often starts within microseconds and waking a thread takes longer.
 void worker_state::stay_awake() {
   if (!has_own_thread(*context_, id_))
     return;

@@ -1,4 +1,4 @@
-/// worker: the only kind of thread that computes. It hosts shards and runs batches, those of its own shards first.
+/// worker: actor that hosts shards and runs batches, first those of its own shards. No other actor computes.
 #pragma once
 #include "actors/compute/client_actors.hpp"
 #include "actors/compute/program_watch.hpp"
@@ -7,14 +7,14 @@
 #include "runtime/training/executor.hpp"
 namespace mneme {
 
-/// Hosts the shards that the queues assign to it. A worker either has sent itself next_batch, or is registered as idle
-/// in the queues and is woken by the sender of the next batch.
+/// Hosts the shards that the queues assign to it. A worker either has sent itself next_batch, or the queues list it as
+/// idle; then the sender of the next batch wakes it.
 class worker_state {
 public:
   static constexpr const char* name = "mneme.worker";
   worker_state(worker_actor::pointer self, worker_id id, run_context_ref context, std::shared_ptr<batch_queues> queues);
   worker_actor::behavior_type make_behavior();
-  /// True if it has run a batch since the last call.
+  /// True if the worker has run a batch since the last call.
   [[nodiscard]] bool take_has_computed() noexcept { return std::exchange(has_computed_, false); }
 
 private:
@@ -38,7 +38,7 @@ private:
   std::shared_ptr<batch_queues> queues_;
   std::unique_ptr<executor> executor_;
   program_watch watch_;
-  std::vector<std::unique_ptr<hosted_shard>> shards_; // by number; null: hosted by another worker
+  std::vector<std::unique_ptr<hosted_shard>> shards_; // by shard number; null: hosted by another worker
   worker_peers peers_;
   bool has_computed_ = false;
 };

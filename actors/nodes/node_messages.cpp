@@ -10,7 +10,7 @@
 namespace mneme {
 namespace {
 
-/// Variables by which the libraries choose kernels.
+/// Environment variables that select kernels in LibTorch and its libraries.
 std::string kernel_variables() {
   std::string text;
   for (const char* name : {"MNEME_KERNELS", "MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS", "ONEDNN_MAX_CPU_ISA",

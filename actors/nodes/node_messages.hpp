@@ -8,31 +8,31 @@ namespace mneme {
 
 /// Kind of a message; its first byte.
 enum class node_message : std::uint8_t {
-  greeting,     ///< Node, first: its identity.
-  refusal,      ///< Either: the reason why the node cannot take part; then the connection is closed.
+  greeting,     ///< Node: its identity; the first message.
+  refusal,      ///< Either side: reason why the node cannot take part; then the connection closes.
   offer,        ///< Run: the scenario, and the files that it names.
-  wanted_files, ///< Node: the files that it does not have.
+  wanted_files, ///< Node: list of offered files to send.
   file,         ///< Run: one requested file.
-  ready,        ///< Node: everything is loaded; fingerprint of it.
-  begin,        ///< Run: layout; work follows.
+  ready,        ///< Node: everything is loaded; with its fingerprint.
+  begin,        ///< Run: layout; rounds follow.
   start,        ///< Run: start_rounds, and digests of tensors to evict.
-  release,      ///< Run
-  abandon,      ///< Run
+  release,      ///< Run: release; batches of parked jobs to run.
+  abandon,      ///< Run: abandon; rounds to discard.
   report,       ///< Node: a wave_report.
-  interrupt,    ///< Run: programs stop between two slices.
-  leaving,      ///< Node: it wants to leave and gets no more shards.
-  end,          ///< Run: the run is over, or the node may leave.
+  interrupt,    ///< Run: end programs between two slices.
+  leaving,      ///< Node: leaves the run; it accepts no more shards.
+  end,          ///< Run: the run is over, or a leaving node may disconnect.
 };
 
 /// Pairs of a name and a value: fingerprint fields that both sides must share, or printable information.
 using named_facts = std::vector<std::pair<std::string, std::string>>;
 
-inline constexpr std::int64_t node_workers_max = 4096; // as worker.count
+inline constexpr std::int64_t node_workers_max = 4096; // the limit of worker.count
 
 struct node_greeting {
-  std::uint64_t process = 0; ///< Random number of the node's process, which tells a reconnect from a new node.
-  std::string name{};        ///< Name of the machine.
-  named_facts program{};     ///< Must agree before anything is loaded.
+  std::uint64_t process = 0; ///< Random number of the node's process; distinguishes a reconnect from a new node.
+  std::string name{};        ///< Host name.
+  named_facts program{};     ///< Compared with the run's program before anything is loaded.
   std::int64_t workers = 0;
   void persist(archive& state) { state(process)(name)(program)(workers); }
 };
@@ -53,7 +53,7 @@ struct run_offer {
   std::string name{};     ///< Name of the scenario.
   std::string scenario{}; ///< Resolved, as TOML.
   std::vector<offered_file> files{};
-  std::vector<std::string> emptied{}; ///< Keys that a node does not need, or for which it has its own value.
+  std::vector<std::string> emptied{}; ///< Keys that the run clears: nodes do not need them or have their own value.
   void persist(archive& state) { state(name)(scenario)(files)(emptied); }
 };
 struct wanted_files {
@@ -69,7 +69,7 @@ struct ready_node {
   named_facts world{};
   void persist(archive& state) { state(world); }
 };
-/// Layout of the run; see run_context.
+/// Layout of the run; the members have the meaning of those in run_context.
 struct node_layout {
   std::int64_t shards = 1, node_workers = 1, batches_per_worker = 1;
   void persist(archive& state) { state(shards)(node_workers)(batches_per_worker); }
@@ -77,8 +77,8 @@ struct node_layout {
 
 /// Counters of a node, sent with each report.
 struct node_figures {
-  std::uint64_t heard = 0;  ///< Number of handled messages with tensors.
-  std::int64_t busy_ns = 0; ///< Computing time of its workers in this run.
+  std::uint64_t heard = 0;  ///< Number of messages with tensors that it has handled.
+  std::int64_t busy_ns = 0; ///< Computing time of its workers in this run, in nanoseconds.
   void persist(archive& state) { state(heard)(busy_ns); }
 };
 
@@ -89,15 +89,15 @@ template <class Content>
   return message;
 }
 
-/// Describes the fields that differ, each with both values.
+/// Returns one text per field that differs, with both values.
 [[nodiscard]] std::vector<std::string> differences(const named_facts& of_run, const named_facts& of_node);
-/// Fingerprint of this program: build, LibTorch, instruction set.
+/// Fingerprint of this program: build, LibTorch version, instruction set and kernel variables.
 [[nodiscard]] const named_facts& program_facts();
 
-/// Text of a peer as one line of ASCII of at most 1,000 characters, for messages and files.
+/// Converts text from a peer to one line of printable ASCII of at most 1,000 characters.
 [[nodiscard]] std::string printable_ascii(const std::string& text);
 
-/// Returns an archive over a whole message, starting with its kind.
+/// Returns an archive that reads a whole message, starting with its kind.
 [[nodiscard]] archive reader_of(const archive::buffer& message);
 
 } // namespace mneme

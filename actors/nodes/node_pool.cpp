@@ -28,10 +28,10 @@ connection_figures sum_of(const connection_figures& a, const connection_figures&
 node_pool::node_pool(node_pool_settings settings)
     : settings_(std::move(settings)), address_(settings_.listen), loop_(settings_.identity, settings_.limits, *this) {}
 
-// -- the run's thread -------------------------------------------------------------------------------------------------
+// -- called on the run's thread ---------------------------------------------------------------------------------------
 
 expected<std::uint16_t> node_pool::listen() {
-  static_cast<void>(program_facts()); // reads the whole program file, for which a node would not wait
+  static_cast<void>(program_facts()); // caches it: reading the program file takes longer than a node waits
   auto port = loop_.listen(settings_.listen);
   if (port)
     address_.port = *port;
@@ -136,7 +136,7 @@ void node_pool::detach() {
 }
 
 node_pool::~node_pool() {
-  constexpr std::chrono::seconds patience{1}; // without `end` a node retries until its idle timeout
+  constexpr std::chrono::seconds patience{1}; // a node without `end` retries until its idle timeout
   if (settings_.nodes_stay)
     return;
   std::unique_lock hold(mutex_);
@@ -173,7 +173,7 @@ node_view node_pool::view(node_number number) {
           .traffic = sum_of(node.before, loop_.figures(node.connection))};
 }
 
-// -- the connections' thread ------------------------------------------------------------------------------------------
+// -- called on the connections' thread --------------------------------------------------------------------------------
 
 node_pool::node_state* node_pool::node_of(connection_id id) {
   for (auto& node : nodes_)
@@ -262,7 +262,7 @@ void node_pool::handle(node_state& node, node_message kind, archive& content) {
   }
 }
 
-/// Reuses the entry of a process that reconnects. Null while its earlier connection is still open.
+/// Returns the entry of a process that reconnects, or a new one. Returns null while its earlier connection is open.
 node_pool::node_state* node_pool::find_or_add(std::uint64_t process) {
   for (auto& node : nodes_)
     if (node.process == process) {
@@ -325,7 +325,7 @@ void node_pool::start_work(node_state& node) {
   hooks_.joined(number_of(node));
 }
 
-/// The node ends; another attempt could not succeed.
+/// Sends the reasons to the node, which then ends, because another attempt could not succeed.
 void node_pool::refuse(connection_id id, const std::string& node, std::vector<std::string> reasons) {
   if (reasons.empty())
     reasons.emplace_back("takes no part and gives no reason");

@@ -1,4 +1,4 @@
-/// node_pool: accepts the nodes of a run and holds their connections, from start to end.
+/// node_pool: accepts the nodes of a run and owns their connections.
 #pragma once
 #include "actors/nodes/node_messages.hpp"
 #include "runtime/transport/connection_loop.hpp"
@@ -7,80 +7,82 @@
 #include <set>
 namespace mneme {
 
-/// Index of a node, in the order in which nodes joined.
+/// Index of a node, in the order of joining.
 using node_number = std::uint32_t;
 
-/// Offer of a run to all its nodes, with the files that it names.
+/// First message of a run to each node, with the files that it offers.
 struct node_offer {
   run_offer offer{};
-  std::map<std::string, std::filesystem::path> files{}; ///< By key.
+  std::map<std::string, std::filesystem::path> files{}; ///< Paths by scenario key.
 };
 
 struct node_pool_settings {
   node_address listen{};
-  tls_identity_ref identity{}; ///< Null: only the loopback.
+  tls_identity_ref identity{}; ///< Null: only loopback addresses are accepted.
   connection_limits limits{};
   node_offer offer{};
-  std::function<void(const std::string&)> log{}; ///< Lines before begin(), from any thread.
-  bool nodes_stay = false; ///< Nodes wait for another run when this one is over; otherwise they end.
+  std::function<void(const std::string&)> log{}; ///< Receives log lines before begin(), from any thread.
+  bool nodes_stay = false; ///< true: nodes wait for another run when this one is over; false: they end.
 };
 
-/// What a run waits for before it begins.
+/// Numbers of nodes and workers that must be ready before the run begins, and the longest wait for them.
 struct node_minimum {
   std::int64_t nodes = 0, workers = 0;
   std::chrono::milliseconds timeout{};
 };
 
-/// Callbacks, on the thread of the connections. Must not block.
+/// Callbacks on the connections' thread; they must not block.
 struct node_pool_hooks {
-  std::function<void(node_number, archive::buffer)> reported{}; ///< A message of the kind `report`.
+  std::function<void(node_number, archive::buffer)> reported{}; ///< A node has sent a message of kind `report`.
   std::function<void(node_number)> joined{};                    ///< A node is ready for work.
-  std::function<void(node_number)> leaving{};                   ///< A node wants to leave.
+  std::function<void(node_number)> leaving{};                   ///< A node leaves the run.
   std::function<void(node_number, const std::string& why)> lost{};
   std::function<void(const std::string& text)> warn{};
 };
 
 /// State of one node.
 struct node_view {
-  std::string address{}, name{}; ///< Of its latest connection.
+  std::string address{}, name{}; ///< Of the latest connection.
   std::int64_t workers = 0;
   bool is_ready = false;
-  bool is_initial = false;      ///< It was ready when the run began.
-  bool is_dropped = false;      ///< It was rejected and is not used again.
-  connection_figures traffic{}; ///< Sum over all its connections.
+  bool is_initial = false;      ///< true: ready when the run began.
+  bool is_dropped = false;      ///< true: rejected, so not used again.
+  connection_figures traffic{}; ///< Sum over all connections of the node.
 };
 
-/// Thread-safe.
+/// Holds all nodes of a run from listen() to the destructor. Thread-safe.
 class node_pool final : private connection_watcher {
 public:
   explicit node_pool(node_pool_settings settings);
-  ~node_pool() override; ///< Tells nodes that the run is over, and waits for them for a moment.
+  ~node_pool() override; ///< Sends `end` to all nodes and waits at most 1 s for them.
   node_pool(const node_pool&) = delete;
   node_pool& operator=(const node_pool&) = delete;
 
-  /// Starts to accept nodes, which load the scenario while the run loads. Returns the port.
+  /// Starts to accept nodes; they load the scenario while the run loads. Returns the port, or the error of the socket.
   [[nodiscard]] expected<std::uint16_t> listen();
-  /// Waits until the minimum is ready. Fails at the timeout, and at once if nodes are counted and one cannot take part.
-  /// @param world fingerprint of the run, which all nodes must have @param interrupts above 0: stop waiting
+  /// Waits until the minimum is ready. Fails at the timeout. If a number of nodes is required, it also fails as soon as
+  /// a node cannot take part.
+  /// @param world fingerprint of the run, which every node must match
+  /// @param interrupts a value above 0 ends the waiting
   [[nodiscard]] expected<void> await_ready(named_facts world, const node_minimum& minimum,
                                            const std::atomic<int>* interrupts);
-  /// Starts the work: hooks.joined() is called for every node that is ready, now and later.
+  /// Starts the work. hooks.joined() is called for each ready node and for each that becomes ready later.
   void begin(const node_layout& layout, node_pool_hooks hooks);
 
   void send(node_number number, archive message);
   void consumed(node_number number, std::size_t bytes);
-  /// Rejects a node: it is not used again in this run.
+  /// Rejects a node: its connection closes, and it is not used again in this run.
   void drop(node_number number, const std::string& why);
-  /// Lets a node that leaves go.
+  /// Lets a leaving node disconnect.
   void release(node_number number);
-  /// Stops programs of all nodes between two slices.
+  /// Ends the programs of all nodes between two slices.
   void interrupt();
-  /// Calls no hook from now on.
+  /// Replaces all hooks by functions that do nothing.
   void detach();
 
-  /// Number of nodes that have ever joined.
+  /// Number of nodes that have joined so far, with those that were lost.
   [[nodiscard]] std::size_t size();
-  /// Sum over nodes that are ready.
+  /// Number of workers of all ready nodes.
   [[nodiscard]] std::int64_t workers();
   [[nodiscard]] node_view view(node_number number);
 
@@ -91,11 +93,11 @@ private:
     connection_id connection = 0;
     stage reached = stage::away;
     bool is_initial = false, is_dropped = false;
-    std::set<std::string> sent_files{}; // keys, in this connection
+    std::set<std::string> sent_files{}; // keys of files sent in this connection
     std::string name{}, address{};
     std::int64_t workers = 0;
     named_facts world{};
-    connection_figures before{}; // sum over ended connections
+    connection_figures before{}; // sum over closed connections
   };
 
   void opened(connection_id id, const std::string& peer, bool accepted) override;
@@ -118,13 +120,13 @@ private:
   [[nodiscard]] std::pair<std::int64_t, std::int64_t> ready_nodes_and_workers() const;
 
   const node_pool_settings settings_;
-  node_address address_; // as listened on
+  node_address address_; // address of the listening socket
   std::mutex mutex_;     // guards the members up to hooks_
   std::condition_variable changed_;
   std::vector<node_state> nodes_;
   std::map<connection_id, std::string> peers_; // addresses of all connections
   diagnostics refused_;                        // nodes that cannot take part, before begin()
-  std::set<std::string> rejections_;           // of unknown peers: reasons, each logged once
+  std::set<std::string> rejections_;           // reasons for rejecting peers, each logged once
   std::optional<named_facts> world_;
   std::optional<node_layout> layout_;
   node_pool_hooks hooks_;

@@ -1,20 +1,20 @@
-/// node_records: records of a run's nodes for its summary.
+/// node_records: records of a run's nodes for summary.json.
 #pragma once
 #include "runtime/results/run_directory.hpp"
 #include <mutex>
 namespace mneme {
 
-/// Written by the placement actor, read by the recorder at the end.
+/// Written by the placement actor, read by the recorder at the end of the run. Thread-safe.
 class node_records {
 public:
   template <class Change>
   void change(std::size_t node, Change change) {
     const std::lock_guard hold(mutex_);
-    if (node >= records_.size()) // added later
+    if (node >= records_.size()) // the node joined during the run
       records_.resize(node + 1);
     change(records_[node]);
   }
-  /// Records that the run contains wrong results of a node.
+  /// Records that a node has returned wrong results, so that the run's checkpoints are removed.
   void distrust() {
     const std::lock_guard hold(mutex_);
     are_trusted_ = false;

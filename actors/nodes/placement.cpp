@@ -9,7 +9,8 @@ namespace {
 
 constexpr auto node_check_interval = std::chrono::milliseconds(500);
 
-/// Selects the sampled rounds. Drawn by each process, so that a node cannot know the sample; no result depends on it.
+/// Secret that selects the sampled rounds. Each process draws its own, so that nodes cannot predict the sample. No
+/// result depends on it.
 std::uint64_t draw_sample_secret() {
   std::uint64_t secret = 0;
   static_cast<void>(::getrandom(&secret, sizeof secret, 0));
@@ -27,7 +28,7 @@ placement_state::placement_state(placement_actor::pointer self, run_context_ref 
       validator_(context_, draw_sample_secret()), held_(static_cast<std::size_t>(context_->shards)) {
   for (std::uint32_t s = 0; s < static_cast<std::uint32_t>(context_->shards); ++s)
     journals_.emplace_back(shard_id{s}, *context_->population);
-  if (pool_->workers() == 0 || context_->local_workers > 0) // otherwise the first nodes are about to join
+  if (pool_->workers() == 0 || context_->local_workers > 0) // otherwise the first nodes join soon
     assign_orphaned_shards();
 }
 
@@ -49,7 +50,7 @@ placement_actor::behavior_type placement_state::make_behavior() {
   };
 }
 
-// -- from the scheduler -----------------------------------------------------------------------------------------------
+// -- messages from the scheduler --------------------------------------------------------------------------------------
 
 template <class Command>
 void placement_state::on_command(Command command) {
@@ -62,7 +63,7 @@ void placement_state::on_command(Command command) {
   forward(shard);
 }
 
-/// Moves a shard to its preferred host, or away from a node that leaves, if that costs no computing.
+/// Moves a shard to its preferred host, or away from a leaving node, if no computed result is lost by it.
 void placement_state::return_to_preferred(shard_id shard) {
   auto& journal = journals_.at(shard.value);
   const auto before = map_.place_of(shard);
@@ -77,8 +78,8 @@ void placement_state::return_to_preferred(shard_id shard) {
     journal.host_found();
 }
 
-/// An idle shard has no rounds. Where the server steps as uploads arrive, shards are hardly ever idle: there a shard
-/// moves while no reply is pending, and its rounds start again. On a device this would change bits.
+/// True if a shard may change its host: it has no rounds, or it waits for no reply and its rounds can be rerun. The
+/// second case serves asynchronous runs, whose shards are seldom idle; it needs a CPU, whose results do not change.
 bool placement_state::can_move(const shard_journal& journal, bool is_urgent) const {
   const bool has_pauses = context_->scenario.rounds.mode == round_mode::sync && !is_urgent;
   return journal.is_idle() || (context_->device == "cpu" && !has_pauses && journal.is_quiet());
@@ -173,7 +174,7 @@ void placement_state::leave(node_number number) {
 void placement_state::end_leave_if_empty(node_number number) {
   if (!map_.is_there(number) || !map_.is_leaving(number) || map_.hosts_shards(number))
     return;
-  static_cast<void>(map_.lose(number)); // it has no shards, so nothing is lost
+  static_cast<void>(map_.lose(number)); // the node has no shards, so none is orphaned
   pool_->release(number);
 }
 
@@ -204,13 +205,13 @@ void placement_state::assign_orphaned_shards() {
   }
 }
 
-/// Programs of all nodes stop when the run is interrupted.
+/// Timer. If the run is interrupted, ends the programs of all nodes, and the run itself if a shard has no host.
 void placement_state::check_nodes() {
   if (context_->interrupts && context_->interrupts->load() > 0) {
     if (!std::exchange(interrupted_, true))
       pool_->interrupt();
     for (std::uint32_t s = 0; s < journals_.size(); ++s)
-      if (map_.place_of({s}).where == shard_place::kind::unassigned) // no host would ever reply
+      if (map_.place_of({s}).where == shard_place::kind::unassigned) // no host would ever reply for this shard
         return self_->quit(caf::make_error(run_errc::interrupted, std::string(interrupted_text)));
   }
   self_->delayed_send(self_, node_check_interval, look_after_nodes{});

@@ -19,7 +19,7 @@ struct placement_peers {
   report_taker_actor scheduler{};
   recorder_actor recorder{};
   std::vector<shard_host_actor> local{}; ///< By shard: its host in the run's own process.
-  /// Computes a sampled round in this process; its outcome arrives as a replay_report.
+  /// Computes a sampled round in the run's own process. The outcome arrives as a replay_report.
   std::function<void(assignment)> replay{};
 };
 
@@ -27,7 +27,7 @@ struct placement_peers {
 class placement_state {
 public:
   static constexpr const char* name = "mneme.placement";
-  /// @param records receives the records of nodes for the summary
+  /// @param records receives the records of nodes for summary.json
   placement_state(placement_actor::pointer self, run_context_ref context, std::shared_ptr<node_pool> nodes,
                   std::shared_ptr<node_records> records, placement_peers peers);
   placement_actor::behavior_type make_behavior();
@@ -40,11 +40,11 @@ private:
   };
   struct node_state {
     std::unique_ptr<run_side_tensors> tensors{};
-    std::int64_t busy_ns = 0; // of its current session
+    std::int64_t busy_ns = 0; // computing time in its current session
     std::optional<recorder_stopwatch> away{};
   };
 
-  // -- from the scheduler
+  // -- messages from the scheduler
   template <class Command>
   void on_command(Command command);
   void return_to_preferred(shard_id shard);
@@ -54,7 +54,7 @@ private:
   [[nodiscard]] archive encode(node_state& node, shard_journal::command& command) const;
   void keep_polling();
 
-  // -- from hosts
+  // -- messages from hosts of shards
   void on_frame(const node_frame& in);
   void on_report(archive& content, node_number number, std::size_t bytes);
   void on_local_report(wave_report& report);
@@ -65,7 +65,7 @@ private:
   void reject(node_number number, const std::string& reason);
   void end_for_other_result(node_number number, const std::string& reason);
 
-  // -- nodes
+  // -- changes of nodes
   void on_change(const node_change& change);
   void join(node_number number);
   void leave(node_number number);
@@ -83,10 +83,10 @@ private:
   shard_map map_;
   std::vector<shard_journal> journals_; // by shard
   report_validator validator_;
-  std::vector<std::deque<held_report>> held_; // by shard, from its current host
+  std::vector<std::deque<held_report>> held_; // by shard; reports from its current host
   std::vector<node_state> nodes_;
   bool interrupted_ = false;
-  awake_time awake_; // of the thread shared with scheduler and server
+  awake_time awake_; // limits polling on the thread shared with scheduler and server
 };
 
 } // namespace mneme

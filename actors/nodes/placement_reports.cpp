@@ -1,4 +1,4 @@
-// Reports of nodes. The whole report is validated before any part of it is passed on.
+// Reports of nodes. A report is validated as a whole before any part of it is forwarded.
 #include "actors/nodes/placement.hpp"
 #include "runtime/base/failure_of.hpp"
 #include "runtime/federation/carry.hpp"
@@ -41,7 +41,7 @@ void placement_state::on_report(archive& content, node_number number, std::size_
   accept_reports(shard);
 }
 
-/// Accepts reports of a shard in their order, up to one that waits for a replay.
+/// Accepts the held reports of a shard in order. Stops at one that waits for a replay.
 void placement_state::accept_reports(shard_id shard) {
   const auto place = map_.place_of(shard);
   while (!held_[shard.value].empty() && map_.place_of(shard) == place)
@@ -49,7 +49,7 @@ void placement_state::accept_reports(shard_id shard) {
       return;
 }
 
-/// Returns false if the report waits, or its node is lost.
+/// Returns false if the report has to wait or its node was rejected.
 bool placement_state::accept_next_report(shard_id shard, node_number number) {
   auto& held = held_[shard.value];
   const auto& journal = journals_[shard.value];
@@ -111,13 +111,13 @@ void placement_state::on_replay(replay_report& outcome) {
 
 // -- invalid reports --------------------------------------------------------------------------------------------------
 
-/// The node is lost and is not used again in this run.
+/// Disconnects the node for the rest of the run.
 void placement_state::reject(node_number number, const std::string& reason) {
   pool_->drop(number, reason);
   lose(number, reason);
 }
 
-/// Results of the node outside the sample may be part of the run, so the run ends and its checkpoints are removed.
+/// Ends the run and has its checkpoints removed, because results of the node outside the sample may be wrong, too.
 void placement_state::end_for_other_result(node_number number, const std::string& reason) {
   pool_->drop(number, reason);
   records_->change(number, [&](node_record& record) { record.wrong = reason; });

@@ -8,13 +8,13 @@
 namespace mneme {
 namespace {
 
-// Far above any real job or result; times and sums of such numbers stay in range.
+// Limits far above any real job or result; sums of times and counts below them cannot overflow.
 constexpr std::int64_t rows_max = std::int64_t{1} << 40, bytes_max = std::int64_t{1} << 44, width_max = 1 << 20;
 constexpr std::size_t names_max = 256, letters_max = 128, reason_letters_max = 1 << 14;
 
 bool lies_within(std::int64_t value, std::int64_t low, std::int64_t high) { return low <= value && value <= high; }
 
-/// True for names of metrics and loss terms, which are written to files unchanged.
+/// True if the text is a valid name of a metric or loss term; such names are written to files unchanged.
 bool is_name(const std::string& text) {
   const auto is_letter = [](char letter) { return letter > ' ' && letter <= '~' && letter != '"' && letter != '\\'; };
   return !text.empty() && text.size() <= letters_max && std::all_of(text.begin(), text.end(), is_letter);
@@ -32,7 +32,7 @@ const figures_by_name& counts_of(const client_result& result) {
   return result.counts.get() ? *result.counts.get() : none;
 }
 
-/// Sum of each loss term; empty if nothing was trained. Terms of equal names become one entry.
+/// Sum of each loss term, by name; empty if nothing was trained.
 figures_by_name terms_of(const client_result& result) {
   figures_by_name sums;
   if (result.losses)
@@ -75,7 +75,7 @@ std::string describe(assignment_id id, const assignment& given) {
 
 } // namespace
 
-/// By a hash of id and secret (splitmix64; Steele et al. 2014).
+/// Samples by a hash of id and secret (splitmix64; Steele et al. 2014).
 bool report_validator::is_sampled(assignment_id id) const {
   const double share = run_->scenario.worker.verify_share;
   if (share <= 0.0)
@@ -135,7 +135,7 @@ std::string report_validator::failure_error(const round_failure& failure) const 
              : "";
 }
 
-/// Checks that hold for every method.
+/// Checks a result against the rules that hold for every method. Returns the error text, or "".
 std::string report_validator::value_error(const finished_round& finished, const assignment& given) const {
   const auto& result = finished.result;
   const auto format = run_->scenario.devices.wire;

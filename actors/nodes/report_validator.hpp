@@ -1,4 +1,4 @@
-/// report_validator: validates reports of nodes, and compares a sample of their results with results of this process.
+/// report_validator: validates reports of nodes and compares a sample of their results with local results.
 #pragma once
 #include "actors/protocol/messages.hpp"
 #include "actors/protocol/run_context.hpp"
@@ -8,23 +8,23 @@ namespace mneme {
 /// Result of the validation of a report.
 struct report_verdict {
   std::string error{};           ///< Reason for rejecting the report; empty: valid.
-  bool has_other_result = false; ///< The error is a result that differs from that of this process.
-  bool is_pending = false;       ///< A sampled round has not been replayed yet: validate again after its replay.
+  bool has_other_result = false; ///< true: the error is a result that differs from the local one.
+  bool is_pending = false;       ///< true: a sampled round has not been replayed yet; validate again after its replay.
 };
 
-/// Checks sizes, ranges and names in reports that the shard's journal has accepted, and compares sampled rounds bit by
-/// bit (worker.verify_share). Results outside the sample are trusted. A value without actors.
+/// Checks sizes, ranges and names in reports that the shard's journal has accepted. Compares sampled rounds bit by bit
+/// (worker.verify_share) and trusts all others. A value type without actors.
 class report_validator {
 public:
-  /// @param secret selects the sampled rounds; no result depends on it
+  /// @param secret selects the sampled rounds; no result of the run depends on it
   report_validator(run_context_ref run, std::uint64_t secret) : run_(std::move(run)), secret_(secret) {}
 
   [[nodiscard]] report_verdict validate(const wave_report& report, const shard_journal& journal) const;
-  /// True if the round is in the sample.
+  /// True if the round is sampled.
   [[nodiscard]] bool is_sampled(assignment_id id) const;
-  /// The replay of a sampled round starts. Returns false if it has started before.
+  /// Records that the replay of a sampled round starts. Returns false if it was started before.
   bool begin(assignment_id id, shard_id at) { return replays_.try_emplace(id, replay{.at = at}).second; }
-  /// The replay of a round has ended. Returns its shard; nullopt if the round was forgotten.
+  /// Records the outcome of a replay. Returns the shard of the round; nullopt if the round was forgotten.
   [[nodiscard]] std::optional<shard_id> end(replay_report outcome);
   void forget(assignment_id id) { replays_.erase(id); }
 

@@ -53,7 +53,7 @@ bool shard_map::is_available(const shard_place& host) const {
          (host.where == shard_place::kind::node && nodes_[host.node].is_there && !nodes_[host.node].is_leaving);
 }
 
-/// By shards per worker; the first of equals.
+/// Host with the fewest shards per worker, the first of equals; nullopt if there is no host.
 std::optional<shard_place> shard_map::least_loaded() const {
   struct load {
     shard_place host{};

@@ -1,4 +1,4 @@
-/// shard_map: assignment of shards to nodes and to the run's own process.
+/// shard_map: assigns shards to nodes and to the run's own process.
 #pragma once
 #include "runtime/base/ids.hpp"
 #include <optional>
@@ -13,31 +13,31 @@ struct shard_place {
   bool operator==(const shard_place&) const = default;
 };
 
-/// Every host gets a contiguous range of shards, in proportion to its workers; these are the shards that prefer it. If
-/// a node is lost, its shards are orphaned and move to the least loaded host. A shard returns to its preferred host
-/// once that host is present and the shard is idle. A value type: no threads, no I/O.
+/// Every host gets a contiguous range of shards, in proportion to its workers; these shards prefer it. The shards of a
+/// lost node are orphaned and move to the least loaded host. A shard returns to its preferred host once that host is
+/// present and the shard is idle. A value type: no threads, no I/O.
 class shard_map {
 public:
-  /// All shards begin without a host.
+  /// All shards start without a host.
   /// @param local_workers workers of the run's own process that share the work with nodes; 0: nodes come first
-  /// @param is_local_fallback the run's own process hosts shards that no node can host; otherwise they wait
+  /// @param is_local_fallback true: the run's own process hosts shards that no node can host; false: they wait
   shard_map(std::size_t shards, std::int64_t local_workers, bool is_local_fallback);
 
   [[nodiscard]] shard_place place_of(shard_id shard) const { return places_.at(shard.value); }
   [[nodiscard]] bool is_there(std::uint32_t node) const { return nodes_.at(node).is_there; }
   [[nodiscard]] bool is_leaving(std::uint32_t node) const { return nodes_.at(node).is_leaving; }
   [[nodiscard]] bool hosts_shards(std::uint32_t node) const;
-  /// Adds a node that is not connected yet.
+  /// Adds a node, which is not connected yet.
   void add() { nodes_.push_back({}); }
-  /// A node is ready. Shards move to it as they become idle.
+  /// Marks a node as ready. Shards move to it as they become idle.
   void join(std::uint32_t node, std::int64_t workers);
-  /// A node wants to leave: it gets no more shards, and its shards move away as they become idle.
+  /// Marks a node as leaving: it gets no more shards, and its shards move to other hosts as they become idle.
   void leave(std::uint32_t node);
-  /// Removes a lost node. Returns its shards, which have no host now.
+  /// Removes a lost node. Returns its shards, which are now orphaned.
   [[nodiscard]] std::vector<shard_id> lose(std::uint32_t node);
-  /// Assigns orphaned shards to hosts, if possible. Returns the assigned shards.
+  /// Assigns orphaned shards to hosts where there are any. Returns the assigned shards.
   [[nodiscard]] std::vector<shard_id> assign_orphaned_shards();
-  /// Moves an idle shard to its preferred host, or away from a node that leaves. Returns whether the host changes.
+  /// Moves an idle shard to its preferred host, or away from a leaving node. Returns true if its host changes.
   [[nodiscard]] bool return_to_preferred(shard_id shard);
 
 private:
@@ -47,12 +47,12 @@ private:
   };
   void choose_preferred();
   [[nodiscard]] bool is_available(const shard_place& host) const;
-  /// Best host for a shard; unassigned if there is none.
+  /// Best host for a shard; `unassigned` if there is none.
   [[nodiscard]] shard_place host_for(shard_id shard) const;
   [[nodiscard]] std::optional<shard_place> least_loaded() const;
 
   std::vector<node_share> nodes_;
-  std::vector<shard_place> preferred_; // preferred host, by shard; unassigned: none
+  std::vector<shard_place> preferred_; // by shard; unassigned: no preference
   std::vector<shard_place> places_;
   std::int64_t local_workers_;
   bool is_local_fallback_;

@@ -43,7 +43,7 @@ void tensor_shelf::erase(const digest128& name) {
   tensors_.erase(entry);
 }
 
-// -- the run's side ---------------------------------------------------------------------------------------------------
+// -- cache of the run -------------------------------------------------------------------------------------------------
 
 std::optional<tensor_exchange::offered_tensor> run_side_tensors::offer(const at::Tensor& value) {
   if (value.nbytes() < named_tensor_bytes_min)
@@ -58,7 +58,7 @@ std::optional<tensor_exchange::offered_tensor> run_side_tensors::offer(const at:
 
 void run_side_tensors::keep(const digest128& name, const at::Tensor& value) {
   for (const auto& [message, shelf] : forgotten_)
-    if (shelf.find(name)) // the node forgets it, too
+    if (shelf.find(name)) // already evicted by the run, so the node evicts it, too
       return;
   shelf_.put(name, value);
   touch(name);
@@ -105,7 +105,7 @@ bool run_side_tensors::heard(std::uint64_t messages) {
   return true;
 }
 
-// -- the node's side --------------------------------------------------------------------------------------------------
+// -- cache of the node ------------------------------------------------------------------------------------------------
 
 std::optional<tensor_exchange::offered_tensor> node_side_tensors::offer(const at::Tensor& value) {
   if (value.nbytes() < named_tensor_bytes_min)

@@ -1,4 +1,4 @@
-/// shared_tensors: caches of the tensors that a run and one of its nodes share.
+/// shared_tensors: caches of tensors that a run and one of its nodes both hold, so that they are sent only once.
 #pragma once
 #include "runtime/base/tensor_exchange.hpp"
 #include <map>
@@ -6,15 +6,15 @@
 #include <vector>
 namespace mneme {
 
-/// Smaller tensors are sent in full, because their digest would be nearly as long.
+/// Smaller tensors are sent in full, because a digest would save little.
 inline constexpr std::size_t named_tensor_bytes_min = 1024;
 
-/// Tensors by digest, with lookup by handle.
+/// Tensors by digest. Digests are also found by tensor handle.
 class tensor_shelf {
 public:
-  /// Null if there is none.
+  /// Returns null if there is no tensor with this digest.
   [[nodiscard]] const at::Tensor* find(const digest128& name) const;
-  /// Digest of the tensor with this handle; null if there is none.
+  /// Returns the digest of the tensor with this handle; null if it is not stored.
   [[nodiscard]] const digest128* name_of(const at::Tensor& value) const;
   void put(const digest128& name, const at::Tensor& value);
   void erase(const digest128& name);
@@ -26,8 +26,8 @@ private:
   std::size_t bytes_ = 0;
 };
 
-/// The run's side; it alone decides on evictions (least recently used, up to a budget). An evicted tensor is kept until
-/// the node has acknowledged the eviction, because messages with its digest may be in flight.
+/// Cache in the run's process, which alone decides on evictions: least recently used first, up to a budget in bytes. It
+/// keeps an evicted tensor until the node has acknowledged the eviction, because messages may still name its digest.
 class run_side_tensors final : public tensor_exchange {
 public:
   explicit run_side_tensors(std::size_t bytes_max) : bytes_max_(bytes_max) {}
@@ -37,7 +37,7 @@ public:
 
   /// Ends a message to the node. Returns the digests to evict, which are sent with it.
   [[nodiscard]] std::vector<digest128> end_message();
-  /// The node has handled this number of messages. Returns false if it was not sent as many.
+  /// Acknowledges that the node has handled this number of messages. Returns false if fewer were sent.
   bool heard(std::uint64_t messages);
 
 private:
@@ -46,11 +46,11 @@ private:
   std::size_t bytes_max_;
   tensor_shelf shelf_;
   std::map<digest128, std::uint64_t> used_;         // by digest: last message that used it
-  std::map<std::uint64_t, tensor_shelf> forgotten_; // evicted, by the message that says so
-  std::uint64_t message_ = 1;                       // the next one
+  std::map<std::uint64_t, tensor_shelf> forgotten_; // evicted tensors, by number of the evicting message
+  std::uint64_t message_ = 1;                       // number of the next message
 };
 
-/// The node's side.
+/// Cache in the node's process; evicts what the run requests.
 class node_side_tensors final : public tensor_exchange {
 public:
   [[nodiscard]] std::optional<offered_tensor> offer(const at::Tensor& value) override;

@@ -36,7 +36,7 @@ void uplink_state::report(wave_report& wave) {
   wake_later();
 }
 
-/// Wakes workers that paused because results waited for the network, once these have been sent.
+/// Starts a timer that wakes the paused workers once the waiting results have been sent.
 void uplink_state::wake_later() {
   constexpr auto looks_again = std::chrono::milliseconds(5);
   if (wakes_later_)
@@ -89,7 +89,8 @@ void uplink_state::take(node_message kind, archive& content) {
   }
 }
 
-/// What a wave names must be there: who commands is another process.
+/// Throws archive_error if the wave names a client, task, class or round that the run does not have. The wave comes
+/// from another process.
 void uplink_state::check(const start_rounds& wave) const {
   const auto& run = *context_;
   const auto tasks = run.tasks->tasks.size();

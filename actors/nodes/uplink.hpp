@@ -1,4 +1,4 @@
-/// uplink: carries messages between the run and the workers of a node.
+/// uplink: actor that carries messages between the run and the workers of a node.
 #pragma once
 #include "actors/nodes/node_messages.hpp"
 #include "actors/nodes/shared_tensors.hpp"
@@ -10,8 +10,8 @@ namespace mneme {
 /// Operations on the connection to the run.
 struct uplink_hooks {
   std::function<void(archive)> send{};
-  std::function<void(std::size_t bytes)> consumed{}; ///< A message of this size was handled.
-  std::function<void(std::string why)> fail{};       ///< The run violates the protocol.
+  std::function<void(std::size_t bytes)> consumed{}; ///< Reports that a message of this size was handled.
+  std::function<void(std::string why)> fail{};       ///< Closes the connection, because the run violates the protocol.
 };
 
 class uplink_state {

@@ -1,12 +1,12 @@
-// Deciles over clients of the predictor's accuracy. Clients have training rows only, so test rows are weighted: each
-// (task, class) counts by the client's share of training rows in it.
+// Deciles over clients of the predictor's accuracy. Clients have no test rows, so the server's test rows are weighted:
+// each (task, class) counts by the share of the client's training rows in it.
 #include "actors/parties/server.hpp"
 #include "runtime/base/tuning.hpp"
 #include <caf/typed_event_based_actor.hpp>
 namespace mneme {
 namespace {
 
-/// Test rows of a task by class, from the first class of the task.
+/// Test rows of a task by class. Element 0 belongs to the first class of the task.
 std::vector<std::vector<std::int64_t>> rows_by_class(const task_stream& tasks, const task_rows& task) {
   std::vector<std::vector<std::int64_t>> rows(static_cast<std::size_t>(task.classes.size()));
   for (const auto row : task.test)
@@ -19,9 +19,9 @@ std::vector<std::vector<std::int64_t>> rows_by_class(const task_stream& tasks, c
 caf::result<fairness> server_state::measure() {
   const auto& tasks = *context_->tasks;
   const auto learnt = party_.half().predict();
-  auto answer = self_->make_response_promise<fairness>(); // after what may throw: a promise answers by itself
+  auto answer = self_->make_response_promise<fairness>(); // created after calls that may throw
   plan jobs;
-  std::vector<std::size_t> cell_of; // by job: its (task, class)
+  std::vector<std::size_t> cell_of; // index of the job's (task, class) pair, by job
   std::size_t cells = 0;
   for (const auto& task : tasks.tasks)
     for (const auto& rows : rows_by_class(tasks, task)) {

@@ -7,7 +7,7 @@
 namespace mneme {
 namespace {
 
-/// "training.learning_rate = 0.05, strategy.mu = 0.1": rates and weights that are not 0.
+/// Lists the learning rates and weights that are not 0: "training.learning_rate = 0.05, strategy.mu = 0.1".
 std::string likely_keys(const scenario& settings) {
   auto text = fmt::format("training.learning_rate = {}", settings.training.learning_rate);
   if (settings.rounds.mode == round_mode::async)

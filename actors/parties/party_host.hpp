@@ -14,8 +14,8 @@ struct party_setup {
   recorder_actor recorder{};
 };
 
-/// Handles the requests that all parties receive; the actor adds the steps of its own half.
-/// @tparam Receive member of the half that takes a delivery
+/// Handles the requests that all parties receive. The actor adds the steps of its half.
+/// @tparam Receive member function of the half that receives a delivery
 template <class Half, auto Receive>
 class party_host {
 public:
@@ -29,7 +29,7 @@ public:
                 .warn = [self, recorder = setup.recorder](
                             std::string text) { self->send(recorder, run_warning{std::move(text)}); }}),
         half_(std::move(half)) {
-    MNEME_CHECK(half_ != nullptr); // the method declares this half
+    MNEME_CHECK(half_ != nullptr); // a party is spawned only if the method has its half
   }
 
   [[nodiscard]] Half& half() const { return *half_; }
@@ -57,7 +57,7 @@ public:
       return restored_state{.sections = std::move(in.sections)};
     });
   }
-  /// Runs `act`. If it throws, the reply is an error message. @param step names the step in it
+  /// Runs `act`. If it throws, replies with an error. @param step name of the step in the error
   template <class Act>
   auto tried(const char* step, Act act) -> decltype(act()) {
     std::optional<decltype(act())> answer;

@@ -1,4 +1,4 @@
-/// proxy: hosts the proxy half of a method, one step at a time.
+/// proxy: actor that hosts the proxy half of a method and runs its steps one at a time.
 #pragma once
 #include "actors/parties/party_host.hpp"
 namespace mneme {
@@ -16,7 +16,7 @@ private:
   party_actor::pointer self_;
   run_context_ref context_;
   party_host<proxy_half, &proxy_half::receive> party_;
-  tensors_ref model_; // referenced by the running step
+  tensors_ref model_; // keeps the model alive during a step
 };
 
 } // namespace mneme

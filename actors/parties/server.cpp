@@ -19,7 +19,7 @@ sample_view chunk_of(const std::shared_ptr<const dataset>& source, const std::ve
                                                                     rows.begin() + static_cast<std::ptrdiff_t>(last))};
 }
 
-/// Digest of everything that is trained. A projection enters through the read-out that was fitted on it.
+/// Digest of all trained tensors. A projection is covered by the read-out that was fitted on it.
 digest128 digest_of_model(const predictor& learnt) {
   const auto weights = learnt.weights ? digest_of(*learnt.weights) : digest128{};
   if (!learnt.readout.defined())
@@ -116,12 +116,13 @@ plan server_state::evaluation_plan(const evaluate& in) const {
   return jobs;
 }
 
-/// True for the evaluation of all tasks at the end of a run, whose predictions summary.json scores by class.
+/// True for the evaluation of all tasks at the end of a run. Its predictions are scored by class in summary.json.
 bool server_state::is_of_all_tasks(const evaluate& in) const {
   return in.masks.size() == context_->tasks->tasks.size();
 }
 
-/// @param first row of the task at which the part starts
+/// Records the predicted classes of a part of a task's test rows. @param first index of the part's first row in the
+/// task
 void server_state::note_answers(const task_rows& task, std::size_t first, const evaluate_output& part) {
   for (std::size_t i = 0; i < part.answers.size(); ++i)
     labels_.push_back(context_->tasks->test->label(task.test[first + i]));
@@ -146,7 +147,7 @@ caf::result<evaluated> server_state::evaluate_model(const evaluate& in) {
     sums.per_class.resize(static_cast<std::size_t>(context_->tasks->classes));
   if (in.with_model)
     sums.model = named_weights();
-  auto answer = self_->make_response_promise<evaluated>(); // after what may throw: a promise answers by itself
+  auto answer = self_->make_response_promise<evaluated>(); // created after calls that may throw
   if (jobs.empty()) {
     answer.deliver(std::move(sums));
     return answer;
@@ -176,7 +177,7 @@ caf::result<evaluated> server_state::evaluate_model(const evaluate& in) {
   return answer;
 }
 
-/// Everything that is trained, under its names in files.
+/// Returns all trained tensors under their names in model files.
 tensors_ref server_state::named_weights() const {
   const auto predicted = party_.half().predict();
   const auto* flat = predicted.weights ? predicted.weights->find(flat_weights) : nullptr;
@@ -196,7 +197,7 @@ learnt server_state::named_model() const {
     const class_answers all_rows{.labels = labels_, .answers = answers_, .classes = context_->tasks->classes};
     figures.merge(class_figures(all_rows, context_->scenario.seed));
     if (const auto newest = context_->tasks->tasks.back().classes;
-        newest.low > 0) // otherwise tasks share their classes
+        newest.low > 0) // 0 if all tasks have the same classes
       figures["new_share"] = share_taken_for(all_rows, newest);
   }
   return {.model = named_weights(), .figures = std::move(figures), .pictures = party_.half().pictures()};

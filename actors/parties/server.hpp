@@ -1,4 +1,4 @@
-/// server: hosts and evaluates the server half of a method, one step at a time.
+/// server: actor that hosts the server half of a method, runs its steps one at a time, and evaluates its predictor.
 #pragma once
 #include "actors/parties/party_host.hpp"
 namespace mneme {
@@ -29,7 +29,7 @@ private:
   run_context_ref context_;
   party_host<server_half, &server_half::fold> party_;
   std::unique_ptr<central_rows> rows_;
-  std::vector<std::int32_t> labels_, answers_; // of all test rows, from the last evaluation
+  std::vector<std::int32_t> labels_, answers_; // labels and predictions of all test rows in the last evaluation
 };
 
 } // namespace mneme

@@ -1,4 +1,4 @@
-/// batch_rules_of: limits on the batches of a run.
+/// batch_rules_of: rules for cutting a run's jobs into batches.
 #pragma once
 #include "actors/protocol/run_context.hpp"
 #include "runtime/federation/batch_planner.hpp"

@@ -1,7 +1,7 @@
 #include "actors/protocol/checkpoint_state.hpp"
 namespace mneme {
 
-// Structured bindings name every member, so that adding one fails to compile until this file handles it.
+// Structured bindings name every member, so that this file fails to compile until it handles a new one.
 
 void persist(archive& state, class_tally& tally) {
   auto& [rows, correct] = tally;

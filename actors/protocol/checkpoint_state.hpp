@@ -9,13 +9,13 @@ void persist(archive& state, accuracy_matrix& matrix);
 
 /// State of the recorder. A resumed run starts with it.
 struct recorded_past {
-  std::string device{};    ///< Device of the computation.
+  std::string device{};    ///< Device on which the run computes.
   std::int64_t rounds = 0; ///< Number of closed rounds.
   std::int64_t client_rounds = 0;
-  line_lengths lines{}; ///< File lengths at the checkpoint; later lines are discarded.
+  line_lengths lines{}; ///< File lengths at the checkpoint; resuming discards later lines.
   accuracy_matrix matrix{};
   std::vector<evaluation_record> evaluations{};
-  timeline course{}; ///< For timeline.jsonl.
+  timeline course{}; ///< Content of timeline.jsonl.
   double wall_seconds = 0.0, cpu_seconds = 0.0, busy_seconds = 0.0;
   std::int64_t peak_rss_bytes = 0;
   void persist(archive& state);

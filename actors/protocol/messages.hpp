@@ -1,4 +1,4 @@
-/// Messages between actors, in the order of a round. Messages of the federation are in runtime/federation.
+/// messages: messages between actors, in the order of a round. Those of the federation are in runtime/federation.
 #pragma once
 #include "runtime/federation/party_steps.hpp"
 #include "runtime/federation/run_records.hpp"
@@ -13,13 +13,13 @@ namespace mneme {
 
 // -- run --------------------------------------------------------------------------------------------------------------
 
-/// Reason of an early end of a run. The error text names client, round and job.
+/// Reason why a run ended early. The error text names client, round and job.
 enum class run_errc : std::uint8_t {
-  round_failed = 1, ///< A client's round threw, or one of its jobs failed unhandled.
+  round_failed = 1, ///< A client's round threw, or one of its jobs failed and the round did not handle it.
   server_failed,    ///< The server half threw, or one of its jobs failed.
-  recorder_failed,  ///< A file of the run directory could not be written.
+  recorder_failed,  ///< A file in the run directory could not be written.
   actor_lost,       ///< A shard, worker or server ended during the run.
-  interrupted,      ///< No failure: a server program stopped between two slices.
+  interrupted,      ///< Not a failure: a server program stopped between two slices.
 };
 std::string to_string(run_errc);
 bool from_string(caf::string_view, run_errc&);
@@ -29,10 +29,10 @@ bool inspect(Inspector& f, run_errc& x) {
   return caf::default_enum_inspect(f, x);
 }
 
-/// Message of an error, without CAF's prefix.
+/// Returns the message of an error without CAF's prefix.
 std::string in_words(const caf::error& why);
 
-struct run_request {}; // simulation -> scheduler; answered by the run_report
+struct run_request {}; // simulation -> scheduler; the reply is the run_report
 struct stop_run {};    // simulation -> scheduler, at SIGINT
 
 // a table of messages
@@ -40,21 +40,21 @@ struct stop_run {};    // simulation -> scheduler, at SIGINT
 // -- parties ----------------------------------------------------------------------------------------------------------
 
 struct save_model {};                                                         // simulation -> parties
-// Reply; simulation -> recorder.
+// Reply to save_model; simulation -> recorder.
 struct learnt {
   tensors_ref model{};
   std::map<std::string, double> figures{};
-  std::map<std::string, at::Tensor> pictures{}; // by name
+  std::map<std::string, at::Tensor> pictures{}; // by file name without ".png"
 };
 struct measure_fairness {};                                                   // simulation -> server
 struct fairness { std::vector<double> deciles{}; };                           // reply
 
-// -- a wave: jobs whose results virtual time needs --------------------------------------------------------------------
+// -- a wave: jobs whose results are needed to advance virtual time ----------------------------------------------------
 
 struct round_answer { shard_id to{}; assignment_id id{}; round_step step{}; }; // client -> worker that hosts its shard
 struct job_outcomes { outcomes results{}; };                                  // worker -> client
 struct next_batch {};                                                         // sender of a batch -> worker
-/// `to`: shard of the batch; parties read only `ids`. `done`: in the order of `ids`.
+/// `to`: shard of the batch; parties read only `ids`. `done`: outcomes in the order of `ids`.
 struct batch_done { shard_id to{}; composition ids{}; outcomes done{}; };     // worker -> owner of the batch
 struct worker_peers;                                                          // run -> worker; see interfaces.hpp
 
@@ -64,7 +64,7 @@ struct worker_peers;                                                          //
 struct node_frame { std::uint32_t node = 0; archive::buffer content{}; };     // connections -> placement, uplink
 enum class node_event : std::uint8_t { joined, leaving, lost };
 struct node_change { std::uint32_t node = 0; node_event event{}; std::string reason{}; }; // connections -> placement
-/// Outcome of a round that the run's own process computes, too; without a result it has failed. Sent to placement.
+/// Outcome of a sampled round in the run's own process; sent to placement. Without a result, `failure` is the reason.
 struct replay_report { assignment_id id{}; std::optional<client_result> result{}; std::string failure{}; };
 struct look_after_nodes {};                                                   // placement, uplink -> themselves
 struct look_for_frames {};                                                    // placement -> itself
@@ -128,7 +128,7 @@ CAF_BEGIN_TYPE_ID_BLOCK(mneme, caf::first_custom_type_id)
 CAF_END_TYPE_ID_BLOCK(mneme)
 CAF_ERROR_CODE_ENUM(mneme::run_errc)
 
-// Within a process tensors are passed as handles; nothing is serialized.
+// Within a process messages pass tensors as handles; nothing is serialized.
 #define MNEME_IN_PROCESS(type) CAF_ALLOW_UNSAFE_MESSAGE_TYPE(mneme::type)
 MNEME_IN_PROCESS(run_request) MNEME_IN_PROCESS(stop_run) MNEME_IN_PROCESS(run_report) MNEME_IN_PROCESS(open_task)
 MNEME_IN_PROCESS(task_plan) MNEME_IN_PROCESS(open_round) MNEME_IN_PROCESS(opened_round) MNEME_IN_PROCESS(deliveries)

@@ -1,4 +1,4 @@
-/// recorder_clock: wall-clock time for records and polling; never for results.
+/// recorder_clock: wall-clock time for records and polling. No result may depend on it.
 #pragma once
 #include <chrono>
 namespace mneme {

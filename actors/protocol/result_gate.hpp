@@ -4,12 +4,12 @@
 #include <functional>
 namespace mneme {
 
-/// Thread-safe.
+/// Shared by the workers of a node and its connection. Thread-safe.
 class result_gate {
 public:
-  /// @param is_full returns whether the unsent results have reached their limit
+  /// @param is_full returns true if the unsent results have reached their limit
   explicit result_gate(std::function<bool()> is_full) : is_full_(std::move(is_full)) {}
-  /// Called by a worker before it computes. If true, the worker pauses until it is notified.
+  /// Called by a worker before it computes. If true, the worker pauses until the uplink wakes it.
   [[nodiscard]] bool holds_back() {
     const bool full = is_full();
     if (full)

@@ -12,9 +12,10 @@
 namespace mneme {
 namespace {
 
-/// Files are sent by content. Data sets are the nodes' own, and folders are for what this process keeps.
+/// Offer with the content of all files that the scenario names. It omits data sets, which nodes have, and output
+/// folders.
 node_offer offer_of(const scenario& settings) {
-  auto offered = settings; // nodes may know other profiles by these names
+  auto offered = settings; // nodes may have other profiles under these names
   offered.devices.profiles = with_texts(std::move(offered.devices.profiles));
   node_offer content{.offer = {.name = settings.name, .scenario = resolved_text(offered)}};
   for (const auto& [key, path] : named_paths(settings)) {
@@ -30,7 +31,7 @@ node_offer offer_of(const scenario& settings) {
   return content;
 }
 
-/// Own rows that nodes can neither be sent nor find.
+/// Returns an error if the user's data can neither be sent to nodes nor be found by them.
 diagnostics data_that_stay_here(const scenario& settings) {
   const auto& data = settings.data;
   if (data.name == "folder" && data.folder.empty())
@@ -83,7 +84,7 @@ expected<void> await_nodes(node_pool& nodes, const run_context& context, const a
 }
 
 void spread_over_nodes(run_context& context, node_pool& nodes, const accept_options& options) {
-  constexpr std::int64_t unknown_workers = 4; // of nodes, if none is there yet
+  constexpr std::int64_t unknown_workers = 4; // assumed workers of nodes if no node is ready
   const auto workers = std::max(nodes.workers(), options.workers_min);
   if (options.computes)
     context.local_workers = context.workers;
@@ -93,7 +94,7 @@ void spread_over_nodes(run_context& context, node_pool& nodes, const accept_opti
   if (context.device != "cpu" && context.shards < hosts && options.log)
     options.log(fmt::format("warning: {} shards give work to as many of {} processes; set worker.shards = {}",
                             context.shards, hosts, hosts));
-  const auto spare = options.nodes_min > 0 ? 1 : tuning::spare_shards; // all nodes are known, or others may join
+  const auto spare = options.nodes_min > 0 ? 1 : tuning::spare_shards; // without a minimum, more nodes may join
   if (context.device == "cpu")
     context.shards = std::max(context.shards, std::min(context.node_workers * spare, shards_of_nodes_max));
 }

@@ -1,4 +1,4 @@
-/// accept_nodes: how a run accepts nodes, from its options to its summary.
+/// accept_nodes: accepts, awaits and lays out the nodes of a run, and records them for its summary.
 #pragma once
 #include "actors/nodes/node_pool.hpp"
 #include "actors/nodes/node_records.hpp"
@@ -7,29 +7,30 @@ namespace mneme {
 
 /// Options of a run that accepts nodes.
 struct accept_options {
-  std::optional<node_address> address{}; ///< Nullopt: the run accepts none.
-  credentials trust{};                   ///< Needed off the loopback.
-  std::int64_t nodes_min = 0;            ///< Number of nodes for which the run waits before it begins;
-  std::int64_t workers_min = 0;          ///< likewise, number of their workers.
-  bool computes = false;                 ///< The run's own process shares the work with nodes.
-  bool nodes_stay = false;               ///< Nodes wait for another run when this one is over.
-  /// Receives the address with the port that is listened on, before anything is loaded; may be null.
+  std::optional<node_address> address{}; ///< Address to listen on; nullopt: the run accepts no nodes.
+  credentials trust{};                   ///< Required for addresses other than loopback.
+  std::int64_t nodes_min = 0;            ///< Number of nodes that must be ready before the run begins.
+  std::int64_t workers_min = 0;          ///< Number of workers of nodes that must be ready before the run begins.
+  bool computes = false;                 ///< true: the run's own process shares the work with nodes.
+  bool nodes_stay = false;               ///< true: nodes wait for another run when this one is over; false: they end.
+  /// Receives the listening address with its port, before anything is loaded; may be null.
   std::function<void(const node_address&)> listening{};
-  std::function<void(const std::string&)> log{}; ///< Lines before the run begins; may be null.
+  std::function<void(const std::string&)> log{}; ///< Receives log lines before the run begins; may be null.
 };
 
-/// Starts to accept nodes, which load the scenario while the run loads.
+/// Starts to accept nodes; they load the scenario while the run loads. Fails if nodes cannot get the data, for invalid
+/// credentials, and if it cannot listen.
 [[nodiscard]] expected<std::shared_ptr<node_pool>> accept_nodes(const scenario& settings,
                                                                 const accept_options& options);
-/// Waits for the nodes that the options name. Returns all errors.
+/// Waits until the minimum of the options is ready. Fails at the timeout, with the reasons of rejected nodes.
 [[nodiscard]] expected<void> await_nodes(node_pool& nodes, const run_context& context, const accept_options& options,
                                          const std::atomic<int>* interrupts);
-/// Lays out a run that accepts nodes: on a CPU at least as many shards as nodes have workers, and some for nodes that
-/// join later. @pre await_nodes() has succeeded
+/// Lays out a run that accepts nodes. On a CPU it has at least as many shards as nodes have workers, and spare shards
+/// for nodes that join later. @pre await_nodes() has succeeded
 void spread_over_nodes(run_context& context, node_pool& nodes, const accept_options& options);
-/// Records for the summary.
+/// Returns one record per node, for the summary.
 [[nodiscard]] std::vector<node_record> records_of(node_pool& nodes, const node_records& records);
-/// Limits that follow from the longest accepted silence of a peer.
+/// Derives connection limits from the longest accepted silence of a peer, which is at least 100 ms.
 [[nodiscard]] connection_limits limits_of(virtual_duration silence);
 
 } // namespace mneme

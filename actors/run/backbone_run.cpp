@@ -35,7 +35,7 @@ expected<scenario> scenario_of(const scenario& settings) {
   return std::move(read->value);
 }
 
-/// Keys of the net by name, as TOML.
+/// Keys of the net with their values as TOML.
 std::map<std::string, std::string> keys_of(const scenario& settings) {
   std::map<std::string, std::string> texts{{"name", settings.model.name}};
   key_table keys;
@@ -47,8 +47,8 @@ std::map<std::string, std::string> keys_of(const scenario& settings) {
   return texts;
 }
 
-/// Keys of which the two nets have different values: "width = 8, there width = 16". Adapters may be added to a net that
-/// has none: flat_parameters() leaves them as drawn where the file lacks them.
+/// Lists the keys whose values differ between the two nets: "width = 8, there width = 16". Adapters may be added to a
+/// net that has none: flat_parameters() keeps their initial values if the file lacks them.
 std::string differences(const scenario& settings, const scenario& trained) {
   const auto here = keys_of(settings), there = keys_of(trained);
   const auto value_there = [&](const std::string& name) {
@@ -63,7 +63,7 @@ std::string differences(const scenario& settings, const scenario& trained) {
   return fmt::format("{}", fmt::join(names, "; "));
 }
 
-/// True if both read the same rows: made ones follow from the seed.
+/// True if both scenarios read the same rows. Generated rows depend on the seed.
 bool share_data(const scenario& a, const scenario& b) {
   return a.data.name == b.data.name && (a.data.name != "synthetic" || a.seed == b.seed);
 }
@@ -75,7 +75,8 @@ fs::path folder_of_nets() {
   return (home ? fs::path(home) / ".cache" / "mneme" : fs::temp_directory_path() / "mneme") / "backbones";
 }
 
-/// What decides the bits of the net besides the machine: the scenario, its rows, and the program.
+/// Digest of all inputs that determine the weights on this machine: the scenario, its rows, and the program. Fails if
+/// the rows cannot be loaded.
 expected<std::string> name_of_net(const scenario& trained) {
   const auto rows = load_data(trained.data, static_cast<std::uint64_t>(trained.seed));
   if (!rows)
@@ -85,7 +86,7 @@ expected<std::string> name_of_net(const scenario& trained) {
   return hex_text(digest_of(std::as_bytes(std::span(text))));
 }
 
-/// True if there is such a file, and it is as it was written. A damaged one is named.
+/// True if the file exists and its checksum matches. Warns about a damaged file.
 bool is_kept(const fs::path& weights) {
   std::error_code none;
   if (!fs::exists(weights, none))
@@ -98,7 +99,7 @@ bool is_kept(const fs::path& weights) {
   return false;
 }
 
-/// Held while a net is trained.
+/// File lock that serializes the training of one net among processes.
 class net_lock {
 public:
   explicit net_lock(const fs::path& file) : file_(file, O_CREAT | O_RDWR | O_CLOEXEC) {
@@ -129,7 +130,7 @@ diagnostics wrong_backbone(const scenario& settings, const raw_data& data) {
                        .domain_names = data.domain_names};
   const auto known = classes_used(*trained, about), used = classes_used(settings, data);
   if (!known || !used)
-    return known ? wrong : known.error(); // what is wrong with the tasks is said elsewhere
+    return known ? wrong : known.error(); // errors of this scenario's tasks are reported by other checks
   std::vector<std::int64_t> shared;
   std::set_intersection(known->begin(), known->end(), used->begin(), used->end(), std::back_inserter(shared));
   if (!shared.empty())
@@ -142,14 +143,15 @@ diagnostics wrong_backbone(const scenario& settings, const raw_data& data) {
 
 namespace {
 
-/// Throws where files cannot be written. @param path of the net's files, without what they end in
+/// Trains the net and caches its weights. Throws if files cannot be written. @param path path of the net's files,
+/// without extension
 expected<trained_net> trained_and_kept(const scenario& settings, const scenario& trained, const fs::path& path,
                                        const run_options& options) {
   const auto beside = [&](const char* ending) { return fs::path(path.string() + ending); };
   trained_net net_file{.weights = beside(".safetensors")};
   fs::create_directories(path.parent_path());
   const net_lock lock(beside(".lock"));
-  if (fs::exists(net_file.weights) && read_kept_tensors(net_file.weights)) // who held the lock before has trained it
+  if (fs::exists(net_file.weights) && read_kept_tensors(net_file.weights)) // trained by an earlier lock holder
     return net_file;
   if (options.style != progress_style::quiet && options.style != progress_style::silent)
     std::fprintf(stderr, "training the backbone of %s first; it is saved as %s for later runs\n",
@@ -191,7 +193,7 @@ expected<trained_net> trained_backbone(const scenario& settings, const run_optio
                                  : load_data(settings.data, static_cast<std::uint64_t>(settings.seed));
   if (!data)
     return tl::unexpected(data.error());
-  // Whatever is wrong with the run is said before minutes of training, not after them.
+  // Errors of the run are reported before the net is trained, which takes minutes.
   if (const auto sound = load_run_context(settings, {.use = run_context_use::check, .data = &*data}); !sound)
     return tl::unexpected(sound.error());
   expected<trained_net> kept;

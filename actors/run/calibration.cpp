@@ -14,13 +14,13 @@ namespace {
 
 constexpr std::int64_t repeats_min = 3;
 constexpr std::int64_t sizes_in_batches[] = {1, 2, 4, 8, 16};
-constexpr std::int64_t rows_max = 4096; // of a job
+constexpr std::int64_t rows_max = 4096; // largest job
 
 struct timed_size {
   double rows = 0.0, seconds = 0.0;
 };
 
-/// time = fixed + rows * row, by least squares of relative errors: small jobs weigh as much as large ones.
+/// Model time = fixed_s + rows * row_s, fitted by least squares of relative errors, so that job sizes weigh equally.
 struct line_of_time {
   double fixed_s = 0.0, row_s = 0.0;
 };
@@ -74,7 +74,7 @@ private:
   }
   [[nodiscard]] class_range classes() const { return {0, std::min(run_.tasks->classes, run_.net->classes())}; }
 
-  /// Rows of the first task, again from the beginning where they run short.
+  /// `count` rows of the first task; rows repeat if the task has fewer.
   [[nodiscard]] sample_view rows_of(std::int64_t count) const {
     const auto& task = run_.tasks->tasks.front().train;
     auto rows = std::make_shared<std::vector<std::int64_t>>();
@@ -92,7 +92,7 @@ private:
     return training;
   }
 
-  /// The median of jobs of several sizes.
+  /// Measures jobs of several sizes; the time of a size is the median of its measurements.
   std::vector<timed_size> timed(bool trains) {
     std::vector<timed_size> sizes;
     for (const auto batches : sizes_in_batches) {
@@ -100,7 +100,7 @@ private:
       if (rows > rows_max && !sizes.empty())
         break;
       const job repeated{.id = {}, .request = job_of(rows, trains)};
-      run_once(repeated); // the first call makes plans
+      run_once(repeated); // warm-up: LibTorch's first call builds plans
       std::vector<double> times;
       for (const recorder_stopwatch total; std::ssize(times) < repeats_min || total.seconds() < seconds_ / 12.0;) {
         const recorder_stopwatch watch;
@@ -118,8 +118,7 @@ private:
     if (const auto* const why = std::get_if<std::string>(&done.front()))
       throw std::runtime_error("a job of the net failed: " + *why);
     const auto& output = std::get<work_output>(done.front());
-    if (const auto* const looked =
-            std::get_if<extract_output>(&output)) // a device has computed once its values are here
+    if (const auto* const looked = std::get_if<extract_output>(&output)) // copying to the CPU waits for the device
       static_cast<void>(looked->features.cpu());
   }
 
@@ -156,8 +155,8 @@ private:
 } // namespace
 
 expected<calibration> calibrate(const scenario& settings, double seconds) {
-  compute_on_one_thread(); // as workers do
-  auto alone = settings;   // whatever its devices are like
+  compute_on_one_thread(); // workers do the same
+  auto alone = settings;   // its devices are ignored
   alone.devices.profiles.clear();
   alone.devices.profiles_read.clear();
   diagnostics warnings;

@@ -1,4 +1,4 @@
-/// checkpoint_writer: writes checkpoints to disk one after another while the run continues.
+/// checkpoint_writer: actor that writes checkpoints to disk, one after another, while the run continues.
 #pragma once
 #include "actors/protocol/interfaces.hpp"
 #include "runtime/storage/checkpoint_file.hpp"

@@ -4,7 +4,7 @@
 namespace mneme {
 namespace {
 
-/// Classes do not divide evenly over the tasks, and the scenario lists no sizes.
+/// Warns if classes do not divide evenly over the tasks and the scenario lists no sizes.
 diagnostics uneven_task_warnings(const scenario& settings, const task_stream& stream) {
   const auto& tasks = settings.tasks;
   const std::size_t first = tasks.first_classes > 0 ? 1 : 0;
@@ -23,7 +23,7 @@ diagnostics uneven_task_warnings(const scenario& settings, const task_stream& st
                                                       stream.tasks.size() > listed_max ? ", ..." : "")}};
 }
 
-/// training.drop_last leaves clients without a step.
+/// Warns if training.drop_last leaves clients without a training step.
 diagnostics dropped_batch_warnings(const scenario& settings, const task_stream& stream, const partition& split) {
   const auto batch = settings.training.batch;
   if (!settings.training.drop_last || batch == 0)

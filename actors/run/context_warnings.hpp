@@ -1,4 +1,4 @@
-/// context_warnings: warnings about legal settings whose effect on tasks and clients may surprise the user.
+/// context_warnings: warnings about valid settings that may affect tasks and clients in unexpected ways.
 #pragma once
 #include "runtime/base/diagnostic.hpp"
 #include "runtime/data/partition.hpp"
@@ -6,8 +6,8 @@
 namespace mneme {
 
 /// Warns if classes do not divide evenly over the tasks and the scenario lists no sizes, if training.drop_last leaves
-/// clients without a step, and if partition.file names rows that were drawn for the test.
-/// @param split null: the partition has errors
+/// clients without a training step, and if partition.file names rows that were selected for the test.
+/// @param split null if the partition has errors
 [[nodiscard]] diagnostics context_warnings(const scenario& settings, const task_stream& stream, const partition* split);
 
 } // namespace mneme

@@ -5,7 +5,7 @@
 namespace mneme {
 namespace {
 
-/// Why a training of this net would change nothing, or "".
+/// Returns the reason why training this net would change no parameter; "" if it would.
 std::string untrained_error(const scenario& settings, const model& net) {
   const bool head_only = settings.model.trainable == trainable_part::head;
   if (!has_held_parameters(net) || settings.strategy.method->needs().frozen_net || settings.training.epochs == 0 ||

@@ -1,12 +1,12 @@
-/// freeze_parameters: freezes what model.frozen names in a run's net.
+/// freeze_parameters: freezes the parameters of a run's net that model.frozen names.
 #pragma once
 #include "runtime/base/diagnostic.hpp"
 #include "runtime/models/model.hpp"
 #include "runtime/settings/scenario.hpp"
 namespace mneme {
 
-/// The net with the parameters that model.frozen names frozen. Fails for entries that name nothing, and if the run
-/// trains the net and every parameter that it would train is frozen.
+/// Returns the net with the parameters frozen that model.frozen names. Fails if an entry matches no parameter, and if
+/// the run trains the net but no trainable parameter is left.
 [[nodiscard]] expected<model_ref> freeze_parameters(const scenario& settings, const model_ref& net);
 
 } // namespace mneme

@@ -37,7 +37,7 @@ std::vector<input_file> named_inputs(const scenario& settings) {
   return inputs;
 }
 
-/// Size and time of the last change: enough to name a file of a data set whose content is known to differ.
+/// Size and time of the last change. They only serve to name the changed file once the digest of a data set differs.
 std::string stamp_of(const fs::path& file) {
   std::error_code none;
   const auto bytes = fs::file_size(file, none);

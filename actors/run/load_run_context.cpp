@@ -22,12 +22,12 @@
 namespace mneme {
 namespace {
 
-/// model.safetensors of a run as another one begins with it.
+/// Parts of the model.safetensors of an earlier run that model.seed_weights names.
 struct seed_weights {
-  tensor_map net{}, behind{}; ///< Tensors of the run's net, and of what the method learns behind it.
+  tensor_map net{}, behind{}; ///< Tensors of the run's net, and of the net that the method trains on its outputs.
 };
 
-/// A ridge read-out and its projection are left out: a method that has one makes it anew, of all rows.
+/// Splits named tensors over the two nets. Omits a ridge read-out and its projection, which methods fit from all rows.
 seed_weights in_parts(const tensor_map& named, const model& net, const model* behind) {
   const auto is_of = [](const model& owner, const std::string& name) {
     const auto& parameters = owner.layout();
@@ -43,13 +43,13 @@ seed_weights in_parts(const tensor_map& named, const model& net, const model* be
   return parts;
 }
 
-/// What model.seed_weights says of the net behind the run's; null: nothing.
+/// Weights of the downstream net in model.seed_weights; null if the file has none. Fails if they do not fit the net.
 expected<tensors_ref> starting_weights_behind(const scenario& settings, const model& net, const model_ref& behind) {
   const auto& file = settings.model.seed_weights;
   if (!behind || file.empty())
     return nullptr;
   const auto named = read_safetensors(file);
-  if (!named) // which the run's net says
+  if (!named) // reported for the run's net
     return nullptr;
   const auto parts = in_parts(*named, net, behind.get());
   if (parts.behind.empty())
@@ -62,8 +62,8 @@ expected<tensors_ref> starting_weights_behind(const scenario& settings, const mo
   return tl::unexpected{weights.error()};
 }
 
-/// The weights a run starts from: drawn from the seed, then read from files where the scenario names some.
-/// @param behind what the method learns behind the net; may be null
+/// Initial weights of a run: drawn from the seed, then replaced by those in files that the scenario names.
+/// @param behind net that the method trains on the net's outputs; may be null
 expected<at::Tensor> starting_weights(const scenario& settings, const model& net, const model* behind,
                                       const run_context_request& request) {
   auto flat = request.use == run_context_use::check ? new_tensor({net.size()}, at::kFloat).zero_()
@@ -100,7 +100,7 @@ expected<at::Tensor> starting_weights(const scenario& settings, const model& net
   return flat;
 }
 
-/// A frozen net that nothing has trained, unless the scenario says that it is meant so.
+/// Returns an error if the net is frozen but untrained, unless the scenario allows it by model.weights = "as-drawn".
 diagnostics untrained_frozen_net(const scenario& settings, const model& net) {
   const auto& from = settings.model;
   const auto needs = settings.strategy.method->needs();
@@ -118,21 +118,21 @@ diagnostics untrained_frozen_net(const scenario& settings, const model& net) {
            "model.weights (see tools/fetch_weights), model.backbone, or model.weights = \"as-drawn\" to allow it"}};
 }
 
-/// Diagnostics of several independent steps, together.
+/// Appends the errors of a step, so that errors of independent steps are reported together.
 template <class T>
 void gather(diagnostics& problems, const expected<T>& step) {
   if (!step)
     append(problems, step.error());
 }
 
-/// What is wrong with a file stands at the key that names it.
+/// Prefixes errors of a file with the location of the key that names the file.
 diagnostics at_key(const scenario& settings, const std::string& key, diagnostics problems) {
   for (auto& diagnostic : problems)
     diagnostic.where = settings.where(key) + ": " + diagnostic.where;
   return problems;
 }
 
-/// Rows of the head of a run's net.
+/// Number of outputs of the net's head.
 std::int64_t outputs_of(const scenario& settings, const task_stream& tasks) {
   return tasks.classes + settings.strategy.method->needs().further_outputs;
 }
@@ -160,9 +160,8 @@ expected<model_ref> read_module(const scenario& settings, const task_stream& tas
   return *net;
 }
 
-/// What moves pixels has no meaning for rows of tokens or numbers. Made ones are refused earlier, by the scenario
-/// alone.
-/// @param kind "tokens"
+/// Returns errors for settings that move pixels, since the rows have none. For generated rows the scenario's own checks
+/// report them earlier. @param kind of the rows: "tokens" or "numbers"
 diagnostics wrong_without_pixels(const scenario& settings, const std::string& kind) {
   diagnostics wrong;
   if (settings.training.augment != augmentation_kind::none)
@@ -176,7 +175,7 @@ diagnostics wrong_without_pixels(const scenario& settings, const std::string& ki
   return wrong;
 }
 
-/// What the user should know about model.module: layers that do not train, a deprecated format.
+/// Warnings about model.module: layers that are not trained, a deprecated format.
 diagnostics module_warnings(const scenario& settings, const model& net) {
   diagnostics warnings;
   if (const auto* const module = dynamic_cast<const user_module*>(&net))
@@ -185,7 +184,7 @@ diagnostics module_warnings(const scenario& settings, const model& net) {
   return warnings;
 }
 
-/// Where the user gave the first key that the reason for a net that cannot be built names; none of them: model.name.
+/// Location of the first key that the reason names and the scenario sets; of model.name if there is none.
 std::string place_of_reason(const scenario& settings, const std::string& reason) {
   auto first = std::string::npos;
   std::string place = settings.where("model.name");
@@ -203,7 +202,7 @@ std::string place_of_reason(const scenario& settings, const std::string& reason)
   return place;
 }
 
-/// A net is refused where its weights alone do not fit: the server's, and a client's with their gradients if it trains.
+/// Returns an error if the weights do not fit into memory: the server's, and a client's with gradients if it trains.
 diagnostics too_large_net(const scenario& settings, const model& net, const memory_room& room) {
   const auto copies = settings.strategy.method->needs().frozen_net ? 1.0 : 3.0;
   const auto bytes = 4.0 * copies * static_cast<double>(net.size());
@@ -245,14 +244,14 @@ expected<model_ref> build_model(const scenario& settings, const task_stream& tas
   return *net;
 }
 
-/// The run's net, with what model.frozen names frozen.
+/// Builds the run's net and freezes the parameters that model.frozen names.
 expected<model_ref> model_of_run(const scenario& settings, const task_stream& tasks, const std::string& device) {
   const auto net = build_model(settings, tasks, device);
   return net ? freeze_parameters(settings, *net) : net;
 }
 
-/// a diagnostic of the method's, with the place in the scenario. The line that names the model does not name the
-/// method.
+/// Adds the location in the scenario to a diagnostic of the method. Where it concerns model.name, whose line does not
+/// name the method, its text begins with the method's name.
 diagnostic placed(const scenario& settings, const diagnostic& problem) {
   const auto lead = problem.where == "model.name" ? settings.strategy.name + ": " : std::string{};
   return {settings.where(problem.where), lead + problem.text};
@@ -264,9 +263,9 @@ loaded_module with_own_weights(const std::shared_ptr<const user_module>& net) {
   return {.net = net, .weights = weights_only(flat), .input = net->input()};
 }
 
-constexpr std::uint64_t text_bytes_max = std::uint64_t{64} << 20; // of a file that a method reads as text
+constexpr std::uint64_t text_bytes_max = std::uint64_t{64} << 20; // limit of a text file of a method
 
-/// Reads the files that keys of the method name; what is wrong with them.
+/// Reads the files that keys of the method name into `into`. Returns their errors.
 diagnostics read_files(const scenario& settings, const std::string& device, method_setup& into) {
   diagnostics wrong;
   const auto add = [&](const std::string& key, const diagnostics& problems) {
@@ -302,8 +301,8 @@ diagnostics read_files(const scenario& settings, const std::string& device, meth
   return wrong;
 }
 
-/// Everything a method is told before the run, but for the weights; files that its keys name are read, and the method
-/// has checked it.
+/// All inputs of a method before the run, except the initial weights. Reads the files that its keys name and lets the
+/// method validate the result. Fails with all errors.
 expected<method_setup> setup_of(const scenario& settings, const task_stream& tasks, const model_ref& net,
                                 const std::string& device) {
   method_setup setup{.net = non_owning(net),
@@ -336,7 +335,7 @@ expected<method_setup> setup_of(const scenario& settings, const task_stream& tas
   return setup;
 }
 
-/// Traces and tables of devices; nothing, with what is wrong, where one cannot be read.
+/// Reads traces and tables of devices. Returns nullopt and appends the errors if one cannot be read.
 std::optional<device_facts> facts_of_devices(const scenario& settings, diagnostics& problems) {
   const auto availability = read_availability_trace(settings);
   const auto links = read_link_trace(settings);
@@ -349,14 +348,15 @@ std::optional<device_facts> facts_of_devices(const scenario& settings, diagnosti
   return device_facts{.availability = *availability, .links = *links, .capacity = *capacity};
 }
 
-/// A method that draws groups of its own leaves no client at an old task by tasks.staying_share.
+/// Makes the population. tasks.staying_share has no effect if the method assigns clients to old tasks itself.
 std::shared_ptr<const population> population_of(scenario settings, const device_facts& facts) {
   if (settings.strategy.method->needs().own_groups)
     settings.tasks.staying_share = 0.0;
   return std::make_shared<const population>(settings, facts);
 }
 
-/// Rows a second as profiles have them for this net; false where there are no profiles, or one lacks the net.
+/// Adds the training rates of device profiles for this net, in rows per second. Returns false if the scenario has no
+/// profiles or one lacks this net.
 bool add_speeds(device_facts& facts, const scenario& settings, const model& net, const task_stream& tasks,
                 diagnostics& problems) {
   if (settings.devices.profiles.empty())
@@ -368,7 +368,7 @@ bool add_speeds(device_facts& facts, const scenario& settings, const model& net,
   return speeds.has_value();
 }
 
-/// What is wrong with data stands where the scenario says the key, or else the data set; files speak for themselves.
+/// Replaces keys and data sets by locations in the scenario. Locations in files stay as they are.
 diagnostics placed_in_scenario(diagnostics wrong, const scenario& settings) {
   for (auto& [where, text] : wrong) {
     const bool is_key = where.starts_with("data.");
@@ -380,14 +380,14 @@ diagnostics placed_in_scenario(diagnostics wrong, const scenario& settings) {
   return wrong;
 }
 
-/// The rows of the run, or all that is wrong with the device, the number of clients and the rows.
+/// Loads the rows of the run. Fails with all errors of the device, the number of clients and the rows.
 expected<raw_data> data_of_run(const scenario& settings, const run_context_request& request,
                                const tl::expected<std::string, std::string>& device) {
   diagnostics problems;
   if (!device)
     problems.push_back({settings.where("worker.device"), device.error()});
   if (const auto crowd = too_many_clients(settings, available_memory()); !crowd.empty()) {
-    append(problems, crowd); // before anything is loaded
+    append(problems, crowd); // stops before anything is loaded
     return tl::unexpected{problems};
   }
   auto raw = request.data ? expected<raw_data>(*request.data)
@@ -455,7 +455,7 @@ expected<std::shared_ptr<run_context>> load_run_context(const scenario& settings
   if (!problems.empty())
     return tl::unexpected{problems};
 
-  setup->initial = weights_only(initial->to(at::Device(*device))); // where what is learnt from it will lie
+  setup->initial = weights_only(initial->to(at::Device(*device))); // the device of all trained weights
   setup->initial_behind = *initial_behind;
 
   auto context = std::make_shared<run_context>();

@@ -1,4 +1,4 @@
-/// load_run_context: loads and validates everything that a run needs from its scenario.
+/// load_run_context: loads and validates all inputs of a run from its scenario.
 #pragma once
 #include "actors/protocol/run_context.hpp"
 #include "runtime/base/diagnostic.hpp"
@@ -6,10 +6,10 @@ namespace mneme {
 
 struct raw_data;
 
-/// Purpose of a context.
+/// Purpose for which a context is loaded.
 enum class run_context_use {
   run,
-  check, ///< Validation only: reads weights from files but draws none, which takes seconds for a large net.
+  check, ///< Validation only. Reads weights from files but draws none, which takes seconds for a large net.
 };
 
 /// Options of load_run_context().
@@ -23,6 +23,7 @@ struct run_context_request {
 };
 
 /// Loads the data, splits them into tasks and over clients, builds and initializes the model, and prepares the method.
+/// Fails with all errors that were found.
 [[nodiscard]] expected<std::shared_ptr<run_context>> load_run_context(const scenario& settings,
                                                                       const run_context_request& request);
 

@@ -28,14 +28,14 @@ const char* name_of(kernels::instruction_level level) {
   return "none beyond the compiler's";
 }
 
-/// "Intel(R) oneAPI ... Product Build ... for Intel(R) 64 architecture applications" by its first line.
+/// First line of a text, because library versions such as oneMKL's have several.
 std::string first_line(const std::string& text) {
   auto from = text.find_first_not_of(" \t\n- ");
   from = from == std::string::npos ? 0 : from;
   return text.substr(from, text.find('\n', from) - from);
 }
 
-/// Cores that the process may use: fewer than the machine has under taskset and in containers.
+/// Number of cores that the process may use; under taskset and in containers fewer than the machine has.
 int usable_cores() {
   cpu_set_t cores;
   CPU_ZERO(&cores);

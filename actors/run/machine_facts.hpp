@@ -9,14 +9,14 @@ namespace mneme {
 /// Pairs of a name and a printable value.
 using machine_facts = std::vector<std::pair<std::string, std::string>>;
 
-/// Processor, number of cores, and the instruction sets by which kernels are chosen.
+/// Processor name, number of cores, and the instruction sets that select kernels.
 [[nodiscard]] machine_facts processor_facts();
-/// Libraries for computation and communication, with versions.
+/// Versions of the libraries for computation and communication.
 [[nodiscard]] machine_facts library_facts();
 
-/// Value of the line "NAME: value" in a file such as those in /proc; empty if there is none.
+/// Returns NAME's value from a line "NAME: value" in a file such as those in /proc; empty if there is no such line.
 [[nodiscard]] std::string value_in(const char* file, const std::string& name);
-/// Environment variables that are set, such as "MKL_CBWR=AVX2, OMP_NUM_THREADS=1"; "none" if there are none.
+/// Formats the environment variables that are set: "MKL_CBWR=AVX2, OMP_NUM_THREADS=1"; "none" if none is set.
 [[nodiscard]] std::string variables_set(std::initializer_list<const char*> names);
 
 } // namespace mneme

@@ -1,25 +1,25 @@
-/// memory_estimate: memory of a population and its cohort, estimated before anything is allocated.
+/// memory_estimate: estimated memory of a population and its cohort, before anything is allocated.
 #pragma once
 #include "runtime/base/available_memory.hpp"
 #include "runtime/base/diagnostic.hpp"
 #include "runtime/settings/scenario.hpp"
 namespace mneme {
 
-/// A part of a run's memory, the key that decides its size, and its estimated bytes.
+/// Part of a run's memory: the key that determines its size, and its estimated bytes.
 struct memory_part {
   std::string name{}; ///< "clients"
   std::string key{};  ///< "clients.count"; "": no key in particular
   double bytes = 0.0;
 };
 
-/// Memory of idle clients and of busy clients. Memories of the method are unknown in advance; clients.memory_limit
-/// bounds them.
+/// Estimates the memory of idle clients and of busy clients. It excludes client memories of the method, whose size is
+/// unknown in advance; clients.memory_limit bounds them.
 [[nodiscard]] std::vector<memory_part> memory_of_clients(const scenario& settings);
 
 /// Formats a size, such as "1.5 GiB" or "310 MiB".
 [[nodiscard]] std::string bytes_text(double bytes);
 
-/// Returns an error if the clients alone need more memory than is available; empty otherwise.
+/// Returns an error if the clients alone need more memory than is available.
 [[nodiscard]] diagnostics too_many_clients(const scenario& settings, const memory_room& room);
 
 } // namespace mneme

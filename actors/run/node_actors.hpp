@@ -6,10 +6,10 @@
 #include <caf/actor_system_config.hpp>
 namespace mneme {
 
-/// The destructor ends the workers and waits for a running batch.
+/// Owns the actors. The destructor ends the workers and waits for running batches.
 class node_actors {
 public:
-  /// @param context includes the layout of the run
+  /// @param context of the node, with the layout of the run
   node_actors(const run_context_ref& context, uplink_hooks hooks);
   ~node_actors();
   node_actors(const node_actors&) = delete;

@@ -31,7 +31,7 @@ std::uint64_t draw_process_number() {
 
 expected<node_outcome> join_run(const node_settings& settings) {
   prepare_process();
-  static_cast<void>(program_facts()); // reads the whole program file, for which the run would not wait
+  static_cast<void>(program_facts()); // caches it: reading the program file takes longer than the run waits
   auto identity = tls_identity::load(settings.trust);
   if (!identity)
     return tl::unexpected(identity.error());
@@ -48,7 +48,7 @@ expected<node_outcome> join_run(const node_settings& settings) {
   const bool is_loading = service->is_loading();
   if (is_loading) {
     service->remove_files();
-    static_cast<void>(service.release()); // its threads end with the process
+    static_cast<void>(service.release()); // loading threads end with the process
   }
   if (!ended)
     return tl::unexpected(ended.error());
@@ -67,21 +67,21 @@ expected<node_end> node_service::serve() {
     else if (const auto next = next_event())
       std::visit([this](const auto& in) { handle(in); }, *next);
   }
-  end_session(); // while there is a connection that its actors may use
+  end_session(); // before the connection that its actors use is destroyed
   return *ended_;
 }
 
-// -- the connection's thread ------------------------------------------------------------------------------------------
+// -- called on the connection's thread --------------------------------------------------------------------------------
 
 void node_service::opened(connection_id id, const std::string& /*peer*/, bool /*accepted*/) {
-  loop_.trust(id); // the run has the same secret, or a certificate of the same authority
+  loop_.trust(id); // TLS has authenticated the run by its secret or certificate
   loop_.send(id, message_of(node_message::greeting, node_greeting{.process = process_,
                                                                   .name = machine_name(),
                                                                   .program = program_facts(),
                                                                   .workers = workers_of(settings_.threads)}));
 }
 
-/// Work goes to the workers directly, once all earlier messages have been handled.
+/// Passes work directly to the actors once all earlier messages have been handled.
 void node_service::received(connection_id id, archive::buffer message) {
   const auto kind = message->empty() ? node_message::greeting : static_cast<node_message>(message->front());
   const bool is_work = kind == node_message::start || kind == node_message::release || kind == node_message::abandon;
@@ -109,7 +109,7 @@ void node_service::add(service_event next) {
   changed_.notify_one();
 }
 
-// -- the service's thread ---------------------------------------------------------------------------------------------
+// -- called on the service's thread -----------------------------------------------------------------------------------
 
 std::optional<node_service::service_event> node_service::next_event() {
   constexpr std::chrono::milliseconds check_interval{50};
@@ -122,7 +122,8 @@ std::optional<node_service::service_event> node_service::next_event() {
   return next;
 }
 
-/// What is due: leaving, the end of the grace period or of the idle time, the next attempt to connect.
+/// Checks timeouts: grace period, idle time, and the next attempt to connect. Starts to leave after an interrupt.
+/// Returns the reason if the node ends now.
 expected<std::optional<node_end>> node_service::check_time() {
   const auto is_over = [](const recorder_stopwatch& since, std::chrono::duration<double> limit) {
     return since.seconds() >= limit.count();
@@ -146,7 +147,7 @@ expected<std::optional<node_end>> node_service::check_time() {
   return std::nullopt;
 }
 
-/// Resolves the name each time: it may not exist yet.
+/// Starts a connection. Resolves the host name each time, because it may become valid later.
 expected<void> node_service::connect() {
   auto addresses = resolved(settings_.join);
   if (!addresses) {
@@ -199,7 +200,7 @@ void node_service::handle(const message_received& in) {
     loop_.close(connection_, "sends a message that " + error);
 }
 
-/// Throws archive_error if the message is invalid.
+/// Handles a message of the run. Throws archive_error if it is invalid.
 void node_service::handle(node_message kind, archive& content, const archive::buffer& message) {
   if (kind == node_message::refusal) {
     take_refusal(content);
@@ -263,7 +264,7 @@ void node_service::take_file(archive& content) {
     load();
 }
 
-/// Loads on its own thread, so that messages are handled and the run may go away.
+/// Loads the scenario on another thread, so that messages are handled meanwhile and the run may disconnect.
 void node_service::load() {
   ++loading_;
   loader_ = std::jthread([this, session = session_, before = std::move(loader_)]() mutable {
@@ -274,7 +275,7 @@ void node_service::load() {
       prepare_process();
       done.world = done.session->load(files_, settings_.native_code, settings_.local_rank);
       if (done.world)
-        done.facts = world_facts(**done.world); // reads all data
+        done.facts = world_facts(**done.world); // computes digests of all data
     });
     if (!why.empty())
       done.world = failed("", why);

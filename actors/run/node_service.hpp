@@ -1,4 +1,4 @@
-/// node_service: a process that joins a run and computes clients for it.
+/// node_service: joins a run from another process and computes clients for it.
 #pragma once
 #include "actors/nodes/node_messages.hpp"
 #include "actors/protocol/recorder_clock.hpp"
@@ -10,49 +10,49 @@
 #include <thread>
 namespace mneme {
 
-/// Exposes measurements, for example to Prometheus, until the handle is destroyed; they are read on any thread. Fails
-/// with the reason.
+/// Exports measurements, for example to Prometheus, until the returned handle is destroyed. They are read on any
+/// thread. Fails with the reason.
 using shown_measurements =
     std::function<expected<std::shared_ptr<const void>>(std::function<std::vector<measurement>()> measure)>;
 
 struct node_settings {
   node_address join{};                           ///< Address at which the run accepts nodes.
-  credentials trust{};                           ///< Needed off the loopback.
-  std::int64_t threads = 0;                      ///< Workers; 0: one per core.
-  std::optional<std::int64_t> local_rank{};      ///< Chooses a CUDA device of this machine.
+  credentials trust{};                           ///< Required for addresses other than loopback.
+  std::int64_t threads = 0;                      ///< Number of workers; 0: one per core.
+  std::optional<std::int64_t> local_rank{};      ///< Selects a CUDA device of this machine.
   std::chrono::nanoseconds idle_timeout{};       ///< Longest time without a run; 0: unlimited.
-  std::chrono::nanoseconds grace{};              ///< Longest time for leaving a run.
-  bool native_code = false;                      ///< Loads compiled modules that runs send.
-  shown_measurements show_measurements{};        ///< Called at the start; null: they are not exposed.
+  std::chrono::nanoseconds grace{};              ///< Longest time for leaving a run after an interrupt.
+  bool native_code = false;                      ///< true: loads compiled modules that runs send.
+  shown_measurements show_measurements{};        ///< Called at the start; null: no export.
   const std::atomic<int>* interrupts = nullptr;  ///< Above 0: leave the run and end.
-  std::function<void(const std::string&)> say{}; ///< A line for the log.
+  std::function<void(const std::string&)> say{}; ///< Logs a line.
 };
 
 enum class node_end : std::uint8_t {
   run_over, ///< The run is over.
-  left,     ///< Interrupted: its shards were given back, or it had none.
-  overdue,  ///< Interrupted, and the grace period has passed: its rounds run again elsewhere.
+  left,     ///< Interrupted: the node has no shards any more.
+  overdue,  ///< Interrupted, and the grace period is over: other hosts rerun its rounds.
   idle,     ///< No run within the idle timeout.
 };
 struct node_outcome {
   node_end end = node_end::run_over;
-  /// A thread is still loading a scenario, which cannot be stopped: the process must end without waiting for it.
+  /// true: a thread is still loading a scenario and cannot be stopped. The process must end without waiting for it.
   bool is_loading = false;
 };
-/// Joins the run and computes until it is over. Connects again after a loss. Fails if the run rejects the node.
+/// Joins the run and computes until it is over. Reconnects after a loss. Fails if the run rejects the node.
 [[nodiscard]] expected<node_outcome> join_run(const node_settings& settings);
 
-/// One thread carries the connection, one handles events, and one loads the scenario.
+/// Uses three threads: for the connection, for events, and for loading the scenario.
 class node_service final : private connection_watcher {
 public:
   node_service(node_settings settings, tls_identity_ref identity);
-  /// Runs until the node ends. Fails if the run rejects it.
+  /// Runs until the node ends. Fails if the run rejects the node.
   [[nodiscard]] expected<node_end> serve();
-  /// After serve(): a thread still loads.
+  /// True if a thread is still loading after serve() has returned.
   [[nodiscard]] bool is_loading() const { return loading_ > 0; }
-  /// Removes its files, if the service is not destroyed.
+  /// Removes the files that runs have sent, for a service that is never destroyed.
   void remove_files() noexcept { files_.remove(); }
-  /// Thread-safe.
+  /// Current measurements of the node. Thread-safe.
   [[nodiscard]] std::vector<measurement> measurements();
 
 private:
@@ -67,7 +67,7 @@ private:
   struct scenario_loaded {
     std::shared_ptr<node_session> session{};
     expected<std::shared_ptr<run_context>> world{};
-    named_facts facts{}; // of it
+    named_facts facts{}; // fingerprint of the loaded run
   };
   using service_event = std::variant<message_received, connection_closed, scenario_loaded>;
 
@@ -93,26 +93,26 @@ private:
   void send(archive message) { loop_.send(connection_, std::move(message)); }
 
   const node_settings settings_;
-  const std::uint64_t process_; // random: tells a reconnect from a new node
+  const std::uint64_t process_; // random number; distinguishes a reconnect from a new node
   node_files files_;
-  connection_id connection_ = 0;          // 0: none
-  std::shared_ptr<node_session> session_; // null: no run
-  recorder_stopwatch idle_, waited_;      // since the last run, and since the last attempt to connect
+  connection_id connection_ = 0;          // 0: not connected
+  std::shared_ptr<node_session> session_; // null: no run joined
+  recorder_stopwatch idle_, waited_;      // since the end of the last run; since the last attempt to connect
   std::chrono::milliseconds backoff_{};
   std::string last_problem_;
-  std::optional<recorder_stopwatch> leaving_; // null: it takes work
-  std::optional<diagnostics> failure_;        // to load the scenario; it ends when the connection is closed
+  std::optional<recorder_stopwatch> leaving_; // since it leaves; nullopt: it accepts work
+  std::optional<diagnostics> failure_;        // of loading; the node ends once the connection is closed
   std::optional<expected<node_end>> ended_;
   std::mutex mutex_; // guards the members up to actors_
   std::condition_variable changed_;
   std::deque<service_event> events_;
   connection_id working_ = 0;
-  bool direct_ = false;                                      // messages for the actors go to them directly
-  std::int64_t runs_ = 0;                                    // for which it has worked
-  std::shared_ptr<const std::atomic<std::int64_t>> busy_ns_; // of the latest run
-  std::shared_ptr<node_actors> actors_;                      // null: no work
-  std::atomic<int> loading_ = 0;                             // threads that load
-  std::jthread loader_;                                      // the latest of them; each waits for the one before it
+  bool direct_ = false;                                      // true: received() passes work directly to the actors
+  std::int64_t runs_ = 0;                                    // number of runs for which it has worked
+  std::shared_ptr<const std::atomic<std::int64_t>> busy_ns_; // of the latest run, in nanoseconds
+  std::shared_ptr<node_actors> actors_;                      // null: no work has been assigned
+  std::atomic<int> loading_ = 0;                             // number of loading threads
+  std::jthread loader_;                                      // the latest one; each waits for the one before
   connection_loop loop_;                                     // last, so that its thread ends before the members it uses
 };
 

@@ -15,7 +15,7 @@
 namespace mneme {
 namespace {
 
-/// Nothing is kept, nothing is computed twice, and nobody waits for room.
+/// Settings of a federation without checkpoints, traces and limits of memory.
 federation_settings settings_of(const run_context& run) {
   constexpr auto any = std::numeric_limits<std::int64_t>::max();
   auto settings = federation_settings_of(run);
@@ -30,7 +30,7 @@ federation_settings settings_of(const run_context& run) {
 
 enum class played_part {
   whole,
-  certain, ///< Until something depends on what clients compute; no time is later than the run's.
+  certain, ///< Stops at the first event that depends on computed values; times are lower bounds.
 };
 
 class player {
@@ -54,7 +54,7 @@ public:
       waiting_.pop_front();
       std::visit([this](auto& command) { serve(command); }, next);
       if (part_ == played_part::certain && !played_.exact)
-        break; // what comes next depends on what is not known
+        break; // later events depend on values that are not computed
     }
     return std::move(played_);
   }
@@ -71,11 +71,11 @@ private:
       waiting_.push_back(std::move(command));
   }
 
-  // -- shards
+  // -- requests to shards
 
   void serve(start_rounds& wave) {
     if (part_ == played_part::certain && !half_ && !wave.assignments.empty())
-      return void(played_.exact = false); // which clients take part, and what they receive, follows from a job
+      return void(played_.exact = false); // cohort and broadcast depend on a job's result
     wave_report report{.from = wave.to};
     for (auto& given : wave.assignments) {
       auto& at_work = at_work_[given.id] = {.client = given.client, .upload = given.in->weights};
@@ -118,8 +118,8 @@ private:
       at_work_.erase(id);
   }
 
-  /// An upload of which nothing is known has a byte at least, so that a link over which nothing moves holds it up.
-  /// Where it would take its share of a link from others, it has none: they may have had the link to themselves.
+  /// Bytes of an upload. If its size is unknown it is a lower bound: 1 byte, so that a link without capacity delays it.
+  /// It is 0 on a shared server link, where an upload would slow down others.
   std::int64_t upload_bytes_of(const client_at_work& client) const {
     if (run_.needs.upload_size_known)
       return wire_bytes(client.upload.get(), wire_);
@@ -127,7 +127,7 @@ private:
   }
 
   void finish(assignment_id id, const client_at_work& client, wave_report& report) {
-    // The round waits for its cohort whatever they upload, unless something else closes it.
+    // A synchronous round without a deadline waits for its cohort, whatever the sizes of uploads.
     if (part_ == played_part::certain &&
         (run_.scenario.rounds.mode == round_mode::async || run_.scenario.rounds.deadline.count() > 0))
       played_.exact = false;
@@ -143,7 +143,7 @@ private:
     federation_.take(report);
   }
 
-  /// The rows for which the client's first job takes time; none: it asks for nothing. Its work is counted.
+  /// Rows that determine the duration of the client's first jobs; nullopt if it requests none. Counts their work.
   std::optional<std::int64_t> stage_of(assignment given) {
     const auto classes = given.in->place.opened;
     if (!half_) {
@@ -159,7 +159,7 @@ private:
     const auto* jobs = std::get_if<plan>(&step);
     if (!jobs)
       return std::nullopt;
-    std::int64_t longest = 0; // jobs of one stage run in parallel
+    std::int64_t longest = 0; // jobs of one stage run in parallel in virtual time
     for (const auto& job : *jobs) {
       count(job);
       longest = std::max(longest, rows_of(job));
@@ -185,23 +185,23 @@ private:
         own + replayed;
   }
 
-  // -- the server
+  // -- requests to the server
 
-  /// Calls the method. If it throws, the run will report the error, and here the method's messages are not known.
+  /// Calls the method. If it throws, its messages count as unknown; the run will report the error.
   template <class Call>
   void ask_method(Call call) {
     if (!failure_of(call).empty())
       forget_method();
   }
 
-  /// From here on each client-round is taken to be one training of the run's net.
+  /// Treats each later client round as one training of the run's net.
   void forget_method() {
     half_ = nullptr;
     if (part_ == played_part::whole)
       played_.exact = false;
   }
 
-  /// No job of the server is run: the plan of a task that follows from one is not known.
+  /// Plan of a task; nullopt if it depends on a job of the server, since no job is run.
   std::optional<task_plan> plan_of(const round_place& where) {
     std::optional<task_plan> plan;
     job_desk desk;
@@ -219,7 +219,7 @@ private:
       ask_method([&] { opened = plan_of(in.where); });
     if (!opened)
       forget_method();
-    // If the plan is unknown, all clients may take part: if no client is online, none of a smaller set is.
+    // If the plan is unknown, assume that all clients may take part: a smaller set cannot contain more online clients.
     const bool is_certain = part_ == played_part::certain;
     federation_.take(opened.value_or(task_plan{.clients_without_rows = is_certain}));
   }
@@ -246,11 +246,11 @@ private:
       federation_.folded();
   }
 
-  /// The server half is not asked to take its step: nothing was folded, and its jobs take no virtual time. Later
-  /// broadcasts have the sizes of those that follow a round without uploads.
+  /// The server half takes no step: nothing was folded, and its jobs take no virtual time. Later broadcasts have the
+  /// size that they have after a round without uploads.
   void serve(take_step&) {
     if (part_ == played_part::certain)
-      return void(played_.exact = false); // by the uploads
+      return void(played_.exact = false); // the step depends on the uploads
     federation_.take(step_taken{});
   }
 
@@ -270,7 +270,7 @@ private:
     federation_.take(answer);
   }
 
-  // -- others
+  // -- other requests
 
   void serve(keep_state&) { federation_.kept(); }
   void serve(pause) { federation_.continue_events(); }
@@ -286,7 +286,7 @@ private:
   wire_format wire_;
   federation federation_;
   const played_part part_;
-  std::unique_ptr<server_half> half_; // null: the method's messages are not known
+  std::unique_ptr<server_half> half_; // null: the method's messages are unknown
   tensors_ref net_{};
   std::vector<federation_command> taken_;
   std::deque<federation_command> waiting_;
@@ -295,7 +295,7 @@ private:
   bool is_over_ = false;
 };
 
-/// How the run ends as far as that is certain before it has begun; none: it is not.
+/// Report of the run if its end is certain before it begins; nullopt otherwise.
 std::optional<run_report> certain_report(const run_context& run) {
   if (run.needs.upload_size_known)
     if (auto whole = player(run).play(); whole.exact)
@@ -308,7 +308,7 @@ client_table_form form_of(const run_context& run, const char* key, const std::fi
   return {.file = file, .where = run.scenario.where(key), .clients = run.scenario.clients.count};
 }
 
-/// @pre the run has an availability_file
+/// Error for a run whose availability traces end too early. @pre the run has a devices.availability_file
 diagnostic nobody_reached(const run_context& run, std::int64_t round) {
   const auto form = form_of(run, "devices.availability_file", run.scenario.devices.availability_file);
   constexpr auto expected = "expected traces as long as the run, or devices.trace_end = \"repeat\"";

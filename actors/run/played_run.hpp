@@ -1,5 +1,5 @@
-/// played_run: a dry run. The federation goes through its virtual time with the sizes of jobs and messages; no job of a
-/// client or of the server is computed, and the server half takes no step.
+/// played_run: dry run. The federation plays its virtual time with the sizes of jobs and messages, but no job is
+/// computed and the server half takes no step.
 #pragma once
 #include "actors/protocol/run_context.hpp"
 #include "runtime/base/diagnostic.hpp"
@@ -7,11 +7,11 @@
 #include <array>
 namespace mneme {
 
-/// What jobs of a run have in common, as far as their work goes.
+/// Key for grouping jobs with equal cost per row.
 struct job_kind {
-  class_range classes{}; ///< Logits of these are computed; empty: the net ends at its features.
-  class_range taught{};  ///< A frozen net of the same kind shows its logits of these; empty: none.
-  bool trains = false;   ///< Else rows pass forward once.
+  class_range classes{}; ///< Classes whose logits are computed; empty: none, only features.
+  class_range taught{};  ///< Classes whose logits a frozen teacher of the same net computes; empty: no teacher.
+  bool trains = false;   ///< false: one forward pass.
   trainable_part part = trainable_part::all;
   [[nodiscard]] bool operator<(const job_kind& other) const noexcept { return order() < other.order(); }
   [[nodiscard]] std::array<std::int64_t, 6> order() const noexcept {
@@ -20,25 +20,24 @@ struct job_kind {
 };
 
 struct played_run {
-  run_report report{}; ///< As that of the run, but for digests, and for times that follow from results.
-  std::map<job_kind, double> client_rows{}; ///< Rows that clients' jobs of a kind pass, epochs included.
+  run_report report{}; ///< Report of the run, without digests and without times that depend on results.
+  std::map<job_kind, double> client_rows{}; ///< Rows that clients' jobs process, by kind, with all epochs.
   std::map<job_kind, double> evaluated_rows{};
   std::int64_t evaluations = 0;
-  std::int64_t in_flight_max = 0;          ///< Clients at work at a time.
-  std::int64_t upload_bytes_of_client = 0; ///< The largest.
-  /// Every job and message of clients is the method's own: a client's round is one job, after which it sends as much as
-  /// it was sent (method_needs::upload_size_known), and no task's plan follows from a job of the server. Else each
-  /// client-round is taken to be one training of the run's net.
+  std::int64_t in_flight_max = 0;          ///< Largest number of clients with a running round.
+  std::int64_t upload_bytes_of_client = 0; ///< Size of the largest upload.
+  /// true: all jobs and messages of clients are the method's own. This needs rounds of one job whose upload has the
+  /// size of the broadcast (method_needs::upload_size_known), and task plans that depend on no job of the server.
+  /// false: each client round counts as one training of the run's net.
   bool exact = true;
 };
 
-/// @param run is loaded; weights may be zeros. Fails where the run would.
+/// Plays the run. Fails if the run would fail. @param run loaded context; its weights may be zeros
 [[nodiscard]] expected<played_run> play_run(const run_context& run);
 
-/// Where the run would come to wait for ever for a client whose trace in devices.link_file has ended, or be left
-/// without clients when all of devices.availability_file have: the line at which it ends. Where the method's messages
-/// are not known (played_run::exact), what is certain is told: up to the first round in which somebody delivers, with
-/// the least time that clients' work may take. Else nothing, and where traces repeat at no cost.
+/// Returns an error at the last span of a trace if the run cannot end because of it. Either a client's trace in
+/// devices.link_file ends during its round, or all traces in devices.availability_file end before the run. If the
+/// method's messages are unknown (played_run::exact), only the rounds before the first delivery are checked.
 [[nodiscard]] diagnostics ended_traces(const run_context& run);
 
 } // namespace mneme

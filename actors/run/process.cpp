@@ -16,7 +16,7 @@
 namespace mneme {
 namespace {
 
-/// Threads of actors compute too: a worker its batches, the server's its step.
+/// Limits LibTorch to one thread in actor threads, because they compute, too: batches and server steps.
 class one_thread_hook final : public caf::thread_hook {
 public:
   void init(caf::actor_system& /*system*/) override {}
@@ -24,7 +24,7 @@ public:
   void thread_terminates() override {}
 };
 
-/// A run has threads of its own and of its libraries, some of which end the process where none can be started.
+/// Throws std::runtime_error if no thread can be started; libraries would end the process later.
 void expect_threads() {
   const auto why = failure_of([] { std::thread([] {}).join(); });
   if (why.empty())
@@ -43,7 +43,7 @@ void prepare_process() {
     caf::init_global_meta_objects<caf::id_block::mneme>();
     caf::core::init_global_meta_objects();
     expect_threads();
-    c10::SetStackTraceFetcher([] { return std::string(); }); // errors are for people, and summaries have no addresses
+    c10::SetStackTraceFetcher([] { return std::string(); }); // error messages without addresses
     return true;
   }();
   MNEME_CHECK(types_known);

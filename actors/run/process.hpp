@@ -3,15 +3,15 @@
 #include <caf/actor_system_config.hpp>
 namespace mneme {
 
-/// Registers message types and sets LibTorch's threads and error handling. Call before anything is loaded; repeated
-/// calls have no effect.
+/// Registers message types and sets LibTorch's threads and error handling. Must be called before anything is loaded;
+/// later calls have no effect.
 void prepare_process();
-/// @param threads for actors without a thread of their own @param waits_for_nodes one actor (placement) polls for
-/// messages of nodes, so others must get their turns
+/// Sets options of an actor system. @param threads number of threads for actors that have no thread of their own
+/// @param waits_for_nodes true: the placement actor polls for messages of nodes, so actors must yield often
 void configure(caf::actor_system_config& config, std::size_t threads, bool waits_for_nodes = false);
 /// Clears settings that are read only when a system starts. CAF looks up stream settings for each spawned actor;
 /// without any settings this lookup ends immediately.
-/// @pre a system was created from `config`, and it has no actors of ours yet
+/// @pre a system was created from `config` and has no actors of mneme yet
 void forget_settings(caf::actor_system_config& config);
 
 } // namespace mneme

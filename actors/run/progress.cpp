@@ -13,19 +13,19 @@ using json = nlohmann::ordered_json;
 
 std::string one_line(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); }
 
-/// `text`, an object, with the event's name in front.
+/// Inserts the event's name as the first member of `text`, a JSON object.
 std::string event_line(const char* event, const std::string& text) {
   json line{{"event", event}};
   line.update(json::parse(text));
   return one_line(line);
 }
 
-/// "3/5", or "3" while the total is not known.
+/// Formats "3/5", or "3" if the total is unknown.
 std::string of_total(std::int64_t number, std::int64_t total) {
   return total > 0 ? fmt::format("{}/{}", number, total) : std::to_string(number);
 }
 
-/// "tasks 61.02 80.10", or of many tasks the newest only.
+/// Formats accuracies in percent, "tasks 61.02 80.10"; only the newest ones if there are many tasks.
 std::string per_task_text(const std::vector<double>& accuracies) {
   constexpr std::size_t listed_max = 10;
   if (accuracies.size() > listed_max)
@@ -36,7 +36,8 @@ std::string per_task_text(const std::vector<double>& accuracies) {
   return text;
 }
 
-/// ", training loss 0.5210 (cross_entropy 0.5000, proximal 0.0210)"; of one term without it; empty where there is none.
+/// Formats ", training loss 0.5210 (cross_entropy 0.5000, proximal 0.0210)". A single term is not listed. Returns "" if
+/// there is no training loss.
 std::string training_text(const evaluation_record& record) {
   if (!record.training_loss)
     return "";
@@ -142,7 +143,7 @@ double progress::share() const {
 
 std::string progress::block_text() const {
   const double elapsed = std::max(elapsed_s(), 1e-3);
-  const auto here = static_cast<double>(rounds_done_ - rounds_before_); // rounds of this process set the pace
+  const auto here = static_cast<double>(rounds_done_ - rounds_before_); // rounds of this process determine the pace
   const auto missing = static_cast<double>(last_.rounds - rounds_done_);
   const auto left = here > 0.0 && share() > 0.0 ? elapsed_text(std::max(0.0, elapsed / here * missing)) : "-";
   return fmt::format("{} {:3.0f} %  task {}  round {}  accuracy {}\n", terminal_bar(share()), 100.0 * share(),

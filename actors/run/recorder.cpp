@@ -18,14 +18,14 @@ double process_cpu_seconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-/// CPU seconds of this process that runs before have counted as theirs: what is linked, read and loaded before a run
-/// is part of it.
+/// CPU seconds of this process that are charged to earlier runs. Each run is charged the time since the end of the one
+/// before it, so loading counts.
 std::atomic<double> counted_cpu_seconds{0.0};
 
 std::int64_t peak_rss_bytes() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  return std::int64_t{usage.ru_maxrss} * 1024; // Linux counts in KiB
+  return std::int64_t{usage.ru_maxrss} * 1024; // Linux reports KiB
 }
 
 timeline_bin bin_of(const progress_snapshot& now) {
@@ -111,7 +111,7 @@ recorder_actor::behavior_type recorder_state::make_behavior() {
         });
       },
       [this](finish_run& in) {
-        // Whoever wrote last may not have waited for the answer: a run is done only if all of it is written.
+        // Some messages to the recorder have no reply, so a failed write is reported at the latest in the summary.
         if (const auto why = std::exchange(failure_, {}); !why.empty() && in.report.status != run_status::failed) {
           in.report.status = run_status::failed;
           in.report.error = why;
@@ -133,7 +133,7 @@ void recorder_state::write(const recorded_events& lines) {
     keep(kept);
 }
 
-/// The file of the round is written anew with each model, so that it is whole whatever becomes of the run.
+/// Rewrites the file of the dumped round with each model, so that the file is complete if the run ends early.
 void recorder_state::keep(const kept_values& kept) {
   const auto lead = kept.client ? fmt::format("{}.{:05}.client_{}.", kept.party, ++values_count_, kept.client->value)
                                 : std::string("model.");
@@ -188,7 +188,7 @@ run_summary recorder_state::finish(const run_report& report) {
 }
 
 caf::result<void> recorder_state::keep(keep_state& others) {
-  if (!failure_.empty()) // what would be kept lacks what could not be written
+  if (!failure_.empty()) // the checkpoint would refer to lines that are missing in files
     return caf::make_error(run_errc::recorder_failed, failure_);
   auto now = past_;
   static_cast<void>(guarded([&] { now.lines = setup_.files->settled_lines(); }));

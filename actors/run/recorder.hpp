@@ -1,4 +1,4 @@
-/// recorder: writes all files of a run and shows its progress.
+/// recorder: actor that writes all files of a run and prints its progress.
 #pragma once
 #include "actors/protocol/checkpoint_state.hpp"
 #include "actors/protocol/interfaces.hpp"
@@ -13,11 +13,11 @@ struct recorder_setup {
   std::shared_ptr<run_directory> files{};
   std::shared_ptr<progress> view{};
   std::shared_ptr<live_view> live{}; ///< Live view of the run; may be null.
-  accuracy_drawing draw_accuracy{};  ///< Draws accuracy.svg; null: it is not written.
+  accuracy_drawing draw_accuracy{};  ///< Draws accuracy.svg; null: no drawing.
   std::string digest{};              ///< Digest of the scenario.
   checkpoint_writer_actor writer{};  ///< Null: no checkpoints.
-  recorded_past past{};              ///< Empty for a new run.
-  /// Returns the summary's records of nodes; null if there are no nodes.
+  recorded_past past{};              ///< State with which the run resumes; empty for a new run.
+  /// Returns one record per node for the summary; null if the run accepts no nodes.
   std::function<std::vector<node_record>()> nodes{};
 };
 
@@ -36,19 +36,19 @@ private:
   caf::result<void> keep(keep_state& others);
   [[nodiscard]] run_summary summary_of(const run_report& report) const;
   [[nodiscard]] double busy_seconds() const { return 1e-9 * static_cast<double>(context_->busy_ns->load()); }
-  /// Runs `act`. An exception becomes an error that names the file; after it only the summary is written.
+  /// Runs `act`. An exception becomes an error that names the file. After an error only the summary is written.
   template <class Act>
   auto guarded(Act act) -> caf::result<decltype(act())>;
 
   recorder_actor::pointer self_;
   run_context_ref context_;
   recorder_setup setup_;
-  recorded_past past_; // times from before this process
+  recorded_past past_; // includes the times of earlier processes
   recorder_stopwatch wall_;
-  double cpu_before_;                       // CPU seconds of this process that belong to earlier runs
+  double cpu_before_;                       // CPU seconds of this process that are charged to earlier runs
   std::map<std::string, double> figures_{}; // summary metrics of the method
-  tensor_map values_{};                     // of the dumped round
-  std::int64_t values_count_ = 0;           // deliveries of the dumped round
+  tensor_map values_{};                     // values of the dumped round
+  std::int64_t values_count_ = 0;           // number of deliveries in the dumped round
   std::string failure_{};                   // why something could not be written; "": all of it was
 };
 

@@ -1,21 +1,21 @@
-/// repeat_run: reruns the scenario of a run directory to compare digests.
+/// repeat_run: reruns the scenario of a run directory, so that the digests can be compared.
 #pragma once
 #include "actors/run/simulation.hpp"
 namespace mneme {
 
-/// Returns the resolved scenario of a run, under the name of the run. Fails if the folder has none, or if scenario.toml
-/// is not the one that was run.
+/// Returns the resolved scenario of a run, named like the run. Fails if the folder has none, or if scenario.toml was
+/// changed after the run.
 [[nodiscard]] expected<scenario> scenario_of_run(const std::filesystem::path& folder);
 
-/// Reruns the scenario of `folder` from the beginning into `options.out`. Fails for bad input as above, if the data
-/// have changed, or if `options.out` exists.
-/// @pre one call at a time in a process; `options.out` is not empty
+/// Reruns the scenario of `folder` from the beginning into `options.out`. Fails as scenario_of_run(), if the data have
+/// changed, or if `options.out` exists.
+/// @pre no other run in this process; `options.out` is not empty
 [[nodiscard]] expected<run_summary> repeat_run(const std::filesystem::path& folder, const run_options& options);
 
-/// A temporary folder that is deleted with this object.
+/// Temporary folder that the destructor deletes.
 class passing_folder {
 public:
-  /// Throws std::system_error if it cannot be created.
+  /// Throws std::system_error if the folder cannot be created.
   passing_folder();
   passing_folder(const passing_folder&) = delete;
   passing_folder& operator=(const passing_folder&) = delete;

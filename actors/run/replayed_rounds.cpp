@@ -45,7 +45,7 @@ private:
   std::function<round_step()> next_;
 };
 
-/// Ends jobs with the run.
+/// Ends programs when the run ends.
 class stop_watch final : public slice_watch {
 public:
   stop_watch(const run_context& run, const std::stop_token& stop) : run_(run), stop_(stop) {}
@@ -90,9 +90,9 @@ void replayed_rounds::run(const std::stop_token& stop) {
   }
 }
 
-/// Each job is a batch of its own: on a CPU that changes no bits.
+/// Runs each job as a separate batch. On a CPU this does not change the result.
 void replayed_rounds::compute(assignment given, executor& on, const std::stop_token& stop) {
-  std::atomic<std::int64_t> busy_ns = 0; // not reported
+  std::atomic<std::int64_t> busy_ns = 0; // required by run_batch(), not reported
   stop_watch watch(*run_, stop);
   lone_client client(*run_);
   shard rounds({}, *run_, client);

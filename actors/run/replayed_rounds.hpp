@@ -1,4 +1,4 @@
-/// replayed_rounds: computes sampled client rounds of nodes again in the run's own process (worker.verify_share).
+/// replayed_rounds: recomputes sampled client rounds of nodes in the run's own process (worker.verify_share).
 #pragma once
 #include "actors/protocol/messages.hpp"
 #include "actors/protocol/run_context.hpp"
@@ -13,7 +13,7 @@ class executor;
 /// Computes one round after another on its own thread, which starts with the first round. Thread-safe.
 class replayed_rounds {
 public:
-  /// @param report receives the outcome of each round, on that thread
+  /// @param report receives the outcome of each round, on the computing thread
   replayed_rounds(run_context_ref run, std::function<void(replay_report)> report);
   ~replayed_rounds(); ///< Waits for the running job.
   replayed_rounds(const replayed_rounds&) = delete;

@@ -4,13 +4,13 @@
 #include "runtime/results/run_directory.hpp"
 namespace mneme {
 
-/// Formats bytes, such as "12.3 MiB"; from 10,000 MiB on as GiB.
+/// Formats bytes as "12.3 MiB", or as GiB from 10,000 MiB on.
 [[nodiscard]] std::string mebibytes_text(std::int64_t bytes);
-/// Formats a percentage, such as "71.25 %"; "-" if undefined.
+/// Formats a percentage as "71.25 %", or "-" if it is undefined.
 [[nodiscard]] std::string percent_text(const std::optional<double>& percent);
 
-/// Formats the accuracy of each task after each task as an aligned table. With more than 20 tasks: of each task when it
-/// was trained, and at the end. Empty for an empty matrix.
+/// Formats the accuracy of each task after each task as an aligned table. With more than 20 tasks it has two values per
+/// task: after the task was trained, and at the end. Returns "" for an empty matrix.
 [[nodiscard]] std::string matrix_text(const accuracy_matrix& matrix);
 /// Formats table and main metrics, with `run digest <hex>` as the last line, without a final line break.
 [[nodiscard]] std::string report_text(const run_summary& summary, const accuracy_matrix& matrix,

@@ -15,7 +15,7 @@
 namespace mneme {
 namespace {
 
-/// Polls for a signal, because a signal handler may not send messages. It ends at once when the run does.
+/// Thread that polls for an interrupt, because a signal handler may not send messages. Its destructor stops it.
 class interrupt_watch {
 public:
   interrupt_watch(const std::atomic<int>* interrupts, scheduler_actor scheduler)
@@ -31,7 +31,7 @@ public:
 private:
   std::mutex mutex_;
   std::condition_variable_any stopped_;
-  std::jthread thread_; // the last, which uses the others
+  std::jthread thread_; // last, so that it ends before the members it uses
 };
 
 std::vector<queue_length> lengths_of(const batch_queues& queues) {
@@ -42,7 +42,7 @@ std::vector<queue_length> lengths_of(const batch_queues& queues) {
   return lengths;
 }
 
-/// All actors of a run, and their end.
+/// Creates all actors of a run; the destructor ends them.
 class run_actors {
 public:
   run_actors(caf::actor_system& system, const run_context_ref& context, run_actors_setup setup) {
@@ -51,7 +51,7 @@ public:
           system.spawn<checkpoint_writer_actor::stateful_impl<checkpoint_writer_state>, caf::detached>(
               setup.checkpoints);
     nodes_ = setup.nodes;
-    const auto live = setup.recorder.live; // before the recorder takes it
+    const auto live = setup.recorder.live; // copied before setup.recorder is moved
     recorder_ = system.spawn<recorder_actor::stateful_impl<recorder_state>>(context, std::move(setup.recorder));
     const auto queues = spawn_workers(system, context);
     if (live)
@@ -94,7 +94,7 @@ public:
     if (nodes_)
       nodes_->detach();
     end(scheduler_);
-    replays_.reset(); // its thread sends to placement
+    replays_.reset(); // its thread sends to placement, so it ends first
     for (const auto& party : parties_)
       if (party)
         end(party);
@@ -124,7 +124,7 @@ private:
     }
     return queues;
   }
-  /// Nodes get work from now on, and their messages go to the actor that places shards.
+  /// Starts the work of nodes. Their messages go to the placement actor.
   void begin_nodes(const run_context& context) {
     const auto changed = [to = placement_](node_number number, node_event event, std::string reason = {}) {
       caf::anon_send(to, node_change{.node = number, .event = event, .reason = std::move(reason)});
@@ -152,9 +152,9 @@ private:
   recorder_actor recorder_;
   std::vector<worker_actor> workers_;
   server_actor server_;
-  std::vector<party_actor> parties_;         // by party_id, the server among them; null where the method has none
+  std::vector<party_actor> parties_;         // by party_id; null if the method has no such party
   placement_actor placement_;                // null: the run accepts no nodes
-  std::unique_ptr<replayed_rounds> replays_; // the same
+  std::unique_ptr<replayed_rounds> replays_; // null: the run accepts no nodes
   scheduler_actor scheduler_;
 };
 

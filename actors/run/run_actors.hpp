@@ -1,4 +1,4 @@
-/// run_actors: creates the actors of a run and runs them to the end.
+/// run_actors: creates the actors of a run and waits for its end.
 #pragma once
 #include "actors/nodes/node_pool.hpp"
 #include "actors/nodes/node_records.hpp"
@@ -10,15 +10,15 @@ namespace mneme {
 
 /// Arguments of the actors, apart from the run context.
 struct run_actors_setup {
-  recorder_setup recorder{};                        ///< Its writer is set later.
-  std::shared_ptr<checkpoint_folder> checkpoints{}; ///< Null: none are written.
+  recorder_setup recorder{};                        ///< Its writer is set by run_to_end().
+  std::shared_ptr<checkpoint_folder> checkpoints{}; ///< Null: no checkpoints are written.
   past_ref past{};                                  ///< Null for a new run.
   const std::atomic<int>* interrupts = nullptr;     ///< Above 0: end the run early.
-  std::shared_ptr<node_pool> nodes{};               ///< Hosts of the shards; null: workers of this process.
-  std::shared_ptr<node_records> records{};          ///< For the summary.
+  std::shared_ptr<node_pool> nodes{};               ///< Hosts of the shards; null: all shards are local.
+  std::shared_ptr<node_records> records{};          ///< Filled for the summary; null without nodes.
 };
 
-/// Runs the actors to the end. Returns the summary even if it could not be written.
+/// Runs the actors to the end of the run. Returns the summary even if summary.json could not be written.
 [[nodiscard]] run_summary run_to_end(caf::actor_system& system, const run_context_ref& context, run_actors_setup setup);
 
 } // namespace mneme

@@ -13,10 +13,10 @@
 namespace mneme {
 namespace {
 
-// P weights of the run's net.
+// Units: seconds, bytes, and FLOPs, two per multiply-add.
 
-constexpr double client_round_seconds = 5e-6;       // measured: scheduler and actors
-constexpr double process_bytes = 150.0 * (1 << 20); // libraries, and threads with their memory
+constexpr double client_round_seconds = 5e-6;       // measured overhead of scheduler and actors
+constexpr double process_bytes = 150.0 * (1 << 20); // libraries and the stacks of threads
 
 std::int64_t allowed_cores() {
   cpu_set_t cores;
@@ -25,7 +25,7 @@ std::int64_t allowed_cores() {
   return std::max<std::int64_t>(1, count > 0 ? count : std::thread::hardware_concurrency());
 }
 
-/// Rows of a step of a client, as products see them.
+/// Number of rows in a training step of a client, which is the row dimension of its matrix products; at most 64.
 std::int64_t rows_of_step(const run_context& run) {
   constexpr std::int64_t rows_max = 64;
   const auto clients = std::max<std::int64_t>(run.scenario.clients.count, 1);
@@ -34,7 +34,7 @@ std::int64_t rows_of_step(const run_context& run) {
   return std::min(rows_max, batch > 0 ? std::min(batch, mean) : mean);
 }
 
-/// Counts each kind of pass once.
+/// FLOPs of passes through the run's net. The count of each pass is cached.
 class work_of_net {
 public:
   explicit work_of_net(const run_context& run) : net_(*run.net), shape_(run.tasks->train->shape()) {}
@@ -47,7 +47,7 @@ public:
     return *known;
   }
 
-  /// FLOPs of a row that a job of the kind passes.
+  /// FLOPs of a job of this kind, per row.
   double of_row(const job_kind& kind) {
     const auto& pass = of_row(kind.classes);
     double sum = pass.forward;
@@ -55,7 +55,7 @@ public:
       sum += of_row(kind.taught).forward;
     if (!kind.trains)
       return sum;
-    // Where the head alone is trained, its products have one further operand with a gradient, the weights.
+    // If only the head is trained, its backward pass has one product, for the gradient of its weights.
     return sum + (kind.part == trainable_part::head ? pass.forward - of_row(class_range{}).forward : pass.backward);
   }
 
@@ -64,7 +64,7 @@ public:
   }
 
 private:
-  /// Nets of some methods have no head.
+  /// Limits classes to those of the net; nets of some methods have no head.
   [[nodiscard]] class_range of_head(class_range classes) const {
     return {std::min(classes.low, net_.classes()), std::min(classes.high, net_.classes())};
   }
@@ -74,11 +74,11 @@ private:
   std::map<std::pair<std::int64_t, std::int64_t>, std::optional<pass_work>> known_;
 };
 
-/// FLOPs a second of a product of these sizes, by one thread.
+/// Measures FLOPs per second of matrix products of this shape, on one thread.
 double rate_of(const product_shape& shape) {
   constexpr double measured_s = 0.02;
   const auto a = at::ones({shape.m, shape.k}), b = at::ones({shape.k, shape.n});
-  auto result = at::mm(a, b); // the first call makes plans
+  auto result = at::mm(a, b); // warm-up: the first call builds plans
   const recorder_stopwatch watch;
   double products = 0.0;
   do {
@@ -89,10 +89,10 @@ double rate_of(const product_shape& shape) {
          watch.seconds();
 }
 
-/// The rate of all of a pass's products, of which the heaviest are measured.
+/// Measures FLOPs per second for the matrix products of a pass. Only the eight heaviest shapes are measured.
 double product_rate(const pass_work& pass) {
   constexpr std::size_t measured_max = 8;
-  constexpr double numbers_max = 1 << 26; // of a matrix that is made for it
+  constexpr double numbers_max = 1 << 26; // limit of elements in a measured matrix
   std::vector<std::pair<double, product_shape>> heaviest;
   for (const auto& [shape, operations] : pass.forward_by_shape)
     if (static_cast<double>(shape.m) * static_cast<double>(shape.k) < numbers_max &&
@@ -143,7 +143,7 @@ double run_cost::memory_bytes() const {
 }
 
 expected<run_cost> cost_of(const scenario& settings, std::int64_t threads) {
-  compute_on_one_thread(); // as workers do
+  compute_on_one_thread(); // workers do the same
   diagnostics warnings;
   auto loaded = load_run_context(settings, {.use = run_context_use::check, .warnings = &warnings});
   if (!loaded)

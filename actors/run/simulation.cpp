@@ -23,14 +23,14 @@ std::int64_t cores() { return std::max<std::int64_t>(1, std::thread::hardware_co
 
 std::int64_t threads_of(const run_options& options) { return options.threads > 0 ? options.threads : cores(); }
 
-/// Threads of the actors that do not compute. A message handed to another thread costs more than most take to handle,
-/// so it needs many workers to make a second one worth while, and shards that it can run.
+/// Number of threads for the actors that do not compute. Passing a message to another thread costs more than handling
+/// it, so a second thread pays only for many workers; more threads than shards would be idle.
 std::size_t control_threads(const run_context& context, const run_options& options) {
   const auto fed = threads_of(options) / tuning::workers_fed;
   return static_cast<std::size_t>(std::clamp<std::int64_t>(fed, 1, context.shards));
 }
 
-/// A process has one arithmetic from its start: LibTorch chooses its kernels once.
+/// Fails unless the process uses the requested arithmetic. LibTorch selects its kernels once, when the process starts.
 expected<void> check_arithmetic(const scenario& settings) {
   const bool asks_portable = settings.worker.arithmetic == arithmetic_kind::portable;
   if (asks_portable && !is_portable())
@@ -47,12 +47,12 @@ expected<void> check_arithmetic(const scenario& settings) {
 
 struct ready_world {
   std::shared_ptr<run_context> context{};
-  std::shared_ptr<node_pool> nodes{}; // null: there are none
+  std::shared_ptr<node_pool> nodes{}; // null: the run accepts no nodes
   diagnostics warnings{};
   std::string data_digest{};
 };
 
-/// A scenario with all that is loaded for it. `split` is wanted for partition.csv only.
+/// Loads all inputs of a scenario. @param split receives the partition for partition.csv; may be null
 expected<ready_world> ready_context(const scenario& settings, const run_options& options,
                                     std::shared_ptr<const partition>* split, const std::filesystem::path& backbone) {
   prepare_process();
@@ -61,11 +61,11 @@ expected<ready_world> ready_context(const scenario& settings, const run_options&
   std::shared_ptr<node_pool> nodes;
   if (options.accept.address) {
     auto offered = settings;
-    if (!backbone.empty()) { // nodes are sent the weights
+    if (!backbone.empty()) { // nodes receive the trained weights
       offered.model.backbone.clear();
       offered.model.weights = backbone;
     }
-    auto accepted = accept_nodes(offered, options.accept); // nodes load while this process does
+    auto accepted = accept_nodes(offered, options.accept); // nodes load while this process loads
     if (!accepted)
       return tl::unexpected{accepted.error()};
     nodes = std::move(*accepted);
@@ -107,10 +107,10 @@ expected<ready_world> ready_context(const scenario& settings, const run_options&
       .context = *loaded, .nodes = nodes, .warnings = std::move(warnings), .data_digest = std::move(data_digest)};
 }
 
-/// All that a run has before its actors: what they read, its directory, and who watches it.
+/// Everything that a run needs before its actors are created: inputs, directory and progress.
 struct prepared_run {
   std::shared_ptr<run_context> context{};
-  std::shared_ptr<node_pool> nodes{}; // null: there are none
+  std::shared_ptr<node_pool> nodes{}; // null: the run accepts no nodes
   std::shared_ptr<run_directory> files{};
   std::string digest{};
   std::shared_ptr<progress> view{};
@@ -123,7 +123,7 @@ run_summary failed_before_it_began(const std::string& why) {
   return summary;
 }
 
-/// A label that has changed since would make a mixture of two runs, which nothing else tells from one.
+/// Returns an error if the data have changed since the run began, because results on both would be mixed; else "".
 std::string other_data(const run_origin& origin, const std::string& now, const scenario& settings) {
   if (origin.data_digest.empty() || origin.data_digest == now)
     return {};
@@ -134,10 +134,10 @@ std::string other_data(const run_origin& origin, const std::string& now, const s
 
 checkpoint_label label_of(const prepared_run& run) { return {.scenario_digest = run.digest, .program = MNEME_VERSION}; }
 
-/// Where programs are kept that have come part of their way.
+/// Folder for the state of unfinished programs.
 std::filesystem::path programs_of(const prepared_run& run) { return run.files->checkpoints() / "programs"; }
 
-/// The folder in which checkpoints are kept, without those after `last`; null if none are wanted.
+/// Opens the folder for checkpoints and removes those newer than `last`. Returns null if checkpoints are disabled.
 std::shared_ptr<checkpoint_folder> checkpoints_of(const prepared_run& run, const std::filesystem::path& last) {
   const auto& plan = run.context->scenario.checkpoint;
   auto folder = std::make_shared<checkpoint_folder>(run.files->checkpoints(), label_of(run), plan.keep);
@@ -150,8 +150,7 @@ void warn_of(const diagnostics& problems, progress& view) {
     view.warned(warning.where + ": " + warning.text);
 }
 
-/// Checkpoints of this process, and programs that have come part of their way, rest on results that were not those of
-/// their rounds.
+/// Removes the checkpoints and the program states of this process, because they contain wrong results of a node.
 void forget_all_since(checkpoint_folder& checkpoints, const std::filesystem::path& from,
                       const std::filesystem::path& programs, progress& view) {
   const auto why = failure_of([&] {
@@ -162,17 +161,17 @@ void forget_all_since(checkpoint_folder& checkpoints, const std::filesystem::pat
     view.warned("cannot remove untrusted checkpoints: " + why);
 }
 
-/// Digests are promised for CPUs, and of a device by its own rules.
+/// Warns if the CPU's results depend on how rows are batched. Devices have other guarantees, so they are not checked.
 void warn_of_other_bits(const prepared_run& run) {
   if (run.context->device != "cpu")
     return;
-  // Once for a process, and with the products that are known to differ: those of tokens.
+  // Checked once per process, with a token net: its products are the ones that are known to differ.
   static const auto warning = warning_of(check_equal_bits({small_nets().back()}));
   if (!warning.empty())
     run.view->warned(warning);
 }
 
-/// @param from checkpoint from which the run continues; empty: it begins
+/// Runs the actors to the end. @param from checkpoint from which the run resumes; empty for a new run
 run_summary perform(const prepared_run& run, run_actors_setup setup, const run_options& options,
                     const std::filesystem::path& from) {
   caf::actor_system_config config;
@@ -205,7 +204,7 @@ run_summary perform(const prepared_run& run, run_actors_setup setup, const run_o
   const bool is_trusted = !records || records->are_trusted();
   if (resumable && !is_trusted)
     forget_all_since(*checkpoints, from, programs_of(run), *run.view);
-  // The run is whole without its features, and a resumed one begins programs again.
+  // Without saved features the run is still complete. Without saved slices a resumed run restarts its programs.
   if (const auto why = failure_of([&] { run.context->features->save(); }); !why.empty())
     run.view->warned("cannot save features of the frozen net: " + why);
   if (resumable && is_trusted)
@@ -217,13 +216,13 @@ run_summary perform(const prepared_run& run, run_actors_setup setup, const run_o
   return summary;
 }
 
-// -- going on ---------------------------------------------------------------------------------------------------------
+// -- resume -----------------------------------------------------------------------------------------------------------
 
-/// The newest checkpoint that can be gone on from.
+/// Newest intact checkpoint of a run.
 struct starting_point {
-  past_ref past{}; ///< Null: there is none.
+  past_ref past{}; ///< Null if no checkpoint is intact.
   std::filesystem::path file{};
-  diagnostics broken{}; ///< Newer ones.
+  diagnostics broken{}; ///< Errors of newer checkpoints.
 };
 
 expected<starting_point> starting_point_of(const prepared_run& run) {
@@ -330,7 +329,8 @@ expected<std::optional<run_summary>> resume_simulation(const std::filesystem::pa
   auto loaded = ready_context(read->value, resumed, nullptr, backbone->weights);
   if (!loaded)
     return tl::unexpected{loaded.error()};
-  const bool is_same_scenario = origin->scenario_digest == scenario_digest(read->value); // else a checkpoint says so
+  // A changed scenario is reported later, by starting_point_of().
+  const bool is_same_scenario = origin->scenario_digest == scenario_digest(read->value);
   if (const auto other = other_data(*origin, loaded->data_digest, read->value); is_same_scenario && !other.empty())
     return failed(directory->path().string(), other);
 

@@ -7,7 +7,7 @@
 namespace mneme {
 namespace {
 
-/// Columns of the terminal behind `out`; 80 where it is none.
+/// Width of the terminal in columns; 80 if `out` is no terminal.
 std::size_t columns_of(std::FILE* out) {
   winsize size{};
   const bool known = ::ioctl(::fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
@@ -21,7 +21,7 @@ void terminal_block::draw(const std::string& text) {
   const auto columns = columns_of(out_);
   for (std::size_t begin = 0; begin < text.size(); ++lines_) {
     const auto end = text.find('\n', begin);
-    // a line that wraps would be two for the terminal, and the block would not find its start again
+    // Lines are cut: a wrapped line would count as two, and the next draw would start at the wrong line.
     std::fprintf(out_, "%s\n", text.substr(begin, std::min(end - begin, columns - 1)).c_str());
     begin = end + 1;
   }

@@ -49,7 +49,7 @@ std::string partition_digest(const run_context& run) {
   return hex_text(digest.value());
 }
 
-/// Libraries of mathematics differ in last bits, and a node orders jobs by when they are due.
+/// Digest of sampled durations. Math libraries differ in the last bits, and nodes order jobs by due times.
 std::string times_digest(const run_context& run) {
   digest_stream digest;
   for (std::uint32_t c = 0; c < clients_compared(run); ++c) {

@@ -1,11 +1,11 @@
-/// world_facts: what the processes of a run must have alike, each as a digest.
+/// world_facts: fingerprint of a loaded run. All its processes must have the same one.
 #pragma once
 #include "actors/nodes/node_messages.hpp"
 #include "actors/protocol/run_context.hpp"
 namespace mneme {
 
-/// Device, data set, class order, partition and times of a world that is loaded. Of large populations the first
-/// thousand clients stand for all: everything follows from the same keys.
+/// Digests of device, data set, class order, partition and durations of a loaded run. Only the first thousand clients
+/// of a population are included.
 [[nodiscard]] named_facts world_facts(const run_context& run);
 
 } // namespace mneme

@@ -1,11 +1,11 @@
-/// checkpoint_pace: limits the share of wall time for checkpoints. It affects when they are taken, not their content.
+/// checkpoint_pace: limits the share of wall-clock time spent on checkpoints. It changes only when they are taken.
 #pragma once
 #include "actors/protocol/recorder_clock.hpp"
 namespace mneme {
 
 class checkpoint_pace {
 public:
-  /// True if none is being written and earlier ones took at most 5 % of the wall time.
+  /// True if no checkpoint is being written and earlier ones took at most 5 % of the wall-clock time.
   [[nodiscard]] bool allows() const { return writing_ == 0 && used_s_ <= 0.05 * wall_.seconds(); }
   void began() {
     if (writing_++ == 0)

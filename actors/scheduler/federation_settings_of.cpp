@@ -3,7 +3,7 @@
 namespace mneme {
 namespace {
 
-/// Four times worker.ahead_max, or worker.ahead_max itself if the user has lowered it below the default to save memory.
+/// Memory for results, in bytes: 4 * worker.ahead_max, or worker.ahead_max if the user set it below its default.
 std::int64_t results_bytes_max(const worker_section& worker) {
   const auto stated = worker.ahead_max.bytes, usual = worker_section{}.ahead_max.bytes;
   return stated < usual ? stated : 4 * stated;

@@ -64,7 +64,7 @@ void scheduler_state::send(Command command) {
         .then([] {}, [this](const caf::error& why) { fail(why); });
 }
 
-// -- to the parties ---------------------------------------------------------------------------------------------------
+// -- messages to the parties ------------------------------------------------------------------------------------------
 
 template <class Answer, class Peer, class Command>
 void scheduler_state::ask(const Peer& peer, Command command) {
@@ -103,9 +103,9 @@ void scheduler_state::send(deliveries command) {
           [this](const caf::error& why) { fail(why); });
 }
 
-// -- to the recorder --------------------------------------------------------------------------------------------------
+// -- messages to the recorder -----------------------------------------------------------------------------------------
 
-/// If a checkpoint cannot be written, the run continues.
+/// Requests a checkpoint. If it cannot be written, the run continues.
 void scheduler_state::send(keep_state command) {
   const auto ended = [this] {
     pace_.ended();
@@ -118,7 +118,7 @@ void scheduler_state::send(keep_state command) {
   });
 }
 
-/// Lets pending messages, such as a stop request, be handled first.
+/// Resumes the federation after pending messages, such as a stop request, have been handled.
 void scheduler_state::send(pause) {
   self_->run_delayed(std::chrono::nanoseconds(0), [this] {
     federation_.continue_events();

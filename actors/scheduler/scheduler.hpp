@@ -1,4 +1,4 @@
-/// scheduler: carries messages between the federation, which makes all decisions, and its peers.
+/// scheduler: actor that carries messages between the federation, which makes all decisions, and the other actors.
 #pragma once
 #include "actors/protocol/checkpoint_state.hpp"
 #include "actors/protocol/interfaces.hpp"
@@ -10,28 +10,28 @@ namespace mneme {
 
 struct scheduler_peers {
   server_actor server{};
-  std::vector<party_actor> parties{}; ///< Indexed by party_id, with the server; null if the method has no such party.
+  std::vector<party_actor> parties{}; ///< Indexed by party_id; null if the method has no such party.
   recorder_actor recorder{};
-  std::vector<shard_host_actor> shards{}; ///< Host of each shard, or the actor that forwards to it.
+  std::vector<shard_host_actor> shards{}; ///< By shard: its host, or the actor that forwards to the host.
   std::vector<worker_actor> workers{};    ///< All workers of this process.
   placement_actor placement{};            ///< Null if there are no nodes.
 };
 
-/// Peers are created when the run starts, because shards need the scheduler's handle.
+/// The other actors are created when the run starts, because shards need the scheduler's handle.
 class scheduler_state {
 public:
   static constexpr const char* name = "mneme.scheduler";
-  /// `past`: state with which a run resumes; null: a new run.
+  /// @param past state with which a run resumes; null for a new run
   scheduler_state(scheduler_actor::pointer self, const run_context_ref& context,
                   std::function<scheduler_peers(scheduler_actor)> make_peers, past_ref past);
   scheduler_actor::behavior_type make_behavior();
 
 private:
   caf::result<run_report> run();
-  /// Sends the federation's commands in order.
+  /// Sends the pending commands of the federation in order.
   void carry_out();
 
-  /// Sends a command to the shard that it names, or to the recorder.
+  /// Sends a command to the shard that it names or to the recorder.
   template <class Command>
   void send(Command command);
   void send(open_task command);
@@ -45,11 +45,11 @@ private:
   void send(pause);
   void send(run_report ended);
 
-  /// Sends a request to a peer. The reply is an input of the federation.
+  /// Sends a request to an actor. The reply becomes an input of the federation.
   template <class Answer, class Peer, class Command>
   void ask(const Peer& peer, Command command);
   [[nodiscard]] const party_actor& party(party_id who) const { return peers_.parties.at(index_of(who)); }
-  /// Ends the run after an error of a peer.
+  /// Ends the run after an error of another actor.
   void fail(const caf::error& why);
 
   scheduler_actor::pointer self_;

@@ -78,7 +78,7 @@ void set_cell_program(const std::filesystem::path& program, cell_begin begin = c
 /// @return the exit code; 1 in builds without MNEME_MODULES
 [[nodiscard]] int become_cell(std::span<const char* const> words);
 
-/// Functions of runtime/modules behind the three above.
+/// Functions of runtime/modules that the three functions above call.
 struct module_support {
   expected<std::shared_ptr<const user_module>> (*load)(const std::filesystem::path&, const module_demands&) = nullptr;
   void (*set_cell_program)(const std::filesystem::path&, cell_begin) = nullptr;

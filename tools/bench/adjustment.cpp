@@ -81,7 +81,7 @@ std::vector<job> jobs_of(const stage& which) {
   return jobs;
 }
 
-/// `count` / CPU seconds of a call: the median of at least five calls.
+/// Returns `count` per CPU second of a call: the median of at least five calls.
 double rate_of(std::int64_t count, double seconds, const std::function<void()>& pass) {
   pass(); // warm up buffers and caches
   std::vector<double> took;
@@ -108,10 +108,10 @@ double rate_at(std::size_t width, double seconds) {
 
 // -- plain LibTorch ---------------------------------------------------------------------------------------------------
 
-/// Parameters by their order in the net's layout, running statistics included.
+/// Parameters of the net in the order of its layout, with running statistics.
 struct plain_net {
   std::vector<at::Tensor> values{};
-  at::Tensor masks = (drawn({batch, features}, 9) > -0.84).to(at::kFloat) / 0.8; // drops a fifth; drawn before
+  at::Tensor masks = (drawn({batch, features}, 9) > -0.84).to(at::kFloat) / 0.8; // dropout of 20 %, drawn in advance
   explicit plain_net(const tensors_ref& flat) {
     for (const auto& entry : net()->layout())
       values.push_back(as_in_files(flat->at(flat_weights), entry).clone());
@@ -142,7 +142,7 @@ struct plain_net {
   }
 };
 
-/// Mean norm of rows by class, averaged over classes.
+/// Mean Euclidean norm of the rows of each class, averaged over classes.
 at::Tensor mean_length(const at::Tensor& rows, const at::Tensor& labels) {
   const auto counts = at::bincount(labels).to(at::kFloat);
   const auto present = (counts > 0).sum().to(at::kFloat);
@@ -199,7 +199,7 @@ void train_plainly(const embedding_rows& rows, const plain_net& teacher) {
 }
 
 double plain_rate(double seconds) {
-  constexpr std::int64_t trained = 5; // the loop is slow
+  constexpr std::int64_t trained = 5; // few clients, since this loop is slow
   const plain_net teacher(weights(2));
   std::vector<embedding_rows> rows;
   for (std::uint64_t client = 0; client < trained; ++client)
@@ -212,7 +212,7 @@ double plain_rate(double seconds) {
 
 // -- products alone ---------------------------------------------------------------------------------------------------
 
-/// a [rows, terms] b [terms, columns], with memory for the result.
+/// Matrix product a [rows, terms] b [terms, columns], with memory for the result.
 struct product {
   at::Tensor a, b, c;
   explicit product(std::int64_t rows, std::int64_t terms, std::int64_t columns)
@@ -238,7 +238,7 @@ void add_module(std::vector<product>& to, std::int64_t rows, bool trained) {
   add_layer(to, rows, 512, 256, trained, trained); // shortcut
 }
 
-/// Products of a client's round if frozen parts are evaluated once: the minimum for the algorithm.
+/// Products of a client's round if frozen parts are evaluated only once: the least that the algorithm needs.
 std::vector<product> products_of_round() {
   constexpr std::int64_t steps[] = {batch, fresh_rows + old_rows - batch};
   std::vector<product> made;

@@ -3,10 +3,10 @@
 
     python3 tools/bench/adjustment_pytorch.py [CLIENTS]
 
-The work of bench_adjustment: 100 new rows and 20 exemplars with 512 features, batch 64, two epochs of the head and one
-of the module, SGD with momentum 0.9 and clipping, the model before the task as teacher. Written as usual in this field:
-modules, a DataLoader over tensors, autograd, torch.optim. Single-threaded; both sides get precomputed backbone
-features. Prints client-rounds per CPU second. Does not use mneme.
+The work is that of bench_adjustment: 100 new rows and 20 exemplars with 512 features, batch 64, two epochs of the head
+and one of the module, SGD with momentum 0.9 and clipping, and the model before the task as teacher. The code is written
+as usual in this field: modules, a DataLoader over tensors, autograd, torch.optim. Both sides get precomputed backbone
+features and use one thread. Prints client-rounds per CPU second. Does not use mneme.
 """
 import copy
 import sys

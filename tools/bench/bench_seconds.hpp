@@ -8,9 +8,9 @@ inline double seconds_of(clockid_t clock) {
   clock_gettime(clock, &now);
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
-/// CPU time of all threads of this process, in user and system mode.
+/// CPU time of all threads of this process, in user and kernel mode.
 inline double cpu_seconds() { return seconds_of(CLOCK_PROCESS_CPUTIME_ID); }
-/// Since an arbitrary fixed time.
+/// Monotonic time since a fixed but arbitrary point.
 inline double wall_seconds() { return seconds_of(CLOCK_MONOTONIC); }
 
 } // namespace mneme::bench

@@ -1,9 +1,9 @@
-"""Arithmetic of the benchmarks: medians, ratios and verdicts from measured samples. Starts no process."""
+"""Arithmetic of the benchmarks: medians, ratios and verdicts, from measured samples. Starts no process."""
 import statistics
 
 
 def per_client_round(few, many):
-    """Marginal cost of a client-round, from summaries of a short and a long run of one scenario."""
+    """Marginal cost of a client-round, from the summaries of a short and a long run of one scenario."""
     rounds = many["client_rounds"] - few["client_rounds"]
     cost = {key: (many[key] - few[key]) / rounds if rounds > 0 else 0.0 for key in ("cpu_seconds", "wall_seconds")}
     if min(cost.values()) <= 0:
@@ -23,7 +23,7 @@ def our_sample(few, many):
 
 
 def pairs_text(pairs, first, second):
-    """Text for samples measured in turns: both medians, and the ratio of the second to the first."""
+    """Formats samples measured in turns: both medians, and the ratio of the second to the first."""
     rates = [statistics.median(pair[i]["cpu_rate"] for pair in pairs) for i in (0, 1)]
     ratios = sorted(pair[1]["cpu_rate"] / pair[0]["cpu_rate"] for pair in pairs)
     return (f"{first} {rates[0]:,.1f}, {second} {rates[1]:,.1f} client-rounds per second of CPU: "
@@ -31,8 +31,8 @@ def pairs_text(pairs, first, second):
 
 
 def observers_sample(looking, alone):
-    """Cost of an observation: rounds with observers minus rounds without. Each argument: summaries of a short and a
-    long run."""
+    """Cost of an observation: rounds with observers minus rounds without. Each argument is a pair: summaries of a short
+    and a long run."""
     looks = looking[1]["looks"] - looking[0]["looks"]
     cost = {}
     for key in ("cpu_seconds", "wall_seconds"):
@@ -63,7 +63,7 @@ def median(samples, key):
 
 
 def contender(label, samples, width=1):
-    """A line of the table: medians of the samples, and the samples."""
+    """Entry of the table: medians of the samples, and the samples."""
     line = {"label": label, "width": width, "samples": samples}
     line.update({key: median(samples, key) for key in samples[0] if isinstance(samples[0][key], (int, float))})
     return line
@@ -74,7 +74,7 @@ def spread(values):
 
 
 def ratio(ours, theirs, key="cpu_rate"):
-    """Ratio of our rate to theirs. The samples were measured in turns, so they are compared pair by pair."""
+    """Median ratio of our rate to theirs, over pairs of samples that were measured in turns."""
     return spread([a[key] / b[key] for a, b in zip(ours, theirs)])
 
 
@@ -103,21 +103,21 @@ def same_digest(samples, what):
 
 
 def agree(norms, tolerance):
-    """Raises unless all loops had equal weights after their first round, since they should do the same work."""
+    """Raises unless all loops had equal weights after their first round, because they should do the same work."""
     first = next(iter(norms.values()))
     if not all(abs(norm - first) <= tolerance * first for norm in norms.values()):  # also true for NaN
         raise ValueError(f"the loops disagree after one round: norms of the weights {norms}")
 
 
 def same_model(summary, parameters):
-    """Raises unless a run's uploads have as many weights as those of the loops."""
+    """Raises unless a run's uploads have as many weights as the loops' models."""
     found = summary["upload_bytes"] / 4 / summary["client_rounds"]
     if found != parameters:
         raise ValueError(f"{summary['scenario']} uploads {found:,.0f} weights a client-round, the loops {parameters:,}")
 
 
 def training_figures(work, samples, flops, memory_bytes):
-    """The result of B1, B2 or B2c. samples: {"ours": [...], "limits": [...], "loops": [(Loop, width, [...])]}"""
+    """Result of B1, B2 or B2c. samples: {"ours": [...], "limits": [...], "loops": [(Loop, width, [...])]}"""
     ours = samples["ours"]
     limits = limit_samples(samples["limits"], flops, memory_bytes)
     lines = [contender("mneme", ours)]
@@ -138,7 +138,7 @@ def training_figures(work, samples, flops, memory_bytes):
 
 
 def no_op_figures(sizes, wanted):
-    """The result of B3. sizes: [(clients, samples)], ascending; wanted: workloads, for its targets"""
+    """Result of B3. sizes: [(clients, samples)], ascending; wanted: the module workloads, for its targets"""
     (few_clients, few), (many_clients, many) = sizes[0], sizes[-1]
     microseconds = spread([1e6 / sample["cpu_rate"] for sample in few])
     idle = spread([(b["start_rss_bytes"] - a["start_rss_bytes"]) / (many_clients - few_clients)
@@ -156,7 +156,7 @@ def no_op_figures(sizes, wanted):
 
 
 def no_wait_figures(sizes, wanted):
-    """The result of B5. sizes: [(clients, samples)], ascending; wanted: workloads, for its targets"""
+    """Result of B5. sizes: [(clients, samples)], ascending; wanted: the module workloads, for its targets"""
     (few_clients, few), (many_clients, many) = sizes[0], sizes[-1]
     return {"name": "b5", "title": wanted.NO_WAIT_TITLE, "rate": "cpu_rate",
             "contenders": [contender(f"mneme, {clients:,} clients", samples) for clients, samples in sizes],
@@ -169,7 +169,8 @@ def no_wait_figures(sizes, wanted):
 
 
 def observers_figures(samples, wanted):
-    """The result of B12."""
+    """Result of B12. samples: pairs of runs with and without observers; wanted: the module workloads, for its
+    targets"""
     microseconds = spread([1e6 / sample["cpu_rate"] for sample in samples])
     return {"name": "b12", "title": wanted.OBSERVERS_TITLE, "rate": "cpu_rate", "unit": "looks",
             "contenders": [contender("mneme", samples)], "run_digest": same_digest(samples, "b12"),
@@ -177,7 +178,7 @@ def observers_figures(samples, wanted):
 
 
 def buffered_figures(waiting, flowing, wanted):
-    """The result of B6: samples of B1 and of B6, measured in turns."""
+    """Result of B6. waiting: samples of B1; flowing: samples of B6, measured in turns with B1"""
     return {"name": "b6", "title": wanted.BUFFERED_TITLE, "rate": "cpu_rate",
             "contenders": [contender("mneme, B1: rounds that wait", waiting),
                            contender("mneme, B6: FedBuff", flowing)],
@@ -186,7 +187,7 @@ def buffered_figures(waiting, flowing, wanted):
 
 
 def device_figures(work, samples, device):
-    """B1, B2 or B2c on a device. samples: {"ours" | "loop": {device | "cpu": samples}}"""
+    """Result of B1, B2 or B2c on a device. samples: {"ours" | "loop": {device | "cpu": samples}}"""
     ours, loop = samples["ours"], samples["loop"]
     lines = [contender(f"{label} on {place}", found[place])
              for label, found in (("mneme", ours), (work.loops[0].label, loop)) for place in (device, "cpu")]
@@ -199,7 +200,7 @@ def device_figures(work, samples, device):
 
 
 def cores_figures(measured, wanted):
-    """The result of B7. measured: {workload: {threads: samples}}"""
+    """Result of B7. measured: {workload: {threads: samples}}"""
     lines, verdicts, digests = [], [], {}
     for name, by_threads in measured.items():
         digests[name] = same_digest([one for samples in by_threads.values() for one in samples], f"b7, {name}")
@@ -212,7 +213,7 @@ def cores_figures(measured, wanted):
 
 
 def portable_figures(measured, wanted):
-    """The result of B13. measured: {workload: {"machine" | "AVX2" | "portable": samples}}"""
+    """Result of B13. measured: {workload: {"machine" | "AVX2" | "portable": samples}}"""
     lines, verdicts, digests = [], [], {}
     for name, by_arithmetic in measured.items():
         digests[name] = same_digest(by_arithmetic["portable"], f"b13, {name}")
@@ -226,14 +227,14 @@ def portable_figures(measured, wanted):
 
 
 def link_samples(links, bytes_each):
-    """Client-rounds per second for which a link can carry the uploads."""
+    """Client-rounds per second whose uploads a link can carry."""
     return [{"cpu_rate": link["bytes_per_second"] * link["wall_seconds"] / link["cpu_seconds"] / bytes_each,
              "wall_rate": link["bytes_per_second"] / bytes_each, "peak_rss_bytes": link["peak_rss_bytes"]}
             for link in links]
 
 
 def nodes_figures(measured, links, wanted):
-    """The result of B11. measured: {workload: {"alone" | "node": samples}}; links: the same for "plain" and "TLS"."""
+    """Result of B11. measured: {workload: {"alone" | "node": samples}}; links: samples of "plain" and "TLS" links"""
     lines, verdicts, of_links, digests = [], [], [], {}
     for name, samples in measured.items():
         digests[name] = same_digest(samples["alone"] + samples["node"], f"b11, {name}")
@@ -254,7 +255,7 @@ def nodes_figures(measured, links, wanted):
 
 
 def programs_figures(measured, wanted):
-    """The result of B9. measured: {program: {width: samples}}; results must not depend on the width."""
+    """Result of B9. measured: {program: {width: samples}}. Raises if results depend on the width."""
     lines, verdicts, digests = [], [], {}
     for name, by_width in measured.items():
         digests[name] = same_digest([one for samples in by_width.values() for one in samples], f"b9, {name}")

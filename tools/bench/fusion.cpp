@@ -67,7 +67,7 @@ std::vector<job> round_of(const net_workload& workload, std::int64_t clients) {
   return jobs;
 }
 
-/// `clients` / CPU seconds of a call: the median of at least eleven calls.
+/// Returns `clients` per CPU second of a call: the median of at least eleven calls.
 double rate_of(std::size_t clients, double seconds, const std::function<void()>& pass) {
   pass(); // warm up buffers and caches
   std::vector<double> took;

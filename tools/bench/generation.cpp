@@ -1,8 +1,7 @@
-// bench_generation: generates images with OSI-FL's generator at the sizes of Fashion-MNIST, for the conditions of many
-// clients and classes, several at a time. Prints one JSON object: images per CPU second, and the digest of the images.
+// bench_generation: generates images with OSI-FL's generator in the sizes of Fashion-MNIST, stacked over the conditions
+// of clients and classes. Prints one JSON object: images per CPU second, and the digest of the images.
 //   bench_generation [--conditions K] [--images Z] [--candidates c] [--width W] [--steps S] [--guidance w]
-//                    [--seconds T]
-// Weights are random, since the cost of a net does not depend on training.
+//                    [--seconds T] Weights are random, since the cost of a net does not depend on its weights.
 #include "strategies/osi_fl/latent_generation.hpp"
 #include "strategies/osi_fl/latent_training.hpp"
 #include "tools/bench/bench_seconds.hpp"

@@ -89,7 +89,7 @@ void measure(bool tls, double seconds, std::int64_t tensor_bytes) {
 int main(int count, char** words) {
   bool tls = false;
   double seconds = 1.0;
-  std::int64_t mib = 1; // about the size of a report of many short jobs
+  std::int64_t mib = 1; // typical size of a report of many short jobs
   CLI::App app{"Tensors over a connection on the loopback.", "bench_link"};
   app.add_flag("--tls", tls);
   app.add_option("--seconds", seconds);

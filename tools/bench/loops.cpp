@@ -34,7 +34,7 @@ std::int64_t peak_bytes() {
   return 1024 * static_cast<std::int64_t>(used.ru_maxrss);
 }
 
-/// Returns why the loop cannot run this workload, or "".
+/// Returns the reason why the loop cannot run this workload; "" if it can.
 std::string wrong_with(const std::string& name, const workload& load) {
   const bool images = name.ends_with("cnn");
   if (images ? load.shape.size() != 3 || std::min(load.shape[1], load.shape[2]) < 6 : load.shape.empty())
@@ -59,7 +59,7 @@ int measure_limits(double seconds) {
 
 int measure_loop(const maker& make, const workload& load, double seconds) {
   const auto loop = make(load);
-  loop->round(0, cohort_of(load, 0)); // warm-up; its result is compared between loops
+  loop->round(0, cohort_of(load, 0)); // warm-up; its result is compared with that of other loops
   const double norm = loop->weights_norm();
   const double cpu_began = cpu_seconds(), wall_began = wall_seconds();
   std::int64_t rounds = 0;

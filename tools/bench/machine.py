@@ -40,6 +40,6 @@ class Others:
         return time.monotonic(), busy_seconds_now(), own_seconds()
 
     def cores(self):
-        """Average number of cores that they used."""
+        """Average number of cores that other programs have used."""
         wall, busy, own = (after - before for before, after in zip(self.began, self.now()))
         return max(0.0, (busy - own) / wall)

@@ -18,7 +18,7 @@ SAME_WORK_DROPOUT = 1e-2
 
 
 class Failure(Exception):
-    """A program failed: exit code 1, with a message."""
+    """Error of a measured program; ends the benchmark with exit code 1 and this message."""
 
 
 class Bench:
@@ -26,7 +26,7 @@ class Bench:
 
     def __init__(self, root, programs, quick, repeat, say):
         self.root, self.programs, self.quick, self.repeat, self.say = root, programs, quick, repeat, say
-        self.environment = None  # of the programs; None: inherited
+        self.environment = None  # of the measured programs; None: inherited
 
     def choose(self, thorough, quick):
         return quick if self.quick else thorough
@@ -42,7 +42,7 @@ class Bench:
 
     @contextlib.contextmanager
     def node(self):
-        """The options of a run that waits for a node with one worker, which serves several runs."""
+        """Options of a run that waits for a node with one worker. The node serves several runs."""
         with socket.create_server(("127.0.0.1", 0)) as listener:
             address = f"127.0.0.1:{listener.getsockname()[1]}"
         program = os.path.join(self.programs, "mneme")
@@ -64,7 +64,7 @@ class Bench:
             thread.join()
 
     def summary(self, scenario, rounds, threads=1, overrides=(), options=()):
-        """summary.json of a run."""
+        """Runs a scenario and returns its summary.json."""
         with tempfile.TemporaryDirectory() as folder:
             out = os.path.join(folder, "run")
             settings = [word for text in (f"rounds.per_task={rounds}", *overrides) for word in ("--set", text)]
@@ -73,18 +73,18 @@ class Bench:
                 return json.load(file)
 
     def ours(self, scenario, rounds, threads=1, overrides=()):
-        """A sample: summaries of a short and a long run. rounds: (few, many)"""
+        """Measures a sample: the summaries of a short and a long run. rounds: (few, many)"""
         return figures.our_sample(*(self.summary(scenario, n, threads, overrides) for n in rounds))
 
     def our_training(self, work, threads=1, overrides=(), options=()):
-        """A sample of mneme on a workload, after checking that the model equals that of the loops."""
+        """Measures a sample of mneme on a workload, after checking that the model has the size of the loops' models."""
         rounds = self.choose((work.few_rounds, work.many_rounds), work.quick_rounds)
         few, many = (self.summary(work.scenario, n, threads, overrides, options) for n in rounds)
         figures.same_model(few, workloads.parameters(work))
         return figures.our_sample(few, many)
 
     def loop(self, work, name, width, seconds, device="cpu"):
-        """Output of bench_loops for a loop."""
+        """Runs a loop of bench_loops and returns its output."""
         return json.loads(self.output_of(
             "bench_loops", name, "--shape", ",".join(map(str, work.shape)), "--hidden", work.hidden,
             "--clients", work.clients, "--rows", work.rows, "--cohort", work.cohort, "--batch", work.batch,
@@ -97,7 +97,8 @@ class Bench:
     # -- Benchmarks ----------------------------------------------------------------------------------------------------
 
     def fastest_widths(self, work):
-        """[(loop, width)] with the fastest width of each loop, after checking that all do the same work."""
+        """Returns [(loop, width)] with the fastest width of each loop, after checking that all loops do the same
+        work."""
         chosen, norms = [], {}
         for loop in work.loops:
             widths = [w for w in loop.widths if work.cohort % w == 0]
@@ -112,7 +113,7 @@ class Bench:
         return chosen
 
     def training(self, work):
-        """B1, B2 or B2c: all programs in turns, so that disturbances affect all of them."""
+        """Measures B1, B2 or B2c: all programs in turns, so that disturbances affect all of them."""
         loops = [(loop, width, []) for loop, width in self.fastest_widths(work)]
         samples = {"ours": [], "limits": [], "loops": loops}
         for turn in range(self.repeat):
@@ -128,7 +129,7 @@ class Bench:
         return result
 
     def no_op(self):
-        """B3."""
+        """Measures B3."""
         sizes = [(clients, []) for clients, _, _ in workloads.NO_OP_SIZES]
         rounds = self.choose(workloads.NO_OP_ROUNDS, workloads.NO_OP_QUICK_ROUNDS)
         for turn in range(self.repeat):
@@ -138,7 +139,7 @@ class Bench:
         return figures.no_op_figures(sizes, workloads)
 
     def no_wait(self):
-        """B5."""
+        """Measures B5."""
         sizes = [(clients, []) for clients, _, _ in workloads.NO_WAIT_SIZES]
         steps = self.choose(workloads.NO_WAIT_STEPS, workloads.NO_WAIT_QUICK_STEPS)
         for turn in range(self.repeat):
@@ -148,7 +149,7 @@ class Bench:
         return figures.no_wait_figures(sizes, workloads)
 
     def buffered(self):
-        """B6."""
+        """Measures B6."""
         steps = self.choose(workloads.BUFFERED_STEPS, workloads.BUFFERED_QUICK_STEPS)
         waiting, flowing = [], []
         for turn in range(self.repeat):
@@ -158,7 +159,7 @@ class Bench:
         return figures.buffered_figures(waiting, flowing, workloads)
 
     def observers(self):
-        """B12."""
+        """Measures B12."""
         rounds = self.choose(workloads.OBSERVERS_ROUNDS, workloads.OBSERVERS_QUICK_ROUNDS)
         samples = []
         for turn in range(self.repeat):
@@ -169,7 +170,7 @@ class Bench:
         return figures.observers_figures(samples, workloads)
 
     def cores(self):
-        """B7."""
+        """Measures B7."""
         measured = {name: {1: [], 2: []} for name in workloads.CORES_WANTED}
         for turn in range(self.repeat):
             self.say(f"b7: {turn + 1} of {self.repeat}")
@@ -179,7 +180,7 @@ class Bench:
         return figures.cores_figures(measured, workloads)
 
     def programs_stacked(self):
-        """B9."""
+        """Measures B9."""
         measured = {name: {width: [] for width in workloads.PROGRAMS_WIDTHS} for name in workloads.PROGRAMS}
         seconds = self.choose(LOOP_SECONDS, LOOP_QUICK_SECONDS)
         for turn in range(self.repeat):
@@ -191,7 +192,7 @@ class Bench:
         return figures.programs_figures(measured, workloads)
 
     def sample(self, name, overrides=(), options=()):
-        """A sample of mneme on a workload, or on one of NETS."""
+        """Measures a sample of mneme on a workload, or on one of NETS."""
         if name in workloads.TRAINING:
             return self.our_training(workloads.TRAINING[name], overrides=overrides, options=options)
         scenario, own, rounds, quick_rounds = workloads.NETS[name]
@@ -199,7 +200,7 @@ class Bench:
                                     for n in self.choose(rounds, quick_rounds)))
 
     def nodes(self):
-        """B11. The node is killed after each run; its output is not read."""
+        """Measures B11. The node is killed after each run, and its output is ignored."""
         measured = {name: {"alone": [], "node": []} for name in workloads.NODES}
         links = {name: {"plain": [], "TLS": []} for name in measured}
         seconds = self.choose(LOOP_SECONDS, LOOP_QUICK_SECONDS)
@@ -216,7 +217,7 @@ class Bench:
         return figures.nodes_figures(measured, links, workloads)
 
     def on_device(self, work, device):
-        """B1, B2 or B2c on a device and on the CPU, in turns: mneme, and the sequential loop."""
+        """Measures B1, B2 or B2c on a device and on the CPU, in turns: mneme, and the sequential loop."""
         places = (device, "cpu")
         samples = {"ours": {place: [] for place in places}, "loop": {place: [] for place in places}}
         norms = {}
@@ -231,7 +232,7 @@ class Bench:
         return figures.device_figures(work, samples, device)
 
     def portable(self):
-        """B13."""
+        """Measures B13."""
         ways = {"machine": ((), {}), "AVX2": ((), workloads.AVX2),
                 "portable": (('worker.arithmetic="portable"',), {})}
         measured = {name: {way: [] for way in ways} for name in workloads.PORTABLE}

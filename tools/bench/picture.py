@@ -6,19 +6,19 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from plot import Picture, palette  # noqa: E402
 from table import short, wide  # noqa: E402
 
-WIDTH, LEFT, RIGHT = 900, 330, 110        # pixels; names are left of the bars, numbers right of them
-TITLE, BAR, GAP, BETWEEN = 34, 18, 6, 26  # heights
+WIDTH, LEFT, RIGHT = 900, 330, 110        # pixels; names are at the left of the bars, numbers at the right
+TITLE, BAR, GAP, BETWEEN = 34, 18, 6, 26  # heights in pixels
 OURS, LIMIT = palette()[:2]
 OTHERS = "#b8bec6"
 
 
 def limit_of(result):
-    """The lower of the machine's limits in client-rounds per second; None if there is none."""
+    """The lower limit of the machine in client-rounds per second; None if the result has no limits."""
     return min((limit["cpu_rate"] for limit in result.get("limits", {}).values()), default=None)
 
 
 def draw_bars(picture, result):
-    """Adds a benchmark at the bottom."""
+    """Appends the bars of a benchmark at the bottom of the picture."""
     rate, lines, limit = result["rate"], result["contenders"], limit_of(result)
     longest = max(line[rate] for line in lines)
     scale = (WIDTH - LEFT - RIGHT) / longest

@@ -1,4 +1,4 @@
-// bench_programs: runs small programs one after another or stacked, without actors. Prints one JSON object.
+// bench_programs: runs small programs, one after another or stacked, without actors. Prints one JSON object.
 //   bench_programs generator|inversion [--width K] [--seconds S]
 #include "runtime/method/gradients.hpp"
 #include "runtime/models/function.hpp"
@@ -33,7 +33,7 @@ at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& labels) {
   return -stacked_log_softmax(logits).gather(-1, labels.unsqueeze(-1)).sum();
 }
 
-/// A program with `steps` steps of gradient descent on one tensor per call, stacked.
+/// Program with `steps` steps of gradient descent on one tensor per call, stacked over programs.
 class descent : public program {
 public:
   descent(model_ref net, const char* moved) : net_(std::move(net)), moved_(moved) {}

@@ -17,7 +17,7 @@ using namespace mneme;
 
 namespace {
 
-constexpr std::int64_t classes = 100, kept = 20; // `kept`: iterates that the proxy keeps
+constexpr std::int64_t classes = 100, kept = 20; // kept: number of iterates that the proxy keeps
 
 struct wanted {
   std::int64_t images = 60, width = 60, steps = 250;
@@ -25,7 +25,7 @@ struct wanted {
   bool by_autograd = false;
 };
 
-/// The first images of the file in the proxy's input format, in [0, 1], [N, 3, 32, 32], and their labels.
+/// First images of the file in the proxy's input format, [N, 3, 32, 32] in [0, 1], with their labels.
 std::pair<at::Tensor, std::vector<std::int64_t>> photographs(std::int64_t count) {
   const auto data = load_data({.name = "cifar100", .train_rows = count, .test_rows = 1}, 1);
   if (!data) {
@@ -62,7 +62,7 @@ double median_of(std::vector<double> values) {
   return *middle;
 }
 
-/// 10 log10(1 / mean squared error) of the last iterate, in decibels.
+/// PSNR of the last iterate in decibels: 10 log10(1 / mean squared error).
 double psnr(const at::Tensor& made, const at::Tensor& image) {
   const auto error = (made.to(at::kDouble) / 255.0 - image.to(at::kDouble)).square().mean().item<double>();
   return -10.0 * std::log10(std::max(error, 1e-12));

@@ -6,8 +6,9 @@
 #include <fmt/format.h>
 namespace mneme::bench {
 
-/// Runs all jobs once; returns the digest of their results. Aborts if a job fails.
-/// @param jobs programs @param width programs per stack
+/// Runs all jobs once. Returns the digest of their results. Aborts if a job fails.
+/// @param jobs one program each
+/// @param width number of programs per stack
 inline digest128 run_stacked(executor& device, std::span<const job> jobs, std::size_t width) {
   run_digest digest;
   for (std::size_t first = 0; first < jobs.size(); first += width)

@@ -1,10 +1,10 @@
 """Formats the benchmark results as text."""
 
-OTHERS_MAX = 0.1  # cores; below, other programs are not mentioned
+OTHERS_MAX = 0.1  # cores; lower use by other programs is not reported
 
 
 def short(number):
-    """About three digits: 12,300 or 0.62."""
+    """Formats a number with about three digits, such as 12,300 or 0.62."""
     if number == 0:
         return "0"
     if abs(number) >= 999.5:
@@ -45,7 +45,7 @@ def verdict_row(verdict):
 
 
 def block(result):
-    """Lines of a benchmark."""
+    """Lines of the table for a benchmark."""
     yield result["title"]
     unit = result.get("unit", "client-rounds")
     yield row(f"{unit} a second", "of CPU", "of wall", "peak", "ours to it: median (min - max)")

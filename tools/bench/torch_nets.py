@@ -1,7 +1,7 @@
 """torch_nets.py FOLDER: the nets of tools/bench/traced_nets in PyTorch, traced by mneme.net.
 
-To be run by a Python with torch, torchvision and the package. Prints {net: {"layers": [...], "weights": FILE}} as JSON,
-with the names of mneme's nets.
+Must be run by a Python with torch, torchvision and the package. Prints {net: {"layers": [...], "weights": FILE}} as
+JSON, with mneme's names of the nets.
 """
 import json
 import sys
@@ -13,7 +13,7 @@ from torchvision.models import resnet18
 
 
 class LeNet(nn.Module):
-    """Images of 1 x 28 x 28."""
+    """LeNet for images of 1 x 28 x 28."""
 
     def __init__(self, classes=10):
         super().__init__()
@@ -27,7 +27,7 @@ class LeNet(nn.Module):
 
 
 class Attention(nn.Module):
-    """Self-attention, as often written by hand."""
+    """Self-attention in the usual hand-written form."""
 
     def __init__(self, width, heads):
         super().__init__()
@@ -70,7 +70,7 @@ class Patches(nn.Module):
 
 
 class Transformer(nn.Module):
-    """Images of 3 x 32 x 32."""
+    """Vision transformer for images of 3 x 32 x 32."""
 
     def __init__(self, patch=4, width=64, depth=4, heads=4):
         super().__init__()

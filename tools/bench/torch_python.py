@@ -9,7 +9,8 @@ ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)),
 
 
 def python_and_package():
-    """The Python with torch and the folder of the package, built if the environment does not name them."""
+    """Returns the Python with torch and the folder of the package. Builds the package if the environment does not name
+    it."""
     named = os.environ.get("MNEME_PYTHON"), os.environ.get("MNEME_PACKAGE")
     if all(named):
         return named

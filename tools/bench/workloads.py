@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Loop:
-    """A LibTorch loop for comparison."""
-    name: str      # its name for bench_loops
+    """LibTorch loop for comparison."""
+    name: str      # name in bench_loops
     label: str
     widths: tuple  # candidate numbers of stacked models; (1,) for sequential loops
     stacked: bool = False
@@ -41,7 +41,7 @@ class Workload:
 
 @dataclass(frozen=True)
 class Bar:
-    """Target and goal of a median, relative to "bare", "stacked" (the fastest of them) or "gemm"."""
+    """Target and goal of a median ratio to "bare", "stacked" (the fastest of them) or "gemm"."""
     against: str
     required: float
     goal: float
@@ -82,18 +82,18 @@ B2C = Workload(
     bars=(Bar("stacked", 1.5, 1.8),))
 TRAINING = {one.name: one for one in (B1, B2, B2C)}
 
-# B3: clients do not train, so only the control plane is measured. (label, scenario, overrides)
+# B3: clients do not train, so that only the control plane is measured. (label, scenario, overrides)
 NO_OP_TITLE = "B3: no-op client-rounds, cohort 1,000"
 NO_OP_SIZES = ((10_000, "scenarios/bench/b3_10k.toml", ()),
                (100_000, "scenarios/bench/b3_10k.toml", ("clients.count=100000",)),
                (1_000_000, "scenarios/bench/b3_1m.toml", ()))
 NO_OP_ROUNDS, NO_OP_QUICK_ROUNDS = (20, 520), (10, 110)
-NO_OP_MICROSECONDS, NO_OP_MICROSECONDS_GOAL = 8.0, 5.0   # CPU time per client-round with 10,000 clients
+NO_OP_MICROSECONDS, NO_OP_MICROSECONDS_GOAL = 8.0, 5.0   # CPU time in microseconds per client-round with 10,000 clients
 NO_OP_GROWTH = 1.5         # cost with 1,000,000 clients relative to 10,000
-IDLE_BYTES = 64.0          # per client that is never dispatched
-ENROLMENT_SECONDS = 1.0    # for 1,000,000 clients
+IDLE_BYTES = 64.0          # bytes per client that is never dispatched
+ENROLMENT_SECONDS = 1.0    # enrollment of 1,000,000 clients
 
-# B5: the same with a server step for every tenth upload; clients get new work when they finish.
+# B5: B3 with a server step for every tenth upload; a client gets new work as soon as it has finished.
 NO_WAIT_TITLE = "B5: no-op client-tasks under FedBuff, 100 in flight, 5 % drop-out"
 NO_WAIT_SIZES = ((10_000, "scenarios/bench/b5_10k.toml", ()), (1_000_000, "scenarios/bench/b5_1m.toml", ()))
 NO_WAIT_STEPS, NO_WAIT_QUICK_STEPS = (2_000, 42_000), (500, 5_500)
@@ -106,7 +106,7 @@ BUFFERED_SCENARIO = "scenarios/bench/b6.toml"
 BUFFERED_STEPS, BUFFERED_QUICK_STEPS = (10, 40), (2, 5)
 BUFFERED_SHARE = 0.9       # relative to B1's client-rounds per CPU second
 
-# B7: two cores compared with one, on workloads of the above.
+# B7: two cores compared with one, on workloads of the benchmarks above.
 CORES_TITLE = "B7: two threads against one, by the wall clock"
 CORES_WANTED = {"b1": 1.8, "b2": 1.6}
 
@@ -129,16 +129,17 @@ NETS = {"resnet18": ("scenarios/bench/resnet18_cifar100.toml", (*RESNET18, "data
 NODES_TITLE = "B11: one node on the loopback against one process, by the wall clock"
 NODES = ("b1", "b2", "resnet18")
 NODES_SHARE = 0.9          # relative to one process, or to the rate that the link allows for uploads
-LINK_BYTES = 400e6         # of tensors, per second
+LINK_BYTES = 400e6         # bytes of tensors per second
 
-# B12: 110 of 1,000 clients have enrolled; ten are drawn and the others observe their rows. Compared with ten enrolled.
+# B12: 110 of 1,000 clients are enrolled. Each round draws ten, and the other hundred observe their rows. It is compared
+# with a run in which ten are enrolled.
 OBSERVERS_TITLE = "B12: clients that look at 300 rows each under a linear net, 100 a round of 10 clients"
 OBSERVERS_SCENARIO = "scenarios/bench/b12.toml"
 NO_OBSERVERS = ("enrolment.initial=10",)
 OBSERVERS_ROUNDS, OBSERVERS_QUICK_ROUNDS = (10, 510), (5, 25)
-OBSERVER_MICROSECONDS = 200.0  # of CPU
+OBSERVER_MICROSECONDS = 200.0  # CPU time per observation
 
-# B13: the same runs in portable arithmetic, and in machine arithmetic limited to AVX2.
+# B13: B1 and B2 in portable arithmetic, and in machine arithmetic limited to AVX2.
 PORTABLE_TITLE = "B13: portable arithmetic to the machine's"
 PORTABLE = ("b1", "b2", "b2c", "resnet18", "b10")
 PORTABLE_SHARE, PORTABLE_SHARE_OF_AVX2 = 0.6, 0.9
@@ -149,12 +150,12 @@ ALL = ("b1", "b2", "b2c", "b3", "b5", "b6", "b7", "b9", "b11", "b12", "b13")
 
 
 def message_mib(upload_bytes):
-    """Size of the messages in which uploads of this size cross a link, in MiB; small uploads share a message."""
+    """Size of a message with uploads of this size, in MiB. Small uploads share a message."""
     return max(1, round(upload_bytes / 2 ** 20))
 
 
 def parameters(work):
-    """Number of weights."""
+    """Number of weights of the workload's net."""
     if work.hidden:
         return (work.pixels + 1) * work.hidden + (work.hidden + 1) * CLASSES
     channels, height, width = work.shape
@@ -177,5 +178,5 @@ def flops(work):
 
 
 def memory_bytes(work):
-    """Minimum memory traffic of a client-round: its rows as bytes, and the weights received, uploaded and folded."""
+    """Minimum memory traffic of a client-round in bytes: its rows, and the weights received, uploaded and folded."""
     return float(work.rows * work.pixels + 3 * 4 * parameters(work))

@@ -12,7 +12,7 @@ struct chart_text {
   std::string note{}; ///< A sentence below the names, as what bands are; "": none.
 };
 
-/// A curve or a set of bars. A page hides all series of a group together; series without a group stay visible.
+/// Curve or set of bars. A page hides all series of a group together; series without a group stay visible.
 struct chart_series {
   std::string name{};
   series_look look{};
@@ -23,14 +23,14 @@ struct chart_curve {
   chart_series series{};
   std::vector<std::pair<double, double>> points{}; ///< Sorted by x.
   std::vector<std::array<double, 3>> band{};       ///< x, low, high for each point; empty: no band.
-  bool stepped = false;                            ///< A value holds until the next point.
+  bool stepped = false;                            ///< true: a value holds until the next point.
 };
 
-/// A vertical line, for example at the end of a task.
+/// Vertical line, for example at the end of a task.
 struct chart_mark {
   double x = 0.0;
   std::optional<series_look> look{};  ///< nullopt: it belongs to all curves.
-  std::optional<std::size_t> group{}; ///< Hidden with it.
+  std::optional<std::size_t> group{}; ///< The mark is hidden with this group.
 };
 
 struct line_chart {
@@ -41,12 +41,12 @@ struct line_chart {
   std::optional<double> y_min{}, y_max{}; ///< nullopt: from the data.
 };
 
-/// A value, and minimum and maximum over several runs.
+/// Mean value, with minimum and maximum over several runs.
 struct chart_bar {
   double value = 0.0, low = 0.0, high = 0.0;
 };
 
-/// Bars of one series: one per category; nullopt if missing.
+/// Bars of one series, one per category; nullopt if a value is missing.
 struct chart_bars {
   chart_series series{};
   std::vector<std::optional<chart_bar>> bars{};
@@ -62,7 +62,7 @@ struct bar_chart {
 struct heat_map {
   chart_text text{};
   std::vector<std::string> rows{}, columns{};
-  std::vector<std::string> column_words{};                  ///< Texts of columns in tooltips; empty: `columns`.
+  std::vector<std::string> column_words{};                  ///< Column texts in tooltips; empty: same as `columns`.
   std::vector<std::vector<std::optional<double>>> values{}; ///< [row][column]; nullopt: empty cell.
   double low = 0.0, high = 100.0;
 };
@@ -81,13 +81,13 @@ struct span_chart {
 };
 
 enum class picture_place : std::uint8_t {
-  page, ///< In a page, which has its own title and legend and reads values from `data-` attributes.
-  file, ///< Stand-alone, dark on white, with title and legend.
+  page, ///< Part of a page, which has title and legend and reads values from `data-` attributes.
+  file, ///< Stand-alone file, dark on white, with title and legend.
 };
 
 /// Returns an <svg> element with title and description. In a page, lines and text have the color of the surrounding
-/// text. Equal charts give equal text. A curve has at most 1,000 points; a longer one is reduced to minimum and maximum
-/// of up to 500 intervals. A file's legend has at most 18 series.
+/// text. Equal charts give equal text. A curve has at most 1,000 points; a longer one is reduced to the minimum and
+/// maximum of each of up to 500 intervals. A file's legend has at most 18 series.
 [[nodiscard]] std::string svg_of(const line_chart& chart, picture_place place);
 [[nodiscard]] std::string svg_of(const bar_chart& chart, picture_place place);
 [[nodiscard]] std::string svg_of(const heat_map& chart, picture_place place);

@@ -4,7 +4,7 @@
 namespace mneme {
 namespace {
 
-/// Reduces a curve with many points to minimum and maximum per interval; its band to the range of the interval.
+/// Reduces a curve with many points to the minimum and maximum of each interval, and its band to the interval's range.
 chart_curve thinned(const chart_curve& curve) {
   constexpr std::size_t points_max = 1000;
   if (curve.points.size() <= points_max)
@@ -27,14 +27,14 @@ chart_curve thinned(const chart_curve& curve) {
       if (!curve.band.empty())
         thin.band.push_back({point.first, band.low, band.high});
     };
-    add(std::min(*low, *high)); // in order of x
+    add(std::min(*low, *high)); // both in the order of x
     if (low != high)
       add(std::max(*low, *high));
   }
   return thin;
 }
 
-/// "x,y;x,y" of all points, with ",low,high" if there is a band.
+/// Formats all points as "x,y;x,y", with ",low,high" after each if there is a band.
 std::string values_text(const chart_curve& curve) {
   std::string text;
   for (std::size_t k = 0; k < curve.points.size(); ++k) {
@@ -56,7 +56,8 @@ std::string polygon_of_band(const svg_canvas& on, const chart_curve& curve) {
   return fmt::format("<polygon points=\"{}\" fill=\"{}\" fill-opacity=\"0.2\"/>", corners, curve.series.look.colour());
 }
 
-/// @param place,count index of the curve and number of curves: markers of coinciding curves are drawn side by side
+/// Draws a curve with markers. Markers of coinciding curves are drawn side by side.
+/// @param place index of the curve @param count number of curves
 void draw_curve(svg_canvas& on, const chart_curve& curve, std::size_t place, std::size_t count) {
   constexpr std::size_t markers = 6;
   const auto& look = curve.series.look;

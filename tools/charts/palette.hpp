@@ -1,18 +1,18 @@
-/// palette: colors, dashes and markers of series, so that coinciding curves can be distinguished, too.
+/// palette: colors, dashes and markers that distinguish series, even coinciding curves.
 #pragma once
 #include <array>
 #include <cstdint>
 #include <string>
 namespace mneme {
 
-/// Each color has a contrast of at least 3 against white, #f5f5f5, #222222 and #161616. tools/plot.py reads them here.
+/// Each color has a contrast of at least 3 against white, #f5f5f5, #222222 and #161616. tools/plot.py parses this line.
 inline constexpr std::array<const char*, 12> palette{"#3182ce", "#d9541e", "#2f9e57", "#a55fd0", "#b7791f", "#d53f8c",
                                                      "#1d93a3", "#7a7f87", "#6470e0", "#7d8b1f", "#a0674b", "#e0606a"};
 
 /// Style of a series. Colors repeat after 12 series, dashes after 5, markers after 7.
 struct series_look {
   std::size_t number = 0;
-  bool is_total = false; ///< Total of the other series: thick, in text color.
+  bool is_total = false; ///< true: total of the other series, drawn thick in text color.
 
   [[nodiscard]] std::string colour() const;
   /// Attribute `stroke-dasharray` with a leading blank; empty for a solid line.
@@ -22,7 +22,7 @@ struct series_look {
   [[nodiscard]] std::string marker(double x, double y) const;
 };
 
-/// A line with dash and marker for a page's legend: an <svg> element of 30 by 12 units without a label.
+/// Returns a line with dash and marker for a page's legend: an unlabeled <svg> element of 30 by 12 units.
 [[nodiscard]] std::string swatch_svg(const series_look& look);
 
 } // namespace mneme

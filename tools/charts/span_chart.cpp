@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 namespace mneme {
 
-/// One row per entry of `rows`, the first at the top; each span is a bar in the color of its kind.
+/// Draws one row per entry of `rows`, the first at the top. Each span is a bar in the color of its kind.
 std::string svg_of(const span_chart& chart, picture_place place) {
   const auto rows = std::max<std::size_t>(1, chart.rows.size());
   svg_canvas on(place, {}, {chart.from, chart.to > chart.from ? chart.to : chart.from + 1.0}, {0.0, 1.0});
   const auto& frame = on.frame();
   const double room = frame.plot_height() / static_cast<double>(rows), height = std::max(room * 0.7, 1.0);
-  const auto every = (rows + 19) / 20; // label at most 20 rows
+  const auto every = (rows + 19) / 20; // labels at most 20 rows
   for (std::size_t r = 0; r < chart.rows.size(); r += every)
     on.label(frame.left - 7.0, frame.top + room * (static_cast<double>(r) + 0.5), chart.rows[r],
              "dy=\"0.35em\" text-anchor=\"end\"");

@@ -9,7 +9,7 @@ namespace {
 constexpr std::size_t names_max = 18;
 constexpr double title_height = 30.0, name_height = 18.0;
 
-/// Tick distance: 1, 2 or 5 times a power of ten, such that there are at most `steps` ticks.
+/// Distance between ticks: 1, 2 or 5 times a power of ten, so that there are at most `steps` ticks.
 double tick_step(double size, double steps) {
   const double rough = size / steps;
   const double power = std::pow(10.0, std::floor(std::log10(rough)));
@@ -19,7 +19,7 @@ double tick_step(double size, double steps) {
   return 10.0 * power;
 }
 
-/// Names of series and the note, below the chart, which is `from` units high.
+/// Names of series and the note, drawn below the chart, whose height is `from` units.
 std::string names_text(const chart_frame& frame, const chart_text& text, const std::vector<chart_series>& names,
                        double from) {
   std::string lines;

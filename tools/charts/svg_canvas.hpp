@@ -7,11 +7,11 @@ namespace mneme {
 struct axis_span {
   double low = 0.0, high = 1.0;
   [[nodiscard]] double size() const { return high - low; }
-  /// The smallest span that contains this one and `value`.
+  /// Returns the smallest span that contains this one and `value`.
   [[nodiscard]] axis_span with(double value) const;
 };
 
-/// Size of the picture in SVG units, and position of the plot.
+/// Size of the drawing in SVG units, and position of the plot in it.
 struct chart_frame {
   static constexpr double width = 560.0, height = 340.0;
   double left = 56.0, right = 542.0, top = 30.0, bottom = 292.0;
@@ -19,7 +19,7 @@ struct chart_frame {
   [[nodiscard]] double plot_height() const { return bottom - top; }
 };
 
-/// Formats a tick, such as "0.25", "12.5k" or "20M", with at most four digits.
+/// Formats a tick with at most four digits, such as "0.25", "12.5k" or "20M".
 [[nodiscard]] std::string tick_text(double value);
 /// Adds margins to a span; the result is not empty. Given bounds are kept.
 [[nodiscard]] axis_span with_room(axis_span values, const std::optional<double>& low,
@@ -40,7 +40,7 @@ public:
   void line(double x1, double y1, double x2, double y2, std::string_view style);
   void label(double x, double y, std::string_view text, std::string_view style);
   void shapes(std::string_view elements) { text_ += elements; }
-  /// Adds a tooltip to an element; its end tag is "</TAG>".
+  /// Writes an element with a tooltip. @param words text of the tooltip
   void told(std::string_view tag, std::string_view attributes, std::string_view words);
   /// Draws ticks and grid of y, and the labels of both axes.
   void y_axis(const chart_text& text);
@@ -48,8 +48,8 @@ public:
   /// Opens and closes a <g> of a series.
   void open(const chart_series& series, std::string_view attributes);
   void close() { text_ += "</g>\n"; }
-  /// Returns the element; in a file with title, legend and note.
-  /// @param attributes further attributes of <svg> in a page
+  /// Returns the <svg> element; in a file with title, legend and note.
+  /// @param attributes additional attributes of <svg> in a page
   [[nodiscard]] std::string finish(const chart_text& text, const std::vector<chart_series>& names,
                                    std::string_view attributes);
   [[nodiscard]] picture_place place() const { return place_; }

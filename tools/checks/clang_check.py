@@ -1,7 +1,7 @@
 """Runs clang-tidy on the sources of folders: clang_check.py COMPILE_COMMANDS FOLDER...
 
-.clang-tidy lists the checks. Errors and warnings of clang are findings, too: g++ 12 and clang disagree about
-coroutines, and a method must compile with both. The flags are those of the build; a unity build's sources are checked
+.clang-tidy lists the checks. Errors and warnings of clang are findings, too: g++ 12 and clang treat
+coroutines differently, and a method must compile with both. The flags are those of the build; a unity build's sources are checked
 together.
 """
 import concurrent.futures
@@ -23,7 +23,7 @@ def sources_of(entry):
 
 
 def entries_of(commands):
-    """Build commands by source path. Sources of a unity build have the command of the combined source."""
+    """Build commands by source path. A source of a unity build has the command of the combined source."""
     entries = {}
     with open(commands, encoding="utf-8") as file:
         for entry in json.load(file):
@@ -48,12 +48,12 @@ def plain_flags(entry):
 
 def clang_command(entry, *options):
     """The clang-tidy command for this entry of the build."""
-    # The build's flags include warnings that only g++ knows.
+    # The build's flags include warnings that clang does not have.
     return ["clang-tidy", "--quiet", entry["file"], "--", *plain_flags(entry), "-Wno-unknown-warning-option", *options]
 
 
 def header_of(entry):
-    """The header that the build precompiles for this source, or None."""
+    """Returns the header that the build precompiles for this source, or None."""
     words = shlex.split(entry["command"])
     return next((following for word, following in zip(words, words[1:])
                  if word == "-include" and following.endswith("cmake_pch.hxx")), None)
@@ -68,7 +68,7 @@ def precompiled(entries, folder):
             out = os.path.join(folder, f"{len(made)}.pch")
             done = subprocess.run(["clang++", *flags, "-Wno-everything", "-x", "c++-header", header, "-o", out],
                                   cwd=entry["directory"], capture_output=True, text=True)
-            made[header, flags] = out if done.returncode == 0 else None  # on failure the sources show the error
+            made[header, flags] = out if done.returncode == 0 else None  # errors appear when sources are compiled
     return made
 
 

@@ -91,7 +91,7 @@ NO_NAMES = {"decltype", "noexcept", "alignas", "sizeof", "requires", "explicit",
 
 
 def declared_name(piece):
-    """Name of the function that a piece declares or defines; None for anything else and for constructors."""
+    """Name of the function that a piece declares or defines; None for other pieces and for constructors."""
     head = re.sub(r"\[\[.*?\]\]", " ", piece.head, flags=re.S)
     if re.match(r"\s*(?:using|typedef|friend|static_assert|return)\b", head) or "operator" in head or "~" in head:
         return None
@@ -118,7 +118,7 @@ def plain_head(piece):
 
 
 def top_level_names(code):
-    """(line, name, is it a function) of declarations in a header outside of classes."""
+    """(line, name, True for a function) of declarations in a header outside of classes."""
     line_of = Lines(code)
     for piece in pieces(code, with_scopes=True):
         head = plain_head(piece)

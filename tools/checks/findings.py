@@ -3,12 +3,12 @@ import collections
 
 CODE = (".hpp", ".cpp", ".cu", ".cuh")
 
-# Called by the language or by CAF, without a call in the tree.
+# Functions called by the language or by CAF, so that the tree contains no call.
 CALLED_BY_OTHERS = {"main", "await_ready", "await_suspend", "await_resume", "get_return_object", "initial_suspend",
                     "final_suspend", "return_value", "return_void", "unhandled_exception", "make_behavior", "inspect",
                     "to_string", "from_string", "from_integer", "begin", "end", "exec_later",
                     "process_and_close_socket"}
-# Overloads found by argument-dependent lookup, so each is declared with its type.
+# Overloads found by argument-dependent lookup; each is declared with its type.
 FOUND_BY_ARGUMENT = {"persist"}
 
 Finding = collections.namedtuple("Finding", "path line rule text")

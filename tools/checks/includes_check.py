@@ -14,7 +14,7 @@ from clang_check import entries_of, plain_flags  # noqa: E402
 
 
 def drawn(files, count, seed):
-    """The first `count` files in a random order given by the seed."""
+    """Selects `count` files at random. @param seed of the random order"""
     return sorted(files, key=lambda file: hashlib.sha256(f"{seed} {file}".encode()).hexdigest())[:count]
 
 

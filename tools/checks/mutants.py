@@ -1,22 +1,23 @@
-"""Mutants: source changes that tests must detect, one table per group in mutants/; planted by tools/mutate.
+"""Mutants: source changes that tests must detect, in one table per group in mutants/; planted by tools/mutate.
 
 A table is a TOML file of [[mutant]] entries: `name`; `file` with the text `old`, which occurs in it exactly once; its
 replacement `new`; and `tests`, files of the group's test program (without folder and .cpp), of which at least one must
-fail. `survives` explains why no test can detect the change; a mutant that survives without it shows a gap in the tests.
+fail. `survives` explains why no test can detect the change. A mutant that survives without it reveals a gap in the
+tests.
 """
 import glob
 import os
 
 try:
     import tomllib
-except ImportError:  # Python before 3.11
+except ImportError:  # before Python 3.11
     tomllib = None
 
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 TABLES = os.path.join(ROOT, "tools", "checks", "mutants")
 KEYS = {"name", "file", "old", "new", "tests"}
 
-# Folder of a group's mutants, its test program, and the folder of its tests.
+# By group: the folder of its mutants' sources, its test program, and the folder of its tests.
 GROUPS = {
     "methods": {"sources": "strategies", "program": "test_strategies", "tests": "tests/strategies"},
     "federation": {"sources": "runtime/federation", "program": "test_federation", "tests": "tests/runtime/federation"},
@@ -51,7 +52,7 @@ def filter_of(mutant):
 
 
 def wrong_with(group, mutant, tree=ROOT):
-    """Error text if the mutant cannot be planted or tested: location, found, expected."""
+    """Returns an error text if the mutant cannot be planted or tested: location, found, expected."""
     name, where = mutant.get("name", "a mutant without a name"), GROUPS[group]
     if missing := KEYS - mutant.keys():
         return [f"{name}: found no {', '.join(sorted(missing))}"]

@@ -6,11 +6,11 @@ from findings import CALLED_BY_OTHERS, CODE, FOUND_BY_ARGUMENT, Finding, top
 
 
 def stems(name):
-    """Word stems of a name, so that related names match: normalised, normalisation."""
+    """Word stems of a name, so that related words match, such as normalised and normalisation."""
     return {word[:-1][:4] if word.endswith("s") else word[:4] for word in name.lower().split("_") if word}
 
 
-# Headers that hold several things of one kind with names of their own.
+# Headers with several declarations of one kind, whose names differ from the file name.
 COLLECTIONS = {"messages.hpp", "interfaces.hpp", "elementwise.hpp", "party_steps.hpp", "tuning.hpp"}
 
 

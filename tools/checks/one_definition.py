@@ -17,7 +17,7 @@ INCLUDE_FLAGS = ("-I", "-isystem", "-D", "-std=")
 
 
 def include_flags(entries):
-    """The include folders, macros and standard of all sources, each once, in the order of the sources."""
+    """Include folders, macros and standard of all sources, each once, in the order of the sources."""
     flags = {}
     for _, entry in sorted(entries.items()):
         words = plain_flags(entry)

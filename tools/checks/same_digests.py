@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tools/checks/same_digests.py COMMIT [SCENARIO...]: checks that this tree gives the results of an earlier commit.
+"""tools/checks/same_digests.py COMMIT [SCENARIO...]: checks that this tree gives the same results as an earlier commit.
 
 Builds COMMIT in a separate folder and this tree, runs every scenario with both, and compares run digests and final
 models. Default scenarios: all smoke scenarios, the quickstart, and the benchmarks B1, B2, B2c and B6.
@@ -24,7 +24,7 @@ BENCHMARKS = ("b1", "b2", "b2c", "b6")
 
 
 class Failure(Exception):
-    """A build or a run failed; has a message."""
+    """Error of a build or a run, with a message."""
 
 
 def arguments():
@@ -58,7 +58,7 @@ def built(tree):
 
 
 def built_commit(commit, folder):
-    """Builds an earlier commit in a worktree that the caller removes; returns the program."""
+    """Builds an earlier commit in a worktree. Returns the program. The caller removes the worktree."""
     run(["git", "-C", ROOT, "worktree", "add", "--detach", folder, commit])
     return built(folder)
 
@@ -69,7 +69,7 @@ def content(path):
 
 
 def results(program, scenario, threads, trace):
-    """Values that must be equal: {name: value}."""
+    """Runs a scenario and returns the values that must be equal: {name: value}."""
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, "run")
         command = [program, "run", scenario, "--quiet", "--out", out, "--threads", str(threads)]
@@ -84,7 +84,7 @@ def results(program, scenario, threads, trace):
 
 
 def compare(old, new, scenario, given):
-    """Differences, one per line; empty if there are none."""
+    """Runs a scenario with both programs. Returns the differences, one per line; empty if there are none."""
     wanted = results(old, scenario, 1, given.trace)
     differing = []
     for threads in given.threads.split(","):

@@ -1,6 +1,6 @@
-"""Prints the skipped tests of a ctest JUnit report and the reasons: skips.py REPORT
+"""Prints the skipped tests of a ctest JUnit report with the reasons: skips.py REPORT
 
-A ctest of Catch2 contains the cases of one file; some may be skipped although the ctest passes.
+A ctest of Catch2 contains the test cases of one file. It can pass although some of them are skipped.
 """
 import re
 import sys
@@ -11,7 +11,7 @@ CASE = re.compile(r"^-{60,}\n(?P<name>(?:(?!-{60}|\.{60}).*\n)+?)-{60,}\n.*\n\.{
 
 
 def skips(test):
-    """["skipped case: reason"] of one ctest."""
+    """Returns ["skipped case: reason"] for one ctest."""
     name, said = test.get("name"), test.findtext("system-out") or ""
     cases = [f"{name}: {' '.join(case['name'].split())}: {case['reason'].strip()}" for case in CASE.finditer(said)]
     skipped = test.find("skipped")

@@ -13,7 +13,7 @@ namespace {
 
 char** command_line_words = nullptr;
 
-/// Value of GLIBC_TUNABLES that disables the C library's FMA variants, in addition to what the user has set.
+/// Value of GLIBC_TUNABLES that disables the C library's FMA variants and keeps the user's settings.
 std::string tunables() {
   constexpr std::string_view name = "glibc.cpu.hwcaps=", hidden = "-FMA,-FMA4";
   const char* const given = std::getenv("GLIBC_TUNABLES");
@@ -46,7 +46,7 @@ bool machine_can() {
 #endif
 }
 
-/// Restarts the program. Returns only on failure, with an error text.
+/// Restarts the program. Returns an error text if that fails.
 std::string start_again() {
   if (!has_portable_arithmetic())
     return no_portable_arithmetic;

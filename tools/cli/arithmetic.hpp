@@ -1,16 +1,16 @@
-/// arithmetic: restarts the program for portable arithmetic. A restart is needed because libraries read the processor's
-/// features and the environment only once.
+/// arithmetic: restarts the program for portable arithmetic, because libraries read the processor's features and the
+/// environment only once.
 #pragma once
 #include "runtime/base/diagnostic.hpp"
 #include "runtime/settings/scenario.hpp"
 namespace mneme {
 
-/// To be called first. If the environment selects portable arithmetic, restarts the program with the variables for the
-/// libraries, unless they are set. @param words command line, terminated by null; must outlive the process
+/// Must be called first. If the environment selects portable arithmetic, restarts the program with the variables for
+/// the libraries, unless they are set. @param words command line, terminated by null; must outlive the process
 void keep_arithmetic(char** words);
 
 /// Restarts the program with the same command line if `asked` is portable arithmetic and this process does not have it.
-/// Returns if nothing is to be done; fails if the restart fails.
+/// Otherwise returns. Fails if the restart fails.
 [[nodiscard]] expected<void> restart_for(arithmetic_kind asked);
 
 } // namespace mneme

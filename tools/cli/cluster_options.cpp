@@ -27,7 +27,7 @@ expected<std::string> read_secret(const std::string& file) {
   return std::string(without_blanks(text->substr(0, text->find_first_of("\r\n"))));
 }
 
-/// Threads of one of several processes of a machine, unless the launcher has bound it to some of the cores.
+/// Number of threads of a rank: its share of the machine's cores, or all cores to which the launcher has bound it.
 std::int64_t threads_of_rank(const launched_rank& rank) {
   const auto usable = std::max<std::int64_t>(1, std::thread::hardware_concurrency());
   const bool is_bound = usable < ::sysconf(_SC_NPROCESSORS_ONLN);

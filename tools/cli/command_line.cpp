@@ -28,7 +28,7 @@ struct command_line {
   new_arguments made{};
   list_arguments list{};
   std::string shell{};
-  std::string topic{}; // only for the help of `help`
+  std::string topic{}; // used only in the help text of `help`
   doctor_arguments doctor{};
   CLI::App app{"mneme simulates federated continual learning.", "mneme"};
   CLI::App *run_command, *resume_command, *validate_command, *list_command, *doctor_command, *help_command;
@@ -37,7 +37,7 @@ struct command_line {
 
   command_line() {
     app.set_version_flag("--version", "mneme " MNEME_VERSION);
-    app.require_subcommand(0, 1); // arguments of a command are not commands: a folder may have a command's name
+    app.require_subcommand(0, 1); // not in arguments: a folder may have a command's name
     run_command = app.add_subcommand("run", "Run scenarios, one after another.");
     resume_command = app.add_subcommand("resume", "Resume a run that was interrupted, killed or failed.");
     verify_command = app.add_subcommand("verify", "Repeat the run of a run directory and compare the digests.");
@@ -86,7 +86,7 @@ struct command_line {
     return names;
   }
 
-  /// The commands, for shell completion.
+  /// Commands and their options, for shell completion.
   [[nodiscard]] std::vector<completed_command> completed() const {
     std::vector<completed_command> commands;
     for (const auto* command : app.get_subcommands([](const CLI::App*) { return true; })) {
@@ -312,7 +312,7 @@ private:
   }
 };
 
-/// Options that are gone, with the sentence that names their replacement.
+/// Removed options, each with a message that names the replacement.
 const std::map<std::string, std::string> removed_options{
     {"--nodes", "nodes connect to the run; start it with --accept HOST:PORT, and each node with mneme node --join "
                 "HOST:PORT"},
@@ -321,7 +321,7 @@ const std::map<std::string, std::string> removed_options{
     {"--status", "nodes accept no connections; start the node with --metrics-port PORT and read "
                  "http://127.0.0.1:PORT/metrics"}};
 
-/// Reports the first unknown word, with the nearest known one. Returns the exit code.
+/// Reports the first unknown argument with the nearest valid one. Returns the exit code.
 int complain_about_extras(const CLI::App& command, const std::vector<std::string>& extras) {
   auto wrong =
       std::find_if(extras.begin(), extras.end(), [](const std::string& word) { return word.starts_with('-'); });
@@ -340,7 +340,7 @@ int complain_about_extras(const CLI::App& command, const std::vector<std::string
                    (meant.empty() ? "expected one of " + joined_by_comma(options) : "did you mean " + meant + "?"));
 }
 
-/// Reports empty arguments: files, folders, keys and addresses need a value.
+/// Returns an error for each empty argument. Files, folders, keys and addresses cannot be empty.
 diagnostics empty_words(const CLI::App& command) {
   diagnostics empty;
   for (const auto* option : command.get_options())
@@ -387,7 +387,7 @@ int dispatch(const command_line& line) {
   return bad_input("no command given; expected one of " + joined_by_comma(line.command_names()));
 }
 
-/// `mneme help [TOPIC]`. Not parsed by CLI11, which would treat a topic that is a command as that command.
+/// Runs `mneme help [TOPIC]`. CLI11 does not parse it, because it would run a topic that is a command.
 int help(const command_line& line, const std::vector<std::string>& topics) {
   if (topics.size() > 1)
     return bad_input("unexpected argument '" + topics[1] + "'; expected mneme help TOPIC");
@@ -437,13 +437,13 @@ int parse_and_dispatch(int count, const char* const* words) {
   return dispatch(line);
 }
 
-/// False if the reader of stdout has closed it: then lost output is no error.
+/// False if the reader of stdout has closed it. Lost output is then no error.
 bool stdout_has_reader() {
   pollfd out{.fd = ::fileno(stdout), .events = POLLOUT, .revents = 0};
   return ::poll(&out, 1, 0) < 0 || (out.revents & POLLERR) == 0;
 }
 
-/// Returns `code`, or an error if output was lost.
+/// Returns `code`, or exit_failed if output was lost.
 int with_output_checked(int code) {
   std::cout.flush();
   errno = 0;

@@ -8,16 +8,16 @@ namespace mneme {
 /// Exit codes of the program.
 enum exit_code : int { exit_done = 0, exit_failed = 1, exit_bad_input = 2, exit_interrupted = 130 };
 
-/// `[--secret FILE | --cert FILE --key FILE --ca FILE]`, for runs and for nodes.
+/// Options `[--secret FILE | --cert FILE --key FILE --ca FILE]` of runs and nodes.
 struct trust_arguments {
   std::string secret{};                          ///< File; empty: $MNEME_SECRET
-  std::string certificate{}, key{}, authority{}; ///< Empty: no certificates
+  std::string certificate{}, key{}, authority{}; ///< Paths; empty: no certificates
 };
 
-/// `[--accept HOST:PORT [--workers-min N] | --distributed]` and trust_arguments, for commands that run scenarios.
+/// Options `[--accept HOST:PORT [--workers-min N] | --distributed]` and trust_arguments of commands that run scenarios.
 struct cluster_arguments {
   std::string accept{};         ///< Empty: no nodes
-  std::int64_t workers_min = 0; ///< 0: the run begins at once
+  std::int64_t workers_min = 0; ///< 0: do not wait for nodes
   bool distributed = false;
   trust_arguments trust{};
 };
@@ -25,12 +25,12 @@ struct cluster_arguments {
 /// `mneme node --join HOST:PORT [--threads N] [--idle-timeout D] [--grace D] [--metrics-port PORT] [--native-code]`,
 /// `mneme node --make-keys DIR`
 struct serve_arguments {
-  std::string join{}, keys{}; ///< One of them is given.
+  std::string join{}, keys{}; ///< Exactly one is given.
   std::string threads{};      ///< Empty: one per core
   std::string idle_timeout = "10 min", grace = "20 s";
-  std::string metrics_port{};         ///< Empty: none
+  std::string metrics_port{};         ///< Empty: no metrics
   std::string arithmetic = "machine"; ///< Or "portable": that of the runs
-  bool native_code = false;           ///< Compiled modules that runs send may be loaded.
+  bool native_code = false;           ///< true: load compiled modules that runs send.
   trust_arguments trust{};
 };
 
@@ -70,15 +70,15 @@ struct verify_arguments {
 struct diff_arguments {
   std::vector<std::string> folders{};
   std::string threads{}; ///< Empty: one per core
-  bool again = false;    ///< Run both again if their folders do not identify the first differing element.
+  bool again = false;    ///< true: rerun both if their folders do not show the first differing element.
 };
 
 /// `mneme validate SCENARIO... [--set KEY=VALUE]... [--cost [--json]]`
 struct validate_arguments {
   std::vector<std::string> scenarios{};
   std::vector<std::string> settings{}; ///< "KEY=VALUE"
-  bool cost = false;                   ///< Also print the estimated computation, traffic, memory and time.
-  bool json = false;                   ///< Print a JSON object for each valid scenario.
+  bool cost = false;                   ///< true: also print estimated computation, traffic, memory and time.
+  bool json = false;                   ///< true: print a JSON object for each valid scenario.
 };
 
 /// `mneme calibrate SCENARIO [-o FILE] [--set KEY=VALUE]... [--seconds S]`
@@ -92,14 +92,14 @@ struct calibrate_arguments {
 /// `mneme sweep SCENARIO... [--over KEY=V1,V2]... [--set KEY=VALUE]... [--seeds 1-5] [--out DIR] [--jobs N]
 /// [--threads N] [--slurm FILE] [--quiet|--json]`
 struct sweep_arguments {
-  std::vector<std::string> scenarios{}; ///< Or a file with a [sweep] table.
+  std::vector<std::string> scenarios{}; ///< Scenarios, or one file with a [sweep] table.
   std::vector<std::string> over{};      ///< "KEY=V1,V2"
   std::vector<std::string> settings{};  ///< "KEY=VALUE"
   std::string seeds{};                  ///< "1-5"; empty: the scenarios' own
   std::string out{};                    ///< Empty: runs
-  std::int64_t jobs = 0;                ///< Runs at a time; 0: one per core
-  std::int64_t threads = 0;             ///< Threads per run; 0: divide the cores among the runs
-  bool dry = false;                     ///< Only print what would run.
+  std::int64_t jobs = 0;                ///< Number of concurrent runs; 0: one per core
+  std::int64_t threads = 0;             ///< Threads per run; 0: divide the cores among the concurrent runs
+  bool dry = false;                     ///< true: only print the planned runs.
   std::string slurm{};                  ///< Only write this script, a job array for Slurm; "": run.
   bool quiet = false, json = false;
 };
@@ -132,7 +132,7 @@ struct doctor_arguments {
   bool json = false;
 };
 
-/// A command, for shell completion.
+/// Command with its options, for shell completion.
 struct completed_command {
   std::string name{}, summary{};
   std::vector<std::string> options{}; ///< "--seeds"
@@ -146,7 +146,7 @@ struct list_arguments {
   bool markdown = false;
 };
 
-/// The whole program: parses, runs the command, and converts exceptions to messages and exit codes.
+/// Runs the program: parses the command line, runs the command, and converts exceptions to messages and exit codes.
 [[nodiscard]] int run_command_line(int count, const char* const* words);
 
 // The commands, one source file each. All print their results and return an exit code.
@@ -161,16 +161,16 @@ struct list_arguments {
 [[nodiscard]] int compare_folders(const compare_arguments& arguments);
 [[nodiscard]] int report_runs(const report_arguments& arguments);
 [[nodiscard]] int new_scenario(const new_arguments& arguments);
-/// For bash, zsh or fish.
+/// Prints a completion script for `shell`: bash, zsh or fish.
 [[nodiscard]] int print_completion(const std::string& shell, const std::vector<completed_command>& commands);
 [[nodiscard]] int list_things(const list_arguments& arguments);
 [[nodiscard]] int list_runs(const list_arguments& arguments);
 [[nodiscard]] const std::vector<std::string>& listed_things();
-/// The JSON schema of scenarios.
+/// Prints the JSON schema of scenarios.
 [[nodiscard]] int print_schema();
-/// `mneme doctor [--json]`: describes the machine and checks that it computes equal bits; exit_failed if not.
+/// `mneme doctor [--json]`: describes the machine and checks that it computes equal bits; else returns exit_failed.
 [[nodiscard]] int examine(bool json);
-/// `mneme doctor [--json] [--set KEY=VALUE]... DATA...`: describes data; exit_bad_input if they have errors.
+/// `mneme doctor [--json] [--set KEY=VALUE]... DATA...`: describes data; returns exit_bad_input if they have errors.
 [[nodiscard]] int examine_data(const doctor_arguments& arguments);
 /// Explains a section, method, model or key; `mneme COMMAND --help` explains commands.
 [[nodiscard]] int explain(const std::string& topic, const std::vector<std::string>& commands);

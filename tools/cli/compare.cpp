@@ -12,7 +12,7 @@ const std::vector<std::pair<std::string, comparison_format>> formats{{"text", co
                                                                      {"markdown", comparison_format::markdown},
                                                                      {"latex", comparison_format::latex}};
 
-/// Scenario digests in the order of the sweeps that wrote into these folders.
+/// Scenario digests of these folders in the order of their sweeps.
 std::vector<std::string> sweep_order_of(const std::vector<std::string>& folders) {
   std::vector<std::string> order;
   for (const auto& folder : folders)

@@ -31,7 +31,7 @@ std::vector<std::string> every_key() {
   return keys;
 }
 
-/// Words that a command accepts besides options and files.
+/// Arguments that a command accepts in addition to options and files.
 std::vector<std::string> words_of(const std::string& command) {
   if (command == "list")
     return listed_things();

@@ -15,7 +15,7 @@ bool is_of_tensors(differing_part part) {
   return part == differing_part::delivery || part == differing_part::upload || part == differing_part::model;
 }
 
-/// How to get more details than the folders contain; "" if there is nothing to suggest.
+/// Suggests how to get more details than the folders contain; "" if there is nothing to suggest.
 std::string advice(const run_difference& difference, const diff_arguments& arguments) {
   if (arguments.again || !difference.where || !is_of_tensors(difference.where->part) || difference.where->element)
     return {};
@@ -25,7 +25,7 @@ std::string advice(const run_difference& difference, const diff_arguments& argum
                      arguments.folders[0], arguments.folders[1], again);
 }
 
-/// Repeats both runs on this machine, storing the uploads of the round in question.
+/// Reruns both runs on this machine, stores the uploads of the given round, and compares them.
 expected<run_difference> found_again(const diff_arguments& arguments, std::int64_t threads, std::int64_t round) {
   const passing_folder scratch;
   for (std::size_t i = 0; i < arguments.folders.size(); ++i) {

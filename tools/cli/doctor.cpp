@@ -11,7 +11,7 @@ bool is_healthy(const doctor_report& report) {
   return std::all_of(report.bits.begin(), report.bits.end(), [](const bits_finding& finding) { return finding.holds; });
 }
 
-/// Two columns below a title; the first is as wide as its longest entry.
+/// Formats facts as two columns below a title; the first column is as wide as its longest entry.
 std::string facts_text(const std::string& title, const machine_facts& facts) {
   std::size_t width = 0;
   for (const auto& [name, value] : facts)

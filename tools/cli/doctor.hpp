@@ -6,18 +6,18 @@ namespace mneme {
 
 /// Content of `mneme doctor`.
 struct doctor_report {
-  std::vector<std::pair<std::string, machine_facts>> groups{}; ///< By title.
+  std::vector<std::pair<std::string, machine_facts>> groups{}; ///< Facts with the title of their group.
   std::vector<bits_finding> bits{};
 };
 
 /// Inspects the machine and runs a short computation.
 [[nodiscard]] doctor_report examine_machine();
 
-/// Titles, facts, answers, and a last line with the conclusion.
+/// Formats the groups with titles, the checks, and a last line with the conclusion.
 [[nodiscard]] std::string text_of(const doctor_report& report);
-/// One object: each group of facts, then "equal_bits" with the answers, then "healthy".
+/// Formats one JSON object: each group of facts, then "equal_bits" with the checks, then "healthy".
 [[nodiscard]] std::string json_of(const doctor_report& report);
-/// exit_done, or exit_failed if any answer is no.
+/// Returns exit_done, or exit_failed if a check has failed.
 [[nodiscard]] int exit_code_of(const doctor_report& report);
 
 } // namespace mneme

@@ -37,7 +37,7 @@ std::vector<std::int64_t> counts_of(const std::vector<std::int32_t>& numbers, st
   return counts;
 }
 
-/// Number of rows of each name in both parts.
+/// Number of training and test rows of each name.
 json counts_object(const std::vector<std::string>& names, std::size_t size, const std::vector<std::int32_t>& train,
                    const std::vector<std::int32_t>& test) {
   const auto trained = counts_of(train, size), tested = counts_of(test, size);
@@ -98,7 +98,7 @@ void print_data(const std::string& path, const data_section& section, const json
     print_counts("domains", object["domains"]);
 }
 
-/// Warnings for settings that do not affect data.
+/// Returns warnings for settings that do not affect data.
 diagnostics other_settings(const overrides& settings) {
   diagnostics others;
   for (const auto& [key, value] : settings)
@@ -107,7 +107,7 @@ diagnostics other_settings(const overrides& settings) {
   return others;
 }
 
-/// Data of a scenario, or of a path to user data.
+/// Reads the data of a scenario, or user data at a path.
 expected<own_data_look> looked_at(const std::string& path, const overrides& settings) {
   if (std::filesystem::path(path).extension() == ".toml") {
     auto read = read_scenario(path, settings);

@@ -19,7 +19,7 @@ namespace {
 
 std::string as_gib(double bytes) { return fmt::format("{:.1f} GiB", bytes / static_cast<double>(1 << 30)); }
 
-/// Text for a value of /proc/meminfo such as "MemTotal"; the file gives kB.
+/// Formats a value of /proc/meminfo such as "MemTotal", which the file gives in KiB.
 std::string memory_of(const char* name) {
   const auto kib = std::strtod(value_in("/proc/meminfo", name).c_str(), nullptr);
   return kib > 0.0 ? as_gib(kib * 1024.0) : "unknown";

@@ -9,7 +9,7 @@ namespace mneme {
 [[nodiscard]] machine_facts memory_facts();
 /// Devices that worker.device = "auto" can use.
 [[nodiscard]] machine_facts accelerator_facts();
-/// Each data set with the folders of its files, or that they are missing.
+/// Each data set with the folders of its files, or a text that they are missing.
 [[nodiscard]] machine_facts data_facts();
 
 } // namespace mneme

@@ -19,7 +19,7 @@ namespace {
 
 constexpr off_t errors_max = 1 << 16;
 
-/// Runs the task in the child process, and exits.
+/// Runs the task in the child process and exits with its return value.
 [[noreturn]] void become_task(pid_t parent, int errors, const std::function<int()>& act) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -9,7 +9,7 @@
 #include <vector>
 namespace mneme {
 
-/// Result of a task.
+/// Result of a child process.
 struct forked_end {
   std::size_t task = 0;
   int code = -1;        ///< Return value of the function; -1 after a signal.
@@ -17,8 +17,8 @@ struct forked_end {
   std::string errors{}; ///< Last part of its stderr.
 };
 
-/// Children share the parent's memory copy-on-write. They are killed when the parent ends for any reason, and receive
-/// no signals from the terminal. @pre the parent is single-threaded at every call of start()
+/// Children share the parent's memory copy-on-write. They are killed if the parent ends for any reason, and receive no
+/// signals from the terminal. @pre the parent is single-threaded at every call of start()
 class forked_tasks {
 public:
   forked_tasks() = default;
@@ -29,7 +29,7 @@ public:
   /// @throws std::system_error if fork() fails
   void start(std::size_t task, const std::function<int()>& act);
   [[nodiscard]] std::size_t running() const noexcept { return running_.size(); }
-  /// Waits for the next task to end; nullopt after `patience`.
+  /// Waits for the next task to end. Returns nullopt after `patience`.
   [[nodiscard]] std::optional<forked_end> next_end(std::chrono::milliseconds patience);
   /// Sends SIGTERM to the running tasks.
   void terminate() const;

@@ -6,7 +6,7 @@
 namespace mneme {
 namespace {
 
-/// Prints "  cohort = 10", the legal values and the meaning.
+/// Prints a key: "  cohort = 10", its legal values and its meaning.
 void print_key(const key& option, const std::string& lead = "") {
   std::printf("  %s%s = %s\n      %s. %s\n", lead.c_str(), option.name.c_str(), option.default_text.c_str(),
               expected_text(option).c_str(), option.meaning.c_str());
@@ -23,7 +23,7 @@ void print_section(const section& group) {
     std::printf("\n%s\n", group.details.c_str());
 }
 
-/// Prints a method or model: summary and keys.
+/// Prints a method or model: its summary and its keys.
 template <class Entry>
 void print_entry(const Entry& entry, const char* kind, const char* section) {
   std::printf("%s \"%s\": %s\n\n", kind, entry.name.c_str(), entry.summary.c_str());
@@ -103,7 +103,7 @@ void add_own_keys(const Entries& entries, const std::string& section, std::vecto
   });
 }
 
-/// @param name "cohort" or "rounds.cohort"
+/// Prints all keys with this name, "cohort" or "rounds.cohort". Returns false if there is none.
 bool print_keys_named(const std::vector<section>& sections, const std::string& name) {
   bool found = false;
   for (const auto& group : sections)

@@ -6,13 +6,13 @@
 namespace mneme {
 namespace {
 
-/// The variables by which a launcher numbers its processes; null: it has none.
+/// Environment variables with which a launcher numbers its processes; null if it has no such variable.
 struct launcher_variables {
   const char *name, *rank, *size, *local_rank, *local_size;
-  const char* marker; ///< Set by this launcher alone.
+  const char* marker; // set by no other launcher
 };
 
-// Inner launchers first: torchrun and mpirun run inside jobs of Slurm and Kubernetes.
+// Nested launchers first: torchrun and mpirun run inside jobs of Slurm and Kubernetes.
 constexpr std::array<launcher_variables, 6> launchers{{
     {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "TORCHELASTIC_RUN_ID"},
     {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
@@ -24,7 +24,7 @@ constexpr std::array<launcher_variables, 6> launchers{{
 }};
 constexpr std::size_t by_hand = 3;
 
-constexpr std::uint16_t default_port = 29'500; // as torch.distributed
+constexpr std::uint16_t default_port = 29'500; // the default of torch.distributed
 
 constexpr const char* how_to_start =
     "expected the variables of a launcher; start it with one of: torchrun --no-python --nproc-per-node 3 mneme run "
@@ -40,7 +40,7 @@ public:
     return value ? value : "";
   }
   [[nodiscard]] bool has(const char* name) const { return !text(name).empty(); }
-  /// Nullopt if it is not set; noted as an error if it is no number.
+  /// Returns nullopt if the variable is not set. Records an error if it is not a number of at least `low`.
   [[nodiscard]] std::optional<std::int64_t> number(const char* name, std::int64_t low = 0) {
     const auto value = text(name);
     if (value.empty())
@@ -65,7 +65,8 @@ std::string describe(const reader& from, const launcher_variables& of) {
                            : fmt::format("{}={}", of.rank, from.text(of.rank));
 }
 
-/// RANK that was set by hand must agree with the launcher, and so must two MPI libraries. Nested launchers differ.
+/// Records an error if RANK, set by the user, contradicts the launcher, or if two MPI libraries contradict each other.
+/// Nested launchers may differ.
 void check_agreement(reader& from, std::size_t chosen) {
   for (std::size_t i = 0; i < launchers.size(); ++i) {
     const bool is_comparable = i != chosen && (i == by_hand || chosen == by_hand || (chosen == 1 && i == 2));
@@ -80,7 +81,7 @@ void check_agreement(reader& from, std::size_t chosen) {
   }
 }
 
-/// A port that all processes of a job choose alike, and two jobs of one machine hardly ever.
+/// Port from a hash of the job's id: the same in all processes of a job, and most likely different in other jobs.
 std::uint16_t port_of_job(const reader& from) {
   for (const char* name : {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "SLURM_JOB_ID"})
     if (const auto job = from.text(name) + (from.has("SLURM_STEP_ID") ? "." + from.text("SLURM_STEP_ID") : "");
@@ -93,7 +94,7 @@ std::uint16_t port_of_job(const reader& from) {
   return default_port;
 }
 
-/// torchrun itself listens at MASTER_PORT, so rank 0 takes the next one.
+/// Port of rank 0. torchrun listens on MASTER_PORT, so rank 0 uses the next one.
 std::uint16_t port_of(reader& from, bool is_torchrun) {
   const auto port = from.number("MASTER_PORT", 1);
   if (!port)
@@ -114,7 +115,7 @@ bool is_one_host(const reader& from, const launched_rank& rank) {
   return nodes == "1";
 }
 
-/// Host of rank 0, as other hosts reach it.
+/// Name of rank 0's host for connections from other hosts.
 std::string host_of(reader& from, const launcher_variables& by) {
   if (from.has("MASTER_ADDR"))
     return from.text("MASTER_ADDR");

@@ -10,7 +10,7 @@
 namespace mneme {
 namespace {
 
-/// An entry of a list; `keys` are those of a method or model, with their defaults.
+/// Entry of a list. `keys` are the keys of a method or model with their defaults.
 struct listed {
   std::string name{}, summary{}, keys{};
 };
@@ -41,7 +41,7 @@ std::vector<listed> partitions() {
   return rows;
 }
 
-/// Files in ./scenarios by path. A file without a title uses the title of its base.
+/// Scenario files in ./scenarios by path, each with its title, or the title of its base.
 std::vector<listed> scenarios() {
   namespace fs = std::filesystem;
   std::vector<listed> rows;

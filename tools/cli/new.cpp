@@ -18,7 +18,7 @@
 namespace mneme {
 namespace {
 
-/// Candidate tasks and nets. The first that fits the data set and method is used.
+/// Candidate settings of tasks and net. The first that fits data set and method is used.
 std::vector<overrides> usual_choices() {
   std::vector<overrides> choices;
   for (const char* net : {"", "lenet", "resnet18", "vit"})
@@ -38,7 +38,7 @@ std::vector<overrides> usual_choices() {
   return choices;
 }
 
-/// True if the classes divide evenly over the tasks. Other scenarios are valid but give a warning.
+/// True if the classes divide evenly over the tasks. Other scenarios are valid but cause a warning.
 bool has_even_tasks(const tasks_section& tasks, std::int64_t classes_of_data) {
   const auto classes = tasks.classes > 0 ? tasks.classes : classes_of_data;
   const auto later = tasks.count - (tasks.first_classes > 0 ? 1 : 0);
@@ -60,14 +60,14 @@ bool is_among(const std::string& key, const overrides& settings) {
   return std::any_of(settings.begin(), settings.end(), [&](const auto& setting) { return setting.first == key; });
 }
 
-/// True if an error can be fixed by `no_weights`.
+/// True if one of the errors can be fixed by `no_weights`.
 bool asks_for_weights(const diagnostics& wrong) {
   return std::any_of(wrong.begin(), wrong.end(),
                      [](const auto& problem) { return problem.text.find("as-drawn") != std::string::npos; });
 }
 
-/// Returns the first choice that `fits` and is preferred, else the first that fits; with untrained weights if nothing
-/// else fits. Fails with the errors of the first choice with a suitable number of tasks.
+/// Returns the first preferred choice that `fits`, else the first that fits. A choice whose errors demand weights is
+/// also tried with untrained ones. If none fits, fails with the errors of the first choice whose keys are valid.
 /// @param settings of the user; they override choices
 template <class Fits, class Prefers>
 expected<new_scenario_choice> first_fitting(const std::string& file, bool is_made_up, const overrides& settings,
@@ -109,7 +109,7 @@ expected<new_scenario_choice> first_fitting(const std::string& file, bool is_mad
 
 constexpr std::size_t columns_max = 100;
 
-/// The text as comment lines of at most 100 columns; a longer word gets its own line.
+/// Formats the text as comment lines of at most 100 columns. A longer word gets its own line.
 std::string comment_lines(const std::string& text) {
   std::string lines, line = "#";
   std::istringstream words(text);
@@ -133,7 +133,7 @@ std::string commented(const section& group, const std::set<std::string>& said) {
   return text;
 }
 
-/// Every key with its legal values, meaning and value; keys with defaults are commented out.
+/// Formats every key with its legal values, meaning and value. Keys with default values are commented out.
 std::string scenario_text(new_scenario_choice written, const std::string& lead) {
   std::set<std::string> said{"title", "seed", "data.name", "strategy.name"};
   if (const auto source = data_source_named(written.settings.data.name); source.is_own)
@@ -181,7 +181,7 @@ diagnostics unknown_names(const new_arguments& arguments) {
   return wrong;
 }
 
-/// @param word name of a data set, or a path to user data
+/// Reads a data set or user data. @param word name of a data set, or a path
 expected<own_data_look> looked_at_data(const std::string& word, const overrides& settings) {
   if (!data_source_named(word).name.empty()) {
     data_section section;

@@ -12,7 +12,7 @@
 namespace mneme {
 namespace {
 
-/// The value of --metrics-port; nothing for "".
+/// Parses --metrics-port. Returns nullopt for "".
 expected<std::optional<int>> port_option(const std::string& text) {
   int port = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
@@ -23,7 +23,7 @@ expected<std::optional<int>> port_option(const std::string& text) {
   return port;
 }
 
-/// Prints one line of at most 2,000 printable characters: peers must not write lines of the log, or fill it.
+/// Prints one line of at most 2,000 printable characters, so that peers can neither forge log lines nor flood the log.
 void print_line(std::FILE* log, const std::string& text) {
   constexpr std::size_t bytes_max = 2000;
   auto line = printable(text.substr(0, bytes_max));
@@ -32,7 +32,7 @@ void print_line(std::FILE* log, const std::string& text) {
   std::fflush(log);
 }
 
-/// Null without a port.
+/// Returns a function that serves measurements on the port; null without a port.
 shown_measurements on_port(std::optional<int> port) {
   if (!port)
     return {};

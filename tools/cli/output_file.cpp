@@ -8,7 +8,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A closed pipe is a write error; it does not end the program.
+/// Writes into a file that is not replaced. Reports a closed pipe as an error instead of ending the program.
 void write_into(const fs::path& file, std::string_view content) {
   std::signal(SIGPIPE, SIG_IGN);
   open_file out(file, O_WRONLY | O_NOCTTY);
@@ -16,7 +16,7 @@ void write_into(const fs::path& file, std::string_view content) {
   out.close();
 }
 
-/// Fails if the folder is missing. It is not created, since its name may be misspelled.
+/// Fails if the file's folder is missing. It is not created, since its name may be misspelled.
 void expect_folder_of(const fs::path& file) {
   std::error_code error;
   if (const auto folder = file.parent_path(); !folder.empty() && !fs::is_directory(folder, error))
@@ -37,7 +37,7 @@ void write_output(const fs::path& file, std::string_view content) {
   case fs::file_type::regular:
     return write_atomically(fs::canonical(file), content);
   default:
-    return write_atomically(file, content); // creates it, or reports what is in the way
+    return write_atomically(file, content); // creates the file, or reports an obstacle
   }
 }
 

@@ -17,7 +17,7 @@ struct data_reading {
   diagnostics warnings{};
 };
 
-/// `section` with the settings of [data] and `seed` applied.
+/// Applies the settings of [data] and `seed` to `section`.
 expected<data_reading> with_settings(const data_section& section, const overrides& settings) {
   overrides chosen;
   std::copy_if(settings.begin(), settings.end(), std::back_inserter(chosen),
@@ -48,7 +48,7 @@ std::optional<data_section> section_of_path(const std::filesystem::path& path) {
     section.side = 0;
     return section;
   }
-  if (!std::filesystem::exists(path, ignored)) // files of another type are refused when they are read
+  if (!std::filesystem::exists(path, ignored)) // files of another type are rejected when they are read
     return std::nullopt;
   section.file = place;
   section.name = ending == ".csv" ? "csv" : "arrays";

@@ -3,7 +3,7 @@
 #include "runtime/options/keys.hpp"
 namespace mneme {
 
-/// Calls `take(entry, keys)` for each method or model. The table is valid during the call.
+/// Calls `take(entry, keys)` for each method or model. The keys are valid only during the call.
 template <class Entries, class Take>
 void for_own_keys(const Entries& entries, const Take& take) {
   for (const auto& entry : entries) {

@@ -5,8 +5,8 @@
 #include <string_view>
 namespace mneme {
 
-/// Writes the file atomically, with two pixels per unit and the machine's sans-serif font. Fails if rsvg-convert is not
-/// in $PATH, or with its message if it fails.
+/// Writes the file atomically, with two pixels per SVG unit and the machine's sans-serif font. Fails if rsvg-convert is
+/// not in $PATH, or with the program's own error message.
 [[nodiscard]] expected<void> write_png(const std::filesystem::path& file, std::string_view svg);
 
 } // namespace mneme

@@ -5,13 +5,13 @@
 namespace mneme {
 namespace {
 
-/// Offset of a run's lock byte. Two runs with the same offset do not run concurrently; there is no other effect.
+/// Offset of a run's lock byte. If two runs share an offset, they do not run concurrently.
 off_t byte_of(const std::string& digest) {
   constexpr std::size_t digits = 15; // 60 bits, the range of an offset
   return static_cast<off_t>(std::strtoull(digest.substr(0, digits).c_str(), nullptr, 16));
 }
 
-/// Open file description locks: forked children share the locks of their parent.
+/// Sets an open file description lock, which forked children share with their parent.
 int set_lock(const open_file& file, const std::string& digest, short kind) {
   struct flock byte {};
   byte.l_type = kind;

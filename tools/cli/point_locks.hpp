@@ -1,4 +1,4 @@
-/// point_locks: distributes the runs of a folder among concurrent sweeps.
+/// point_locks: prevents concurrent sweeps from computing the same run of a folder.
 #pragma once
 #include "runtime/base/atomic_file.hpp"
 #include <filesystem>
@@ -6,15 +6,15 @@
 #include <string>
 namespace mneme {
 
-/// Locks single bytes of a file, one per run, until they are released or the last process forked from this one ends. On
-/// file systems without locks, every run can be taken.
+/// Locks one byte of a file per run. A lock is released explicitly, or when the last process forked from this one ends.
+/// On file systems without locks, take() always succeeds.
 class point_locks {
 public:
   static constexpr const char* file_name = ".sweep.lock";
 
   /// @param folder of the runs. Throws std::system_error with the file name if the lock file cannot be opened.
   explicit point_locks(const std::filesystem::path& folder);
-  /// Returns false while another sweep has locked the run. @param digest scenario digest, 32 hex digits
+  /// Returns false if another sweep has locked the run. @param digest scenario digest, 32 hex digits
   [[nodiscard]] bool take(const std::string& digest);
   void give_back(const std::string& digest);
 

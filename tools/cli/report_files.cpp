@@ -46,7 +46,7 @@ expected<reported_run> with_files(stored_run run, std::vector<std::string>& warn
   return complete;
 }
 
-/// Writes each figure to a file of its own, in the requested formats.
+/// Writes each figure to its own file, in the requested formats.
 expected<void> write_figures(const std::vector<report_figure>& figures, const report_files& to) {
   for (const auto& folder : {to.svg, to.png})
     if (!folder.empty())
@@ -64,7 +64,7 @@ expected<void> write_figures(const std::vector<report_figure>& figures, const re
   return {};
 }
 
-/// Reports paths that should be folders but are not. Missing folders are created.
+/// Returns an error for each path that should be a folder but is not. Missing folders are created later.
 diagnostics folders_in_the_way(const report_files& to) {
   diagnostics wrong;
   std::error_code none;

@@ -21,7 +21,7 @@ struct run_and_folder {
   std::filesystem::path out{};
 };
 
-/// DIR; with several scenarios DIR/NAME; with several seeds also s1, s2, ... below; "" without --out.
+/// Run directory: DIR, with several scenarios DIR/NAME, with several seeds a subfolder s1, s2, ...; "" without --out.
 std::filesystem::path folder_of(const run_arguments& arguments, const scenario& settings) {
   if (arguments.out.empty())
     return {};
@@ -31,7 +31,7 @@ std::filesystem::path folder_of(const run_arguments& arguments, const scenario& 
   return arguments.seeds.empty() ? folder : folder / fmt::format("s{}", settings.seed);
 }
 
-/// @param is_node this process computes for another, which creates the folder
+/// Validates the arguments. @param is_node true: this process computes for another one, which creates the run directory
 diagnostics wrong_arguments(const run_arguments& arguments, bool is_node) {
   diagnostics wrong;
   if (arguments.scenarios.empty())
@@ -46,7 +46,7 @@ diagnostics wrong_arguments(const run_arguments& arguments, bool is_node) {
   return wrong;
 }
 
-/// Reads all scenarios with all seeds before the first run starts. Errors are added to `wrong`.
+/// Reads all scenarios with all seeds before the first run starts. Appends errors to `wrong`.
 std::vector<run_and_folder> planned_runs(const run_arguments& arguments, diagnostics& wrong) {
   const auto settings = parsed_settings(arguments.settings);
   const auto seeds = parsed_seeds("--seeds", arguments.seeds);
@@ -79,7 +79,8 @@ std::vector<run_and_folder> planned_runs(const run_arguments& arguments, diagnos
   return runs;
 }
 
-/// All runs of a process must use the same arithmetic. Restarts the program for portable arithmetic.
+/// Checks that all runs use the same arithmetic, since a process has only one. Restarts the program for portable
+/// arithmetic.
 expected<void> arithmetic_of(const std::vector<run_and_folder>& runs) {
   for (const auto& run : runs)
     if (run.scenario.worker.arithmetic != runs.front().scenario.worker.arithmetic)
@@ -88,7 +89,7 @@ expected<void> arithmetic_of(const std::vector<run_and_folder>& runs) {
   return runs.empty() ? expected<void>() : restart_for(runs.front().scenario.worker.arithmetic);
 }
 
-/// Writes the evaluations so far for TensorBoard; nothing if there are none.
+/// Writes the evaluations so far for TensorBoard, if there are any.
 void write_tensorboard(const std::filesystem::path& folder) {
   const auto evaluations = read_evaluations(folder);
   if (evaluations && !evaluations->empty())
@@ -122,7 +123,7 @@ int run_scenarios(const run_arguments& arguments) {
                       .accept = plan->accept,
                       .live = shown->view,
                       .draw_accuracy = accuracy_plot_svg};
-  int worst = exit_done; // exit code of the first failed run; the others run, too
+  int worst = exit_done; // exit code of the first failed run; later runs still start
   for (const auto& run : runs) {
     options.out = run.out;
     options.accept.nodes_stay = &run != &runs.back();

@@ -1,9 +1,9 @@
-/// serving: the option --serve.
+/// serving: implements the option --serve of commands that run scenarios.
 #pragma once
 #include "tools/live/live_server.hpp"
 namespace mneme {
 
-/// Both members are null without --serve. The destructor stops the server.
+/// Live view and its server; both are null without --serve. The destructor stops the server.
 struct serving {
   std::shared_ptr<live_view> view{};
   std::unique_ptr<live_server> server{};

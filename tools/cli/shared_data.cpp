@@ -6,7 +6,7 @@
 namespace mneme {
 namespace {
 
-/// Every key of [data], and the seed if rows depend on it: equal texts mean equal rows.
+/// Lists the keys of [data], and the seed if rows depend on it. Equal texts mean equal rows.
 std::string rows_text(const scenario& settings) {
   auto copy = settings;
   std::string text;
@@ -14,7 +14,7 @@ std::string rows_text(const scenario& settings) {
     for (const auto& key : section.keys.all())
       if (section.name == "data")
         text += fmt::format("{} = {}\n", key.name, current_text(key));
-  if (settings.data.test_share > 0.0) // selected by the seed
+  if (settings.data.test_share > 0.0) // the seed selects the test rows
     text += fmt::format("seed = {}\n", settings.seed);
   return text;
 }

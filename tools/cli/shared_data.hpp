@@ -7,12 +7,12 @@
 #include <vector>
 namespace mneme {
 
-/// Does not hold data that are generated from the seed: they belong to one run only.
+/// Excludes data that are generated from the seed, because only one run reads them.
 class shared_data {
 public:
-  /// Null for generated data and for data that cannot be loaded; the latter are reported by the check of the points.
+  /// Returns null for generated data, and for data that cannot be loaded, which the check of the points reports.
   [[nodiscard]] std::shared_ptr<const raw_data> rows_of(const scenario& settings);
-  /// Digest of the data; "" if there are none.
+  /// Digest of the data; "" if rows_of() is null.
   [[nodiscard]] std::string digest_of(const scenario& settings);
 
 private:

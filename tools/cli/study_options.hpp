@@ -6,8 +6,8 @@ namespace mneme {
 /// Parses the values of --where. Fails with all errors, including names that no run of the catalogue has.
 [[nodiscard]] expected<std::vector<run_filter>> where_option(const std::vector<std::string>& texts,
                                                              const run_catalogue& catalogue);
-/// The runs in these folders that satisfy `where`, each once. A folder is a run directory or contains some. Fails with
-/// every folder that is neither or is damaged.
+/// Returns the runs in these folders that satisfy `where`, each once. A folder is a run directory or contains some.
+/// Fails with an error for every folder that is neither, or is damaged.
 [[nodiscard]] expected<std::vector<stored_run>> selected_runs(const std::vector<std::string>& folders,
                                                               const std::vector<std::string>& where);
 

@@ -28,18 +28,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A run that is not done yet.
+/// Run that is not done yet.
 struct pending_run {
   const planned_run* plan = nullptr;
   fs::path folder{};
-  bool resumed = false; ///< Started earlier and resumed now.
+  bool resumed = false; ///< true: started earlier and resumed now.
   std::shared_ptr<const raw_data> data{};
 };
 
-/// Messages about points, each once and in order, with the points concerned.
+/// Messages about points of the sweep, each printed once, with the points that it concerns.
 class point_findings {
 public:
-  /// @param texts output of a check of the point, one message per line
+  /// Adds the messages of a point. @param texts output of the check of the point, one message per line
   void add(const std::string& point, const std::string& texts) {
     std::istringstream lines(texts);
     for (std::string line; std::getline(lines, line);) {
@@ -49,7 +49,7 @@ public:
     }
   }
   [[nodiscard]] bool empty() const noexcept { return found_.empty(); }
-  /// Prints on stderr. If not all points are concerned, a message names the first one.
+  /// Prints the messages on stderr. A message that does not concern all points names the first one.
   void print(std::size_t points) const {
     for (const auto& [line, where] : found_) {
       std::fprintf(stderr, "%s\n", line.c_str());
@@ -116,7 +116,7 @@ public:
   }
 
 private:
-  /// Selects the runs to do: completed runs of this version are kept, started ones resumed.
+  /// Selects the runs to compute. Completed runs of this version are kept, started ones are resumed.
   void find_pending() {
     const run_catalogue catalogue(out_);
     print_warnings(catalogue.damage(), arguments_.json ? warning_style::json : warning_style::text);
@@ -141,7 +141,7 @@ private:
     }
   }
 
-  /// Errors for runs that started with other data: they can neither be resumed nor be compared.
+  /// Returns errors for runs that started with other data. They can be neither resumed nor compared.
   diagnostics runs_of_other_data() {
     diagnostics others;
     for (const auto& [planned, run] : begun_) {
@@ -187,7 +187,7 @@ private:
     return exit_done;
   }
 
-  /// Errors that prevent writing into the output folder, or creating it.
+  /// Returns errors that prevent writing into the output folder or creating it.
   [[nodiscard]] diagnostics unwritable() const {
     std::error_code error;
     auto there = fs::absolute(out_);
@@ -200,7 +200,7 @@ private:
   }
 
   /// Chooses the folder of a run: the default name, with a number if another run has it. Another sweep may have started
-  /// or completed the run meanwhile. @pre its lock is held
+  /// or completed the run since find_pending(). @pre the lock of the run is held
   void choose_folder(pending_run& run) const {
     const auto name = out_ / default_run_name(run.plan->scenario, run.plan->digest);
     auto path = name;
@@ -222,8 +222,8 @@ private:
     threads_ = arguments_.threads > 0 ? arguments_.threads : std::max<std::int64_t>(1, cores / jobs_);
   }
 
-  /// Runs the checks of `mneme validate` for one seed of each point, in child processes: after this process has
-  /// initialized a device, forked runs could not use it.
+  /// Validates one seed of each point as `mneme validate` does. It uses child processes, because forked runs could not
+  /// use a device that this process has initialized.
   int check_points() {
     std::vector<const pending_run*> points;
     for (const auto& run : pending_)
@@ -253,7 +253,7 @@ private:
     return findings.empty() && plan_.wrong.empty() ? exit_done : exit_bad_input;
   }
 
-  /// Returns true if no run failed.
+  /// Computes all pending runs. Returns true if none failed.
   bool run_pending() {
     share_slots shares(static_cast<std::size_t>(jobs_));
     forked_tasks tasks;
@@ -331,7 +331,7 @@ private:
     return made.status != "failed";
   }
 
-  /// Prints the comparison of all runs; unfinished runs are left out, with a line each. Returns false if they cannot be
+  /// Prints the comparison of all completed runs, and one line for each other run. Returns false if they cannot be
   /// compared.
   bool show_table() {
     std::map<std::string, stored_run> known;
@@ -381,7 +381,7 @@ private:
     return true;
   }
 
-  /// Progress of runs in memory shared by all processes.
+  /// Progress of runs, in memory that all processes share.
   class share_slots {
   public:
     explicit share_slots(std::size_t count) : count_(count) {
@@ -425,7 +425,7 @@ private:
   sweep_progress view_{stdout, style_option(arguments_.quiet, arguments_.json)};
 };
 
-/// The request of the command line, or of the sweep file that it names.
+/// Reads the request from the command line, or from the sweep file that it names.
 sweep_request request_of(const sweep_arguments& arguments, diagnostics& wrong) {
   sweep_request made;
   const bool in_file = !arguments.scenarios.empty() && is_sweep_file(arguments.scenarios.front());
@@ -465,7 +465,7 @@ sweep_request request_of(const sweep_arguments& arguments, diagnostics& wrong) {
 } // namespace
 
 int sweep_scenarios(const sweep_arguments& arguments) {
-  compute_on_one_thread(); // forked processes lack OpenMP's threads and would wait for them forever
+  compute_on_one_thread(); // forked processes lack OpenMP's threads and would wait for them
   diagnostics wrong;
   const auto request = request_of(arguments, wrong);
   const fs::path out = arguments.out.empty() ? "runs" : arguments.out;

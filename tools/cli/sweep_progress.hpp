@@ -16,15 +16,15 @@ struct swept_run {
 class sweep_progress {
 public:
   sweep_progress(std::FILE* out, progress_style style) : block_(out), style_(style) {}
-  /// @param runs number of runs of the sweep, of which `kept` were done before
+  /// @param runs number of runs of the sweep @param kept number of them that were done before
   void started(std::size_t runs, std::size_t kept, std::int64_t jobs, std::int64_t threads);
-  /// A run starts, or is resumed.
+  /// Reports that a run starts or is resumed.
   void began(const std::string& label, const std::string& folder, bool resumed);
-  /// @param shares progress in [0, 1] of each active run, by label
+  /// Updates the block. @param shares progress of each active run, 0 to 1, by label
   void tick(const std::map<std::string, double>& shares);
   void ended(const swept_run& run);
   void finished();
-  /// Paths of the report and of its first figure.
+  /// Prints the paths of the report and of its first figure.
   void reported(const std::string& page, const std::string& figure);
 
 private:

@@ -13,7 +13,7 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-/// "1.23 TFLOP"
+/// Formats FLOPs as "1.23 TFLOP".
 std::string flops_text(double flops) {
   constexpr std::array units{"", "k", "M", "G", "T", "P", "E"};
   std::size_t unit = 0;

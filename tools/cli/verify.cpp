@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t digest_digits = 32, digest_digits_min = 8;
 
-/// Parses a run digest or its first digits to lower case.
+/// Parses a run digest, or its first digits. Returns it in lower case.
 expected<std::string> digest_option(std::string text) {
   for (auto& digit : text)
     digit = digit >= 'A' && digit <= 'F' ? static_cast<char>(digit - 'A' + 'a') : digit;
@@ -27,7 +27,7 @@ expected<std::string> digest_option(std::string text) {
   return text;
 }
 
-/// Expected digits of the repeated run's digest.
+/// Expected digits of the digest of the rerun.
 expected<std::string> promised_digest(const verify_arguments& arguments, const fs::path& folder) {
   if (!arguments.digest.empty())
     return digest_option(arguments.digest);
@@ -41,7 +41,7 @@ expected<std::string> promised_digest(const verify_arguments& arguments, const f
   return stored->run_digest;
 }
 
-/// Prints where the two runs begin to differ, as far as their folders show.
+/// Prints where the two runs begin to differ, if their folders show it.
 void print_difference(const fs::path& folder, const fs::path& repeated) {
   const auto difference = difference_of(folder, repeated);
   if (!difference) {

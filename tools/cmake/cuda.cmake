@@ -1,18 +1,18 @@
-# CUDA: LibTorch's libraries for it, and our own kernels. A program holds both or runs on CPUs only.
+# CUDA: LibTorch's CUDA libraries and mneme's kernels. A program is linked with both, or runs on CPUs only.
 set(MNEME_CUDA AUTO CACHE STRING "CUDA: AUTO (what is there), ON (kernels are compiled, or configuring fails), OFF (none)")
 set_property(CACHE MNEME_CUDA PROPERTY STRINGS AUTO ON OFF)
 
-# MNEME_TORCH_CUDA: whether programs are linked with LibTorch's CUDA libraries. The wheel brings these without what
-# they need themselves where only CPUs are asked for, so the last of that is looked for too.
+# MNEME_TORCH_CUDA: true if programs are linked with LibTorch's CUDA libraries. A CPU installation of the wheel has
+# these without the libraries that they depend on, so the last of those is searched, too.
 set(MNEME_TORCH_CUDA OFF)
 file(GLOB cudnn ${TORCH_HOME}/lib/libcudnn.so* ${torch_site}/nvidia/cudnn/lib/libcudnn.so*)
 if(NOT MNEME_CUDA STREQUAL OFF AND EXISTS ${TORCH_HOME}/lib/libtorch_cuda.so AND cudnn)
   set(MNEME_TORCH_CUDA ON)
 endif()
 
-# MNEME_CUDA_KERNELS: whether our kernels are compiled; programs hold them where MNEME_TORCH_CUDA is on too, which is off
-# without them. CMake 3.25 knows neither CUDA20 nor the architectures of nvcc 13, so both are said: devices from compute
-# capability 8.0 on.
+# MNEME_CUDA_KERNELS: true if mneme's kernels are compiled. Programs contain them only if MNEME_TORCH_CUDA is also true.
+# CMake 3.25 supports neither CUDA20 nor the architectures of nvcc 13, so both are set by flags. Devices need compute
+# capability 8.0 or higher.
 set(MNEME_CUDA_KERNELS OFF)
 if(MNEME_CUDA STREQUAL ON OR (MNEME_CUDA STREQUAL AUTO AND MNEME_TORCH_CUDA))
   find_program(CMAKE_CUDA_COMPILER nvcc HINTS /usr/local/cuda/bin)
@@ -27,9 +27,9 @@ if(MNEME_CUDA STREQUAL ON OR (MNEME_CUDA STREQUAL AUTO AND MNEME_TORCH_CUDA))
 endif()
 if(MNEME_CUDA_KERNELS)
   set(CMAKE_CUDA_ARCHITECTURES 80-real 90 CACHE STRING "Architectures of our CUDA kernels")
-  set(CMAKE_CUDA_RUNTIME_LIBRARY Shared) # LibTorch's own: one runtime in a program
+  set(CMAKE_CUDA_RUNTIME_LIBRARY Shared) # the one of LibTorch, since a program can have only one runtime
   enable_language(CUDA)
-  # Only .cu files, which know nothing of LibTorch.
+  # Only .cu files, which do not include LibTorch.
   file(GLOB_RECURSE kernels CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/runtime/*.cu)
   add_library(mneme_cuda_kernels OBJECT ${kernels})
   set_target_properties(mneme_cuda_kernels PROPERTIES CUDA_STANDARD 17 CUDA_STANDARD_REQUIRED ON CUDA_EXTENSIONS OFF)
@@ -38,8 +38,8 @@ if(MNEME_CUDA_KERNELS)
                          $<$<BOOL:${MNEME_WERROR}>:-Werror=all-warnings>)
 endif()
 
-# mneme_cuda(): what starts the kernels on LibTorch's streams, and the definition that lets callers know. Where
-# LibTorch's libraries are missing, both are compiled by the target mneme_cuda and linked nowhere.
+# mneme_cuda(): compiles the code that starts kernels on LibTorch's streams, and defines the macro that its callers
+# test. If LibTorch's CUDA libraries are missing, the target mneme_cuda compiles both, but nothing is linked with it.
 function(mneme_cuda)
   if(NOT MNEME_CUDA_KERNELS)
     return()

@@ -1,5 +1,5 @@
-# mneme_device_catalogue(): scenarios/devices/*.toml as a source of the scenario layer, so that a program knows the
-# profiles it was built with wherever it is. An edited profile is read again.
+# mneme_device_catalogue(): compiles scenarios/devices/*.toml into the scenario layer, so that an installed program has
+# the profiles. An edited profile is compiled again.
 function(mneme_device_catalogue)
   file(GLOB profiles CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/scenarios/devices/*.toml)
   set(entries)

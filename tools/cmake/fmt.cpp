@@ -1,5 +1,5 @@
-// The functions of fmt that its headers only declare, compiled once for all sources. LibTorch's wheel carries the
-// headers of a newer fmt, found before the system's, and no library on the system matches them.
+// Compiles the functions that fmt's headers only declare, once for all sources. LibTorch's wheel contains headers of a
+// newer fmt, which are found before the system's, and no library on the system matches them.
 #include <fmt/format-inl.h>
 FMT_BEGIN_NAMESPACE
 template locale_ref::locale_ref(const std::locale& locale);

@@ -1,14 +1,15 @@
-# cmake --install BUILD --prefix P: the program in P/bin, what it needs of LibTorch in P/lib/mneme, where it looks
-# relative to itself, scenarios and pages in P/share. So P can be moved. The component `libraries` adds what it needs of
-# the system's libraries, for machines without them (tools/package tarball).
+# cmake --install BUILD --prefix P: installs the program in P/bin, the libraries of LibTorch that it needs in
+# P/lib/mneme, and scenarios and pages in P/share. The program finds its libraries by a relative path, so P can be
+# moved. The component `libraries` adds the required system libraries for machines without them (tools/package tarball).
 set(library_folder lib/mneme)
 
-# Libraries look for others below the program's RPATH. Below the newer RUNPATH only the program itself would.
+# With RPATH, libraries also search the program's folder for other libraries. With the newer RUNPATH, only the program
+# does.
 target_link_options(mneme PRIVATE -Wl,--disable-new-dtags)
 set_target_properties(mneme PROPERTIES INSTALL_RPATH "$ORIGIN/../${library_folder}")
 install(TARGETS mneme RUNTIME_DEPENDENCY_SET mneme_needs RUNTIME DESTINATION bin)
 
-# What belongs to the C and C++ runtime is the system's, always: it has to fit the system's kernel and loader.
+# Libraries of the C and C++ runtime always come from the system, since they must fit its kernel and loader.
 set(runtime "/(ld-linux[-a-z0-9_]*|libc|libm|libdl|librt|libpthread|libutil|libresolv|libgcc_s|libstdc[+][+])[.]so")
 set(system "^(/usr)?/lib(64)?/")
 set(searched ${torch_site}/nvidia/cu13/lib ${torch_site}/nvidia/cudnn/lib ${TORCH_HOME}/lib)
@@ -24,7 +25,7 @@ install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/LICENSE ${PR
 install(FILES ${PROJECT_SOURCE_DIR}/tools/packaging/mneme-node.service DESTINATION share/mneme/packaging)
 install(PROGRAMS ${PROJECT_SOURCE_DIR}/tools/packaging/slurm.sh DESTINATION share/mneme/packaging)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/tools/packaging/kubernetes DESTINATION share/mneme/packaging)
-# The licences of what is carried.
+# Licenses of the bundled libraries.
 file(GLOB licences ${torch_site}/*.dist-info/licenses)
 foreach(folder IN LISTS licences)
   get_filename_component(wheel ${folder} DIRECTORY)

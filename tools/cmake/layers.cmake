@@ -1,6 +1,6 @@
-# The layers of mneme, lowest first: layer(FOLDER DEPENDENCY...). A layer knows itself and the layers that its line names,
-# and nothing else: programs link what their lines lead to, and tools/tidy.py reads this file and compares every include
-# with it. Libraries of others are named below, where they are used.
+# The layers of mneme, lowest first: layer(FOLDER DEPENDENCY...). A layer includes only itself and the layers that its
+# line names. Programs link the layers that their lines name, with all dependencies. tools/tidy.py reads this file and
+# checks every #include. Third-party libraries are linked below, to the layers that use them.
 layer(runtime/base)
 layer(runtime/kernels base)
 optional_layer(MNEME_PORTABLE runtime/portable base kernels)
@@ -60,8 +60,8 @@ target_include_directories(mneme_live SYSTEM PRIVATE ${HTTPLIB_INCLUDE})
 target_link_libraries(mneme_live PRIVATE ${HTTPLIB_LIBRARY})
 target_link_libraries(mneme_cli PUBLIC mneme_command_line PRIVATE nlohmann_json::nlohmann_json)
 
-# What only reads, checks, carries and writes is compiled for a short build; what computes or decides while a run goes on
-# has the preset's -O3. Methods call kernels and LibTorch, and their own loops are vectorised.
+# Layers that only read, check, transfer and write are compiled with options for a short build. Layers that compute or
+# decide during a run use the preset's -O3. Methods call kernels and LibTorch, and their own loops are vectorized.
 foreach(name IN ITEMS options settings transport modules scenario results nodes run strategies diffusion charts study live cli)
   if(TARGET mneme_${name}) # the build may leave out an optional layer
     target_compile_options(mneme_${name} PRIVATE $<$<CONFIG:Release>:-O1>)

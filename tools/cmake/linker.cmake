@@ -1,8 +1,9 @@
-# The linker: lld, which is the fastest, if what it links catches exceptions; else the compiler's own.
+# The linker: lld, which is the fastest, if exceptions are caught in programs that it links; else the compiler's
+# default.
 
-# mneme_try_linker(NAME OPTION...): NAME_ANSWER is "catches" if a program that is linked with these options finds the
-# handlers of its exceptions, "terminates" if not (linker/empty_function.cpp says why), and "" where nothing was linked.
-# Asked once per build folder.
+# mneme_try_linker(NAME OPTION...): sets NAME_ANSWER to "catches" if a program linked with these options finds its
+# exception handlers, to "terminates" if not (see linker/empty_function.cpp), and to "" if linking failed. The result is
+# cached per build folder.
 function(mneme_try_linker name)
   try_run(${name}_STATUS ${name}_LINKS ${PROJECT_BINARY_DIR}/${name} ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/linker/empty_function.cpp
           COMPILE_DEFINITIONS -O2 LINK_OPTIONS ${ARGN})

@@ -1,9 +1,8 @@
-# Precompiled headers: what nearly every source reads of LibTorch, CAF and the standard library is read once. Sources
-# still include what they use: tools/checks/includes_check.py compiles some of them without.
-#
-# What a header only may need is instantiated in every source that begins with it, so each kind holds no more than most
-# of its sources use. CPU seconds for an empty source: 0.5 with tensors, 1.7 with operators, 1.0 with actors; ATen's
-# operators cost 3.3 where they are not precompiled, CAF 1.6.
+# Precompiled headers: the headers of LibTorch, CAF and the standard library that nearly every source reads are parsed
+# once. Sources still include what they use; tools/checks/includes_check.py compiles some of them without precompiled
+# headers.  Templates of a precompiled header are instantiated in every source, so each kind has only headers that most
+# of its sources use. CPU seconds for an empty source: 0.5 with tensors, 1.7 with operators, 1.0 with actors. Without
+# precompiling, ATen's operators take 3.3 s and CAF 1.6 s.
 set(mneme_headers_tensors
   <algorithm> <array> <atomic> <bit> <charconv> <chrono> <cmath> <coroutine> <cstdint> <cstdio> <cstring> <deque>
   <filesystem> <fstream> <functional> <limits> <map> <memory> <mutex> <numbers> <numeric> <optional> <set> <span> <sstream>
@@ -12,7 +11,7 @@ set(mneme_headers_tensors
 set(mneme_headers_operators ${mneme_headers_tensors} <ATen/ATen.h>)
 set(mneme_headers_actors ${mneme_headers_tensors}
   <caf/actor_system_config.hpp> <caf/scoped_actor.hpp> <caf/typed_event_based_actor.hpp> <caf/typed_response_promise.hpp>)
-# LibTorch's logging and Catch2 both define CHECK, and the last one holds.
+# LibTorch's logging and Catch2 both define CHECK; the last definition is used.
 set(mneme_headers_catch2
   <catch2/catch_approx.hpp> <catch2/catch_test_macros.hpp> <catch2/generators/catch_generators.hpp>
   <catch2/matchers/catch_matchers_floating_point.hpp> <catch2/matchers/catch_matchers_string.hpp>)
@@ -21,12 +20,12 @@ set(mneme_headers_operator_tests ${mneme_headers_operators} ${mneme_headers_catc
 set(mneme_libraries_actors CAF::core)
 set(mneme_libraries_tests Catch2::Catch2)
 set(mneme_libraries_operator_tests Catch2::Catch2)
-# Tests are compiled more often than they compute.
+# Tests are compiled more often than they are run.
 set(mneme_options_tests $<$<CONFIG:Release>:-O1>)
 set(mneme_options_operator_tests ${mneme_options_tests})
 
-# mneme_precompile(TARGET KIND): TARGET's sources start from the headers of KIND, which are compiled once for all
-# targets.
+# mneme_precompile(TARGET KIND): compiles TARGET's sources with the precompiled headers of KIND, which are built once
+# for all targets.
 function(mneme_precompile target kind)
   set(holder mneme_headers_of_${kind})
   if(NOT TARGET ${holder})
@@ -41,8 +40,8 @@ function(mneme_precompile target kind)
   target_precompile_headers(${target} REUSE_FROM ${holder})
 endfunction()
 
-# mneme_checksum(HOLDER HEADERS): tells ccache by a few bytes what the precompiled headers hold; else it would read all
-# 400 MB of them for every source, and take equal ones of two builds for different.
+# mneme_checksum(HOLDER HEADERS): gives ccache a checksum of the precompiled headers. Otherwise it would read all 400 MB
+# of them for every source, and treat equal headers of two builds as different.
 function(mneme_checksum holder headers)
   string(MD5 content "${headers} ${CMAKE_CXX_COMPILER_VERSION} ${CMAKE_CXX_FLAGS} ${mneme_versions}")
   file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/CMakeFiles/${holder}.dir/cmake_pch.hxx.gch.sum CONTENT "${content}\n")

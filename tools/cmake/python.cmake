@@ -1,8 +1,8 @@
-# The Python package: its extension (nanobind) and the program, side by side in BUILD/package/mneme, and what a wheel
-# holds of both (pyproject.toml). Everything is compiled as code that a shared library may hold, so a build folder has it or not.
+# The Python package in BUILD/package/mneme: its extension (nanobind), the program, and the content of a wheel
+# (pyproject.toml). It needs position-independent code everywhere, so a build folder is configured with or without it.
 set(MNEME_PYTHON_EXECUTABLE "python3" CACHE FILEPATH "The Python that the extension is for, with nanobind")
 
-# python_says(RESULT CODE): what Python prints for a line of code.
+# python_says(RESULT CODE): stores in RESULT what Python prints for a line of code.
 function(python_says result code)
   execute_process(COMMAND ${MNEME_PYTHON_EXECUTABLE} -c "${code}" OUTPUT_VARIABLE said OUTPUT_STRIP_TRAILING_WHITESPACE
                   ERROR_VARIABLE error RESULT_VARIABLE failed)
@@ -13,13 +13,13 @@ function(python_says result code)
   set(${result} "${said}" PARENT_SCOPE)
 endfunction()
 
-if(NOT "${MNEME_PYTHON_FOUND_FOR}" STREQUAL "${MNEME_PYTHON_EXECUTABLE}") # else the headers of the last one would stay
+if(NOT "${MNEME_PYTHON_FOUND_FOR}" STREQUAL "${MNEME_PYTHON_EXECUTABLE}") # drops the headers of the previous Python
   unset(_Python_INCLUDE_DIR CACHE)
   set(MNEME_PYTHON_FOUND_FOR "${MNEME_PYTHON_EXECUTABLE}" CACHE INTERNAL "")
 endif()
 set(Python_EXECUTABLE ${MNEME_PYTHON_EXECUTABLE})
 find_package(Python 3.11 REQUIRED COMPONENTS Interpreter Development.Module)
-if(Python_VERSION VERSION_GREATER_EQUAL 3.12 AND NOT TARGET Python::SABIModule) # which CMake before 3.26 does not look for
+if(Python_VERSION VERSION_GREATER_EQUAL 3.12 AND NOT TARGET Python::SABIModule) # CMake before 3.26 does not search it
   add_library(Python::SABIModule INTERFACE IMPORTED)
   target_include_directories(Python::SABIModule INTERFACE ${Python_INCLUDE_DIRS})
 endif()
@@ -28,9 +28,9 @@ find_package(nanobind CONFIG REQUIRED)
 
 set(package ${PROJECT_BINARY_DIR}/package/mneme)
 file(GLOB engine_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/python/engine/*.cpp)
-nanobind_add_module(mneme_python STABLE_ABI NB_STATIC NOMINSIZE ${engine_files}) # from 3.12 on: one for all of them
+nanobind_add_module(mneme_python STABLE_ABI NB_STATIC NOMINSIZE ${engine_files}) # one file for Python 3.12 and later
 get_target_property(engine_suffix mneme_python SUFFIX)
-file(GLOB other_engines ${package}/_engine*.so) # of another Python that the folder was built for
+file(GLOB other_engines ${package}/_engine*.so) # built for another Python
 list(REMOVE_ITEM other_engines ${package}/_engine${engine_suffix})
 if(other_engines)
   file(REMOVE ${other_engines})
@@ -40,8 +40,8 @@ mneme_unity(mneme_python)
 mneme_links(mneme_python cli strategies ${optional_layers})
 target_link_libraries(mneme_python PRIVATE ${CMAKE_DL_LIBS})
 target_include_directories(mneme_python SYSTEM PRIVATE ${EXPECTED_INCLUDE})
-# Nothing but its entry is seen from outside, so that no other library of the process shares a name with it. LibTorch is
-# the one that `import torch` has loaded.
+# Exports only the entry point of the extension, so that its symbols cannot clash with other libraries of the process.
+# It uses the LibTorch that `import torch` has loaded.
 set(exported ${CMAKE_CURRENT_LIST_DIR}/python.map)
 target_link_options(mneme_python PRIVATE -Wl,--version-script=${exported})
 set(engine_paths "$ORIGIN/lib;$ORIGIN/../torch/lib;$ORIGIN/../nvidia/cu13/lib")
@@ -59,8 +59,8 @@ add_custom_target(python_package ALL
 file(WRITE ${package}/_version.py "version = \"${PROJECT_VERSION}\"\n")
 add_dependencies(python_package mneme_python mneme)
 
-# A wheel: the package, the program, and what both need of the system's libraries. LibTorch is torch's own, below the same
-# site-packages.
+# A wheel contains the package, the program, and the system libraries that both need. LibTorch is the one in torch's
+# package in the same site-packages.
 set(in_wheel COMPONENT python EXCLUDE_FROM_ALL)
 install(TARGETS mneme_python LIBRARY DESTINATION mneme ${in_wheel})
 install(FILES ${package}/_version.py DESTINATION mneme ${in_wheel})

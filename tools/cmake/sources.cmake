@@ -1,7 +1,7 @@
-# Sources are globbed: a new method, model, data source or test is a new file and nothing else.
+# Sources are globbed, so that a new method, model, data source or test needs only a new file.
 
-# layer(FOLDER DEPENDENCY...): the sources of a folder as an object library, so that registration lines are never dropped
-# by the linker. Dependencies are layers declared before. What needs CUDA's headers is mneme_cuda()'s.
+# layer(FOLDER DEPENDENCY...): compiles the sources of a folder as an object library, so that the linker never drops
+# registration lines. Dependencies must be declared before. Sources that need CUDA's headers belong to mneme_cuda().
 function(layer folder)
   get_filename_component(name ${folder} NAME)
   file(GLOB_RECURSE files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cpp)
@@ -23,10 +23,10 @@ function(layer folder)
     mneme_precompile(mneme_${name} actors)
   elseif(name MATCHES "^(method|models|modules|training|strategies|diffusion)$")
     mneme_precompile(mneme_${name} operators)
-  elseif(NOT name STREQUAL "kernels") # which knows nothing of LibTorch
+  elseif(NOT name STREQUAL "kernels") # kernels do not include LibTorch
     mneme_precompile(mneme_${name} tensors)
   endif()
-  if(NOT name STREQUAL "kernels") # whose sources have options of their own and hardly a header in common
+  if(NOT name STREQUAL "kernels") # whose sources have their own options and share few headers
     mneme_unity(mneme_${name})
   endif()
   list(REMOVE_DUPLICATES reach)
@@ -34,8 +34,9 @@ function(layer folder)
   set_property(GLOBAL APPEND PROPERTY mneme_layers ${folder})
 endfunction()
 
-# optional_layer(SWITCH FOLDER DEPENDENCY...): a layer that a build leaves out if the switch is off. No other layer
-# includes it: it registers itself at a door below (runtime/base/arithmetic.hpp), and programs link ${optional_layers}.
+# optional_layer(SWITCH FOLDER DEPENDENCY...): a layer that is built only if the switch is on. No other layer includes
+# it. It registers itself at an interface of a lower layer (runtime/base/arithmetic.hpp), and programs link
+# ${optional_layers}.
 macro(optional_layer switch folder)
   if(${switch})
     layer(${folder} ${ARGN})
@@ -44,18 +45,18 @@ macro(optional_layer switch folder)
   endif()
 endmacro()
 
-# mneme_unity(TARGET): neighbouring sources are compiled as one, which takes less than half the CPU seconds. So what they
-# keep to themselves has a name of its own in its layer (mneme_registered says what of methods). Who changes one file many
-# times waits less with fewer together.
+# mneme_unity(TARGET): compiles several sources as one, which takes less than half the CPU time. Names with internal
+# linkage must therefore be unique in a layer (for methods see mneme_registered). A lower MNEME_TOGETHER shortens
+# rebuilds after edits of one file.
 set(MNEME_TOGETHER 16 CACHE STRING "How many sources of a layer are compiled as one")
 function(mneme_unity target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${MNEME_TOGETHER})
-  # g++ takes what a source keeps to itself for a header's where the source is included.
+    # g++ warns of internal linkage in included sources as if they were headers.
   target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
 endfunction()
 
-# mneme_links(PROGRAM LAYER...): links the layers and all that their lines lead to. CMake links the objects of a library
-# only where it is named itself, so all of them are.
+# mneme_links(PROGRAM LAYER...): links the layers and all their dependencies. CMake links the objects of an object
+# library only if it is named directly, so all of them are named.
 function(mneme_links program)
   foreach(name IN LISTS ARGN)
     get_property(below GLOBAL PROPERTY mneme_reach_${name})
@@ -69,10 +70,10 @@ function(mneme_links program)
   endif()
 endfunction()
 
-# mneme_registered(LINE FILE...): refuses a file without its registration line, here and not in a puzzled user's hands.
-# An edited file is looked at again. `const strategy_registration line{` in namespace mneme keeps a file for itself, since
-# such names would meet in a unity build; a file that has a namespace of its own (`namespace mneme::moon_method {`), or
-# another name for its line and for whatever else it holds, joins in.
+# mneme_registered(LINE FILE...): fails if a file has no registration line. It is checked again when the file is edited.
+# A file with `const strategy_registration line{` in namespace mneme is compiled separately, since such names would
+# clash in a unity build. A file with its own namespace (`namespace mneme::moon_method {`), or with unique names, joins
+# the unity build.
 function(mneme_registered line)
   foreach(file IN LISTS ARGN)
     set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
@@ -88,8 +89,8 @@ function(mneme_registered line)
   endforeach()
 endfunction()
 
-# mneme_check_awaits(FILE...): refuses an await inside of a longer expression, whose aggregates g++ 12 destroys twice. No
-# type can refuse it: `f({.size = 1}, co_await name)` awaits a name, too.
+# mneme_check_awaits(FILE...): fails if a co_await is part of a longer expression, because g++ 12 destroys its
+# aggregates twice. Types cannot prevent this: in `f({.size = 1}, co_await name)` the operand is a name, too.
 function(mneme_check_awaits)
   set(alone "^ *((const )?auto&?&? ([A-Za-z_0-9]+|\\[[^]]*\\]) = |[A-Za-z_0-9]+ = )?co_await [A-Za-z_0-9]+;")
   foreach(file IN LISTS ARGN)
@@ -105,8 +106,8 @@ function(mneme_check_awaits)
   endforeach()
 endfunction()
 
-# mneme_check_registrations(): of every method, data source and kind of model. A source below strategies/ is a method, in
-# whatever folder, unless its first line includes a header from beside it: then it is a part of one.
+# mneme_check_registrations(): checks all methods, data sources and kinds of models. A source in strategies/ is a
+# method, unless its first line includes a header of its own folder; then it is a part of a method.
 function(mneme_check_registrations)
   file(GLOB_RECURSE candidates CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/strategies/*.cpp)
   list(FILTER candidates EXCLUDE REGEX "/osi_fl/diffusion/")

@@ -1,6 +1,6 @@
-# Run when a wheel is made (tools/cmake/python.cmake): copies `program` into `package`, without symbols (`stripper`), where
-# it looks for libraries relative to itself alone, in the package and in torch beside it; and copies what it and `engine`
-# need of the system's libraries but for the C and C++ runtime, each once, as a wheel has no links.
+# Script that completes a wheel (called by tools/cmake/python.cmake). Copies `program` into `package` without symbols
+# (`stripper`), with a relative search path to the libraries in the package and in torch. Copies the system libraries
+# that it and `engine` need, except the C and C++ runtime, each once, because a wheel cannot contain links.
 set(installed ${package}/bin/mneme)
 file(MAKE_DIRECTORY ${package}/bin ${package}/lib)
 file(COPY_FILE "${program}" "${installed}")

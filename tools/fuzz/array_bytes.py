@@ -1,4 +1,4 @@
-"""Arrays as .npy, .npz and .safetensors, and pictures as PNG, written with the standard library alone."""
+"""Writes arrays as .npy, .npz and .safetensors, and images as PNG, with the standard library alone."""
 import json
 import os
 import struct
@@ -10,7 +10,7 @@ TENSORS = {"uint8": "U8", "float32": "F32", "int64": "I64", "float64": "F64"}
 
 
 class Array:
-    """Numbers by rows, with a shape and one of the dtypes of CODES."""
+    """Array of numbers in row-major order, with a shape and one of the dtypes of CODES."""
 
     def __init__(self, dtype, shape, values):
         self.dtype, self.shape, self.values = dtype, list(shape), values
@@ -20,7 +20,7 @@ class Array:
 
 
 class Packed:
-    """Numbers that are bytes already."""
+    """Array whose numbers are given as bytes."""
 
     def __init__(self, dtype, shape, content):
         self.dtype, self.shape, self._content = dtype, list(shape), content
@@ -80,7 +80,7 @@ def safetensors_bytes(arrays):
 
 
 def png(height, width, planes):
-    """`planes`: one of grey, or three; bytes of height x width each."""
+    """Content of a PNG image. planes: one (gray) or three, each of height x width bytes"""
     def chunk(kind, content):
         return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
     lines = b""

@@ -1,4 +1,4 @@
-"""The checksum at the end of a checkpoint, made anew so that damage before it is read."""
+"""Recomputes the checksum at the end of a checkpoint, so that readers accept damaged content."""
 import ctypes
 import ctypes.util
 
@@ -17,7 +17,7 @@ def _xxh3(data):
 
 
 def with_checksum(data):
-    """`data`, whose last bytes are the checksum of those before."""
+    """Replaces the last bytes of `data` by the checksum of the bytes before them."""
     body = data[:-CHECKSUM_BYTES]
     made = _xxh3(body)
     return body + made.high.to_bytes(8, "little") + made.low.to_bytes(8, "little")

@@ -1,5 +1,5 @@
-"""What searches share that disturb a run: it goes on or ends with a reason, and what it leaves resumes to the digest of
-the undisturbed run."""
+"""Base of searches that disturb a run: the run must continue or end with a reason, and its folder must resume to the
+digest of the undisturbed run."""
 import json
 import os
 import shutil
@@ -14,7 +14,8 @@ SCENARIOS = ["fedavg", "async", "stsa"]
 
 
 class DisturbedRuns:
-    """A search has a `plan`, a list of disturbances, and `_fault_of(*disturbance)`; `library` is preloaded, if any."""
+    """Base class. A search has a `plan`, a list of disturbances, and `_fault_of(*disturbance)`; `library` may be
+    preloaded."""
 
     def __init__(self, program, folder, library=None):
         self.program, self.folder = program, folder
@@ -24,11 +25,11 @@ class DisturbedRuns:
             raise SystemExit("no C compiler, which makes the library that is preloaded")
         self.programs = StartedPrograms(program, folder, LIMIT_S, ADDRESSES_BYTES, self.injector or "")
         self.counts = {"disturbed": 0, "went on": 0, "resumed": 0, "refused": 0, "found": 0}
-        self.undisturbed = {}  # facts, by scenario
+        self.undisturbed = {}  # results by scenario
         self.plan = []
 
     def try_seed(self, seed):
-        """The disturbance of this number in the plan: None, or what was found."""
+        """Runs the disturbance with this number in the plan. Returns None, or a text about the fault."""
         if seed > len(self.plan):
             return None
         self.counts["disturbed"] += 1
@@ -43,7 +44,7 @@ class DisturbedRuns:
                 "--out", out, "--threads", "1", "--set", "checkpoint.force=true"]
 
     def _undisturbed(self, name, orders=(), log=None):
-        """Notes the facts of a scenario; what the library has counted."""
+        """Records the results of an undisturbed scenario. Returns the counts of the preloaded library."""
         out = os.path.join(self.folder, name)
         shutil.rmtree(out, ignore_errors=True)
         ended = self.programs.run(self._words(name, out), orders)
@@ -63,11 +64,12 @@ class DisturbedRuns:
         return facts
 
     def _fresh_folder(self):
-        """Of a run that is not there yet; the folder around it is to be removed."""
+        """Returns a new run folder. Its parent must be removed afterwards."""
         return os.path.join(tempfile.mkdtemp(dir=self.folder), "run")
 
     def _end_of(self, name, out, ended, allowed=()):
-        """None, or what is wrong with the end of a run: (code, errors). `allowed`: codes of runs that were ended."""
+        """Checks the end of a run, (code, errors). Returns None, or a text about the fault. allowed: codes of
+        interrupted runs"""
         code, errors = ended
         if code is None or (code == INTERRUPTED and code not in allowed):
             return "the run does not end"
@@ -97,7 +99,7 @@ class DisturbedRuns:
 
     def _resumed(self, name, out):
         if not os.path.exists(os.path.join(out, "scenario.toml")):
-            self.counts["refused"] += 1  # the run never began
+            self.counts["refused"] += 1  # the run did not start
             again = self.programs.run(self._words(name, out))
             return None if again.code == 0 else f"the folder that is left blocks a run: {again.errors[-300:]}"
         resumed = self.programs.run(["resume", out, "--quiet", "--threads", "2"])

@@ -1,4 +1,4 @@
-"""Files that stand beside a drawn scenario: own data in every form, and tables of partition, links, devices and
+"""Random files for drawn scenarios: user data in every format, and tables of partition, links, devices and
 availability."""
 import io
 import zipfile
@@ -13,7 +13,7 @@ def _numbers(draw, count):
 
 
 def _arrays(draw, kind, shape, tokens, with_domains):
-    """Arrays of both splits, as data.name = "arrays" takes them."""
+    """Random arrays of both splits in the format of data.name = "arrays"."""
     made, classes = {}, draw.choice([2, 4, 6])
     size = 1
     for extent in shape:
@@ -35,7 +35,7 @@ def _arrays(draw, kind, shape, tokens, with_domains):
 
 
 def array_files(draw, folder, kind, shape, tokens, with_domains):
-    """(value of data.file, files)."""
+    """Returns (value of data.file, files)."""
     arrays = _arrays(draw, kind, shape, tokens, with_domains)
     form = draw.choice(["npz", "packed", "npy", "safetensors"])
     if form == "npy":
@@ -50,7 +50,7 @@ def array_files(draw, folder, kind, shape, tokens, with_domains):
 
 
 def csv_files(draw, folder, columns, with_domains):
-    """(settings of [data], files): a table with names of columns of its own, now and then without a split."""
+    """Returns (settings of [data], files): a table with random column names, sometimes without a split."""
     label, split, domain = (draw.choice([name, "x " + name]) for name in ("label", "split", "domain"))
     has_split, classes = draw.random() < 0.7, draw.choice([2, 4, 6])
     head = [label] + [f"n{at}" for at in range(columns)] + ([domain] if with_domains else []) + \
@@ -71,7 +71,7 @@ def csv_files(draw, folder, columns, with_domains):
 
 
 def picture_files(draw, folder, channels, side, with_domains):
-    """(settings of [data], files): pictures of three classes in folders."""
+    """Returns (settings of [data], files): images of three classes in folders."""
     files, splits = {}, draw.choice([["train", "test"], [""]])
     pixels = side * side
     for split in splits:
@@ -88,7 +88,7 @@ def picture_files(draw, folder, channels, side, with_domains):
 
 
 def _spans(draw, clients, further):
-    """Lines of client, from, to and what stands behind them; not every client has some."""
+    """Lines of client, from, to and `further` columns. Some clients have no line."""
     lines = []
     for client in range(clients):
         begin = 0.0
@@ -121,7 +121,7 @@ def capacity_file(draw, clients, profiles):
 
 
 def partition_file(draw, clients, rows, tasks):
-    """Rows of the training file, each of one client, now and then with the task."""
+    """Table that gives each training row to one client, sometimes with a task."""
     with_tasks = draw.random() < 0.3
     chosen = [row for row in range(rows) if draw.random() < 0.8]
     lines = [f"{draw.randrange(clients)},{row}" + (f",{draw.randrange(tasks) + 1}" if with_tasks else "")
@@ -134,7 +134,7 @@ LINKS = ["lte", "dsl", "3g", "5g"]
 
 
 def drawn_profiles(draw):
-    """(value of devices.profiles, how many)."""
+    """Returns (value of devices.profiles, number of profiles)."""
     texts = []
     for name in draw.sample(PROFILES, draw.choice([1, 2, 3])):
         link = f', link = "{draw.choice(LINKS)}"' if draw.random() < 0.7 else ""

@@ -1,9 +1,9 @@
-"""The nets that a method can be drawn with, and what of [model] and [data] goes with them."""
+"""Selects nets that fit a method, and matching keys of [model] and [data]."""
 
 IMAGES = {"cnn", "convit", "ebr", "efficientnet-lite0", "lenet", "resnet8", "resnet18", "resnet32", "resnet50",
           "resnet152", "vee", "vit"}
 TEXTS = {"bert", "lstm"}
-# Nets that would take a whole test's time, however narrow.
+# Nets that would exceed the time of a test even if narrow.
 TOO_SLOW = {"efficientnet-lite0", "resnet50", "resnet152"}
 FROZEN = {"split-fedavg", "split-fedprox", "split-oracle", "fed-lwf-2t", "fedhaf", "fed-cil"}
 PROMPTED = {"fed-codap", "fed-dualp", "fed-cprompt", "pilora"}
@@ -23,7 +23,7 @@ TOKEN_LAYERS = ['["embedding 4", "lstm 5", "last-token", "linear classes"]']
 
 
 def drawn_net(method, models, draw):
-    """The model's name; most of the time one that the method can work with."""
+    """Returns the name of a model, usually one that fits the method."""
     fast = sorted(set(models) - TOO_SLOW)
     if method in NETS and draw.random() < 0.9:
         return draw.choice(NETS[method])
@@ -33,12 +33,12 @@ def drawn_net(method, models, draw):
 
 
 def drawn_layers(kind, draw):
-    """For model.layers, by what the rows are: "images", "numbers" or "tokens"."""
+    """Value of model.layers for rows of this kind: "images", "numbers" or "tokens"."""
     return draw.choice({"images": IMAGE_LAYERS, "numbers": ROW_LAYERS, "tokens": TOKEN_LAYERS}[kind])
 
 
 def settings_of_net(method, model, draw):
-    """Settings of [model] and [strategy] without which the method would refuse the net; None: leave them to chance."""
+    """Settings of [model] and [strategy] that the method requires for the net; None: draw them at random."""
     settings = {}
     if method in PROMPTED or method in FROZEN or (method == "stsa" and model == "vit" and draw.random() < 0.8):
         if draw.random() < 0.9:

@@ -1,4 +1,4 @@
-"""Every call that changes a file fails once, or the process ends there, or a signal comes."""
+"""Search in which each call that changes a file fails once, the process is killed at it, or a signal arrives."""
 import os
 import random
 import shutil

@@ -1,4 +1,4 @@
-"""Commands besides `mneme run` whose writes fail: each has words, and a check of what it leaves."""
+"""Commands other than `mneme run` whose writes fail, each with its arguments and a check of its output."""
 import os
 import shutil
 
@@ -44,15 +44,15 @@ def _content(path):
 
 
 class _Subject:
-    """@param run: runs the program with words, and gives its outcome"""
-    further_calls = 0  # of processes that the command starts: not counted by it
+    """Base class. @param run function that runs the program with arguments and returns its outcome"""
+    further_calls = 0  # calls of child processes, which the command does not count
 
     def __init__(self, folder, run):
         self.folder, self.run = folder, run
         os.makedirs(folder, exist_ok=True)
 
     def undisturbed(self, orders):
-        """What the command leaves when nothing fails."""
+        """Output of the command if nothing fails."""
         out = os.path.join(self.folder, "undisturbed")
         shutil.rmtree(out, ignore_errors=True)
         ended = self.run(self.words(out), orders + self.settings(out))
@@ -64,7 +64,7 @@ class _Subject:
         return []
 
     def check(self, out, code):
-        """None, or what is wrong with what is left; the command is run again."""
+        """Checks the output and runs the command again. Returns None, or a text about the fault."""
         if code == 0 and self.left(out) != self.expected:
             return "code 0, and not all of it is there"
         again = self.run(self.words(out), self.settings(out))
@@ -74,7 +74,7 @@ class _Subject:
 
 
 class Sweep(_Subject):
-    """Two runs at a time, the catalogue, the order, the report."""
+    """Sweep with two concurrent runs: catalogue, order and report."""
     further_calls = 60
 
     def words(self, out):
@@ -113,7 +113,7 @@ class Report(_Subject):
 
 
 class Features(_Subject):
-    """A run that keeps what its frozen net makes of rows."""
+    """Run that caches the features of its frozen net."""
 
     def words(self, out):
         for number in range(100):
@@ -129,7 +129,7 @@ class Features(_Subject):
 
 
 class Backbone(Features):
-    """A run whose backbone is trained first."""
+    """Run that trains its backbone first."""
 
     def words(self, out):
         words = super().words(out)

@@ -1,7 +1,7 @@
-"""A grey square as a baseline JPEG file (ITU-T T.81), without a library."""
+"""Writes a gray square as a baseline JPEG file (ITU-T T.81) without a library."""
 import struct
 
-# Tables K.3 and K.5 of the standard, for all components: how many codes of each length, and what they stand for.
+# Tables K.3 and K.5 of the standard, for all components: number of codes of each length, and their values.
 DC_COUNTS = bytes([0, 1, 5, 1, 1, 1, 1, 1, 1] + [0] * 7)
 DC_VALUES = bytes(range(12))
 AC_COUNTS = bytes([0, 2, 1, 3, 3, 2, 4, 3, 5, 5, 4, 4, 0, 0, 1, 125])
@@ -16,9 +16,9 @@ def _segment(marker, content):
 
 
 def small_jpeg(side):
-    """side x side pixels of three components; side is a multiple of 8."""
+    """JPEG content with side x side pixels of three components. side: a multiple of 8"""
     blocks = (side // 8) ** 2 * 3
-    bits = "001010" * blocks  # the same brightness as the block before, and no other coefficient
+    bits = "001010" * blocks  # DC difference of 0, then end of block
     bits += "1" * (-len(bits) % 8)
     scan = bytes(int(bits[at:at + 8], 2) for at in range(0, len(bits), 8))
     components = b"".join(bytes([number, 0x11, 0]) for number in (1, 2, 3))

@@ -1,5 +1,5 @@
-"""The keys of a scenario as the program itself tells them: `mneme help` is printed from the table that reads a
-scenario, so a new key is known here the day it is added."""
+"""Keys of scenarios, parsed from `mneme help`, which prints the table that reads scenarios. New keys are thus
+included."""
 import re
 import tempfile
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ class Key:
 
 
 def _bounds(key, text):
-    """"integer in [1, 8]", "number > 0": into the key."""
+    """Stores bounds such as "integer in [1, 8]" or "number > 0" in the key."""
     unbounded = 1e12
     key.low, key.high = -unbounded, unbounded
     if between := re.match(r"\w+ in ([\[(])([^,]+), ([^\])]+)", text):
@@ -56,7 +56,7 @@ def _key(section, name, default, expected):
 
 
 def _keys_in(section, text):
-    """The pairs of lines "  name = default" and "      expected. meaning."."""
+    """Parses the pairs of lines "  name = default" and "      expected. meaning."."""
     lines = text.splitlines()
     keys = []
     for line, after in zip(lines, lines[1:]):
@@ -67,10 +67,10 @@ def _keys_in(section, text):
 
 
 class KeyTables:
-    """All sections, and the keys that each method and each model has of its own."""
+    """All sections, and the keys of each method and each model."""
 
     def __init__(self, program):
-        self.said = {}  # what the program answered, by the words that asked
+        self.said = {}  # output of the program, by command line
         with tempfile.TemporaryDirectory(prefix="mneme-keys-") as folder:
             self._programs = StartedPrograms(program, folder, limit_s=60)
             self._ask()

@@ -1,5 +1,6 @@
-"""Modules, honest and hostile: random TorchScript code, and exported programs whose JSON or calls were changed. Each is
-taken or refused with a reason, soon, and none touches a file or crashes the process that tries it."""
+"""Search with valid and hostile modules: random TorchScript code, and exported programs with changed JSON or calls.
+Each must be accepted or rejected with a reason within the time limit, without touching a file or crashing the probing
+process."""
 import os
 import random
 
@@ -9,7 +10,7 @@ from reader_cases import IMAGES, MODULE, _scenario
 from started_programs import StartedPrograms
 
 LIMIT_S = 120
-ADDRESSES_BYTES = 24 << 30  # the cell's own limits are smaller
+ADDRESSES_BYTES = 24 << 30  # above the sandbox's own limits
 TOGETHER = 8
 OPERATORS = ["relu", "sigmoid", "add", "mul", "matmul", "flatten", "softmax", "conv2d", "dropout", "cat",
              "stack", "zeros", "size", "len", "format", "sub_", "copy_", "resize_", "set_", "from_file", "save",
@@ -90,7 +91,7 @@ class _Grammar:
 
 
 def drawn_code(draw, canary):
-    """Code of a module whose forward() does what it likes before it does what it should."""
+    """Code of a module whose forward() executes random statements before its regular ones."""
     if draw.random() < 0.5:
         return _module_code("", "", drawn_call(draw))
     grammar = _Grammar(draw, canary)
@@ -128,7 +129,7 @@ class ModuleSearch:
                 raise SystemExit(f"the honest module is refused: {outcome.errors}")
 
     def drawn_file(self, seed):
-        """An exported program of an odd seed, TorchScript of an even one."""
+        """Content of an exported program for odd seeds, and of a TorchScript file for even ones."""
         draw = random.Random(seed)
         if seed % 2 == 1:
             return drawn_program(self.program, draw)

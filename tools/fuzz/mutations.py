@@ -1,4 +1,4 @@
-"""Random damage to bytes: what a disk, a download or a careless hand may do to a file."""
+"""Random damage to bytes, as by a disk, a download or an editing mistake."""
 
 LENGTHS = [0, 1, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0xFFFFFFFF, 0x7FFFFFFFFFFFFFFF, 0xFFFFFFFFFFFFFFFF]
 NUMBERS = [b"0", b"-1", b"1e999", b"99999999999999999999", b"nan", b"[]", b"{}", b"\"\"", b"9223372036854775807"]
@@ -14,7 +14,7 @@ def _byte(data, draw):
 
 
 def _integer(data, draw):
-    """A length or count as formats have them, of either byte order."""
+    """Replaces an integer of a length or count, in either byte order."""
     size = draw.choice([2, 4, 8])
     value = draw.choice(LENGTHS) & ((1 << 8 * size) - 1)
     at = draw.randrange(len(data))
@@ -44,7 +44,7 @@ def _swap(data, draw):
 
 
 def _number(data, draw):
-    """A number of a text becomes another one."""
+    """Replaces a number in a text by another one."""
     digits = [at for at in range(min(len(data), 20000)) if 48 <= data[at] <= 57]
     if not digits:
         return _byte(data, draw)
@@ -68,7 +68,8 @@ KINDS = [_flip, _byte, _byte, _integer, _integer, _cut, _hole, _twice, _swap, _n
 
 
 def mutated(original, draw, head_bytes=4096):
-    """A copy with one to five kinds of damage, half of the time within its first bytes, where headers are."""
+    """Returns a copy with one to five mutations. Half of the time they are within the first `head_bytes`, in the
+    headers."""
     data = bytearray(original)
     for _ in range(draw.choice([1, 1, 2, 3, 5])):
         if not data:

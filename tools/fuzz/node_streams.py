@@ -1,5 +1,5 @@
-"""What a run and a node say to each other, as bytes: streams in frames (runtime/transport/frames.hpp), and a link
-between the two that records or damages what passes."""
+"""Messages between a run and a node as bytes: streams in frames (runtime/transport/frames.hpp), and a link between the
+two that records or damages the traffic."""
 import socket
 import struct
 import threading
@@ -9,7 +9,7 @@ BEGIN, PART = 1, 2
 
 
 class MessageReader:
-    """Bytes go in, whole messages come out; credits and signs of life are left out."""
+    """Parses bytes into complete messages. Credits and heartbeats are skipped."""
 
     def __init__(self):
         self.bytes, self.preamble, self.coming, self.expected = bytearray(), None, b"", None
@@ -36,13 +36,13 @@ class MessageReader:
         return messages
 
     def unread(self):
-        """What has come of a message that is not whole yet, as it came."""
+        """Bytes of the incomplete message, as received."""
         begun = framed(self.coming, self.expected) if self.expected is not None else b""
         return begun + bytes(self.bytes)
 
 
 def framed(message, announced=None):
-    """The frames of a message, or of the first bytes of one that is announced as longer."""
+    """Frames of a message. announced: length in the header if it differs from the message's"""
     out = struct.pack("<IB3xQ", 8, BEGIN, len(message) if announced is None else announced)
     for first in range(0, len(message), FRAME_BYTES_MAX):
         part = message[first:first + FRAME_BYTES_MAX]
@@ -51,8 +51,8 @@ def framed(message, announced=None):
 
 
 class Link:
-    """Listens for nodes and forwards to the run at `port`. `passing(number, data)` may change what the node sends in
-    connection `number`, `answering` what the run sends."""
+    """Listens for nodes and forwards to the run at `port`. `passing(number, data)` may change the bytes that the node
+    sends in connection `number`, `answering` those that the run sends."""
 
     def __init__(self, port, passing=None, answering=None):
         self.to, self.connections = port, 0
@@ -100,8 +100,7 @@ class Link:
 
 
 class DamagedMessage:
-    """Lets a stream pass but for one message, which `damage` changes. A message that is cut, longer or shorter has
-    frames that fit."""
+    """Forwards a stream and changes one message by `damage`. If its length changes, its frames are adjusted."""
 
     def __init__(self, at, damage):
         self.at, self.damage, self.reader, self.seen = at, damage, MessageReader(), 0
@@ -109,7 +108,7 @@ class DamagedMessage:
 
     def __call__(self, number, data):
         if number > 0 or self.is_done:
-            return data  # later connections are let alone
+            return data  # later connections are not changed
         out, begun = b"", self.reader.preamble is not None
         messages = self.reader.feed(data)
         if not begun and self.reader.preamble:
@@ -123,15 +122,15 @@ class DamagedMessage:
 
 
 class ChangedMessages:
-    """Lets a stream pass but for its messages: `change(message)` says which pass instead of each. Signs of life and
-    credits pass as they come."""
+    """Forwards a stream and replaces each message by the messages that `change(message)` returns. Heartbeats and
+    credits are forwarded unchanged."""
 
     def __init__(self, change):
         self.change, self.bytes, self.coming, self.expected, self.begun = change, bytearray(), b"", None, False
 
     def __call__(self, number, data):
         if number > 0:
-            return data  # later connections are let alone
+            return data  # later connections are not changed
         self.bytes += data
         out = b""
         if not self.begun and len(self.bytes) >= PREAMBLE_BYTES:

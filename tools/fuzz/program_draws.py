@@ -1,5 +1,5 @@
-"""Files of torch.export.save: the honest one of scenarios/smoke with changed JSON, or with calls of operators whose
-arguments were changed."""
+"""Files of torch.export.save: the valid one of scenarios/smoke with changed JSON, or with additional calls of operators
+whose arguments are changed."""
 import copy
 import io
 import json
@@ -17,18 +17,18 @@ FOREIGN = ["aten.from_file.default", "aten.save.default", "aten.set_.source_Stor
 
 
 class Shape(tuple):
-    """The shape of a tensor of ones."""
+    """Shape of a tensor of ones."""
 
 
 class Shapes(tuple):
-    """The shapes of a list of tensors of ones."""
+    """Shapes of a list of tensors of ones."""
 
 
 IMAGE = Shape((2, 4, 9, 9))
 SQUARE = {"kernel_size": [2, 2], "stride": [2, 2], "padding": [0, 0]}
 LSTM = {"has_biases": True, "num_layers": 1, "dropout": 0.0, "train": False, "bidirectional": False,
         "batch_first": False}
-CALLS = [  # operator, arguments, number of results; "list": the parts of one list
+CALLS = [  # operator, arguments, number of results; "list": one list of tensors
     ("scaled_dot_product_attention.default", {"query": Shape((1, 2, 5, 8)), "key": Shape((1, 2, 7, 8)),
                                               "value": Shape((1, 2, 7, 8)), "attn_mask": Shape((5, 7)),
                                               "dropout_p": 0.0, "is_causal": False}, 1),
@@ -137,7 +137,7 @@ CALLS = [  # operator, arguments, number of results; "list": the parts of one li
 
 
 class Program:
-    """The honest program, with calls before its own."""
+    """The valid program with calls inserted before its own."""
 
     def __init__(self, entries):
         self.entries = entries
@@ -169,7 +169,7 @@ class Program:
         raise TypeError(value)
 
     def add(self, target, arguments, results):
-        """A call whose sum is added to the rows."""
+        """Adds a call whose sum is added to the rows."""
         made = self.call(target, {name: self.argument(value) for name, value in arguments.items()}, results)
         total = self.call("sum.default", {"self": {"as_tensor": made}})
         rows = self.call("add.Tensor", {"self": {"as_tensor": {"name": "x"}}, "other": {"as_tensor": total}})
@@ -195,7 +195,7 @@ def packed(entries):
 
 
 def changed_number(value, draw, chance):
-    """The value with each number replaced by another with this chance."""
+    """Returns the value with each number replaced by another one with probability `chance`."""
     if isinstance(value, (Shape, Shapes)):
         return type(value)(changed_number(part, draw, chance) for part in value)
     if isinstance(value, (list, tuple)):
@@ -256,7 +256,7 @@ def change_json(document, draw):
 
 
 def drawn_archive(entries, draw):
-    """The honest archive with damage to its JSON, its tensors or its list of entries."""
+    """Valid archive with damage to its JSON, its tensors or its list of entries."""
     made = dict(entries)
     kind = draw.choice(["program"] * 6 + ["tensors"] * 3 + ["missing", "short", "renamed"])
     if kind in ("program", "tensors"):
@@ -266,7 +266,7 @@ def drawn_archive(entries, draw):
             try:
                 change_json(document, draw)
             except (TypeError, KeyError, IndexError, ValueError, AttributeError):
-                pass  # an earlier change has removed what this one needs
+                pass  # an earlier change has removed its target
         made[name] = json.dumps(document).encode()
         return made
     name = draw.choice(sorted(made))
@@ -279,5 +279,5 @@ def drawn_archive(entries, draw):
 
 
 def drawn_program(entries, draw):
-    """The bytes of a file. @param entries {name: content} of the honest one"""
+    """Content of a random file. @param entries {name: content} of the valid one"""
     return packed((drawn_call if draw.random() < 0.6 else drawn_archive)(entries, draw))

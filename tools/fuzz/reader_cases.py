@@ -1,4 +1,4 @@
-"""For each reader of the program: an honest input, and the command that reads it."""
+"""Valid inputs for all readers of the program, each with the command that reads it."""
 import copy
 import gzip
 import io
@@ -42,7 +42,8 @@ def _scenario(data=MADE, model="", partition='kind = "iid"', devices=""):
 
 
 class ReaderCase:
-    """`honest`: the bytes that are damaged, written to `target`; `words` then reads them."""
+    """Case of a reader. `honest`: bytes to damage, written to `target`; the program reads them with the arguments
+    `words`."""
     limit_s = 60
 
     def __init__(self, folder, program, target, honest, words):
@@ -58,27 +59,27 @@ class ReaderCase:
         return path
 
     def command(self, damaged):
-        """The words behind the program's name that read the damaged bytes."""
+        """Arguments with which the program reads the damaged bytes."""
         with open(self.target, "wb") as file:
             file.write(damaged)
         return self.words
 
     @property
     def runs(self):
-        """The command goes on with a run."""
+        """True if the command starts a run."""
         return self.words[0] == "resume"
 
     @property
     def takes_several(self):
-        """The command reads as many inputs as its words name."""
+        """True if the command can read several inputs."""
         return self.words[0] == "validate"
 
     def wrong_result(self):
-        """What is wrong with what a command has left that ended with code 0."""
+        """Checks the output of a command that ended with code 0. Returns None, or a text about the fault."""
         return None
 
     def is_answered(self, said, inputs):
-        """What was said of so many inputs has a reason for this one, or calls it good."""
+        """True if the output gives a reason for this input or accepts it."""
         mine = [line for line in said.splitlines() if inputs == 1 or self.folder + os.sep in line]
         return any("error: " in line or line.endswith(": ok") for line in mine)
 
@@ -168,7 +169,7 @@ def jpeg_case(folder, program):
 
 def lists_case(folder, program):
     made = jpeg_case(folder, program)
-    made.command(made.honest)  # writes the picture
+    made.command(made.honest)  # writes the image
     annotations = os.path.join(folder, "val", "val_annotations.txt")
     with open(annotations, "rb") as file:
         honest = file.read()
@@ -176,7 +177,7 @@ def lists_case(folder, program):
 
 
 def _own_rows():
-    """Numbers of three classes, as data.name = "arrays" takes them."""
+    """Numbers of three classes in the format of data.name = "arrays"."""
     return {"train_x": Array("float32", [12, 3], [row * 0.5 + i for row in range(12) for i in range(3)]),
             "train_y": Array("int64", [12], [row % 3 for row in range(12)]),
             "test_x": Array("float32", [6, 3], [row * 0.25 - i for row in range(6) for i in range(3)]),
@@ -239,7 +240,7 @@ def png_folder_case(folder, program):
 
 
 def _golden_image_case(name):
-    """A folder of images that Pillow, OpenCV and torchvision read, one of which is damaged."""
+    """Case of a folder of images that Pillow, OpenCV and torchvision can read; one of them is damaged."""
     def made(folder, program):
         with open(GOLDEN_IMAGES, encoding="utf-8") as file:
             image = next(bytes.fromhex(entry["file"]) for entry in json.load(file)["images"] if entry["name"] == name)
@@ -302,7 +303,7 @@ def module_case(folder, program):
 
 
 class _ForgedModuleCase(_WithScenario):
-    """An entry of the archive is damaged, and the archive is packed anew: its checksums fit."""
+    """Case that damages an entry of an archive and repacks it with valid checksums."""
 
     def __init__(self, folder, program, ending):
         with zipfile.ZipFile(MODULE) as archive:
@@ -328,8 +329,8 @@ def forged_module_code_case(folder, program):
 
 
 class _RunFolderCase(ReaderCase):
-    """A file of a run that was interrupted; every command reads a fresh copy of its folder."""
-    limit_s = 5  # damage to a number of rounds makes a long run of a short one, which ends when it is asked to
+    """Case of a file of an interrupted run. Each command reads a fresh copy of the run folder."""
+    limit_s = 5  # a damaged number of rounds can make a short run long; it ends when interrupted
 
     def __init__(self, folder, program, named=None, mend=None, smoke=None, method="fed-ewc", more=()):
         self._mend = mend or (lambda data: data)
@@ -374,7 +375,8 @@ class _RunFolderCase(ReaderCase):
         return super().command(self._mend(damaged))
 
     def wrong_result(self):
-        """What is wrong with a run that ended with code 0, or None; who makes a checksum anew may change results."""
+        """Checks a run that ended with code 0. With a recomputed checksum, damage may change results. Returns None or a
+        text."""
         digest = _digest_in(os.path.join(self.folder, "run"))
         if digest is None:
             return "code 0, but no summary"
@@ -390,7 +392,7 @@ def _digest_in(folder):
 
 
 def _files_below(folder):
-    """Contents by path; folders lie one deep."""
+    """Contents by path; folders are one level deep."""
     files = {}
     for path, _, names in os.walk(folder):
         for name in names:
@@ -408,12 +410,13 @@ def torn_checkpoint_case(folder, program):
 
 
 def forged_checkpoint_case(folder, program):
-    """As torn, but the checksum fits: sizes, ids and counts are all that stands between the file and memory."""
+    """Case of a damaged checkpoint with a valid checksum, so that only checks of sizes, ids and counts protect
+    memory."""
     return _RunFolderCase(folder, program, mend=with_checksum)
 
 
 def _forged_tiny_case(method, *more):
-    """The same in a run so small that most of its checkpoint is structure."""
+    """The same for a run so small that most of its checkpoint is structure."""
     return lambda folder, program: _RunFolderCase(folder, program, mend=with_checksum, method=method, more=more)
 
 
@@ -428,7 +431,7 @@ forged_memories_of_tiny_buffered_case = _forged_tiny_case("fedavg", "rounds.mode
 
 
 def _forged_smoke_case(smoke, *more):
-    """What a method remembers on clients and on the server, and a proxy, in forged checkpoints of small runs."""
+    """Forged checkpoints of small runs, with the memories of clients, server and proxy of a method."""
     sizes = ("data.rows=60", *more)
     return lambda folder, program: _RunFolderCase(folder, program, mend=with_checksum, smoke=smoke, more=sizes)
 

@@ -1,4 +1,5 @@
-"""Damaged inputs for every reader: each ends with code 0, 1 or 2 and a reason, soon, and in little memory."""
+"""Search with damaged inputs for every reader. Each must end with code 0, 1 or 2 and a reason, in limited time and
+memory."""
 import os
 import random
 
@@ -8,8 +9,8 @@ from started_programs import StartedPrograms
 
 INTERRUPTED = 130
 ADDRESSES_BYTES = 4 << 30
-TOGETHER = 20  # damaged inputs that one process reads: in one command, where it takes several, or one after the other
-FORGED, FORGED_EVERY = "forged_memories_of_", 4  # one for each method: they have a turn with every so many seeds
+TOGETHER = 20  # damaged inputs per process: in one command that takes several, or in consecutive commands
+FORGED, FORGED_EVERY = "forged_memories_of_", 4  # one case per method; each is used only for every fourth seed
 
 
 class ReaderSearch:
@@ -18,7 +19,7 @@ class ReaderSearch:
     def __init__(self, program, folder, only=None, limited=True, before=""):
         self.folder, self.all_readers = folder, only is None
         self.programs = StartedPrograms(program, folder, ReaderCase.limit_s, ADDRESSES_BYTES if limited else 0, before)
-        self.program, self.cases = program, {}  # those that have had a turn: places for so many damaged inputs
+        self.program, self.cases = program, {}  # cases used so far, with a folder per damaged input
         self.counts = {name: 0 for name in CASES if only is None or name in only}
         self.readers = list(self.counts)
         self.counts |= {"long runs": 0, "found": 0}
@@ -43,19 +44,19 @@ class ReaderSearch:
         return self.cases[name]
 
     def _read(self, places, inputs):
-        """An input at each place is read: the outcome of the command that reads all, or one for each."""
+        """Reads an input at each place. Returns the outcome of the command that reads all, or one outcome each."""
         words = [place.command(damaged) for place, damaged in zip(places, inputs)]
         if places[0].runs:
             return self.programs.run_several(words, places[0].limit_s)
         return [self.programs.run(words[0] + [word for more in words[1:] for word in more[1:]])]
 
     def summary(self):
-        """The most memory that a damaged input took, as a share of what the honest one takes."""
+        """Peak memory of damaged inputs relative to the valid input."""
         return "peak memory in parts of the honest input's: " + ", ".join(
             f"{name} {self.peaks[name] / self.honest_peaks[name]:.2f}" for name in self.cases)
 
     def try_seed(self, seed, count=1):
-        """One damaged input for each reader and each of so many seeds; None, or what was found."""
+        """Tries one damaged input per reader for each of `count` seeds. Returns None, or a text about the fault."""
         reports = []
         for name in self.readers:
             seeds = [at for at in range(seed, seed + count) if self._has_a_turn(name, at)]
@@ -94,7 +95,8 @@ class ReaderSearch:
         return next(filter(None, faults), None)
 
     def _fault_in(self, name, ended, places):
-        """What is wrong with the end of a command that read the inputs at these places."""
+        """Checks the outcome of a command that read the inputs at these places. Returns None, or a text about the
+        fault."""
         before, self.peaks[name] = self.peaks[name], max(self.peaks[name], ended.peak_bytes)
         if ended.code is None:
             return f"it did not end within {places[0].limit_s} s"

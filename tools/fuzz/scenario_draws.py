@@ -1,7 +1,8 @@
 """Random scenarios over the whole key table, small enough to run in a second.
 
-A scenario is a list of settings, (section, key, value as TOML), written one to a line; what the program refuses by its
-line is dropped by line, so that most of what is drawn runs. What its paths name stands in a folder beside it."""
+A scenario is a list of settings, (section, key, value as TOML), written one per line. Lines that the program rejects
+are dropped, so that most scenarios run. The files that it names are in the folder of the scenario.
+"""
 import os
 import random
 import re
@@ -12,7 +13,7 @@ from drawn_nets import IMAGES, SIDES, TEXTS, drawn_layers, drawn_net, settings_o
 
 SMOKE = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "scenarios", "smoke")
 
-# What decides how long a run takes is drawn here; all other keys by their kind.
+# Ranges of keys that determine how long a run takes. All other keys are drawn by their kind.
 SMALL = {
     "seed": [1, 2, 3, 12345],
     "tasks.count": [1, 2, 2, 3], "tasks.classes": [0, 0, 2, 6], "tasks.first_classes": [0, 0, 1, 2],
@@ -57,7 +58,7 @@ FIXED = {"data": {"name", "root", "shape", "tokens", "label_column", "split_colu
                   "ignore_columns", "folder"},
          "strategy": {"name", "preset"},
          "model": {"name", "weights", "seed_weights", "frozen"}, "checkpoint": {"every", "force", "keep"}}
-# What a scenario must give lest its defaults take long.
+# Keys that a scenario must set, because their defaults make runs too long.
 GIVEN = {"seed", "tasks.count", "clients.count", "rounds.per_task", "data.rows", "data.classes",
          "strategy.reconstruction_steps", "strategy.images_per_gradient", "strategy.memory",
          "strategy.adaptation_rounds", "strategy.projection_width", "strategy.dummies", "strategy.server_steps",
@@ -75,7 +76,7 @@ NEVER_DROPPED = {"strategy.name", "data.name", "data.file", "data.root", "data.l
 DURATIONS = ["0 s", "1 ns", "1 ms", "20 ms", "1 s", "5 s", "2 min", "1 h"]
 MADE_UP = {"data.rows", "data.classes", "data.shape", "data.tokens"}  # keys of data.name = "synthetic"
 LARGE = 20
-# What a preset makes long unless the scenario says it.
+# Keys that presets set to large values, with the values used instead.
 PRESET_LIMITS = {"training.epochs": "1", "training.batch": "8", "rounds.per_task": "2", "rounds.cohort": "2"}
 PARTS = {"strategy.condition": '"sd77x768"', "strategy.condition_shape": "[12, 16]",
          **{f"strategy.{key}": f'"{os.path.join(SMOKE, "parts", name)}"' for key, name in
@@ -85,7 +86,7 @@ PARTS = {"strategy.condition": '"sd77x768"', "strategy.condition_shape": "[12, 1
              "picture_decoder": "decoder.pt"}.items()}}
 
 
-# Keys that a kind of value does not tell: drawn with the files that they name, and those that no draw gives.
+# Keys that are drawn together with the files that they name, and keys that are never drawn.
 WITH_FILES = {"data.name", "data.root", "data.shape", "data.tokens", "data.file", "data.label_column",
               "data.split_column", "data.domain_column", "partition.file", "devices.availability_file",
               "devices.profiles", "devices.capacity_file", "devices.link_file", "model.name", "model.module",
@@ -97,7 +98,7 @@ NEVER_DRAWN = {"title", "data.folder", "data.ignore_columns", "model.frozen", "m
 
 
 def drawn_value(key, draw):
-    """A value for the key as TOML; None: leave it out."""
+    """Random value of a key as TOML; None: leave it out."""
     if key.full_name in SMALL:
         return str(draw.choice(SMALL[key.full_name]))
     if key.kind == "boolean":
@@ -131,7 +132,7 @@ def _drawn_number(key, draw):
 
 
 class DrawnScenario:
-    """@param files: what its paths name, by path relative to the scenario"""
+    """@param files contents of the files that it names, by path relative to the scenario"""
 
     def __init__(self, settings, files=None):
         self.settings = settings  # [(section, key, value)]
@@ -153,15 +154,16 @@ class DrawnScenario:
         return DrawnScenario([setting for setting in self.settings if setting not in dropped], self.files)
 
     def without_refused(self, errors):
-        """Without the lines that the program's errors name; None where they name none that may be dropped."""
+        """Returns the scenario without the lines that errors of the program name; None if they name no line that may be
+        dropped."""
         lines = self._lines()
         refused = set()
         for number in re.findall(r"\.toml:(\d+):\d+: error", errors):
             line = lines[int(number) - 1]
             refused |= self._those(lambda section, key, value, line=line: line == f"{key} = {value}")
-        if not refused:  # without a place: what the text names
+        if not refused:  # no location: search the names in the text
             refused = self._those(lambda section, key, value: f"{section}.{key}" in errors)
-        if not refused:  # or its key alone, or its section; what keeps a run short stays
+        if not refused:  # then the key or its section alone; keys that keep a run short stay
             refused = (self._those(lambda section, key, value: f"{section}.{key}" not in GIVEN
                                    and re.search(rf"\b{key}\b", errors))
                        or self._those(lambda section, key, value: section and f"{section}.{key}" not in GIVEN
@@ -169,13 +171,13 @@ class DrawnScenario:
         return self.without(refused) if refused else None
 
     def _those(self, are_chosen):
-        """The settings that it chooses by section, key and value, without those that are never dropped."""
+        """Settings for which `are_chosen(section, key, value)` is true, without those that must not be dropped."""
         return {setting for setting in self.settings
                 if ".".join(setting[:2]) not in NEVER_DROPPED and are_chosen(*setting)}
 
 
 class _Draws:
-    """Of one seed: settings by their full names, the kind of rows, files beside the scenario."""
+    """Random choices of one seed: settings by full name, the kind of rows, and files."""
 
     def __init__(self, tables, seed):
         self.tables, self.draw, self.folder = tables, random.Random(seed), f"beside-{seed}"
@@ -230,7 +232,7 @@ class _Draws:
             self.settings |= {"tasks.kind": '"domain-incremental"', "tasks.transform": '"domains"', "tasks.count": "2"}
 
     def _draw_keys(self, share):
-        """`share`: of the keys that are given."""
+        """Draws keys. share: fraction of the keys that are set"""
         made_up = self.settings["data.name"] == '"synthetic"'
         tried = [key for section in self.tables.sections.values() for key in section]
         own = self.tables.methods[self.method] + self.tables.models[self.model]
@@ -291,10 +293,10 @@ class _Draws:
 
 
 def takes_long(key):
-    """Its default is a number so large that a run would take long."""
+    """True if the key's default is so large that a run would take long."""
     return key.kind == "integer" and float(key.default) >= LARGE
 
 
 def drawn_scenario(tables, seed):
-    """The scenario of a seed. A method's or a model's own keys are drawn with it."""
+    """Returns the scenario of a seed, with keys of its method and model."""
     return _Draws(tables, seed).made()

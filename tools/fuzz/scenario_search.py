@@ -1,4 +1,4 @@
-"""Runs drawn scenarios in several ways each; a scenario that fails is shrunk and written beside its seed."""
+"""Search that runs random scenarios in several ways. A failing scenario is shrunk and saved with its seed."""
 import os
 import shutil
 import time
@@ -8,12 +8,12 @@ from started_programs import ADDRESSES_BYTES, StartedPrograms
 from ways_to_run import LIMIT_S, difference, drawn_ways
 
 REPAIRS_MAX = 16
-SHRINKS_MAX, SHRINKING_MAX_S = 60, 300  # runs of the failing ways
+SHRINKS_MAX, SHRINKING_MAX_S = 60, 300  # limits of reruns and of seconds
 KEPT = GIVEN | {"strategy.name", "data.name", "data.shape", "model.name"}
 
 
 def kind_of(fault):
-    """What must stay the same while a scenario is shrunk."""
+    """Kind of a fault, which must stay the same while a scenario is shrunk."""
     for kind in ("did not end", "a node ended", "ended with code", "takes what a run refuses", "differs from",
                  "validate"):
         if kind in fault:
@@ -22,7 +22,8 @@ def kind_of(fault):
 
 
 def may_have_nodes(scenario):
-    """Nodes read no folder of this disk, are sent single files, and have the machine's arithmetic."""
+    """True if nodes can run the scenario: they read no local folders, receive only single files, and use machine
+    arithmetic."""
     several = any(key == "file" and value.endswith('.npy"') for _, key, value in scenario.settings)
     return not several and not ({("data", "name", '"folder"'), ("worker", "arithmetic", '"portable"')} &
                                 set(scenario.settings))
@@ -36,7 +37,7 @@ class ScenarioSearch:
         os.makedirs(folder, exist_ok=True)
 
     def try_seed(self, seed):
-        """None, or what was found in the scenario of this seed."""
+        """Runs the scenario of this seed. Returns None, or a text about the fault."""
         self.counts["drawn"] += 1
         scenario, fault = self._accepted(drawn_scenario(self.tables, seed), seed)
         ways = drawn_ways(seed)
@@ -66,8 +67,8 @@ class ScenarioSearch:
         return path
 
     def _accepted(self, scenario, seed):
-        """Without what validation refuses, line by line; (None, None) where it cannot be mended, (scenario, fault)
-        where validation itself goes wrong."""
+        """Drops lines that validation rejects. Returns (scenario, None); (None, None) if no line can be dropped;
+        (scenario, fault) if validation itself fails."""
         for _ in range(REPAIRS_MAX):
             said = self.programs.run(["validate", self._write(scenario, seed)])
             if said.code == 0:
@@ -107,7 +108,7 @@ class ScenarioSearch:
         return None
 
     def _note_failure(self, seed, errors):
-        """What a run that validation takes says at its end: to be read, as it might have been refused before."""
+        """Logs the failure of a run that passed validation, since validation might have rejected it."""
         with open(os.path.join(self.folder, "failures.txt"), "a", encoding="utf-8") as file:
             file.write(f"seed {seed}: {errors[-600:].strip()}\n")
 
@@ -119,7 +120,7 @@ class ScenarioSearch:
         return f"seed {seed}: {fault}\n  shrunk to {path}"
 
     def _shrunk(self, scenario, ways, seed, kind):
-        """As few settings as still fail in this way, besides those that keep it small."""
+        """Removes settings while the scenario still fails in this way; keeps those that make it small."""
         tries, step, until = 0, max(len(scenario.settings) // 4, 1), time.monotonic() + SHRINKING_MAX_S
         while tries < SHRINKS_MAX and time.monotonic() < until:
             smaller = None

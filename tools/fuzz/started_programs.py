@@ -1,5 +1,5 @@
-"""Starts the program thousands of times: each time a copy of a process whose libraries are loaded already, where there
-is a C compiler; else as ever."""
+"""Starts the program thousands of times. With a C compiler, each start forks a process that has loaded the
+libraries."""
 import functools
 import os
 import resource
@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 OUT_OF_TIME = 999
-ADDRESSES_BYTES = 8 << 30  # of a run
+ADDRESSES_BYTES = 8 << 30  # address space of a run
 
 
 @functools.lru_cache(maxsize=None)
 def built_library(name, folder):
-    """A library to be preloaded, of the C source of this name beside this file; None where there is no C compiler. A
-    process builds it once in a folder."""
+    """Builds a preloadable library from the C source of this name in this folder, once per process and folder; None
+    without a C compiler."""
     os.makedirs(folder, exist_ok=True)
     out = os.path.join(folder, name + ".so")
     compiler = shutil.which("cc") or shutil.which("gcc")
@@ -30,15 +30,15 @@ def built_library(name, folder):
 
 @dataclass
 class Outcome:
-    code: int        # of the process; negative: a signal; None: it did not end in time
-    errors: str      # what it said on standard output and error
-    peak_bytes: int  # of its memory
+    code: int        # exit code; negative: a signal; None: timeout
+    errors: str      # its standard output and error
+    peak_bytes: int  # peak memory
     seconds: float
 
 
 class StartedPrograms:
-    """@param before: what has to be preloaded first, as a sanitizer's library has to be, or one that makes calls fail
-    @param environment, cores, folder_of_runs: those of all runs; None: as this process has them"""
+    """@param before libraries to preload first, such as a sanitizer's, or one that makes calls fail
+    @param environment, cores, folder_of_runs for all runs; None: those of this process"""
 
     def __init__(self, program, folder, limit_s, addresses_bytes=0, before="", environment=None, cores=None,
                  folder_of_runs=None):
@@ -52,15 +52,15 @@ class StartedPrograms:
         self.server = None
 
     def run(self, words, settings=(), limit_s=None, ended_by=signal.SIGTERM):
-        """The outcome of the program with these words behind its name.
-        @param settings: of the environment, "NAME=VALUE"; @param ended_by: what it gets after so many seconds"""
+        """Runs the program with these arguments and returns its outcome.
+        @param settings environment variables, "NAME=VALUE" @param ended_by signal sent at the time limit"""
         began = time.monotonic()
         way = self._by_server if self.library else self._alone
         code, peak = way(words, list(settings), limit_s or self.limit_s, ended_by)
         return self._outcome(code, peak, self.errors, time.monotonic() - began)
 
     def run_apart(self, words, settings=()):
-        """As subprocess.run with captured text: standard output and error apart. @pre there is a C compiler"""
+        """Like subprocess.run with captured text, standard output and error separately. @pre there is a C compiler"""
         output = self.errors + "-output"
         code, _ = self._copy(output, words, list(settings), self.limit_s, signal.SIGTERM)
         if code == OUT_OF_TIME:
@@ -78,8 +78,8 @@ class StartedPrograms:
         return Outcome(None if code == OUT_OF_TIME else code, said, peak, seconds)
 
     def run_several(self, commands, limit_s=None):
-        """The outcomes of commands, each given by its words: a copy of the process runs one after the other, and where
-        it ends in one of them, another copy goes on behind it."""
+        """Runs commands one after the other in a forked process and returns their outcomes. If the process ends early,
+        another one continues with the next command."""
         if not self.library:
             return [self.run(words, limit_s=limit_s) for words in commands]
         began = time.monotonic()
@@ -91,7 +91,7 @@ class StartedPrograms:
         return [self._outcome(code, peak, file, seconds) for (code, peak), file in zip(answers, files)]
 
     def prepare(self, words):
-        """Runs these in the process that copies are made of: what the program computes once is there in all of them."""
+        """Runs a command in the parent process, so that values that it computes once per process exist in all forks."""
         if not self.library:
             return self.run(words)
         self._order("here", ["0", "0", "0", self.errors, str(len(words)), *words])
@@ -122,7 +122,7 @@ class StartedPrograms:
         self.server.stdin.flush()
 
     def _answer(self):
-        """The code and the bytes of memory of a command."""
+        """Exit code and peak memory in bytes of a command."""
         answer = self.server.stdout.readline().split()
         if len(answer) != 2:
             raise RuntimeError(f"{self.program} does not start copies of itself: {answer}")
@@ -146,7 +146,7 @@ class StartedPrograms:
             process.kill()
             process.wait()
             return OUT_OF_TIME, 0
-        peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024  # of the largest so far
+        peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024  # maximum of all children so far
         return process.returncode, peak
 
     def _keep_to_cores(self):

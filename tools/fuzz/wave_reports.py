@@ -1,4 +1,4 @@
-"""Reports of nodes as values: read from a message, changed, and written again (runtime/federation/carry.cpp)."""
+"""Reports of nodes as values: parsed from a message, changed, and serialized (runtime/federation/carry.cpp)."""
 import struct
 
 REPORT = 10  # node_message::report
@@ -45,13 +45,13 @@ class Writer:
 
 
 def decoded(message):
-    """The report in a message, or None where it is none."""
+    """Report in a message, or None for other messages."""
     if not message or message[0] != REPORT:
         return None
     read = Reader(message)
     read("B")
     report = {"heard": read("Q"), "busy_ns": read("q"), "shard": read("I"), "lists": read("B")}
-    maps, tensors = [0], [0]  # how many were new so far
+    maps, tensors = [0], [0]  # numbers of maps and tensors so far
 
     def job_id():
         return read("QII")

@@ -1,4 +1,4 @@
-"""One scenario run in several ways, which must all end alike: digest, model and metrics, or the same failure."""
+"""Runs one scenario in several ways, which must agree in digest, model and metrics, or in the failure."""
 import hashlib
 import json
 import os
@@ -11,18 +11,18 @@ from dataclasses import dataclass
 
 LIMIT_S = 120
 ALLOWED_CODES = {0, 1, 2}
-INTERRUPTED = 130  # which was asked to end, because its time was over
+INTERRUPTED = 130  # exit code of an interrupted run
 
 
 @dataclass
 class Ended:
-    code: int         # of the process; negative: a signal; None: it did not end in time
+    code: int         # exit code; negative: a signal; None: timeout
     errors: str
     seconds: float
-    facts: dict       # what must be equal in all ways
+    facts: dict       # results that must be equal in all ways
 
     def fault(self):
-        """What no run may do, or None."""
+        """Fault that no run may have, as text; None if there is none."""
         if self.code in (None, INTERRUPTED):
             return f"it did not end within {LIMIT_S} s"
         if self.code not in ALLOWED_CODES:
@@ -33,7 +33,7 @@ class Ended:
 
 
 def facts_of(folder):
-    """What a run folder says that must not depend on how the run was computed."""
+    """Results in a run folder that must not depend on the way in which the run was computed."""
     facts = {}
     try:
         with open(os.path.join(folder, "summary.json"), encoding="utf-8") as file:
@@ -58,8 +58,8 @@ def _finished(folder, outcome):
 
 
 class Way:
-    """Number of threads, settings of [worker] and of memory limits that change no result, number of kills, and number
-    of nodes that compute for the run."""
+    """Number of threads, settings of [worker] and of memory limits that must not change results, number of kills, and
+    number of nodes."""
 
     def __init__(self, threads, settings=(), kills=0, seed=0, nodes=0):
         self.threads, self.settings, self.kills, self.seed, self.nodes = threads, list(settings), kills, seed, nodes
@@ -70,7 +70,7 @@ class Way:
         return text + (f", killed {self.kills} times (seed {self.seed})" if self.kills else "")
 
     def run(self, programs, scenario, folder, undisturbed_s=1.0):
-        """How the started programs' program ends with this scenario."""
+        """Runs the scenario and returns its outcome."""
         shutil.rmtree(folder, ignore_errors=True)
         sets = [word for setting in self.settings for word in ("--set", setting)]
         words = ["run", scenario, "--quiet", "--out", folder, "--threads", str(self.threads), *sets]
@@ -81,7 +81,7 @@ class Way:
         return _finished(folder, programs.run(words))
 
     def _run_with_nodes(self, programs, words, folder):
-        """A node that ends by a signal is a fault of the run."""
+        """Runs the scenario with nodes. A node that ends by a signal is a fault of the run."""
         with socket.create_server(("127.0.0.1", 0)) as listener:
             address = f"127.0.0.1:{listener.getsockname()[1]}"
         nodes = [subprocess.Popen([programs.program, "node", "--join", address, "--threads", "1", "--idle-timeout",
@@ -107,7 +107,7 @@ class Way:
         for _ in range(self.kills):
             seconds = draw.uniform(0.1, 1.1) * max(undisturbed_s, 0.02)
             ended = programs.run(words, limit_s=seconds, ended_by=signal.SIGKILL)
-            if ended.code != -signal.SIGKILL:  # by itself
+            if ended.code != -signal.SIGKILL:  # ended by itself
                 return _finished(folder, ended)
             if os.path.exists(os.path.join(folder, "scenario.toml")):
                 words = ["resume", folder, "--quiet", "--threads", str(draw.choice([1, 2, 3]))]
@@ -115,8 +115,8 @@ class Way:
 
 
 def drawn_ways(seed):
-    """Ways that a scenario's results may not depend on; the first is the plain one. Every third seed is killed, every
-    fourth has nodes."""
+    """Ways of running a scenario that must have equal results; the first is the plain one. Every third seed has kills,
+    every fourth has nodes."""
     draw = random.Random(seed)
     wide = [f"worker.shards={draw.choice([1, 2, 3, 7])}", f"worker.models_max={draw.choice([1, 2, 3, 7])}"]
     tight = ['worker.ahead_max="1 B"', 'clients.memory_limit="1 B"', f"worker.count={draw.choice([1, 2, 4])}"]
@@ -124,12 +124,12 @@ def drawn_ways(seed):
     if seed % 3 == 0:
         ways.append(Way(draw.choice([1, 2]), draw.choice([[], wide]), kills=draw.choice([1, 2, 3]), seed=seed))
     if seed % 4 == 0:
-        patient = ['worker.node_silence="1 min"']  # else a slow machine loses its nodes
+        patient = ['worker.node_silence="1 min"']  # prevents timeouts of nodes on slow machines
         ways.append(Way(1, draw.choice([[], wide]) + patient, nodes=2))
     return ways
 
 
 def difference(first, other):
-    """The names of facts that differ; empty: none."""
+    """Names of the results that differ; empty if none does."""
     return sorted(name for name in first.facts.keys() | other.facts.keys()
                   if first.facts.get(name) != other.facts.get(name))

@@ -17,7 +17,7 @@ std::string_view without_blanks(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
 }
 
-/// The host part of "localhost:8080", "[::1]:8080" or "127.0.0.1".
+/// Returns the host of "localhost:8080", "[::1]:8080" or "127.0.0.1".
 std::string_view without_port(std::string_view host) {
   if (host.starts_with('['))
     return host.substr(0, std::min(host.find(']'), host.size() - 1) + 1);
@@ -36,7 +36,7 @@ http_head refusal(const char* status, std::string_view why) {
                                 status, why.size() + 1, why)};
 }
 
-/// Headers that are removed: range requests are not supported, and bodies are not read.
+/// True for headers that are removed: ranges are not supported, and bodies are not read.
 bool is_ignored(std::string_view name) {
   constexpr std::array<std::string_view, 6> names{"Range",  "If-Range", "Content-Length", "Transfer-Encoding",
                                                   "Expect", "Upgrade"};

@@ -1,4 +1,4 @@
-/// http_head: parses the head of an HTTP request, as far as it has arrived.
+/// http_head: parses the head of an HTTP request from the bytes received so far.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -20,9 +20,9 @@ struct http_head {
   std::string answer{}; ///< Complete response to a refused request.
 };
 
-/// Parses received bytes. Refuses more than http_head_bytes_max bytes, methods other than GET and HEAD, and, with
-/// `this_machine_only`, hosts that do not name this machine. The latter prevents DNS rebinding: another site could
-/// otherwise read the page with the user's browser.
+/// Parses received bytes. Refuses more than http_head_bytes_max bytes and methods other than GET and HEAD. With
+/// `this_machine_only` it also refuses hosts that do not name this machine. This prevents DNS rebinding, by which
+/// another site could read the page with the user's browser.
 [[nodiscard]] http_head read_http_head(std::string_view arrived, bool this_machine_only);
 
 } // namespace mneme

@@ -26,7 +26,7 @@ int milliseconds_until(clock::time_point then) {
   return static_cast<int>(std::clamp<std::int64_t>(left, 0, 60'000));
 }
 
-/// A task queue that runs tasks immediately: the accepting thread only passes connections on.
+/// Task queue that runs tasks immediately, because the accepting thread only forwards connections.
 class no_queue final : public httplib::TaskQueue {
 public:
   using taken = decltype(std::declval<httplib::TaskQueue&>().enqueue(nullptr)); // void; bool since version 0.14
@@ -37,7 +37,7 @@ public:
   void shutdown() override {}
 };
 
-/// Stream for a request that was read and for its response. In an endless response, each piece has its own time limit.
+/// Stream of a received request and its response. In an endless response, each piece has its own time limit.
 class answered_stream final : public httplib::Stream {
 public:
   answered_stream(socket_t connection, std::string_view head, bool goes_on)
@@ -72,7 +72,7 @@ public:
   [[nodiscard]] socket_t socket() const override { return connection_; }
 
 private:
-  /// Waits until the connection is writable. Returns false after the time limit.
+  /// Waits until the connection is writable. Returns false after the time limit of the response.
   bool waited() {
     pollfd peer{.fd = connection_, .events = POLLOUT, .revents = 0};
     const auto left = milliseconds_until(until_);
@@ -110,7 +110,7 @@ public:
     for (const auto& [connection, head] : requests_)
       close_connection(connection);
   }
-  /// Returns false if the queue is full.
+  /// Enqueues a connection with its request. Returns false if the queue is full.
   bool take(socket_t connection, std::string head) {
     {
       const std::lock_guard hold(mutex_);
@@ -166,14 +166,14 @@ public:
     {
       const std::lock_guard hold(mutex_);
       places_.push_back({.connection = connection, .until = clock::now() + silent_max});
-      if (places_.size() > connections_waiting_max) {      // oldest incomplete request
-        ::shutdown(places_.front().connection, SHUT_RDWR); // closed by the polling thread
+      if (places_.size() > connections_waiting_max) {      // close the oldest incomplete request
+        ::shutdown(places_.front().connection, SHUT_RDWR); // the polling thread frees it
         places_.front().until = {};
       }
     }
     ring();
   }
-  /// Waits until a connection can be accepted; until then it stays in the system's backlog.
+  /// Waits until another connection may be accepted. Until then new connections stay in the system's backlog.
   void await_place() {
     std::unique_lock hold(mutex_);
     left_.wait_for(hold, silent_max, [this] { return ends_ || places_.size() < connections_waiting_max + 16; });
@@ -219,7 +219,7 @@ private:
     }
   }
 
-  /// Reads received bytes. A connection with a complete request is passed to the answering threads.
+  /// Reads received bytes. Passes a connection with a complete request to the answering threads.
   void hear(place& waiting) {
     std::array<char, 4096> bytes{};
     const auto count = ::recv(waiting.connection, bytes.data(), bytes.size(), MSG_DONTWAIT);
@@ -256,7 +256,7 @@ limited_http_server::limited_http_server(const http_limits& limits)
     : room_(std::make_unique<waiting_room>(
           limits, [this](socket_t connection, const std::string& head) { answer(connection, head); })) {
   new_task_queue = [] { return new no_queue; };
-  set_socket_options([](int socket) { // the library's default lets other programs share the port
+  set_socket_options([](int socket) { // overrides the library's default, which lets other programs share the port
     const int yes = 1;
     ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   });
@@ -274,7 +274,7 @@ void limited_http_server::answer(socket_t connection, const std::string& head) {
   const bool goes_on = head.starts_with("GET /events");
   answered_stream stream(connection, head, goes_on);
   bool closed = false;
-  const auto process = [&](auto& server) { // later versions also need the addresses
+  const auto process = [&](auto& server) { // later versions of the library also need the addresses
     if constexpr (requires { server.process_request(stream, "", 0, "", 0, true, closed, nullptr); })
       server.process_request(stream, "", 0, "", 0, true, closed, nullptr);
     else

@@ -8,10 +8,10 @@ namespace mneme {
 namespace {
 
 constexpr std::size_t threads = 12;
-constexpr int followers_max = 8; // each blocks a thread; the others stay available
+constexpr int followers_max = 8; // each blocks a thread; the other threads stay available
 constexpr std::chrono::milliseconds between_events{500}, between_signs{2000}, goodbye_max{3000};
 
-/// Constant-time comparison, so that timing reveals nothing about the token.
+/// Compares in constant time, so that the response time reveals nothing about the token.
 bool same_text(const std::string& a, const std::string& b) {
   unsigned difference = a.size() == b.size() ? 0U : 1U;
   for (std::size_t i = 0; i < a.size(); ++i)
@@ -30,13 +30,13 @@ run_progress progress_of(const live_run& run) {
   now.task = last.task.value + 1;
   now.round = last.last.value + 1;
   now.virtual_s = in_seconds(last.at);
-  const auto here = now.round - run.rounds_before; // the pace is that of this process only
+  const auto here = now.round - run.rounds_before; // rounds of this process determine the pace
   if (here > 0 && now.rounds > 0)
     now.left_s = now.elapsed_s / static_cast<double>(here) * static_cast<double>(now.rounds - now.round);
   return now;
 }
 
-/// The page as a server-sent event; `ends`: the last one.
+/// Formats the page as a server-sent event. @param ends true for the last event
 std::string page_event(const std::string& page, std::uint64_t version, bool ends) {
   auto event = "id: " + std::to_string(version) + (ends ? "\nevent: end\n" : "\n");
   for (std::size_t from = 0; from < page.size();) {
@@ -47,7 +47,7 @@ std::string page_event(const std::string& page, std::uint64_t version, bool ends
   return event + "\n";
 }
 
-/// Report page of the current state.
+/// Renders the report page of the current state.
 std::string page_of(const live_run& run) {
   std::vector<std::string> warnings;
   std::vector<run_group> groups;
@@ -88,7 +88,7 @@ struct live_server::parts {
   void follow(httplib::Response& out);
   [[nodiscard]] bool may_see(const httplib::Request& in) const;
 
-  // The page of a version is rendered once for all requests.
+  // Each version of the page is rendered once, for all requests.
   std::mutex made_mutex;
   std::uint64_t made_version = 0;
   std::string made_page;
@@ -112,8 +112,8 @@ std::string live_server::parts::newest_page() {
   return made_page;
 }
 
-/// Sends the page after every change, at most twice a second, and a keep-alive comment in between. Events are pushed:
-/// when the run ends, no server is left to answer a request.
+/// Sends the page after every change, at most twice a second, and keep-alive comments between. The server pushes events
+/// because clients could not request the last page after the run has ended.
 void live_server::parts::follow(httplib::Response& out) {
   if (followers.fetch_add(1) >= followers_max) {
     --followers;

@@ -8,24 +8,24 @@ namespace mneme {
 
 struct live_server_options {
   int port = 0;        ///< 0: any free port.
-  std::string token{}; ///< Empty: serve this machine only. Otherwise every request needs the token.
+  std::string token{}; ///< Every request needs it; empty: serve this machine only, without a token.
 };
 
-/// `/` is the report page, which updates itself; `/events` sends it after every change (server-sent events); `/metrics`
-/// is for Prometheus. A token is given as "Authorization: Bearer TOKEN" or "?token=TOKEN". Separate threads read the
-/// view; the run never waits for them.
+/// `/` is the report page, which updates itself. `/events` sends it after every change (server-sent events). `/metrics`
+/// serves Prometheus. A token is given as "Authorization: Bearer TOKEN" or "?token=TOKEN". The server has its own
+/// threads, and the run never waits for them.
 class live_server {
 public:
-  /// Starts to listen. Fails with the port if that is not possible.
+  /// Starts to listen. Fails with the port if it cannot listen on it.
   static expected<std::unique_ptr<live_server>> listening(const live_server_options& options,
                                                           std::shared_ptr<live_view> view);
   live_server(const live_server&) = delete;
   live_server& operator=(const live_server&) = delete;
-  /// Ends all event streams and stops.
+  /// Ends all event streams and stops the server.
   ~live_server();
 
   [[nodiscard]] int port() const noexcept;
-  /// URL of the page, with the token.
+  /// URL of the page, including the token.
   [[nodiscard]] std::string address() const;
 
 private:

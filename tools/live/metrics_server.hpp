@@ -6,10 +6,11 @@
 #include <memory>
 namespace mneme {
 
-/// Serves /metrics on 127.0.0.1 from threads of its own, until it is destroyed.
+/// Serves /metrics on 127.0.0.1 with its own threads, until it is destroyed.
 class metrics_server {
 public:
-  /// @param port 0: any free port @param measure is called on any thread. Fails with the port if it cannot listen.
+  /// Starts to listen. Fails with the port if it cannot listen on it.
+  /// @param port 0: any free port @param measure called on any thread
   static expected<std::unique_ptr<metrics_server>> listening(int port,
                                                              std::function<std::vector<measurement>()> measure);
   metrics_server(const metrics_server&) = delete;

@@ -31,7 +31,7 @@ measurement gauge(const char* name, const char* help, double value) {
   return {.name = name, .help = help, .samples = {{.value = value}}};
 }
 
-/// Adds a sample for each node, labeled with its address.
+/// Adds one sample per node to a measurement, labeled with the node's address.
 measurement by_node(const std::vector<node_record>& nodes, measurement shown, double (*value)(const node_record&)) {
   for (const auto& node : nodes)
     shown.samples.push_back({.labels = {{"node", node.address}}, .value = value(node)});

@@ -4,10 +4,10 @@
 #include "runtime/results/measurement.hpp"
 namespace mneme {
 
-/// Names and help texts are not escaped; label values are.
+/// Formats measurements. Label values are escaped; names and help texts are not.
 [[nodiscard]] std::string prometheus_text(const std::vector<measurement>& measurements);
 
-/// Metrics of a run: rounds, clients, traffic, jobs, accuracy. Empty before a run has started.
+/// Metrics of a run: rounds, clients, traffic, jobs, accuracy. Empty until the run has started.
 [[nodiscard]] std::vector<measurement> measurements_of(const live_run& run);
 
 } // namespace mneme

@@ -1,6 +1,6 @@
 #!/bin/bash
 # One run over the nodes of a Slurm job (docs/nodes.md):  sbatch slurm.sh X.toml
-# mneme is the unpacked tarball in a folder that all nodes see. Slurm gives MNEME_SECRET to all tasks.
+# mneme must be on all nodes, such as the unpacked tarball in a shared folder. Slurm passes MNEME_SECRET to all tasks.
 #SBATCH --nodes=4 --ntasks-per-node=1 --exclusive
 #SBATCH --signal=TERM@120
 set -euo pipefail

@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::size_t rows_max = 60;
 constexpr std::array<const char*, doings> doing_names{"downloading", "computing", "uploading", "waiting", "late"};
-constexpr std::array accuracy_shares{0.25, 0.5, 0.75, 0.9, 1.0}; // of the best accuracy
+constexpr std::array accuracy_shares{0.25, 0.5, 0.75, 0.9, 1.0}; // targets, as shares of the best accuracy
 
 std::vector<chart_series> doing_series() {
   std::vector<chart_series> series;
@@ -16,7 +16,7 @@ std::vector<chart_series> doing_series() {
   return series;
 }
 
-/// Virtual seconds when the accuracy was first reached; nullopt if never.
+/// Virtual seconds at which the accuracy was first reached; nullopt if it was not.
 std::optional<double> reached_s(const std::vector<evaluation_record>& evaluations, double accuracy) {
   for (const auto& line : evaluations)
     if (line.accuracy >= accuracy)

@@ -5,7 +5,7 @@
 namespace mneme {
 
 /// Gantt chart of the round of median length: download, computing, upload, waiting and lateness of each client. Shows
-/// at most 60 clients; of more, every n-th, as the note of the chart says. @param id of the chart
+/// at most 60 clients. If there are more, it shows every n-th one, and the chart's note gives n. @param id of the chart
 [[nodiscard]] std::optional<span_chart> gantt_figure(const run_activity& activity, const std::string& id,
                                                      const std::string& title);
 

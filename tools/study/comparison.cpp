@@ -19,7 +19,7 @@ std::optional<double> as_number(std::string_view text) {
   return whole ? std::optional(value) : std::nullopt;
 }
 
-/// Orders numbers by value, before words.
+/// Orders numbers by value, and before words.
 bool comes_before(const std::string& a, const std::string& b) {
   const auto x = as_number(a), y = as_number(b);
   if (x && y && *x != *y)
@@ -33,7 +33,7 @@ struct label_order {
   }
 };
 
-/// Keys that may differ between runs of one cell: they do not affect results, or belong to the seed.
+/// True for keys that may differ between runs of one cell: they do not affect results, or follow from the seed.
 bool may_differ(const std::string& key) {
   return key == "seed" || key == "title" || key == "data.root" || key == "model.seed_weights" ||
          key.starts_with("worker.") || key.starts_with("checkpoint.");
@@ -51,7 +51,7 @@ std::vector<std::string> labels_of(const stored_run& run, const std::vector<std:
   return labels;
 }
 
-/// The keys in which the runs differ.
+/// Names of the keys in which the runs differ.
 std::vector<std::string> differing_keys(const std::vector<const stored_run*>& runs) {
   std::map<std::string, std::set<std::string>> values;
   for (const auto* run : runs)
@@ -98,7 +98,7 @@ diagnostics unfit_runs(const std::vector<stored_run>& runs) {
   return wrong;
 }
 
-/// Reports runs that are excluded from the table, with reasons.
+/// Returns a message for each run that is not done and therefore left out of the table.
 diagnostics runs_not_done(const std::vector<stored_run>& runs) {
   diagnostics problems;
   for (const auto& run : runs)
@@ -152,7 +152,7 @@ bool less_is_better(const std::string& metric) {
          metric.ends_with("_seconds") || metric.starts_with("staleness") || costs.contains(metric);
 }
 
-/// The number that follows `lead` in the name of a metric, or nullopt.
+/// Number after `lead` in the name of a metric; nullopt if the name does not begin with `lead`.
 std::optional<double> argument_of(const std::string& metric, std::string_view lead) {
   return metric.starts_with(lead) ? as_number(std::string_view(metric).substr(lead.size())) : std::nullopt;
 }
@@ -220,7 +220,7 @@ void add_ranks(comparison& table) {
   }
 }
 
-/// The columns: every value of the column key, combined with each metric.
+/// Columns of the table: each value of the column key with each metric.
 std::vector<compared_column> columns_of(const std::vector<stored_run>& runs, const comparison_request& request,
                                         const std::vector<std::string>& metrics) {
   std::vector<std::string> values;
@@ -235,7 +235,7 @@ std::vector<compared_column> columns_of(const std::vector<stored_run>& runs, con
   return columns;
 }
 
-/// Computes the cells of a row from its runs. Errors in files are added to `wrong`.
+/// Computes the cells of a row from its runs. Appends errors in files to `wrong`.
 compared_row row_of(const std::vector<std::string>& labels, const std::vector<const stored_run*>& runs,
                     const comparison& table, diagnostics& wrong) {
   compared_row row{.labels = labels};
@@ -261,7 +261,7 @@ compared_row row_of(const std::vector<std::string>& labels, const std::vector<co
   return row;
 }
 
-/// Index of the row of the first of these scenarios that has runs; 0 if none has.
+/// Index of the row of the first scenario in the sweep's order that has runs; 0 if none has.
 std::size_t first_row_of(const comparison& table, const std::vector<stored_run>& runs,
                          const std::vector<std::string>& order) {
   for (const auto& digest : order)
@@ -275,7 +275,7 @@ std::size_t first_row_of(const comparison& table, const std::vector<stored_run>&
   return 0;
 }
 
-/// Index of the row that others are compared with.
+/// Index of the baseline row, with which all others are compared. Fails if the requested one is missing.
 expected<std::size_t> baseline_of(const comparison& table, const std::vector<stored_run>& runs,
                                   const comparison_request& request) {
   if (request.baseline.empty())
@@ -328,7 +328,7 @@ expected<comparison> compare_runs(const std::vector<stored_run>& given, const co
   for (const auto& metric : request.metrics)
     if (!is_metric(runs, metric))
       wrong.push_back({"", "no run has the metric '" + metric + "'; " + name_suggestion(metric, metric_names(runs))});
-  if (wrong.empty()) // on errors, a missing key would mix cells
+  if (wrong.empty()) // with errors, a missing key would merge cells
     wrong = unfit_cells(grouped(runs, every_key));
   if (!wrong.empty())
     return tl::unexpected(std::move(wrong));

@@ -1,4 +1,4 @@
-/// comparison: table of runs with several seeds: means, deviations, intervals, paired differences and ranks.
+/// comparison: table of runs with several seeds: means, standard deviations, intervals, paired differences and ranks.
 #pragma once
 #include "tools/study/statistics.hpp"
 #include "tools/study/stored_run.hpp"
@@ -10,8 +10,8 @@ struct comparison_request {
   std::string columns{};              ///< A scenario key whose values make columns; "": a column per metric only.
   std::vector<std::string> metrics{}; ///< Names of summary.json, "time_to_accuracy.70" or "task_2"; empty: the usual.
   std::string baseline{};             ///< Its row is what others differ from, labels joined by commas; "": the first.
-  /// Scenario digests in the order of the sweep. Without a baseline, the row of the first one that is among the runs is
-  /// the baseline.
+  /// Scenario digests in the order of the sweep. If no baseline is given, it is the row of the first of them that has
+  /// runs.
   std::vector<std::string> sweep_order{};
 };
 
@@ -23,9 +23,9 @@ struct compared_column {
 };
 
 struct compared_cell {
-  std::map<std::int64_t, double> by_seed{}; ///< Seeds whose runs have a value.
+  std::map<std::int64_t, double> by_seed{}; ///< Value by seed, of seeds whose runs have one.
   sample_statistics statistics{};           ///< Over these seeds.
-  std::optional<double> rank{};             ///< Mean over the seeds that all rows of the column share; nullopt if none.
+  std::optional<double> rank{};             ///< Mean over the seeds that all rows of the column share; nullopt: none.
   sample_statistics difference{};           ///< This row minus the baseline, paired by seed.
 };
 
@@ -39,17 +39,17 @@ struct comparison {
   std::vector<std::string> by{};
   std::string column_key{};
   std::vector<compared_column> columns{};
-  std::vector<compared_row> rows{}; ///< Sorted by label; numbers by value.
+  std::vector<compared_row> rows{}; ///< Sorted by label, numeric labels by value.
   std::size_t baseline = 0;
   diagnostics left_out{}; ///< Runs that are not done, with reasons.
 };
 
-/// Compares the runs that are done. Fails with all errors: damaged runs, different versions, equal row, column and
-/// seed, or runs in one cell that differ in more than the seed; a key or metric that no run has.
+/// Compares the runs that are done. Fails with all errors: damaged runs, different versions, two runs of equal row,
+/// column and seed, runs of one cell that differ in more than the seed, and a key or metric that no run has.
 [[nodiscard]] expected<comparison> compare_runs(const std::vector<stored_run>& runs, const comparison_request& request);
 
-/// The shortest usual list of keys in which runs differ, apart from seeds: the method, the scenario's name, or all keys
-/// that differ.
+/// Returns the shortest of the usual lists of keys that distinguishes the runs, apart from seeds: the method, the
+/// scenario's name, or all keys that differ.
 [[nodiscard]] std::vector<std::string> telling_keys(const std::vector<stored_run>& runs);
 
 /// Names of metrics that `runs` have.

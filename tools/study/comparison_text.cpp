@@ -9,21 +9,21 @@
 namespace mneme {
 namespace {
 
-/// Cells as text; the first line is the header.
+/// Table of texts; the first line is the header.
 struct text_table {
   std::string title{};
   std::vector<std::vector<std::string>> lines{};
-  std::size_t labels = 0; ///< Number of label columns at the left, which are left-aligned.
+  std::size_t labels = 0; ///< Number of label columns; they come first and are left-aligned.
 };
 
-/// Format of a column's numbers: decimals, and the unit for bytes.
+/// Format of a column's numbers: number of decimals, and the unit of bytes.
 struct number_form {
   int digits = 2;
   double unit = 1.0;
   const char* unit_name = "";
 };
 
-/// Chosen by the largest mean of the column.
+/// Chooses the format by the largest mean of the column.
 number_form form_of(const comparison& table, std::size_t column) {
   constexpr std::array units{"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
   double largest = 0.0;
@@ -44,7 +44,7 @@ number_form form_of(const comparison& table, std::size_t column) {
   return form;
 }
 
-/// Converts the sample to the unit of the format.
+/// Converts a sample to the unit of the format.
 sample_statistics in_unit(sample_statistics sample, const number_form& form) {
   for (auto* value : {&sample.mean, &sample.deviation, &sample.half_width})
     if (*value)
@@ -56,7 +56,7 @@ std::string shown(const std::optional<double>& value, int digits) {
   return value ? fmt::format("{:.{}f}", *value, digits) : "-";
 }
 
-/// "71.20 ± 0.50 [69.96, 72.44]"; for one run only the value.
+/// Formats "71.20 ± 0.50 [69.96, 72.44]"; for a single run only the value.
 std::string with_interval(const sample_statistics& of_values, const number_form& form, bool deviation, bool sign) {
   const auto sample = in_unit(of_values, form);
   const int digits = form.digits;
@@ -71,7 +71,7 @@ std::string with_interval(const sample_statistics& of_values, const number_form&
                             *sample.mean + *sample.half_width, digits);
 }
 
-/// "upload_bytes (MiB)"; without a unit for ranks.
+/// Formats "upload_bytes (MiB)"; ranks have no unit.
 std::string column_name(const comparison& table, std::size_t c, bool unit) {
   const auto& column = table.columns[c];
   const std::string name = unit ? form_of(table, c).unit_name : "";
@@ -81,7 +81,7 @@ std::string column_name(const comparison& table, std::size_t c, bool unit) {
 
 enum class table_kind { means, differences, ranks };
 
-/// Builds a table with the row labels and a cell per column.
+/// Builds a table with row labels and one cell per column.
 template <class Cell>
 text_table made_table(const comparison& table, std::string title, table_kind kind, Cell cell) {
   const bool with_seeds = kind == table_kind::means;
@@ -128,7 +128,7 @@ std::vector<text_table> tables_of(const comparison& table) {
   return tables;
 }
 
-/// Width in terminal columns: UTF-8 continuation bytes are not counted.
+/// Width in terminal columns: the number of code points of the UTF-8 text.
 std::size_t width_of(const std::string& text) {
   return static_cast<std::size_t>(std::count_if(
       text.begin(), text.end(), [](char letter) { return (static_cast<unsigned char>(letter) & 0xc0) != 0x80; }));

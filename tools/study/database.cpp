@@ -4,7 +4,7 @@
 namespace mneme {
 
 namespace {
-constexpr int patience_ms = 10'000; // wait for a writing process
+constexpr int patience_ms = 10'000; // longest wait for a process that writes
 }
 
 database::database(const std::filesystem::path& file) : name_(file.string()) {
@@ -28,7 +28,7 @@ std::int64_t database::last_row() const { return sqlite3_last_insert_rowid(handl
 void database::fail() const {
   const int code = sqlite3_errcode(handle_) & 0xff; // without SQLite's extended codes
   const auto text = name_ + ": " + sqlite3_errmsg(handle_);
-  // an SQL error in our statements means that the file has other tables
+  // An SQL error in our statements means that the file has other tables than ours.
   if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB || code == SQLITE_ERROR || code == SQLITE_SCHEMA)
     throw damaged_database(text);
   throw std::runtime_error(text);

@@ -11,13 +11,13 @@ namespace mneme {
 
 class database;
 
-/// The file is no SQLite database, or is damaged.
+/// Error of a file that is not an SQLite database or is damaged.
 class damaged_database : public std::runtime_error {
 public:
   using std::runtime_error::runtime_error;
 };
 
-/// A prepared statement. Parameters count from 1, columns from 0.
+/// Prepared statement. Parameters count from 1, columns from 0.
 class database_statement {
 public:
   database_statement(const database& in, const std::string& sql);
@@ -29,7 +29,7 @@ public:
   database_statement& bind(int parameter, std::int64_t number);
   database_statement& bind(int parameter, double number);
   database_statement& bind_null(int parameter);
-  /// Returns true while there is a row.
+  /// Advances to the next row. Returns false after the last one.
   [[nodiscard]] bool next();
   /// Runs to the end and resets the statement for other parameters.
   void run();
@@ -46,7 +46,7 @@ private:
 
 class database {
 public:
-  /// Opens or creates the file; ":memory:" exists as long as this object.
+  /// Opens or creates the file. ":memory:" is a database that exists as long as this object.
   explicit database(const std::filesystem::path& file);
   database(const database&) = delete;
   database& operator=(const database&) = delete;

@@ -8,7 +8,7 @@
 namespace mneme {
 namespace {
 
-/// Parses a name of the recorder: "server.00003.client_7.fc1.weight" or "model.fc1.weight".
+/// Parses a tensor name of a value file: "server.00003.client_7.fc1.weight" or "model.fc1.weight".
 differing_tensor place_of(const std::string& name) {
   const auto first = name.find('.');
   if (name.starts_with("model.") || first == std::string::npos)
@@ -35,7 +35,7 @@ std::string index_text(const at::Tensor& tensor, std::int64_t flat) {
   return fmt::format("[{}]", fmt::join(index, ", "));
 }
 
-/// The value in full precision and its bytes, since two floats may print alike.
+/// Formats the value in full precision and its bytes, since two floats may print alike.
 std::string element_text(const at::Tensor& tensor, std::int64_t flat) {
   const auto* bytes = static_cast<const std::uint8_t*>(tensor.const_data_ptr()) + flat * tensor.element_size();
   std::string hex;

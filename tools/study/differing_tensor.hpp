@@ -10,7 +10,8 @@ struct differing_tensor {
   std::int64_t elements = 0;                ///< Number of differing elements.
 };
 
-/// Compares uploads in order of arrival, then the model. nullopt if all bits are equal.
+/// Compares uploads in order of arrival, then the model. Returns nullopt if all bits are equal; fails if a file cannot
+/// be read.
 [[nodiscard]] expected<std::optional<differing_tensor>> differing_tensor_of(const std::filesystem::path& first,
                                                                             const std::filesystem::path& second);
 

@@ -1,4 +1,4 @@
-/// group_curves: curves and bars of groups of runs.
+/// group_curves: curves and bars of runs that are grouped by scenario.
 #pragma once
 #include "runtime/results/timeline.hpp"
 #include "tools/charts/chart.hpp"
@@ -7,12 +7,12 @@
 #include <algorithm>
 namespace mneme {
 
-/// A run with everything that charts show.
+/// Run with all data that charts show.
 struct reported_run {
   stored_run run{};
   std::vector<evaluation_record> evaluations{}; ///< Empty if nothing was evaluated.
   std::vector<timeline_bin> course{};           ///< Empty for runs of older versions.
-  std::vector<class_accuracy> classes{};        ///< Likewise.
+  std::vector<class_accuracy> classes{};        ///< Empty for runs of older versions.
   std::optional<run_activity> activity{};       ///< nullopt if the run has no events.csv.
 };
 
@@ -32,7 +32,7 @@ using run_points = std::vector<std::pair<double, double>>;
 
 /// Mean of the k-th points of all runs; for several runs also the band from minimum to maximum.
 [[nodiscard]] chart_curve averaged_curve(chart_series series, const std::vector<run_points>& runs);
-/// Likewise for bars; the points' x are categories, integers from 1 to `categories`.
+/// The same for bars. The points' x are categories, integers from 1 to `categories`.
 [[nodiscard]] chart_bars averaged_bars(chart_series series, const std::vector<run_points>& runs,
                                        std::size_t categories);
 
@@ -51,11 +51,11 @@ std::vector<chart_curve> curves_of(const std::vector<run_group>& groups, Points 
   return curves;
 }
 
-/// Vertical marks at the ends of tasks, except each run's last task: one for all runs if they agree, otherwise one per
-/// run in its group's color. @param place x of the evaluation at the end of a task
+/// Vertical marks at the ends of tasks, except each run's last task. If all runs agree they share the marks, otherwise
+/// each run has its own, in its group's color. @param place returns x of the evaluation at the end of a task
 template <class Place>
 std::vector<chart_mark> task_marks(const std::vector<run_group>& groups, Place place) {
-  std::vector<std::pair<std::size_t, std::vector<double>>> ends; // by run, with its group
+  std::vector<std::pair<std::size_t, std::vector<double>>> ends; // group of each run, and x of its ends of tasks
   for (std::size_t g = 0; g < groups.size(); ++g)
     for (const auto& run : groups[g].runs) {
       if (run.evaluations.empty())

@@ -7,7 +7,7 @@
 namespace mneme {
 namespace {
 
-constexpr std::size_t single_groups_max = 12; // limit for figures per group
+constexpr std::size_t single_groups_max = 12; // with more groups, charts per group are omitted
 
 template <class X, class Y>
 run_points evaluated(const reported_run& run, X x, Y y) {
@@ -30,7 +30,7 @@ double seconds_of(const evaluation_record& line) { return in_seconds(line.at); }
 double bin_round(const timeline_bin& bin) { return bin.last.value + 1.0; }
 double bin_seconds(const timeline_bin& bin) { return in_seconds(bin.at); }
 
-/// For each task but the last: best accuracy after an earlier task minus final accuracy.
+/// Forgetting of each task but the last: its best accuracy after an earlier task minus its final accuracy, in percent.
 run_points forgetting_of(const reported_run& run) {
   std::vector<std::vector<double>> rows; // accuracy matrix
   for (const auto& line : run.evaluations)
@@ -48,7 +48,7 @@ run_points forgetting_of(const reported_run& run) {
   return points;
 }
 
-/// The curve's value if it varies by less than 0.1 %; otherwise nullopt.
+/// Value of a curve that varies by less than 0.1 %; nullopt for other curves.
 std::optional<double> constant_of(const chart_curve& curve) {
   const double value = curve.points.front().second;
   const auto same = [&](double other) { return std::abs(other - value) <= 1e-3 * std::abs(value); };
@@ -108,7 +108,7 @@ private:
     add(std::move(chart));
   }
 
-  /// Adds the chart, or a sentence if no curve ever changes.
+  /// Adds the chart. If all its curves are constant, adds a sentence instead.
   void add_unless_constant(line_chart chart) {
     std::vector<std::optional<double>> values;
     for (const auto& curve : chart.curves)
@@ -144,7 +144,7 @@ private:
   }
 
   void task_accuracy(std::size_t g) {
-    // The chart of one run, or the mean curves of several runs.
+    // Chart of one run, or mean curves of several runs.
     std::optional<line_chart> chart;
     std::vector<std::vector<run_points>> points; // [curve][run]
     for (const auto& run : groups_[g].runs) {
@@ -173,11 +173,11 @@ private:
     return groups_[g].runs.size() > 1 ? ", mean over seeds." : ".";
   }
 
-  /// ": fedavg" if there are several groups.
+  /// Returns ": fedavg" if there are several groups, else "".
   [[nodiscard]] std::string suffix(std::size_t g) const { return groups_.size() > 1 ? ": " + groups_[g].name : ""; }
 
-  /// Heat map with a row per task: the mean over the runs of group `g` of the values at the end of the task. @param row
-  /// returns the values of an evaluation by column
+  /// Heat map with a row per task: the mean, over the runs of group `g`, of the values at the end of the task.
+  /// @param row returns the values of an evaluation by column
   template <class Row>
   std::optional<heat_map> task_end_map(std::size_t g, Row row) const {
     heat_map map;
@@ -221,7 +221,7 @@ private:
     add(std::move(*map), {}, g);
   }
 
-  /// Final accuracy by class, mean over the runs of group `g`.
+  /// Final accuracy by class in percent, as mean over the runs of group `g`.
   void classes(std::size_t g) {
     std::map<std::int64_t, std::string> names;                                        // by label
     std::map<std::pair<std::uint32_t, std::int64_t>, std::pair<double, double>> sums; // by task and label: sum, count
@@ -271,7 +271,7 @@ private:
                 .marks = task_marks(groups_, [](const auto& line) { return round_of(line) + 0.5; })});
   }
 
-  /// One chart per loss term. A loss with a single term is in the common chart.
+  /// Makes one chart per loss term. A loss with a single term is in the chart of the training loss.
   void loss_terms(std::size_t g) {
     std::map<std::string, std::vector<run_points>> points; // by term and run
     for (std::size_t r = 0; r < groups_[g].runs.size(); ++r)
@@ -335,7 +335,7 @@ private:
          .y_min = 0.0});
   }
 
-  /// @param of_line,of_bin return the bytes of an evaluation and of a bin
+  /// Chart of traffic. @param of_line returns the bytes of an evaluation @param of_bin returns the bytes of a bin
   template <class OfLine, class OfBin>
   void traffic_to(const chart_text& text, OfLine of_line, OfBin of_bin) {
     constexpr double mebibyte = 1024.0 * 1024.0;
@@ -381,7 +381,7 @@ private:
          .y_min = 0.0});
   }
 
-  /// Uploads per virtual second, from differences of neighboring bins.
+  /// Uploads per virtual second, from differences between consecutive bins.
   void arrivals() {
     auto curves = curves_of(groups_, [](const reported_run& run) {
       run_points points;
@@ -402,7 +402,7 @@ private:
          .y_min = 0.0});
   }
 
-  /// Charts of the group's first run that has a trace.
+  /// Activity charts of the group's first run that has a trace.
   void activity(std::size_t g) {
     const auto& runs = groups_[g].runs;
     const auto run = std::find_if(runs.begin(), runs.end(), [](const reported_run& each) { return each.activity; });

@@ -3,11 +3,11 @@
 #include "tools/study/group_curves.hpp"
 namespace mneme {
 
-/// A chart with its id, for use in a page (`in_page`) and as a file (`alone`).
+/// Chart with its id, for a page (`in_page`) and as a file (`alone`).
 struct report_figure {
   chart_text text{};
   std::vector<chart_series> names{};  ///< Names of its series, if they are not the groups.
-  std::optional<std::size_t> group{}; ///< The only group it shows, if any; hidden with the group.
+  std::optional<std::size_t> group{}; ///< The group that it shows and with which it is hidden; nullopt: several.
   std::string in_page{}, alone{};
 };
 
@@ -16,9 +16,10 @@ struct report_drawing {
   std::vector<std::string> constants{}; ///< A sentence for each chart that would show a constant.
 };
 
-/// Makes the charts: accuracy over rounds and over virtual time; for up to 12 groups accuracy per task, accuracy matrix
-/// and final accuracy per class; forgetting per task, training loss, clients, traffic, staleness and uploads per
-/// second. Several seeds are shown as mean with a band from minimum to maximum. Charts without data are omitted.
+/// Makes all charts of a report, with a band from minimum to maximum over seeds. Charts without data are omitted.
+/// Per group, up to 12 groups: accuracy per task, accuracy matrix, and final accuracy per class.
+/// For all groups: accuracy over rounds and over virtual time, forgetting per task, training loss, clients, traffic,
+/// staleness, and uploads per second.
 [[nodiscard]] report_drawing figures_of(const std::vector<run_group>& groups);
 
 } // namespace mneme

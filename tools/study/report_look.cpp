@@ -165,7 +165,7 @@ document.addEventListener('keydown', (event) => {
 });
 )";
 
-// Replaces changed parts of the page only, to keep opened sections, choices and focus.
+// Replaces only changed parts of the page, so that open sections, selections and focus stay.
 const std::string_view live_script = R"(
 const events = new EventSource('events' + location.search);
 const parts = (main) => [...main.querySelectorAll('[data-live]')];

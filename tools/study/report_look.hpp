@@ -4,7 +4,8 @@
 namespace mneme {
 
 extern const std::string_view report_style;
-/// Dark and light mode, visibility of groups, and values under the pointer or, with arrow keys, of the focused figure.
+/// Handles dark and light mode and the visibility of groups. Shows the values at the pointer or, with arrow keys, of
+/// the focused figure.
 extern const std::string_view report_script;
 /// Updates the page during a run; needs report_script. Each event contains the whole page.
 extern const std::string_view live_script;

@@ -25,7 +25,7 @@ std::string key_text(const stored_run& run, const std::string& key) {
   return value ? *value : "";
 }
 
-/// The common title of the scenarios, or the number of runs.
+/// Common title of the scenarios; if they have several, the number of runs.
 std::string title_of(const std::vector<run_group>& groups) {
   std::set<std::string> titles;
   std::size_t runs = 0;
@@ -39,7 +39,7 @@ std::string title_of(const std::vector<run_group>& groups) {
   return runs == 0 ? "mneme: report" : fmt::format("mneme: report of {} runs", runs);
 }
 
-/// A cell with the first digits of a digest, expandable to all.
+/// Table cell with the first digits of a digest, which expands to the whole digest.
 std::string digest_cell(const std::string& digest) {
   if (digest.empty())
     return "<td>-</td>";
@@ -71,7 +71,7 @@ std::string runs_table(const std::vector<run_group>& groups) {
   return text + "</tbody></table></div>\n";
 }
 
-/// Means over seeds with intervals, if the runs are comparable.
+/// Table of means over seeds with intervals. If the runs are not comparable, adds a warning and returns "".
 std::string comparison_part(const std::vector<run_group>& groups, std::vector<std::string>& warnings) {
   std::vector<stored_run> done;
   for (const auto& group : groups)
@@ -89,7 +89,7 @@ std::string comparison_part(const std::vector<run_group>& groups, std::vector<st
   return "<h2>Comparison</h2>\n" + comparison_text(*table, comparison_format::html);
 }
 
-/// A legend that stays visible while scrolling; with several groups also a selection.
+/// Legend that stays visible while scrolling; with several groups it also selects the visible ones.
 std::string legend(const std::vector<run_group>& groups) {
   if (groups.size() < 2)
     return {};
@@ -125,7 +125,7 @@ std::string figures_part(const std::vector<run_group>& groups, const report_draw
 
 std::string configurations(const std::vector<run_group>& groups) {
   std::string text = "<h2>Configuration</h2>\n";
-  for (const auto& group : groups) // seeds of a group differ in nothing else
+  for (const auto& group : groups) // runs of a group differ only in the seed
     text +=
         fmt::format("<details><summary>{}: resolved scenario of {}</summary><pre tabindex=\"0\">{}</pre></details>\n",
                     escaped_markup(group.name), escaped_markup(group.runs.front().run.folder.string()),
@@ -133,7 +133,7 @@ std::string configurations(const std::vector<run_group>& groups) {
   return text;
 }
 
-/// "3 of 5", or "3" if the total is unknown.
+/// Formats "3 of 5", or "3" if the total is unknown.
 std::string of_total(std::int64_t number, std::int64_t total) {
   return total > 0 ? fmt::format("{} of {}", number, total) : std::to_string(number);
 }

@@ -7,7 +7,7 @@
 namespace mneme {
 namespace {
 
-constexpr std::uintmax_t bytes_max = std::uintmax_t{256} << 20; // limit for a file that is read at once
+constexpr std::uintmax_t bytes_max = std::uintmax_t{256} << 20; // larger files are not read
 constexpr std::size_t bins_max = 200;
 
 struct event_line {
@@ -17,7 +17,7 @@ struct event_line {
   std::int64_t round = 0;
 };
 
-/// An active client: its activity, since when, and the time spent on each earlier activity.
+/// Active client: its activity, the start of it, and the time spent on earlier activities.
 struct working_client {
   client_doing doing = client_doing::downloading;
   double since_s = 0.0;
@@ -78,8 +78,8 @@ private:
       line.event == "late" ? mark_late(client, at_work) : end(client, at_work);
   }
 
-  /// The deadline has passed. If late uploads are kept, work continues; if they are dropped, the interrupted activity
-  /// is shown as late.
+  /// Handles a passed deadline. If late uploads are kept, the client continues as before. If they are dropped, the
+  /// interrupted activity is shown as late.
   void mark_late(std::uint32_t client, working_client& at_work) {
     if (drops_late_) {
       at_work.doing = client_doing::late;
@@ -111,7 +111,7 @@ private:
     at_work_.erase(client);
   }
 
-  /// End of the round: clients that have delivered stop waiting.
+  /// Ends the round: clients that have delivered stop waiting.
   void close() {
     auto& round = rounds_.back();
     round.closed_s = now_s_;

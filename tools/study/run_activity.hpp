@@ -8,27 +8,27 @@ enum class client_doing : std::uint8_t {
   downloading,
   computing,
   uploading,
-  waiting, ///< It has delivered; its round is open.
-  late,    ///< It still works for a round that has closed.
+  waiting, ///< The client has delivered, and its round is still open.
+  late,    ///< The client still works for a closed round.
 };
 inline constexpr std::size_t doings = 5;
 
-/// An activity of a client from one virtual time to another, in seconds.
+/// Activity of a client from one virtual time to another, in seconds.
 struct client_span {
   std::uint32_t client = 0;
   client_doing doing = client_doing::downloading;
   double from_s = 0.0, to_s = 0.0;
 };
 
-/// A round with all its activities. Asynchronous runs: the time between two server steps.
+/// Round with all its activities. In asynchronous runs: the time between two server steps.
 struct round_activity {
-  std::int64_t round = 0; ///< From 1.
+  std::int64_t round = 0; ///< Counted from 1.
   double opened_s = 0.0, closed_s = 0.0;
   std::vector<client_span> spans{}; ///< By client, then time; cut at the end of the round.
 };
 
-/// Length of a closed round, divided by the activities of the client that arrived last: download, computing, upload,
-/// and other waiting.
+/// Length of a closed round in virtual seconds, divided into the activities of the client that arrived last: download,
+/// computing, upload, and other waiting.
 struct round_parts {
   double closed_s = 0.0;
   double download_s = 0.0, compute_s = 0.0, upload_s = 0.0, other_s = 0.0;
@@ -41,14 +41,14 @@ struct activity_bin {
 };
 
 struct run_activity {
-  round_activity median_round{}; ///< The round of median length, the earliest if several.
+  round_activity median_round{}; ///< The earliest round of median length.
   std::vector<round_parts> rounds{};
   std::vector<activity_bin> bins{};
 };
 
-/// Returns nullopt if the run has no events.csv (`mneme run --trace`), or one of more than 256 MiB. Fails with file and
-/// line if a line is damaged.
-/// @param drops_late value of the run's rounds.late
+/// Reads events.csv, which `mneme run --trace` writes. Returns nullopt if the run has none, or one of more than 256
+/// MiB. Fails with file and line if a line is damaged.
+/// @param drops_late true: the run's rounds.late is "drop"
 [[nodiscard]] expected<std::optional<run_activity>> read_activity(const std::filesystem::path& folder, bool drops_late);
 
 } // namespace mneme

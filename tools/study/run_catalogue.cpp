@@ -14,7 +14,7 @@ constexpr std::int64_t format_version = 2;
 // Kinds of facts: attribute of the run, key of its scenario, figure of its summary.
 constexpr std::int64_t attribute = 0, scenario_key = 1, figure = 2;
 
-// No other indexes: all queries read only data that expect_whole() has checked.
+// No other indexes: queries read only data that expect_whole() has checked.
 constexpr const char* schema = R"(
 CREATE TABLE IF NOT EXISTS runs (id INTEGER PRIMARY KEY, folder TEXT NOT NULL, stamp TEXT NOT NULL,
                                  digest TEXT NOT NULL);
@@ -29,7 +29,7 @@ std::optional<double> number_in(std::string_view text) {
   return is_number && !std::isnan(value) ? std::optional(value) : std::nullopt;
 }
 
-/// Changes whenever the run's files change: sizes and modification times.
+/// Sizes and modification times of the run's files; changes when a file changes.
 std::string stamp_of(const fs::path& folder) {
   std::string stamp;
   for (const char* name : {"scenario.toml", "summary.json", "checkpoint/run.json"}) {
@@ -41,7 +41,7 @@ std::string stamp_of(const fs::path& folder) {
   return stamp;
 }
 
-/// Attributes by name, for writing and reading.
+/// Attributes of a run with their names in the catalogue.
 std::vector<std::pair<const char*, std::string stored_run::*>> attributes() {
   return {{"status", &stored_run::status},           {"version", &stored_run::version},
           {"scenario", &stored_run::scenario},       {"scenario_digest", &stored_run::scenario_digest},
@@ -55,12 +55,12 @@ bool is_current(const database& held) {
   return version.next() && version.integer(0) == format_version;
 }
 
-/// In one transaction: another process finds the tables current or empty.
+/// Creates the tables in one transaction, so that other processes find them complete or not at all.
 void make_tables(const database& held) {
   held.run(fmt::format("BEGIN IMMEDIATE; {} PRAGMA user_version = {}; COMMIT", schema, format_version));
 }
 
-/// A row of the table `facts`.
+/// Row of the table `facts`.
 struct stored_fact {
   std::int64_t kind = attribute;
   std::string name{};
@@ -75,7 +75,7 @@ std::vector<stored_fact> facts_of(const stored_run& run) {
     facts.push_back({.kind = attribute, .name = name, .text = run.*member});
   for (const auto& [name, text] : run.keys)
     facts.push_back({.kind = scenario_key, .name = name, .text = text, .number = number_in(text)});
-  for (const auto& [name, number] : run.figures) // including those without a value
+  for (const auto& [name, number] : run.figures) // includes metrics without a value
     facts.push_back({.kind = figure, .name = name, .number = number});
   std::sort(facts.begin(), facts.end(), [](const stored_fact& a, const stored_fact& b) {
     return std::tie(a.kind, a.name) < std::tie(b.kind, b.name);
@@ -83,7 +83,7 @@ std::vector<stored_fact> facts_of(const stored_run& run) {
   return facts;
 }
 
-/// Digest of a run's row and its facts, added in the order of the table's key.
+/// Digest of a run's row and of its facts, in the order of the table's key.
 class row_digest {
 public:
   row_digest(const std::string& folder, const std::string& stamp) {
@@ -95,7 +95,7 @@ public:
     add(fact.name);
     add(fact.text.value_or("-"));
     digest_.add(fact.text.has_value());
-    digest_.add(fact.number.value_or(1.0) + 0.0); // SQLite does not keep the sign of zero
+    digest_.add(fact.number.value_or(1.0) + 0.0); // + 0.0: SQLite does not keep the sign of zero
     digest_.add(fact.number.has_value());
   }
   [[nodiscard]] std::string text() const { return hex_text(digest_.value()); }
@@ -112,7 +112,7 @@ stored_fact fact_in(const database_statement& row, int column) {
           .number = row.is_null(column + 3) ? std::nullopt : std::optional(row.number(column + 3))};
 }
 
-/// Throws damaged_database if the content differs from what was written: pages, runs, or facts.
+/// Throws damaged_database if the pages, runs or facts are not as they were written.
 void expect_whole(const database& held, const std::string& file) {
   const auto fail = [&](const std::string& why) { throw damaged_database(file + ": " + why); };
   held.run("BEGIN"); // a consistent state, even if others write
@@ -195,7 +195,7 @@ void run_catalogue::make_again(const fs::path& file) {
 }
 
 void run_catalogue::refresh() {
-  std::map<std::string, std::string> gone; // stamp by folder
+  std::map<std::string, std::string> gone; // stamps of removed or changed folders
   for (database_statement rows(*database_, "SELECT folder, stamp FROM runs"); rows.next();)
     gone[rows.text(0)] = rows.text(1);
   std::vector<std::pair<fs::path, std::string>> changed;
@@ -211,7 +211,7 @@ void run_catalogue::refresh() {
   if (changed.empty() && gone.empty())
     return;
   database_->run("BEGIN IMMEDIATE");
-  std::multimap<std::string, std::int64_t> known; // another process may have changed them
+  std::multimap<std::string, std::int64_t> known; // read again: another process may have changed them
   for (database_statement rows(*database_, "SELECT folder, id FROM runs"); rows.next();)
     known.emplace(rows.text(0), rows.integer(1));
   const auto forget = [&](const std::string& name) {

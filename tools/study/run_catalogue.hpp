@@ -5,28 +5,29 @@
 #include <memory>
 namespace mneme {
 
-/// A condition such as "rounds.cohort=5", "final_accuracy>=70" or "status!=done". Numbers compare as numbers, words as
+/// Condition such as "rounds.cohort=5", "final_accuracy>=70" or "status!=done". Numbers compare as numbers, words as
 /// words.
 struct run_filter {
   std::string name{}, comparison{}, value{};
 };
-/// Fails if the text is not NAME, comparison and VALUE.
+/// Parses a filter. Fails if the text is not a name, a comparison and a value.
 [[nodiscard]] expected<run_filter> parsed_filter(const std::string& text);
 
 class run_catalogue {
 public:
   static constexpr const char* file_name = "catalogue.sqlite";
 
-  /// Opens FOLDER/catalogue.sqlite and updates it: changed directories are read again, removed ones deleted. A damaged
-  /// file, or one of another version, is rebuilt. If the folder is not writable, or another process has the file, the
-  /// index is in memory. A damaged run directory has the status "damaged" and an error.
+  /// Opens FOLDER/catalogue.sqlite and updates it: changed run directories are read again, removed ones deleted. A
+  /// damaged file, or one of another version, is rebuilt. If the file cannot be written, the index is in memory.
+  /// A damaged run directory has the status "damaged" and an error.
   explicit run_catalogue(std::filesystem::path folder);
 
-  /// Errors of the file, if it was damaged.
+  /// Errors of the catalogue file, if it was damaged.
   [[nodiscard]] const diagnostics& damage() const noexcept { return damage_; }
-  /// Runs that satisfy all filters, by folder. A name that a run does not have satisfies only "!=".
+  /// Returns the runs that satisfy all filters, sorted by folder. If a run lacks a filter's name, only "!=" is
+  /// satisfied.
   [[nodiscard]] std::vector<stored_run> find(const std::vector<run_filter>& filters) const;
-  /// All names that filters can use and some run has.
+  /// Returns all names that filters can use and that some run has.
   [[nodiscard]] std::vector<std::string> names() const;
 
 private:

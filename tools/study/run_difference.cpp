@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t lines_bytes_max = std::uint64_t{1} << 32;
 
-/// Round and other fields of a line of digests.csv or deliveries.csv.
+/// Line of digests.csv or deliveries.csv: its round and its other fields.
 struct round_line {
   std::int64_t round = 0;
   std::vector<std::string> fields{};
@@ -24,7 +24,7 @@ struct round_line {
 enum step_field : std::size_t { step_time, step_deliveries, step_model, step_run, step_fields };
 enum delivery_field : std::size_t { arrival_time, receiver, sender, tensor_name, tensor_content, delivery_fields };
 
-/// The lines of a file without its header; empty if there is no file.
+/// Reads the lines of a file without its header; empty if the file does not exist.
 expected<std::vector<round_line>> lines_of(const fs::path& file, std::size_t fields) {
   std::vector<round_line> lines;
   if (std::error_code none; !fs::exists(file, none))
@@ -46,7 +46,7 @@ expected<std::vector<round_line>> lines_of(const fs::path& file, std::size_t fie
   return lines;
 }
 
-/// All records of a run in its folder.
+/// All records in a run directory.
 struct recorded_run {
   stored_run stored{};
   std::vector<round_line> steps{}, deliveries{};
@@ -90,9 +90,9 @@ std::vector<differing_value> differing_names(const Values& first, const Values& 
 
 bool enters_no_result(const std::string& key) { return key == "title" || key.starts_with("checkpoint."); }
 
-// -- the first difference ---------------------------------------------------------------------------------------------
+// -- first difference -------------------------------------------------------------------------------------------------
 
-/// Finds the first round whose records differ; nullopt if the records that both have are equal.
+/// Finds the first round whose records differ; nullopt if all rounds that both runs recorded are equal.
 template <class Line, class Equal>
 std::optional<std::size_t> first_unlike(const std::vector<Line>& first, const std::vector<Line>& second,
                                         const Equal& equal) {
@@ -108,7 +108,7 @@ bool are_alike(const evaluation_record& a, const evaluation_record& b) {
          a.loss == b.loss;
 }
 
-/// The first differing evaluation before round `before`, or nullopt.
+/// First differing evaluation before round `before`; nullopt if there is none.
 std::optional<first_difference> unlike_evaluation(const recorded_run& a, const recorded_run& b, std::int64_t before) {
   const auto at = first_unlike(a.evaluations, b.evaluations, are_alike);
   if (!at || *at >= a.evaluations.size() || *at >= b.evaluations.size())
@@ -129,7 +129,7 @@ std::string delivery_text(const round_line& line) {
                      line.fields[receiver], line.fields[arrival_time]);
 }
 
-/// The first differing traced delivery up to `round`, or nullopt.
+/// First differing traced delivery up to `round`; nullopt if there is none.
 std::optional<first_difference> unlike_delivery(const recorded_run& a, const recorded_run& b, std::int64_t round) {
   const auto at = first_unlike(a.deliveries, b.deliveries, std::equal_to<>());
   if (!at)
@@ -187,7 +187,7 @@ std::optional<first_difference> first_difference_of(const recorded_run& a, const
   return std::nullopt;
 }
 
-/// Adds tensor and element if both folders have the values of that round.
+/// Adds tensor and element to the difference if both folders have the values of its round.
 expected<void> look_into_values(first_difference& difference, const fs::path& first, const fs::path& second) {
   const auto file = run_directory::values_file(difference.round);
   std::error_code none;

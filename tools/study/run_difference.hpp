@@ -1,4 +1,4 @@
-/// run_difference: finds where two runs start to differ, from their directories.
+/// run_difference: finds the point at which two runs start to differ, from their directories.
 #pragma once
 #include "runtime/base/diagnostic.hpp"
 #include <cstdint>
@@ -10,14 +10,14 @@ namespace mneme {
 
 /// Kind of the first difference, in the order of a run's decisions.
 enum class differing_part : std::uint8_t {
-  delivery,   ///< Another upload arrived, or at another time or position.
-  upload,     ///< Values of an upload.
-  model,      ///< Equal uploads, but another model.
-  evaluation, ///< Equal models, but other evaluation results.
+  delivery,   ///< Different uploads arrived, or at different times or positions.
+  upload,     ///< The values of an upload differ.
+  model,      ///< The uploads are equal, but the models differ.
+  evaluation, ///< The models are equal, but the evaluation results differ.
   length      ///< One run ends earlier.
 };
 
-/// Two values of one name.
+/// Two values of one key, fact or element.
 struct differing_value {
   std::string name{}, first{}, second{};
   bool operator==(const differing_value&) const = default;
@@ -25,22 +25,22 @@ struct differing_value {
 
 struct first_difference {
   differing_part part = differing_part::delivery;
-  std::int64_t round = 0; ///< From 1, over the whole run.
+  std::int64_t round = 0; ///< Counted from 1 over the whole run.
   std::string party{};    ///< That received the upload; "" where deliveries were not traced.
   std::string client{};   ///< The number of its client; "" as above, and for a model.
   std::string tensor{};   ///< "" where it is not known.
-  /// Index of the element in its tensor ("[3, 0, 1]") with both values; nullopt if values were not stored.
+  /// Index of the element in its tensor, such as "[3, 0, 1]", with both values; nullopt if values were not stored.
   std::optional<differing_value> element{};
   std::int64_t elements = 0; ///< Number of differing elements of the tensor.
-  std::string details{};     ///< A sentence with further information.
+  std::string details{};     ///< Additional information in one sentence.
 };
 
 struct run_difference {
   std::string first_digest{}, second_digest{}; ///< Run digests; "" of a run without a summary.
   std::vector<differing_value> settings{};     ///< Scenario keys, without title and [checkpoint].
   std::vector<differing_value> machines{};     ///< Processor, kernels, libraries, variables.
-  std::optional<first_difference> where{};     ///< nullopt if nothing recorded differs.
-  bool both_traced = false;                    ///< Both runs have digests of their deliveries.
+  std::optional<first_difference> where{};     ///< nullopt if all records are equal.
+  bool both_traced = false;                    ///< true: both runs recorded digests of their deliveries.
   [[nodiscard]] bool is_same() const noexcept { return !where && first_digest == second_digest; }
 };
 

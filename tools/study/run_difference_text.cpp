@@ -1,4 +1,4 @@
-// Output of mneme diff and mneme verify about two runs.
+// Formats differences between two runs for `mneme diff` and `mneme verify`.
 #include "tools/study/run_difference.hpp"
 #include <fmt/format.h>
 namespace mneme {

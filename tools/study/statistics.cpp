@@ -7,7 +7,7 @@
 namespace mneme {
 namespace {
 
-/// P(T > t) of Student's distribution, for t > 0.
+/// P(T > t) of Student's t distribution, for t > 0.
 double share_above(double t, double degrees) {
   return 0.5 * Eigen::numext::betainc(0.5 * degrees, 0.5, degrees / (degrees + t * t));
 }
@@ -16,7 +16,7 @@ double share_above(double t, double degrees) {
 
 double t_quantile_975(std::int64_t degrees) {
   MNEME_CHECK(degrees >= 1, degrees);
-  double low = 1.0, high = 13.0; // 12.71 for one degree of freedom, 1.96 in the limit
+  double low = 1.0, high = 13.0; // bounds: 12.71 for one degree of freedom, 1.96 in the limit
   for (int halving = 0; halving < 60; ++halving) {
     const double middle = 0.5 * (low + high);
     (share_above(middle, static_cast<double>(degrees)) > 0.025 ? low : high) = middle;

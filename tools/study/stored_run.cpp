@@ -21,7 +21,7 @@ bool is_file(const fs::path& path) {
   return fs::is_regular_file(path, none);
 }
 
-/// Content of a regular file; "" if there is none.
+/// Content of a regular file; "" if there is no such file.
 std::string text_of(const fs::path& file) {
   std::error_code none;
   if (!is_file(file) || fs::file_size(file, none) > file_bytes_max)
@@ -30,13 +30,13 @@ std::string text_of(const fs::path& file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-/// The member as a string; "" if it is not one.
+/// Returns the member if it is a string, else "".
 std::string word_in(const json& object, const char* name) {
   const auto member = object.find(name);
   return member != object.end() && member->is_string() ? member->get<std::string>() : "";
 }
 
-/// Adds all numbers of an object; nested ones are named like "time_to_accuracy.70".
+/// Adds all numbers of an object. Nested ones get names like "time_to_accuracy.70".
 void add_figures(std::map<std::string, std::optional<double>>& to, const json& object, const std::string& lead) {
   for (const auto& [name, value] : object.items())
     if (value.is_number() || value.is_null())
@@ -50,7 +50,7 @@ std::string plain_text(const toml::node& value) {
   return text ? text->get() : value_text(value);
 }
 
-/// The keys of scenario.toml, sections flattened.
+/// Keys of scenario.toml as "section.key", with their values.
 expected<std::map<std::string, std::string>> keys_in(const fs::path& file) {
   if (!is_file(file))
     return failed(file.string(), "is missing: this is no folder of a run, or a run that ended before it began");
@@ -70,7 +70,7 @@ expected<std::map<std::string, std::string>> keys_in(const fs::path& file) {
   return keys;
 }
 
-/// Reports values in which summary.json and scenario.toml disagree.
+/// Returns an error for each value in which summary.json and scenario.toml disagree.
 diagnostics disagreements(const stored_run& run) {
   diagnostics problems;
   const auto compare = [&](const char* key, const char* name, const std::string& summed) {
@@ -138,13 +138,13 @@ stored_run without_summary(stored_run run, const json& origin) {
   return run;
 }
 
-/// "virtual_s" of a line.
+/// Virtual time in "virtual_s" of a line.
 virtual_time time_in(const json& line) {
   const double seconds = std::clamp(line.at("virtual_s").get<double>(), 0.0, 9e9);
   return virtual_time(virtual_duration(std::llround(1e9 * seconds)));
 }
 
-/// @throws json::exception if a member is missing or has the wrong type
+/// Parses a line of metrics.jsonl. @throws json::exception if a member is missing or has the wrong type
 evaluation_record evaluation_of(const json& line) {
   evaluation_record record;
   const auto task = line.at("task").get<std::int64_t>(), round = line.at("round").get<std::int64_t>();
@@ -171,7 +171,7 @@ evaluation_record evaluation_of(const json& line) {
   return record;
 }
 
-/// @throws json::exception if a member is missing or has the wrong type
+/// Parses a line of timeline.jsonl. @throws json::exception if a member is missing or has the wrong type
 timeline_bin bin_of(const json& line) {
   timeline_bin bin;
   const auto number = [&](const char* name) { return line.at(name).get<std::int64_t>(); };
@@ -197,7 +197,7 @@ timeline_bin bin_of(const json& line) {
   return bin;
 }
 
-/// Converts each line of the file (a JSON object) with `made`.
+/// Parses each line of the file, a JSON object, with `made`. Fails with file and line.
 template <class Made>
 auto lines_of(const fs::path& file, const char* text, Made made) -> expected<std::vector<decltype(made(json{}))>> {
   std::error_code none;

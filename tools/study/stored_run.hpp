@@ -1,4 +1,4 @@
-/// stored_run: contents of a run directory, for tools that read many runs.
+/// stored_run: content of a run directory, for commands that read many runs.
 #pragma once
 #include "runtime/base/diagnostic.hpp"
 #include "runtime/results/metrics.hpp"
@@ -18,28 +18,28 @@ struct stored_run {
   std::string error{};           ///< Why it failed; "" otherwise.
   std::string data_digest{};     ///< The content of its data set; "" where its folder does not say.
   std::int64_t seed = 0;
-  /// The resolved scenario: "rounds.cohort" and its value as TOML; strings without quotes.
+  /// Resolved scenario: names such as "rounds.cohort" with their values as TOML; strings without quotes.
   std::map<std::string, std::string> keys{};
-  /// "processor", "LibTorch", ... of the machine that computed it; empty if the summary has none.
+  /// Machine that computed the run, by "processor", "LibTorch" and other names; empty if the summary has no such part.
   std::map<std::string, std::string> machine{};
-  /// All numbers of summary.json; nullopt if undefined.
+  /// All numbers of summary.json; nullopt if a number is undefined.
   std::map<std::string, std::optional<double>> figures{};
 };
 
 /// True if the folder has a scenario.toml or summary.json of a run.
 [[nodiscard]] bool is_run_folder(const std::filesystem::path& folder);
-/// Run directories at or below `folder`, at most three levels deep, by path.
+/// Returns the run directories at or below `folder`, at most three levels deep, sorted by path.
 [[nodiscard]] std::vector<std::filesystem::path> run_folders_in(const std::filesystem::path& folder);
 
-/// Fails with the file name if a file is missing, damaged or belongs to another run.
+/// Reads a run directory. Fails with the file name if a file is missing, damaged or belongs to another run.
 [[nodiscard]] expected<stored_run> read_stored_run(const std::filesystem::path& folder);
-/// The run of a folder on which read_stored_run() fails: status "damaged", and the digest of its scenario if known.
+/// Entry for a folder on which read_stored_run() fails: status "damaged", and the digest of its scenario if readable.
 [[nodiscard]] stored_run damaged_run(const std::filesystem::path& folder, const diagnostic& problem);
-/// Lines of metrics.jsonl. Fails with file and line if one is damaged. `end_of_task` is true for the last line of a
-/// task.
+/// Reads metrics.jsonl. `end_of_task` is true for the last line of a task. Fails with file and line if a line is
+/// damaged.
 [[nodiscard]] expected<std::vector<evaluation_record>> read_evaluations(const std::filesystem::path& folder);
 
-/// Lines of timeline.jsonl; `staleness_sum` is computed from the mean.
+/// Reads timeline.jsonl. Computes `staleness_sum` from the mean in the file.
 [[nodiscard]] expected<std::vector<timeline_bin>> read_timeline(const std::filesystem::path& folder);
 
 /// Accuracy on a class after a task, in percent.
@@ -49,11 +49,11 @@ struct class_accuracy {
   std::string name{}; ///< "" where the data set has none.
   double accuracy = 0.0;
 };
-/// Lines of accuracy_per_class.csv; empty if the run has no such file.
+/// Reads accuracy_per_class.csv; empty if the run has no such file.
 [[nodiscard]] expected<std::vector<class_accuracy>> read_class_accuracies(const std::filesystem::path& folder);
 
-/// Value of `name`: "scenario", "strategy", "dataset", "version", "status", "device", "seed", or a scenario key. Null
-/// if the run has no such name.
+/// Value of `name`: "scenario", "strategy", "dataset", "version", "status", "device", "seed", or a scenario key.
+/// Returns null if the run has no such name.
 [[nodiscard]] const std::string* said_by(const stored_run& run, const std::string& name);
 
 } // namespace mneme

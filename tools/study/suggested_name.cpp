@@ -8,7 +8,7 @@ constexpr std::size_t names_shown = 12, letters_min = 3;
 
 std::string last_part(const std::string& name) { return name.substr(name.rfind('.') + 1); }
 
-/// The nearest known name to a word without a section or with a wrong one: "cohort", "round.cohrt".
+/// Known name nearest to a word without a section or with a wrong one, such as "cohort" or "round.cohrt".
 std::string meant_name(const std::string& word, const std::vector<std::string>& known) {
   const auto within = [&](const std::string& spelling) {
     const auto same = [&](const std::string& name) { return last_part(name) == spelling; };

@@ -51,7 +51,7 @@ diagnostics wrong_request(const sweep_request& request) {
   return wrong;
 }
 
-/// Attributes problems of keys of the grid to --over instead of --set.
+/// Replaces --set by --over in problems of keys of the grid.
 diagnostics with_option_named(diagnostics problems, const overrides& point) {
   for (auto& problem : problems)
     for (const auto& [key, value] : point)

@@ -7,19 +7,19 @@ struct planned_run {
   mneme::scenario scenario{};
   std::string digest{}; ///< Digest of the scenario.
   std::string label{};  ///< "quickstart rounds.cohort=5 seed=1"
-  std::string point{};  ///< The label without its seed.
+  std::string point{};  ///< Label without the seed.
 };
 
 struct sweep_plan {
   std::vector<planned_run> runs{}; ///< Ordered by scenarios, then values of the axes, then seeds.
-  std::vector<std::string> by{};   ///< Keys in which points differ, for a comparison.
+  std::vector<std::string> by{};   ///< Keys in which points differ; rows of a comparison.
   diagnostics warnings{};
   diagnostics wrong{}; ///< Errors of points that are not among the runs.
 };
 
-/// Reads all scenarios of the grid. Fails with all their errors, each once, or if two points are the same run.
+/// Reads all scenarios of the grid. Fails with all errors, each once, also if two points are the same run.
 [[nodiscard]] expected<sweep_plan> plan_sweep(const sweep_request& request);
-/// Likewise, but returns the valid points for further checks, with the errors of all others in `wrong`.
+/// Reads all scenarios of the grid. Returns the valid points as runs, and the errors of all others in `wrong`.
 [[nodiscard]] sweep_plan checked_points(const sweep_request& request);
 
 } // namespace mneme

@@ -16,7 +16,7 @@ std::optional<std::int64_t> as_integer(std::string_view text) {
   return whole ? std::optional(value) : std::nullopt;
 }
 
-/// "7", or "7-9".
+/// Parses "7" or "7-9" as first and last seed; nullopt for other texts.
 std::optional<std::pair<std::int64_t, std::int64_t>> seed_range(std::string_view text) {
   const auto dash = text.find('-', 1);
   const auto first = as_integer(text.substr(0, dash));
@@ -129,7 +129,7 @@ private:
     request_.seeds = std::move(*seeds);
   }
 
-  /// Calls `act` for keys in any notation: quoted, dotted, or in a table [sweep.over.training].
+  /// Calls `act` for each key in any notation: quoted, dotted, or in a table [sweep.over.training].
   template <class Act>
   void read_keys(const toml::node& value, const std::string& lead, const Act& act) {
     const auto* table = value.as_table();

@@ -1,22 +1,22 @@
-/// sweep_request: a grid of scenarios, keys and seeds, as given by the user.
+/// sweep_request: grid of scenarios, keys and seeds that the user requests.
 #pragma once
 #include "runtime/scenario/read.hpp"
 namespace mneme {
 
-/// A scenario key and its values.
+/// Scenario key with the values that the sweep gives it.
 struct sweep_axis {
   std::string key{};                 ///< "rounds.cohort"
-  std::vector<std::string> values{}; ///< As TOML, or bare strings.
+  std::vector<std::string> values{}; ///< As TOML, or strings without quotes.
 };
 
 struct sweep_request {
   std::vector<std::filesystem::path> scenarios{};
   std::vector<sweep_axis> axes{};
   overrides settings{};              ///< Applied to all runs.
-  std::vector<std::int64_t> seeds{}; ///< Empty: the scenarios' own.
+  std::vector<std::int64_t> seeds{}; ///< Empty: the seeds of the scenarios.
 };
 
-/// Parses "1,2,7-9"; empty for "". Fails with the name of `option` unless it is a list of different seeds.
+/// Parses "1,2,7-9"; returns an empty list for "". Fails with the name of `option` unless the seeds are all different.
 [[nodiscard]] expected<std::vector<std::int64_t>> parsed_seeds(const std::string& option, const std::string& text);
 /// Parses "KEY=V1,V2". Commas in brackets, braces and quotes do not separate values.
 [[nodiscard]] expected<sweep_axis> parsed_axis(const std::string& text);

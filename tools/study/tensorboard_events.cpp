@@ -18,7 +18,7 @@ constexpr std::array<std::uint32_t, 256> crc32c_table = [] {
   return table;
 }();
 
-/// CRC-32C, rotated and offset as in TFRecord.
+/// CRC-32C, rotated and offset as TFRecord requires.
 std::uint32_t masked_checksum(std::string_view bytes) {
   std::uint32_t crc = 0xFFFFFFFFU;
   for (const char byte : bytes)
@@ -68,7 +68,7 @@ void put_scalar(std::string& summary, std::string_view tag, double value) {
 }
 
 std::string event_at(double seconds, std::uint64_t step) {
-  std::string event; // zeros are omitted
+  std::string event; // fields that are zero are omitted
   if (seconds != 0.0) {
     put_member(event, 1, fixed64);
     put_number(event, std::bit_cast<std::uint64_t>(seconds));

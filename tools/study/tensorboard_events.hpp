@@ -5,8 +5,8 @@
 #include <vector>
 namespace mneme {
 
-/// Returns an event file with accuracy (total and per task), loss, forgetting, clients and traffic of each evaluation,
-/// at the step of its round (from 1). Event times are virtual seconds since 1970, so TensorBoard's relative axis shows
+/// Returns an event file with accuracy (total and per task), loss, forgetting, clients and traffic of each evaluation.
+/// Its step is the round, from 1. Event times are virtual seconds since 1970, so that TensorBoard's relative axis shows
 /// virtual time. Equal evaluations give equal bytes.
 [[nodiscard]] std::string tensorboard_events(const std::vector<evaluation_record>& evaluations);
 

@@ -1,7 +1,8 @@
-"""python3 unpack.py FOLDER WHEELS: what a build links and includes of the wheels in the folder WHEELS, and licences.
+"""python3 unpack.py FOLDER WHEELS: unpacks the libraries, headers and licenses that a build needs from the wheels in
+WHEELS.
 
-Wheels are zip archives, each member with a checksum that is compared here. Python's part of PyTorch stays packed, so do
-libraries that only CUDA devices need where the wheels that these need in turn are not there (cpu.txt).
+Wheels are zip archives; the checksum of each member is verified. PyTorch's Python part is not unpacked. Libraries for
+CUDA devices are unpacked only if the wheels that they depend on exist (cpu.txt).
 """
 import os
 import re
@@ -13,12 +14,12 @@ KEPT = re.compile(r"torch/(include/|version\.py$|lib/lib(torch|torch_cpu|c10|gom
                   r"|[^/]+\.dist-info/(METADATA|licenses/.*)$")
 KEPT_FOR_DEVICES = re.compile(r"torch/lib/lib(torch_cuda|torch_cuda_linalg|c10_cuda|caffe2_nvrtc|torch_nvshmem)\.so$"
                               r"|nvidia/")
-# Tools of these wheels that profile kernels: nothing here loads them, and they are ten times as large as the rest.
+# Profiling tools in these wheels, which are not needed and ten times as large as the rest.
 LEFT_OUT = re.compile(r"nvidia/.*/lib(nvperf_\w+|checkpoint|pcsamplingutil)\.so$")
 
 
 def unpack(wheel, folder, devices):
-    """Writes the members that are kept below the folder; a damaged one raises zipfile.BadZipFile."""
+    """Writes the required members below the folder. A damaged member raises zipfile.BadZipFile."""
     with zipfile.ZipFile(wheel) as archive:
         for member in archive.infolist():
             name = member.filename

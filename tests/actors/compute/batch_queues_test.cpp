@@ -17,7 +17,7 @@ std::vector<ready_batch> batches(std::uint64_t first, std::uint64_t count, doubl
   return made;
 }
 
-/// The assignment of a batch's only job; 0: there was no batch.
+/// Assignment of the batch's only job; 0 if there is no batch.
 std::uint64_t number(const std::optional<ready_batch>& taken) {
   return taken ? taken->ids.front().assignment.value : 0;
 }
@@ -33,7 +33,7 @@ using workers = std::vector<std::uint32_t>;
 
 } // namespace
 
-TEST_CASE("batches are counted while they wait, by who has asked for them") {
+TEST_CASE("waiting() counts batches of shards together and of each party") {
   batch_queues queues(3, 2, 2);
   (void)queues.put(0, batches(10, 2));
   (void)queues.put(2, batches(20, 1));
@@ -43,7 +43,7 @@ TEST_CASE("batches are counted while they wait, by who has asked for them") {
   CHECK(queues.waiting().clients == 2);
 }
 
-TEST_CASE("a worker takes its own shards' batches in order, then the first of the longest other line") {
+TEST_CASE("take() serves a worker's own shards in order, then the longest other queue") {
   batch_queues queues(3, 3, 3);
   CHECK(number(queues.take({0})) == 0);
   (void)queues.put(0, batches(10, 2));
@@ -59,7 +59,7 @@ TEST_CASE("a worker takes its own shards' batches in order, then the first of th
   CHECK(number(queues.take({2})) == 0);
 }
 
-TEST_CASE("a worker that hosts several shards takes turns between them, so that none waits for all of another's") {
+TEST_CASE("take() alternates between the shards of a worker") {
   batch_queues queues(3, 2, 2); // the first worker hosts shards 0 and 2
   (void)queues.put(0, batches(10, 2));
   (void)queues.put(2, batches(20, 2));
@@ -70,7 +70,7 @@ TEST_CASE("a worker that hosts several shards takes turns between them, so that 
   CHECK(taken == std::vector<std::uint64_t>{10, 20, 11, 21, 30});
 }
 
-TEST_CASE("the server's jobs are taken by whoever has no batch of its own") {
+TEST_CASE("take() gives the server's jobs to a worker without batches of its own") {
   batch_queues queues(2, 2, 2);
   (void)queues.put(queues.queue_of(party_id::server), batches(10, 2));
   (void)queues.put(1, batches(20, 1));
@@ -79,28 +79,28 @@ TEST_CASE("the server's jobs are taken by whoever has no batch of its own") {
   CHECK(queues.take({0})->queue == queues.queue_of(party_id::server));
 }
 
-TEST_CASE("only workers that wait are told of a batch, and only once") {
+TEST_CASE("put() wakes only idle workers, and each only once") {
   batch_queues queues(2, 4, 2);
-  CHECK(numbers(queues.put(1, batches(10, 1, long_job))) == workers{1}); // all wait at first; it hosts the shard
-  CHECK(queues.put(1, batches(20, 1, long_job)).empty());                // it knows
+  CHECK(numbers(queues.put(1, batches(10, 1, long_job))) == workers{1}); // all are idle at first; it hosts the shard
+  CHECK(queues.put(1, batches(20, 1, long_job)).empty());                // it is awake already
   CHECK(number(queues.take({1})) == 10);
   CHECK(number(queues.take({1})) == 20);
-  CHECK(queues.put(1, batches(30, 1)).empty()); // it will ask again
+  CHECK(queues.put(1, batches(30, 1)).empty()); // it will call take() again
   CHECK(number(queues.take({1})) == 30);
   CHECK_FALSE(queues.take({1}));
   CHECK(numbers(queues.put(1, batches(40, 1))) == workers{1});
 }
 
-TEST_CASE("others are told of as many batches as keep them busy, the first worker last") {
+TEST_CASE("put() wakes as many workers as the batches keep busy, the first worker last") {
   CHECK(numbers(batch_queues(2, 4, 2).put(1, batches(10, 3, long_job))) == workers{1, 3, 2});
   CHECK(numbers(batch_queues(2, 4, 2).put(1, batches(10, 9, long_job))) == workers{1, 3, 2, 0});
-  CHECK(numbers(batch_queues(2, 4, 2).put(1, batches(10, 9, 1.0))) == workers{1}); // over before another is awake
+  CHECK(numbers(batch_queues(2, 4, 2).put(1, batches(10, 9, 1.0))) == workers{1}); // done before others wake
   batch_queues queues(2, 4, 2);
   CHECK(numbers(queues.put(queues.queue_of(party_id::server), batches(10, 1, long_job))) == workers{0});
   CHECK(numbers(queues.put(queues.queue_of(party_id::server), batches(20, 3, long_job))) == workers{3, 2});
 }
 
-TEST_CASE("threads that share the queues run every batch once") {
+TEST_CASE("concurrent workers run every batch exactly once") {
   constexpr std::uint64_t count = 4000;
   batch_queues queues(2, 2, 2);
   std::vector<std::atomic<int>> times(count);

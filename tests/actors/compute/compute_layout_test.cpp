@@ -4,28 +4,28 @@
 using namespace mneme;
 using namespace mneme::test;
 
-// A wave of a small net takes microseconds, one of a large net many milliseconds.
+// A wave of a small net takes microseconds, a wave of a large net many milliseconds.
 constexpr std::int64_t small = 64, large = 200'000;
 
-TEST_CASE("on a CPU every worker hosts a shard where a wave keeps it busy") {
+TEST_CASE("layout_of() on a CPU lets every worker that a wave keeps busy host a shard") {
   const auto run = hand_made_run(8, large);
   const auto layout = layout_of(*run, 4);
   CHECK(layout.workers == 4);
   CHECK(layout.hosts == 4);
   CHECK(layout.shards == 4);
-  CHECK(layout_of(*run, 16).hosts == 8); // no more clients are at work
+  CHECK(layout_of(*run, 16).hosts == 8); // no more than 8 clients are busy
   CHECK(layout_of(*run, 16).workers == 16);
   CHECK(layout_of(*run, 1).shards == 1);
 }
 
-TEST_CASE("where nobody trains one worker hosts all shards, and the others wait for evaluations") {
+TEST_CASE("layout_of() uses one host if clients do not train") {
   const auto run = hand_made_run(40, small);
   run->scenario.training.epochs = 0;
   CHECK(layout_of(*run, 4).hosts == 1);
   CHECK(layout_of(*run, 4).workers == 4);
 }
 
-TEST_CASE("stated numbers of shards and workers hold") {
+TEST_CASE("layout_of() keeps the shard and worker counts of the scenario") {
   const auto run = hand_made_run(40, large);
   run->scenario.worker.shards = 3;
   run->scenario.worker.count = 2;
@@ -33,7 +33,7 @@ TEST_CASE("stated numbers of shards and workers hold") {
   CHECK(layout_of(*run, 8).workers == 2);
 }
 
-TEST_CASE("on a GPU one worker hosts all shards, and nothing follows from the number of threads") {
+TEST_CASE("layout_of() on a GPU uses one host, whatever the number of threads") {
   const auto run = hand_made_run(40, large);
   run->scenario.worker.shards = 3;
   run->device = "cuda:0";
@@ -47,7 +47,7 @@ TEST_CASE("on a GPU one worker hosts all shards, and nothing follows from the nu
   }
 }
 
-TEST_CASE("the first worker shares the thread of control where jobs are short, and has its own where they are long") {
+TEST_CASE("the first worker shares the control thread for short jobs but not for long ones") {
   const auto run = hand_made_run(40, small);
   run->control_computes = layout_of(*run, 2).control_computes;
   CHECK(run->control_computes);
@@ -58,11 +58,11 @@ TEST_CASE("the first worker shares the thread of control where jobs are short, a
   CHECK_FALSE(layout_of(*run, 2).control_computes);
 }
 
-TEST_CASE("a wave of short jobs is cut into more batches than there are threads, one of long jobs is not") {
+TEST_CASE("a wave of short jobs is cut into more batches than threads, a wave of long jobs is not") {
   const auto run = hand_made_run(4000, small * 4);
   CHECK(layout_of(*run, 2).batches_per_worker > 1);
   CHECK(layout_of(*run, 1).batches_per_worker == 1);
-  CHECK(layout_of_nodes(*run, 1).batches_per_worker > 1); // another process folds
+  CHECK(layout_of_nodes(*run, 1).batches_per_worker > 1); // results are folded in another process
   CHECK(layout_of_nodes(*hand_made_run(40, large), 1).batches_per_worker == 1);
   CHECK(layout_of(*hand_made_run(40, large), 2).batches_per_worker == 1);
 }

@@ -1,4 +1,4 @@
-/// A run made by hand: clients that train an mlp once a round and upload its weights. Nothing is read from files.
+/// hand_made_run: a run context without files, whose clients train an MLP once per round and upload its weights.
 #pragma once
 #include "actors/compute/shard.hpp"
 #include "actors/protocol/run_context.hpp"
@@ -8,7 +8,7 @@
 #include <functional>
 namespace mneme::test {
 
-/// One training on the client's rows, then its weights. It has no server.
+/// Client half: one training on the client's rows, then an upload of the weights. The method has no server.
 class train_once final : public strategy {
 public:
   void prepare(const method_setup& /*setup*/) override {}
@@ -32,7 +32,7 @@ private:
   model_ref net_;
 };
 
-/// `clients` of ten rows each, four pixels, two classes, one hidden layer.
+/// Run with `clients` clients of ten rows each: four pixels, two classes, one hidden layer.
 inline std::shared_ptr<run_context> hand_made_run(std::int64_t clients, std::int64_t hidden = 3) {
   scenario from;
   from.tasks.kind = task_kind::single;
@@ -56,7 +56,7 @@ inline std::shared_ptr<run_context> hand_made_run(std::int64_t clients, std::int
   return made;
 }
 
-/// A shard whose clients run in a plain loop, without actors.
+/// Shard whose clients run in a plain loop, without actors.
 class shard_of_loop final : public client_host {
 public:
   explicit shard_of_loop(const run_context& run) : tested({0}, run, *this), run_(run) {}
@@ -79,7 +79,7 @@ private:
     hosted(shard_of_loop& host, assignment_id id, std::shared_ptr<client_run> round)
         : host_(host), id_(id), round_(std::move(round)) {}
     void resume(outcomes results) override {
-      auto shared = std::make_shared<outcomes>(std::move(results)); // std::function copies
+      auto shared = std::make_shared<outcomes>(std::move(results)); // a std::function must be copyable
       host_.turns_.push_back([&host = host_, id = id_, round = round_, shared] {
         host.tested.answered(id, round->resume(std::move(*shared)));
       });

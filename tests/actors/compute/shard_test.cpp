@@ -1,5 +1,5 @@
-// A shard without actors and threads: rounds and outcomes go in, reports and batches come out.
-#include <ATen/core/Tensor.h> // before Catch2: both have a CHECK, and Catch2's is wanted
+// Tests shard without actors and threads: rounds and outcomes go in, reports and batches come out.
+#include <ATen/core/Tensor.h> // before Catch2, whose CHECK must be the last definition
 
 #include "actors/compute/shard.hpp"
 #include "runtime/training/executor.hpp"
@@ -14,7 +14,7 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-/// Assignments 10, 11, ... to clients 0, 1, ..., whose downloads are over after 0, 1, ... seconds.
+/// Wave with assignments 10, 11, ... of clients 0, 1, ..., whose downloads end after 0, 1, ... seconds.
 start_rounds wave_of(const run_context& run, std::uint32_t clients, bool at_once = false) {
   broadcast sent;
   sent.place = {.opened = {0, 2}, .current = {0, 2}};
@@ -47,7 +47,7 @@ outcomes computed(const ready_batch& batch) { return make_executor("cpu")->run(b
 
 } // namespace
 
-TEST_CASE("a shard reports the jobs that its clients ask for, in the order of their ids, and then is quiet") {
+TEST_CASE("shard reports the jobs of its clients in id order, then ends the wave") {
   const auto run = hand_made_run(6);
   shard_of_loop host(*run);
   auto& tested = host.tested;
@@ -68,7 +68,7 @@ TEST_CASE("a shard reports the jobs that its clients ask for, in the order of th
   CHECK(tested.take_reports().empty());
 }
 
-TEST_CASE("a shard makes exactly the released batches ready, and reports when the last outcome has come") {
+TEST_CASE("shard makes exactly the released batches ready and reports after the last outcome") {
   const auto run = hand_made_run(6);
   shard_of_loop host(*run);
   auto& tested = host.tested;
@@ -82,8 +82,8 @@ TEST_CASE("a shard makes exactly the released batches ready, and reports when th
   CHECK(batches[0].multiplications == 2 * batches[1].multiplications);
   CHECK(tested.take_batches().empty());
 
-  tested.take(batches[1].ids, computed(batches[1])); // others may be done first
-  CHECK(tested.take_reports().empty());              // small uploads wait for the rest
+  tested.take(batches[1].ids, computed(batches[1])); // the order of batches does not matter
+  CHECK(tested.take_reports().empty());              // small uploads wait for the others
   tested.take(batches[0].ids, computed(batches[0]));
   const auto reports = tested.take_reports();
   REQUIRE(reports.size() == 1);
@@ -97,14 +97,14 @@ TEST_CASE("a shard makes exactly the released batches ready, and reports when th
   CHECK(finished(tested.take_reports().at(0)) == std::vector<std::uint64_t>{12});
 }
 
-TEST_CASE("a round that is at work already, and a job that does not wait, are refused") {
+TEST_CASE("shard rejects a started round and a job that is not parked") {
   const auto run = hand_made_run(6);
   shard_of_loop host(*run);
   auto& tested = host.tested;
   const auto complaint = [&](const composition& ids) {
     CHECK_THROWS_WITH(tested.release({ids}), ContainsSubstring("was released and does not wait"));
   };
-  tested.start(wave_of(*run, 2)); // 10 and 11
+  tested.start(wave_of(*run, 2)); // starts 10 and 11
   CHECK_THROWS_WITH(tested.start(wave_of(*run, 1)), "assignment 10 was started a second time");
   complaint(ids_of({12}));
   complaint({{.assignment = {10}, .stage = 1, .step = 0}});
@@ -113,7 +113,7 @@ TEST_CASE("a round that is at work already, and a job that does not wait, are re
   complaint(ids_of({11, 10}));
 }
 
-TEST_CASE("large uploads are reported as they come, and the last report says so") {
+TEST_CASE("shard reports large uploads early and marks the last report") {
   const auto run = hand_made_run(6, 20'000);
   shard_of_loop host(*run);
   auto& tested = host.tested;
@@ -133,7 +133,7 @@ TEST_CASE("large uploads are reported as they come, and the last report says so"
   CHECK(std::count_if(reports.begin(), reports.end(), [](const wave_report& one) { return one.last; }) == 1);
 }
 
-TEST_CASE("on a node uploads are reported batch by batch, whatever their size") {
+TEST_CASE("shard on a node reports uploads batch by batch, whatever their size") {
   const auto run = hand_made_run(6);
   for (const bool is_node : {false, true}) {
     run->gate = is_node ? std::make_shared<result_gate>([] { return false; }) : nullptr;
@@ -159,7 +159,7 @@ TEST_CASE("on a node uploads are reported batch by batch, whatever their size") 
   }
 }
 
-TEST_CASE("a node takes on no job with weights of another net than the job's") {
+TEST_CASE("shard on a node rejects a job whose weights do not fit its net") {
   const auto run = hand_made_run(6);
   run->gate = std::make_shared<result_gate>([] { return false; });
   shard_of_loop host(*run);
@@ -171,7 +171,7 @@ TEST_CASE("a node takes on no job with weights of another net than the job's") {
                     ContainsSubstring("job 10.0.0: start weights are Float[24]; expected contiguous float32 [23]"));
 }
 
-TEST_CASE("rounds that are started at once run without a release, and the shard tells what runs together") {
+TEST_CASE("shard runs rounds started at once without a release and reports their batches") {
   const auto run = hand_made_run(6);
   shard_of_loop host(*run);
   auto& tested = host.tested;
@@ -193,7 +193,7 @@ TEST_CASE("rounds that are started at once run without a release, and the shard 
   CHECK(finished(reports[0]) == std::vector<std::uint64_t>{10, 11, 12, 13});
 }
 
-TEST_CASE("a job without an outcome fails its client's round by name, and no other") {
+TEST_CASE("shard fails the round of a job without an outcome, and no other round") {
   const auto run = hand_made_run(6);
   shard_of_loop host(*run);
   auto& tested = host.tested;
@@ -213,7 +213,7 @@ TEST_CASE("a job without an outcome fails its client's round by name, and no oth
   CHECK_THAT(reports[0].failed[0].reason, ContainsSubstring("it broke"));
 }
 
-TEST_CASE("outcomes of forgotten rounds are nobody's") {
+TEST_CASE("shard ignores outcomes of forgotten rounds") {
   const auto run = hand_made_run(6);
   shard_of_loop host(*run);
   auto& tested = host.tested;
@@ -221,7 +221,7 @@ TEST_CASE("outcomes of forgotten rounds are nobody's") {
   (void)tested.take_reports();
   tested.release({ids_of({10, 11})});
   const auto batches = tested.take_batches();
-  tested.forget({{11}, {12}, {99}}); // 99 never was
+  tested.forget({{11}, {12}, {99}}); // 99 does not exist
   tested.take(batches.at(0).ids, computed(batches.at(0)));
   const auto reports = tested.take_reports();
   REQUIRE(reports.size() == 1);

@@ -1,5 +1,5 @@
 #include "actors/nodes/report_validator.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
@@ -9,7 +9,7 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-/// One client whose round 5 is at shard 3, and a validator whose sample is every round, or none.
+/// One client whose round 5 runs on shard 3, and a validator that samples every round or none.
 class one_round {
 public:
   explicit one_round(double verify_share = 0.0, bool observes = false) {
@@ -50,7 +50,7 @@ public:
   report_validator validator{run_, 1};
 };
 
-/// An upload of two numbers, which takes 8 bytes.
+/// Upload of two numbers, 8 bytes.
 finished_round upload_of(float second) {
   finished_round finished;
   finished.id = {5};
@@ -106,7 +106,7 @@ TEST_CASE("a failure needs a reason, and an interrupt a request") {
   CHECK_FALSE(round.error(std::string(interrupted_text)).empty());
 }
 
-TEST_CASE("a sampled round waits for its replay and must have the same bits") {
+TEST_CASE("a sampled round waits for its replay and must be bitwise equal to it") {
   one_round round(1.0);
   auto& validator = round.validator;
   CHECK(validator.is_sampled({5}));

@@ -15,7 +15,7 @@ std::vector<shard_place> places(const shard_map& map, std::uint32_t shards) {
   return found;
 }
 
-/// A map whose shards are placed on nodes with these workers.
+/// Map whose shards are assigned to nodes with these numbers of workers.
 shard_map placed(std::size_t shards, const std::vector<std::int64_t>& workers, bool is_local_fallback = true,
                  std::int64_t local_workers = 0) {
   shard_map map(shards, local_workers, is_local_fallback);
@@ -29,13 +29,13 @@ shard_map placed(std::size_t shards, const std::vector<std::int64_t>& workers, b
 
 } // namespace
 
-TEST_CASE("shards are spread over hosts by their workers, neighbors together") {
+TEST_CASE("shard_map gives hosts contiguous ranges of shards in proportion to their workers") {
   CHECK((places(placed(4, {1, 3}), 4) == std::vector{node(0), node(1), node(1), node(1)}));
   CHECK((places(placed(2, {2, 2}), 2) == std::vector{node(0), node(1)}));
   CHECK((places(placed(4, {1, 1}, true, 2), 4) == std::vector{local, local, node(0), node(1)}));
 }
 
-TEST_CASE("shards of a lost node move to the least loaded host, and return when they are idle") {
+TEST_CASE("shards of a lost node move to the least loaded host and return when idle") {
   auto map = placed(4, {2, 1, 1});
   CHECK((map.lose(0) == std::vector<shard_id>{{0}, {1}}));
   CHECK((map.place_of({0}) == unassigned));
@@ -49,7 +49,7 @@ TEST_CASE("shards of a lost node move to the least loaded host, and return when 
   CHECK((map.place_of({0}) == node(0)));
 }
 
-TEST_CASE("without any node shards stay in the run's process, or wait") {
+TEST_CASE("shards stay local or unassigned while there is no node") {
   for (const bool is_local_fallback : {true, false}) {
     auto map = placed(2, {1, 1}, is_local_fallback);
     CHECK(map.lose(0).size() == 1);
@@ -64,7 +64,7 @@ TEST_CASE("without any node shards stay in the run's process, or wait") {
   }
 }
 
-TEST_CASE("idle shards move to nodes that join later") {
+TEST_CASE("idle shards move to a node that joins later") {
   auto map = placed(4, {1, 1});
   CHECK((places(map, 4) == std::vector{node(0), node(0), node(1), node(1)}));
   map.add();
@@ -76,7 +76,7 @@ TEST_CASE("idle shards move to nodes that join later") {
   CHECK((places(map, 4) == std::vector{node(0), node(1), node(2), node(2)}));
 }
 
-TEST_CASE("a node that leaves gets no shards and gives each back when it is idle") {
+TEST_CASE("a leaving node gets no shards and gives up each one when it is idle") {
   auto map = placed(4, {1, 1});
   map.leave(0);
   CHECK(map.hosts_shards(0));
@@ -84,7 +84,7 @@ TEST_CASE("a node that leaves gets no shards and gives each back when it is idle
   CHECK(map.return_to_preferred({1}));
   CHECK_FALSE(map.hosts_shards(0));
   CHECK((places(map, 4) == std::vector{node(1), node(1), node(1), node(1)}));
-  map.leave(1); // the last one
+  map.leave(1); // the last node
   CHECK(map.return_to_preferred({0}));
   CHECK((map.place_of({0}) == local));
   auto waiting = placed(1, {1}, false);

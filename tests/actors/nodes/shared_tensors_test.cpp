@@ -1,4 +1,4 @@
-#include <ATen/ops/full.h> // before Catch2: both have a CHECK, and Catch2's is wanted
+#include <ATen/ops/full.h> // before Catch2, whose CHECK must be the last definition
 
 #include "actors/nodes/shared_tensors.hpp"
 #include <catch2/catch_test_macros.hpp>
@@ -12,9 +12,9 @@ at::Tensor kib(double value, std::int64_t count = 1) { return at::full({count * 
 
 } // namespace
 
-TEST_CASE("a tensor crosses once, whatever its handle, and small ones always") {
+TEST_CASE("a large tensor is sent once for all its handles, a small one each time") {
   run_side_tensors run(1 << 20);
-  CHECK_FALSE(run.offer(at::full({10}, 1.0))); // no name
+  CHECK_FALSE(run.offer(at::full({10}, 1.0))); // too small for a digest
   const auto value = kib(1.0);
   const auto first = run.offer(value);
   REQUIRE(first);
@@ -25,7 +25,7 @@ TEST_CASE("a tensor crosses once, whatever its handle, and small ones always") {
   CHECK(run.offer(kib(2.0))->is_new);
 }
 
-TEST_CASE("the run forgets what was used longest ago, and never what its message names") {
+TEST_CASE("the run evicts the least recently used tensor but none that the current message uses") {
   run_side_tensors run(2 * 1024);
   const auto a = kib(1.0), b = kib(2.0), c = kib(3.0);
   CHECK(run.offer(a)->is_new);
@@ -37,15 +37,15 @@ TEST_CASE("the run forgets what was used longest ago, and never what its message
   const auto forgotten = run.end_message();
   REQUIRE(forgotten.size() == 1);
   CHECK((forgotten.front() == name_b));
-  CHECK(run.offer(b)->is_new); // it has to cross again
+  CHECK(run.offer(b)->is_new); // sent again after its eviction
 
   run_side_tensors tight(1024);
   const auto large = kib(5.0, 4);
   CHECK(tight.offer(large)->is_new);
-  CHECK(tight.end_message().empty()); // larger than all there is room for, and needed
+  CHECK(tight.end_message().empty()); // exceeds the budget, but the message uses it
 }
 
-TEST_CASE("what a node names is there until it has heard that it is to forget it") {
+TEST_CASE("evicted tensors stay available until the node has acknowledged the eviction") {
   run_side_tensors run(1024);
   node_side_tensors node;
   const auto a = kib(1.0), b = kib(2.0);
@@ -55,9 +55,9 @@ TEST_CASE("what a node names is there until it has heard that it is to forget it
   CHECK(run.offer(b)->is_new);
   const auto forgotten = run.end_message(); // message 2
   REQUIRE(forgotten.size() == 1);
-  CHECK_FALSE(node.offer(a)->is_new); // it has not heard yet
+  CHECK_FALSE(node.offer(a)->is_new); // it has not received the eviction
   CHECK(run.find(name).equal(a));
-  run.keep(name, a); // even if it came as new, it is about to be forgotten
+  run.keep(name, a); // not stored, since its eviction is pending
   node.forget(forgotten);
   CHECK(node.bytes() == 0);
   run.heard(2);

@@ -1,4 +1,4 @@
-// Virtual time by hand: a server that steps as uploads come. The clients are those of tests/support/traces.hpp.
+// Virtual time of asynchronous runs, worked out by hand. The clients are those of tests/support/traces.hpp.
 #include "runtime/population/population.hpp"
 #include "tests/support/scenario_text.hpp"
 #include "tests/support/traces.hpp"
@@ -15,7 +15,7 @@ finished_run run_async(overrides over, bool trace = true) {
   return run_toml(three_clients, {.over = over, .trace = trace});
 }
 
-/// The lines of `events` that hold `word`.
+/// Lines of `events` that contain `word`.
 std::string lines_with(const std::string& events, const std::string& word) {
   std::istringstream in(events);
   std::string text;
@@ -27,7 +27,7 @@ std::string lines_with(const std::string& events, const std::string& word) {
 
 } // namespace
 
-TEST_CASE("clients are sent off again as they finish, and the server steps with every second upload") {
+TEST_CASE("asynchronous run dispatches clients as they finish and steps with every second upload") {
   const auto run = run_async({});
   CHECK(run.summary.status == "done");
   CHECK(events_of(run.events) == "0.0 scheduler task\n"
@@ -41,11 +41,11 @@ TEST_CASE("clients are sent off again as they finish, and the server steps with 
                                  "1.6 client upload 0\n"
                                  "2.6 client upload 1\n"
                                  "2.7 server deliver 0\n"
-                                 "2.7 scheduler dispatch 0\n" // with the old model: the step is not yet due
+                                 "2.7 scheduler dispatch 0\n" // with the old model, before the next step
                                  "2.7 server deliver 1\n"
                                  "2.7 scheduler close_round\n"
                                  "2.7 scheduler open_round\n"
-                                 "2.7 scheduler dispatch 1\n" // with the new one
+                                 "2.7 scheduler dispatch 1\n" // with the new model
                                  "3.3 client start 0\n"
                                  "3.3 client start 1\n"
                                  "4.3 client upload 0\n"
@@ -86,7 +86,7 @@ TEST_CASE("FedAsync takes a server step with every upload") {
   CHECK(run.summary.staleness_mean == Catch::Approx(2.0 / 3.0)); // 0, then 1, then client 0 from the first step: 1
 }
 
-TEST_CASE("no more clients are in flight than there are places") {
+TEST_CASE("asynchronous run never has more clients in flight than rounds.concurrency") {
   const auto run = run_async({{"rounds.concurrency", "2"}, {"rounds.per_task", "20"}});
   std::int64_t in_flight = 0, most = 0;
   std::istringstream in(events_of(run.events));
@@ -99,8 +99,8 @@ TEST_CASE("no more clients are in flight than there are places") {
   CHECK(run.summary.client_rounds == 40);
 }
 
-TEST_CASE("a client that drops out at work vanishes within its first stage, and its place is free at once") {
-  // With seed 2 the draw for client 1's first assignment is below 0.3, the others' are not.
+TEST_CASE("a client that drops out ends within its first stage and frees its place at once") {
+  // With seed 2 only the draw for client 1's first assignment is below 0.3.
   const auto run = run_async({{"seed", "2"}, {"devices.dropout", "0.3"}, {"rounds.per_task", "1"}});
   scenario from;
   from.seed = 2;
@@ -108,7 +108,7 @@ TEST_CASE("a client that drops out at work vanishes within its first stage, and 
   const auto point = population(from).dropout_point({1}, 0);
   CHECK(point > 0.0);
   CHECK(point < 1.0);
-  const auto when = std::to_string(0.6 + 2.0 * point).substr(0, 3); // two seconds of training, from 0.6 s on
+  const auto when = std::to_string(0.6 + 2.0 * point).substr(0, 3); // 2 s of training from 0.6 s on
   const auto events = events_of(run.events);
   CHECK(events.find(when + " client drop_out 1\n" + when + " scheduler dispatch 1\n") != std::string::npos);
   CHECK(lines_with(events, "upload 1").find("2.6 ") == std::string::npos);
@@ -116,7 +116,7 @@ TEST_CASE("a client that drops out at work vanishes within its first stage, and 
   CHECK(run.summary.client_rounds == 2);
 }
 
-TEST_CASE("late work crosses tasks, and each task has its own steps") {
+TEST_CASE("late uploads cross task boundaries, and each task has its own number of steps") {
   const auto run = run_async(
       {{"tasks.kind", "class-incremental"}, {"tasks.count", "2"}, {"data.rows", "24"}, {"rounds.per_task", "1"}});
   const auto events = events_of(run.events);
@@ -143,7 +143,7 @@ TEST_CASE("late work crosses tasks, and each task has its own steps") {
   CHECK(run.summary.rounds == 2);
 }
 
-TEST_CASE("evaluations count server steps, and say when a target was first reached") {
+TEST_CASE("evaluations count server steps and report when a target was first reached") {
   const auto run =
       run_async({{"evaluation.every", "2"}, {"rounds.per_task", "5"}, {"evaluation.targets", "[0, 100.0, 12.5]"}});
   CHECK(std::count(run.metrics.begin(), run.metrics.end(), '\n') == 3); // after steps 2, 4, and the last
@@ -152,7 +152,7 @@ TEST_CASE("evaluations count server steps, and say when a target was first reach
   CHECK(run.summary.time_to_accuracy[1].accuracy == 100.0);
 }
 
-TEST_CASE("a run is refused whose clients are never reached again once a trace has ended") {
+TEST_CASE("a run is rejected if traces end before its clients can finish it") {
   const scratch_folder folder;
   const auto file = folder.path() / "test.toml", trace = folder.path() / "trace.csv";
   write_file(trace, "client,from,to\n0,1,2\n");
@@ -171,11 +171,11 @@ TEST_CASE("a run is refused whose clients are never reached again once a trace h
   REQUIRE(wrong.size() == 1);
   CHECK(wrong[0].where == trace.string() + ":2");
   CHECK(wrong[0].text.starts_with("client 0 has the last trace, which ends at 2 s; round 2 finds no client"));
-  over.push_back({"rounds.per_task", "1"}); // that ends before it would ask anybody again
+  over.push_back({"rounds.per_task", "1"}); // ends before another client is dispatched
   CHECK(checked().empty());
 }
 
-TEST_CASE("clients trained together ahead of time give the events, weights and digest of one at a time") {
+TEST_CASE("training clients ahead of time leaves events, weights and digest unchanged") {
   const auto scenario = made_scenario({{"seed", 3},
                                        {"data.shape", raw_toml("[3, 32, 32]")},
                                        {"data.rows", 120},

@@ -1,4 +1,4 @@
-// A net that is trained before a run, on classes that its tasks do not use, and methods that learn behind it.
+// Runs with a preliminary backbone training on classes that the tasks do not use, and methods that train behind it.
 #include "runtime/storage/parameters.hpp"
 #include "tests/support/interrupted_runs.hpp"
 #include "tests/support/run.hpp"
@@ -10,7 +10,7 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-/// Ten classes: the first six train a net, the others make two tasks.
+/// Ten classes: six train the backbone, the others form two tasks.
 scenario_text trained_scenario() {
   return made_scenario({{"seed", 2},
                         {"data.shape", raw_toml("[16]")},
@@ -44,7 +44,7 @@ scenario_text split_scenario(const std::string& method) {
                                          {"strategy.head_width", 6}});
 }
 
-/// $MNEME_CACHE names a folder of the test's own while it lives.
+/// Sets $MNEME_CACHE to a temporary folder during its lifetime.
 struct own_cache {
   scratch_folder folder;
   own_cache() { ::setenv("MNEME_CACHE", folder.path().c_str(), 1); }
@@ -58,7 +58,7 @@ struct own_cache {
   }
 };
 
-/// A scenario beside the one that trains its backbone.
+/// A scenario, and the one that trains its backbone.
 struct two_scenarios {
   scratch_folder folder;
   two_scenarios(const scenario_text& trained, const scenario_text& learning) {
@@ -83,7 +83,7 @@ struct two_scenarios {
 
 } // namespace
 
-TEST_CASE("a backbone is trained once, kept by its digest, and what the run's net begins with") {
+TEST_CASE("a backbone is trained once, cached by digest, and gives the run's initial weights") {
   const own_cache cache;
   const two_scenarios files(trained_scenario(), split_scenario("fedhaf"));
   const auto first = files.run("first");
@@ -104,7 +104,7 @@ TEST_CASE("a backbone is trained once, kept by its digest, and what the run's ne
   CHECK(cache.nets().size() == 2);
 }
 
-TEST_CASE("a run adds adapters to a backbone that has none, and takes none away") {
+TEST_CASE("a run may add adapters to a backbone without adapters but may not remove them") {
   const own_cache cache;
   const auto with_vit = [](const scenario_text& scenario, std::int64_t adapter) {
     return scenario.without("model.hidden")
@@ -125,20 +125,20 @@ TEST_CASE("a run adds adapters to a backbone that has none, and takes none away"
              ContainsSubstring("trains a different net: adapter = 0, there 3; expected the same keys"));
 }
 
-TEST_CASE("a backbone that is not as it was written is trained again") {
+TEST_CASE("a damaged backbone file is trained again") {
   const own_cache cache;
   const two_scenarios files(trained_scenario(), split_scenario("fedhaf"));
   const auto first = files.run("first");
   const auto file = cache.nets().front();
   const auto whole = content_of(file);
   auto damaged = whole;
-  damaged.back() = static_cast<char>(damaged.back() ^ 1); // the sign or the size of a weight
+  damaged.back() = static_cast<char>(damaged.back() ^ 1); // changes the sign or the exponent of a weight
   write_file(file, damaged);
   CHECK(files.run("again").run_digest == first.run_digest);
   CHECK(content_of(file) == whole);
 }
 
-TEST_CASE("whatever is wrong with a run is refused before its backbone is trained") {
+TEST_CASE("errors of a run are reported before its backbone is trained") {
   const own_cache cache;
   const auto learning = split_scenario("fedhaf");
   const two_scenarios shared(trained_scenario(), learning.with({{"tasks.class_order", "natural"}}));
@@ -161,7 +161,7 @@ TEST_CASE("whatever is wrong with a run is refused before its backbone is traine
   CHECK_FALSE(fs::exists(cache.folder.path() / "backbones"));
 }
 
-TEST_CASE("digests of methods behind a frozen net depend on no thread, worker, width or shard") {
+TEST_CASE("methods on a frozen backbone have one digest for all threads, workers, widths and shards") {
   for (const std::string method :
        {"fedhaf", "split-fedavg", "split-fedprox", "fed-lwf-2t", "split-oracle", "fed-cil"}) {
     CAPTURE(method);
@@ -178,14 +178,14 @@ TEST_CASE("digests of methods behind a frozen net depend on no thread, worker, w
   }
 }
 
-TEST_CASE("features of a backbone are kept once, whatever stands behind it") {
+TEST_CASE("features of a backbone are cached once for all methods that use it") {
   const scratch_folder folder;
   const auto files = [&] { return std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator{}); };
   const auto run = [&](const scenario_text& scenario) {
     return run_toml(scenario.with({{"strategy.feature_cache", folder.path().string()}})).summary.run_digest;
   };
   const auto first = run(split_scenario("split-fedavg"));
-  CHECK(files() == 2); // of the rows for training, and of those for tests
+  CHECK(files() == 2); // one for training rows, one for test rows
   for (const auto* const method : {"fedhaf", "fed-lwf-2t", "split-oracle"}) {
     CAPTURE(method);
     run(split_scenario(method).with({{"strategy.adjustment_width", 7}}));
@@ -194,7 +194,7 @@ TEST_CASE("features of a backbone are kept once, whatever stands behind it") {
   CHECK(run(split_scenario("split-fedavg")) == first);
 }
 
-TEST_CASE("methods behind a frozen net go on from any event, and in steps as uploads come") {
+TEST_CASE("methods on a frozen backbone resume from any event, also in asynchronous runs") {
   for (const std::string method : {"fedhaf", "fed-lwf-2t", "fed-cil"}) {
     CAPTURE(method);
     auto scenario =
@@ -215,7 +215,7 @@ TEST_CASE("methods behind a frozen net go on from any event, and in steps as upl
             .summary.run_digest == alone.summary.run_digest);
 }
 
-TEST_CASE("nets that read images are refused rows of tokens, and backbones layers that they lack") {
+TEST_CASE("image nets reject token rows, and backbones reject layers that they lack") {
   const auto tokens = made_scenario({{"data.shape", raw_toml("[8]")},
                                      {"data.tokens", 9},
                                      {"data.classes", 4},
@@ -229,7 +229,7 @@ TEST_CASE("nets that read images are refused rows of tokens, and backbones layer
   CHECK(refusal_of(tokens.with({{"model.name", "lstm"}, {"model.hidden", 6}, {"model.weights", "as-drawn"}})) == "");
 }
 
-TEST_CASE("a frozen net that nothing has trained is refused unless it is said to be meant so") {
+TEST_CASE("an untrained frozen net is rejected unless the scenario allows it") {
   const auto drawn = split_scenario("fedhaf");
   CHECK(refusal_of(drawn) == "");
   CHECK_THAT(refusal_of(drawn.without("model.weights")),

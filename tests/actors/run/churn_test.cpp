@@ -1,4 +1,4 @@
-// Clients that come, go, or change task by themselves: what the scheduler makes of it.
+// Effects of clients that enroll, leave, sleep and change task.
 #include "tests/support/scenario_text.hpp"
 #include "tests/support/traces.hpp"
 #include <algorithm>
@@ -9,7 +9,7 @@ using namespace mneme::test;
 
 namespace {
 
-/// Everything that happens to a population, on a net small enough to be run often.
+/// Scenario with all kinds of churn, on a net small enough for many runs.
 const auto restless = restless_scenario().with({{"enrolment.rejoin", "without-memory"}, {"rounds.cohort", 8}});
 
 finished_run run_restless(const std::string& mode, overrides over = {}, std::int64_t threads = 2, bool trace = false) {
@@ -38,7 +38,7 @@ std::vector<line> lines_of(const std::string& csv) {
 
 } // namespace
 
-TEST_CASE("work begins only for clients that are enrolled, idle and awake, in both modes") {
+TEST_CASE("clients are dispatched only if enrolled, idle and online, in both round modes") {
   for (const char* mode : {"sync", "async"}) {
     INFO(mode);
     const auto run = run_restless(mode, {}, 2, true);
@@ -65,16 +65,16 @@ TEST_CASE("work begins only for clients that are enrolled, idle and awake, in bo
       if (line.event == "close_round" && std::string(mode) == "sync")
         busy.clear();
     }
-    CHECK(lost > 0); // some left at work
+    CHECK(lost > 0); // some left while they worked
   }
 }
 
-TEST_CASE("threads, widths, shards, budgets and memory limits leave a restless run alone") {
+TEST_CASE("a run with churn has one digest for all threads, widths, shards, budgets and memory limits") {
   for (const char* mode : {"sync", "async"}) {
     const auto expected = run_restless(mode, {}, 1);
     for (const std::int64_t threads : {2, 8})
       CHECK(run_restless(mode, {}, threads).summary.run_digest == expected.summary.run_digest);
-    CHECK(run_restless(mode, {{"worker.shards", "2"}}, 16).summary.run_digest == // two threads of control
+    CHECK(run_restless(mode, {{"worker.shards", "2"}}, 16).summary.run_digest == // two control threads
           expected.summary.run_digest);
     const std::vector<std::pair<std::string, std::vector<std::string>>> table{{"worker.models_max", {"1", "4"}},
                                                                               {"worker.shards", {"1", "2", "5"}},
@@ -90,10 +90,10 @@ TEST_CASE("threads, widths, shards, budgets and memory limits leave a restless r
   }
 }
 
-TEST_CASE("staggered clients train on the rows and classes of their own task") {
-  // Two tasks of twelve rows: client c has four of each. The server opens task 2 after the first two uploads; with a
-  // spread of 1000 s nobody enters it before the run ends. finetune's loss covers a client's own classes: others'
-  // labels would be refused.
+TEST_CASE("clients with staggered tasks train on rows and classes of their own task") {
+  // Two tasks of twelve rows: client c has four rows of each. The server opens task 2 after the first two uploads. With
+  // a spread of 1000 s no client enters it before the run ends. finetune's loss covers only a client's own classes, so
+  // labels of other tasks would be rejected.
   for (const char* method : {"fedavg", "finetune"}) {
     const overrides two_tasks{{"tasks.kind", "class-incremental"},
                               {"tasks.count", "2"},
@@ -114,7 +114,7 @@ TEST_CASE("staggered clients train on the rows and classes of their own task") {
   }
 }
 
-TEST_CASE("an accuracy of clients is that of the predictor on rows like theirs") {
+TEST_CASE("client accuracies weight the predictor's test accuracy by the client's rows") {
   const auto run = run_restless("async", {{"evaluation.fairness", "true"}, {"partition.kind", "class-share"}});
   REQUIRE(run.summary.client_accuracy_deciles);
   const auto& deciles = *run.summary.client_accuracy_deciles;
@@ -127,6 +127,6 @@ TEST_CASE("an accuracy of clients is that of the predictor on rows like theirs")
                                             {"partition.kind", "class-share"},
                                             {"partition.class_share", "1"},
                                             {"rounds.per_task", "2"}});
-  // Every client holds every class in the file's proportions, as the test rows do.
+  // Every client holds all classes in the file's proportions, like the test rows.
   CHECK(std::abs(alike.summary.client_accuracy_deciles->front() - *alike.summary.metrics.final_accuracy) < 0.5);
 }

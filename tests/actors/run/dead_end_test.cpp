@@ -1,4 +1,4 @@
-// Runs that could go on for ever, or for longer than the clock can tell: they end and say why.
+// Runs that would continue forever or beyond the range of virtual time. They end with a reason.
 #include "tests/support/scenario_text.hpp"
 #include "tests/support/traces.hpp"
 #include <catch2/catch_test_macros.hpp>
@@ -10,7 +10,7 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-/// Stays that are over before any work is done.
+/// Scenario in which stays end before any work is done.
 const auto short_stays = small_scenario({{"tasks.kind", "single"},
                                          {"enrolment.kind", "random"},
                                          {"enrolment.arrival_mean", "1 ms"},
@@ -19,7 +19,7 @@ const auto short_stays = small_scenario({{"tasks.kind", "single"},
 
 } // namespace
 
-TEST_CASE("virtual time that would overflow ends the run, and the keys that make it so long are named") {
+TEST_CASE("a run whose virtual time would overflow fails and names the responsible keys") {
   const std::vector<std::pair<overrides, std::string>> cases{
       {{{"devices.latency", "1000000 h"}}, "devices.uplink_mbit and devices.latency"},
       {{{"devices.rows_per_second", "1e-12"}}, "devices.rows_per_second, devices.downlink_mbit and devices.latency"},
@@ -39,7 +39,7 @@ TEST_CASE("virtual time that would overflow ends the run, and the keys that make
   }
 }
 
-TEST_CASE("a client that would need for ever is late like any other") {
+TEST_CASE("a client that would never finish counts as late") {
   const auto run =
       run_toml(three_clients, {.over = {{"rounds.deadline", "5 s"}, {"devices.rows_per_second", "[4.0, 2.0, 1e-12]"}}});
   CHECK(run.summary.status == "done");
@@ -47,7 +47,7 @@ TEST_CASE("a client that would need for ever is late like any other") {
   CHECK(run.summary.client_rounds == 4);
 }
 
-TEST_CASE("a deadline of the longest duration is none") {
+TEST_CASE("a deadline of the largest duration has no effect") {
   // The second round opens after nine years.
   const auto run =
       run_toml(three_clients, {.over = {{"rounds.deadline", "1000000 h"}, {"devices.latency", "40000 h"}}});
@@ -55,7 +55,7 @@ TEST_CASE("a deadline of the longest duration is none") {
   CHECK(run.summary.late_uploads == 0);
 }
 
-TEST_CASE("a run in which clients come and go and nothing is delivered ends with the reason") {
+TEST_CASE("a run with churn but no deliveries fails as stalled and names the cause") {
   std::string digest;
   for (const std::int64_t threads : {1, 3}) {
     INFO(threads << " threads");
@@ -66,18 +66,18 @@ TEST_CASE("a run in which clients come and go and nothing is delivered ends with
     CHECK((digest.empty() || digest == run.summary.run_digest));
     digest = run.summary.run_digest;
   }
-  const auto rounds = run_toml(short_stays); // who leaves is waited for no longer, so rounds close empty
+  const auto rounds = run_toml(short_stays); // rounds do not wait for clients that leave, so they close empty
   CHECK(rounds.summary.status == "done");
   CHECK(rounds.summary.client_rounds == 0);
 }
 
-TEST_CASE("a run that is asked to end while nothing happens but churn does so") {
+TEST_CASE("a run with only churn events reacts to an interrupt") {
   std::atomic<int> interrupts = 0;
   std::jthread asking([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
     interrupts = 1;
   });
-  // Only four of them have rows, and two million changes come before the run ends by itself.
+  // Only four clients have rows, and two million changes precede the end of the run.
   const auto run =
       run_toml(short_stays.with(
                    {{"clients.count", 20'000}, {"data.rows", 4}, {"partition.kind", "iid"}, {"rounds.mode", "async"}}),

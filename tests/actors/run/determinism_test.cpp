@@ -1,5 +1,5 @@
-// Same scenario, same bits: for any number of threads, workers, shards, widths and budgets, and under load.
-#include <ATen/core/Tensor.h> // before Catch2: both have a CHECK, and Catch2's is wanted
+// Equal digests of one scenario for any number of threads, workers, shards, widths and budgets, and under load.
+#include <ATen/core/Tensor.h> // before Catch2, whose CHECK must be the last definition
 
 #include "strategies/shared/averaging.hpp"
 #include "tests/support/run.hpp"
@@ -18,10 +18,10 @@ const auto eventful = eventful_scenario().with({{"data.rows", 1500},
                                                 {"rounds.per_task", 4},
                                                 {"rounds.cohort", 9},
                                                 {"training.weight_decay", 1e-4}});
-/// The same without a deadline.
+/// The same scenario without a deadline.
 const auto patient = eventful.without("rounds.deadline").without("rounds.late");
 
-/// FedAvg that does not say beforehand how large uploads are, so that virtual time waits for every client's result.
+/// FedAvg that does not announce upload sizes, so that virtual time waits for every client's result.
 class waiting final : public averaging_method {
 public:
   method_needs needs() const override { return {}; }
@@ -36,7 +36,7 @@ const finished_run& reference() {
   return run;
 }
 
-/// Spins on every core during its lifetime.
+/// Keeps every core busy during its lifetime.
 class load {
 public:
   load() {
@@ -54,7 +54,7 @@ private:
 
 } // namespace
 
-TEST_CASE("the eventful scenario is eventful") {
+TEST_CASE("the test scenario has drop-outs, late uploads and stale steps") {
   const auto& run = reference();
   CHECK(run.summary.status == "done");
   CHECK(run.summary.late_uploads > 3);
@@ -64,7 +64,7 @@ TEST_CASE("the eventful scenario is eventful") {
   CHECK(run.summary.rounds == 12);
 }
 
-TEST_CASE("threads, workers, widths, shards and budgets leave the digest alone") {
+TEST_CASE("the digest does not depend on threads, workers, widths, shards and budgets") {
   const auto expected = reference().summary.run_digest;
   for (const std::int64_t threads : {2, 8})
     CHECK(run_toml(eventful, {.threads = threads}).summary.run_digest == expected);
@@ -84,13 +84,13 @@ TEST_CASE("threads, workers, widths, shards and budgets leave the digest alone")
     }
 }
 
-TEST_CASE("uploads folded while others are computed leave events, weights and digest alone") {
+TEST_CASE("folding uploads while others are computed leaves events, weights and digest unchanged") {
   const auto async = patient.without("rounds.cohort")
                          .with({{"rounds.mode", "async"}, {"rounds.concurrency", 8}, {"rounds.buffer", 3}});
   for (const auto& scenario : {eventful, eventful.with({{"rounds.late", "drop"}}), patient, async})
     for (const char* room : {"1 B", "2 MiB", "1 GiB"}) {
       INFO(scenario.text() << room);
-      // Uploads of 620 KB: each is reported as soon as it is there.
+      // Uploads of 620 KB, each reported as soon as it is computed.
       const overrides over{{"worker.ahead_max", room},
                            {"worker.models_max", "2"},
                            {"worker.shards", "2"},
@@ -106,11 +106,11 @@ TEST_CASE("uploads folded while others are computed leave events, weights and di
       CHECK(run.model == slow.model);
       CHECK(run.metrics == slow.metrics);
       const auto again = run_toml(scenario, {.over = over, .trace = true});
-      CHECK(run.summary.trace_digest == again.summary.trace_digest); // what runs together does not depend on timing
+      CHECK(run.summary.trace_digest == again.summary.trace_digest); // batches do not depend on timing
     }
 }
 
-TEST_CASE("waves that several workers host leave events, weights and digest alone") {
+TEST_CASE("hosting shards on several workers leaves events, weights and digest unchanged") {
   for (const auto& scenario : {eventful, patient.with({{"rounds.cohort", 24}})}) {
     const auto run = [&](std::int64_t threads, const char* shards, const char* momentum, bool trace = true) {
       return run_toml(scenario,
@@ -118,7 +118,7 @@ TEST_CASE("waves that several workers host leave events, weights and digest alon
                        .threads = threads,
                        .trace = trace});
     };
-    for (const char* momentum : {"0.0", "0.9"}) { // client by client, and in step
+    for (const char* momentum : {"0.0", "0.9"}) { // trained one by one, and stacked
       const auto expected = run(1, "4", momentum);
       REQUIRE(expected.summary.status == "done");
       for (const std::int64_t threads : {2, 3, 4}) {
@@ -128,7 +128,7 @@ TEST_CASE("waves that several workers host leave events, weights and digest alon
         CHECK(here.events == expected.events);
         CHECK(here.model == expected.model);
         CHECK(here.metrics == expected.metrics);
-        CHECK(here.summary.fused_width_mean < 0.9 * expected.summary.fused_width_mean); // batches are cut for threads
+        CHECK(here.summary.fused_width_mean < 0.9 * expected.summary.fused_width_mean); // narrower batches
         CHECK(run(threads, "4", momentum).summary.trace_digest == here.summary.trace_digest);
         CHECK(run(threads, "4", momentum, false).summary.run_digest == expected.summary.run_digest);
       }
@@ -136,12 +136,12 @@ TEST_CASE("waves that several workers host leave events, weights and digest alon
   }
 }
 
-TEST_CASE("ten runs under load agree") {
+TEST_CASE("ten runs under load have equal digests") {
   const auto digest = [](std::int64_t threads, const char* hidden) {
     return run_toml(eventful, {.over = {{"worker.shards", "3"}, {"model.hidden", hidden}}, .threads = threads})
         .summary.run_digest;
   };
-  for (const char* hidden : {"[16]", "[1024]"}) { // one worker hosts all shards, and several do
+  for (const char* hidden : {"[16]", "[1024]"}) { // with one host, and with several
     const auto expected = digest(1, hidden);
     const load busy;
     for (int i = 0; i < 10; ++i)
@@ -150,24 +150,24 @@ TEST_CASE("ten runs under load agree") {
   }
 }
 
-TEST_CASE("tracing changes nothing, and a traced run repeats its trace digest") {
+TEST_CASE("tracing leaves the run digest unchanged, and trace digests repeat") {
   CHECK(run_toml(eventful).summary.run_digest == reference().summary.run_digest);
   CHECK(run_toml(eventful, {.threads = 1, .trace = true}).summary.trace_digest == reference().summary.trace_digest);
 }
 
-TEST_CASE("the resolved scenario of a run, run again, gives the same digest") {
+TEST_CASE("rerunning the resolved scenario of a run gives the same digest") {
   const auto again = run_toml(reference().scenario);
   CHECK(again.summary.run_digest == reference().summary.run_digest);
   CHECK(again.scenario == reference().scenario);
 }
 
-TEST_CASE("another seed is another run") {
+TEST_CASE("another seed gives another digest") {
   CHECK(run_toml(eventful, {.over = {{"seed", "4"}}}).summary.run_digest != reference().summary.run_digest);
 }
 
-TEST_CASE("trainings under different learning rates never share a batch") {
-  // With room for two jobs ahead, those of late clients wait until the jobs of the next round, with its rate, are
-  // there.
+TEST_CASE("trainings with different learning rates never share a batch") {
+  // There is room for two jobs ahead. Jobs of late clients wait until the jobs of the next round, which has another
+  // rate, are parked.
   const overrides falling{{"training.schedule", "cosine"}, {"worker.shards", "1"}};
   auto with = [&](const char* key, const char* value) {
     auto over = falling;

@@ -1,4 +1,4 @@
-// Clients that have not come yet, are active, or have left for good, and a method that lives on what they sent.
+// Clients that have not enrolled yet, are active, or have left, with methods that keep what clients have sent.
 #include "tests/support/run.hpp"
 #include "tests/support/scenario_text.hpp"
 #include <catch2/catch_test_macros.hpp>
@@ -8,7 +8,7 @@ using namespace mneme::test;
 
 namespace {
 
-/// Four groups of a client each, four tasks of two classes; 20 rows of a task for each client.
+/// Four groups of one client each, four tasks of two classes, 20 rows per task and client.
 scenario_text with_table(const std::string& table) {
   return made_scenario({{"seed", 2},
                         {"data.shape", raw_toml("[10]")},
@@ -42,7 +42,7 @@ scenario_text with_table(const std::string& table) {
 const std::string full = R"(["AAAA", "AAAA", "AAAA", "AAAA"])", shrinking = R"(["AAAA", "AAAO", "AAOO", "AOOO"])",
                   growing = R"(["AAAA", "XAAA", "XXAA", "XXXA"])", scattered = R"(["AOOO", "XAOO", "XXAO", "XXXA"])";
 
-/// Clients that are dispatched in each task, by task; from events.csv: time, actor, event, client, task, ...
+/// Clients dispatched in each task, from events.csv: time, actor, event, client, task, ...
 std::vector<std::string> dispatched(const finished_run& run) {
   std::vector<std::string> by_task(4);
   std::istringstream lines(run.events);
@@ -59,7 +59,7 @@ std::vector<std::string> dispatched(const finished_run& run) {
 
 } // namespace
 
-TEST_CASE("only active clients are sent work, and the shares of the others are unused", "[enrolment]") {
+TEST_CASE("only active clients are dispatched, and rows of other clients are unused", "[enrolment]") {
   using who = std::vector<std::string>;
   const auto run = [](const std::string& table) {
     return run_toml(with_table(table), {.over = {{"worker.ahead_max", "1 MiB"}}, .trace = true});
@@ -73,14 +73,13 @@ TEST_CASE("only active clients are sent work, and the shares of the others are u
   CHECK(dispatched(run(scattered)) == who{"0", "1", "2", "3"});
 }
 
-TEST_CASE("what clients sent before they left stays in the pool", "[enrolment]") {
-  // 20 rows a task and client; 2 a round are sent: 16 of a task's 40 labels fill a reservoir of 8
+TEST_CASE("rows sent by clients that have left stay in the pool", "[enrolment]") {
+  // 20 rows per task and client, of which 2 per round are sent: 16 of a task's 40 labels fill a reservoir of 8.
   const auto figures = run_toml(with_table(scattered).with({{"strategy.rehearsal_ratio", 0.5}})).summary.figures;
   CHECK(figures.at("pool_rows") == 4 * 8.0);
 }
 
-TEST_CASE("one client in every task: VER without server training is vanilla, model byte for model byte",
-          "[enrolment]") {
+TEST_CASE("VER without server training equals vanilla FL byte for byte if a client is in every task", "[enrolment]") {
   const auto model = [](const scenario_text::keys& strategy) {
     return run_toml(with_table(scattered).with(strategy)).model;
   };
@@ -90,7 +89,7 @@ TEST_CASE("one client in every task: VER without server training is vanilla, mod
   CHECK(model({}) != vanilla);
 }
 
-TEST_CASE("an encoder that was trained before and is handed over gives the same model", "[enrolment]") {
+TEST_CASE("a pretrained encoder file gives the same model as training the encoder in the run", "[enrolment]") {
   const scratch_folder folder;
   const auto trained = run_toml(with_table(full).with({{"strategy.server_training", false}, {"evaluation.every", 0}}),
                                 {.over = {{"training.epochs", "0"}, {"rounds.per_task", "1"}}});
@@ -102,7 +101,7 @@ TEST_CASE("an encoder that was trained before and is handed over gives the same 
   CHECK(handed.summary.central_data == false);
 }
 
-TEST_CASE("FIL-VER has one digest for any number of threads and any width, with a barrier and without", "[enrolment]") {
+TEST_CASE("FIL-VER has one digest for all threads and widths, with and without a barrier", "[enrolment]") {
   for (const std::string mode : {"sync", "async"}) {
     const overrides over{{"rounds.mode", mode}};
     const auto table = mode == "sync" ? shrinking : full;
@@ -123,7 +122,7 @@ TEST_CASE("each client receives the encoder once", "[enrolment]") {
   CHECK(run.summary.upload_bytes == client_rounds * classifier);
 }
 
-TEST_CASE("the classifier travels in any format of the wire", "[enrolment]") {
+TEST_CASE("the classifier can be sent in every transfer format", "[enrolment]") {
   for (const std::string wire : {"fp16", "int8"}) {
     const auto run = run_toml(with_table(growing), {.over = {{"devices.wire", wire}}});
     CHECK(run.summary.status == "done");

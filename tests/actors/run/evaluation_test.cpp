@@ -1,7 +1,7 @@
-// What a run measures and keeps: losses of trainings, answers among the classes of a task, accuracies of classes, and
-// models, from which other runs begin.
+// Measurements and saved models of a run: training losses, predictions under class masks, accuracies by class, and
+// models with which other runs begin.
 #include "runtime/storage/parameters.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include "tests/support/interrupted_runs.hpp"
 #include "tests/support/run.hpp"
@@ -17,7 +17,7 @@ using nlohmann::json;
 
 namespace {
 
-/// Four classes in two tasks and a linear net that hardly moves: whatever a row shows, its scores are these.
+/// Four classes in two tasks, and a linear net with nearly constant weights: its scores are these for every row.
 struct fixed_scores {
   explicit fixed_scores(const std::vector<float>& scores) {
     tensor_map weights;
@@ -46,7 +46,7 @@ std::vector<json> lines_of(const std::string& text) {
   return lines;
 }
 
-/// Accuracies on tasks 1, 2 at each evaluation.
+/// Accuracies on tasks 1 and 2 at each evaluation.
 std::vector<std::vector<double>> accuracies(const finished_run& run) {
   std::vector<std::vector<double>> rows;
   for (const auto& line : lines_of(run.metrics))
@@ -60,20 +60,20 @@ finished_run masked(const fixed_scores& net, const char* mask) {
 
 } // namespace
 
-TEST_CASE("the training loss is that of the round's clients, under the weights that they were sent", "[evaluation]") {
+TEST_CASE("the training loss is that of the round's clients under the received weights", "[evaluation]") {
   const fixed_scores net({0, 0, 0, 0}); // all classes are equally likely
   const auto lines = lines_of(run_toml(net.scenario()).metrics);
   REQUIRE(lines.size() == 2);
-  CHECK_THAT(lines[0]["training_loss"].get<double>(), WithinAbs(std::log(2.0), 1e-6)); // over the classes opened so far
+  CHECK_THAT(lines[0]["training_loss"].get<double>(), WithinAbs(std::log(2.0), 1e-6)); // over the seen classes
   CHECK_THAT(lines[1]["training_loss"].get<double>(), WithinAbs(std::log(4.0), 1e-6));
   CHECK(lines[1]["training_loss_terms"] == json{{"cross_entropy", lines[1]["training_loss"]}});
   const auto proximal = lines_of(run_toml(net.scenario().with({{"strategy.name", "fedprox"}})).metrics);
   CHECK_THAT(proximal[0]["training_loss_terms"]["cross_entropy"].get<double>(), WithinAbs(std::log(2.0), 1e-6));
-  CHECK(proximal[0]["training_loss_terms"]["proximal"] == 0.0); // one step begins where the round does
+  CHECK(proximal[0]["training_loss_terms"]["proximal"] == 0.0); // a single step starts at the received weights
 }
 
-TEST_CASE("the terms of a training loss sum up to it, for every method of a kind of loss", "[evaluation]") {
-  // Each method's number of terms, where all of them are at work.
+TEST_CASE("terms of a training loss add up to it, for each kind of loss", "[evaluation]") {
+  // Number of loss terms of each method once all of them are active.
   const std::vector<std::pair<std::string, std::size_t>> term_counts{
       {"fedprox", 2}, {"fed-lwf", 2}, {"fed-ewc", 2}, {"fed-dyn", 3}, {"fed-et", 3}, {"glfc", 2}, {"finetune", 1}};
   for (const auto& [method, terms] : term_counts) {
@@ -93,12 +93,12 @@ TEST_CASE("the terms of a training loss sum up to it, for every method of a kind
   }
 }
 
-TEST_CASE("answers are among the classes seen, all classes, or those of the row's task", "[evaluation]") {
-  const fixed_scores net({0, 1, 0, 2}); // class 3 wins where it may, else class 1
+TEST_CASE("predictions are among the seen classes, all classes, or the classes of the row's task", "[evaluation]") {
+  const fixed_scores net({0, 1, 0, 2}); // class 3 wins if it is allowed, else class 1
   const auto seen = masked(net, "seen"), all = masked(net, "all"), task = masked(net, "task");
   const auto task_rows = accuracies(task);
   REQUIRE(task_rows.size() == 2);
-  const double first = task_rows[0][0], last = task_rows[1][1]; // shares of class 1 in task 1, of class 3 in task 2
+  const double first = task_rows[0][0], last = task_rows[1][1]; // share of class 1 in task 1, of class 3 in task 2
   CHECK((30.0 < first && first < 70.0 && 30.0 < last && last < 70.0));
   CHECK(task_rows == std::vector<std::vector<double>>{{first}, {first, last}});
   CHECK(accuracies(seen) == std::vector<std::vector<double>>{{first}, {0.0, last}});
@@ -106,7 +106,7 @@ TEST_CASE("answers are among the classes seen, all classes, or those of the row'
   CHECK(task.summary.run_digest != seen.summary.run_digest);
 }
 
-TEST_CASE("where tasks have the same classes all masks are one", "[evaluation]") {
+TEST_CASE("all class masks agree if the tasks have the same classes", "[evaluation]") {
   const auto domains = small_scenario({{"tasks.kind", "domain-incremental"}, {"tasks.transform", "permute"}});
   const auto seen = run_toml(domains), task = run_toml(domains.with({{"evaluation.mask", "task"}}));
   CHECK(task.summary.status == "done");
@@ -114,7 +114,7 @@ TEST_CASE("where tasks have the same classes all masks are one", "[evaluation]")
   CHECK(task.summary.run_digest == seen.summary.run_digest);
 }
 
-TEST_CASE("classes are counted at the end of each task, under the names of the data set", "[evaluation]") {
+TEST_CASE("accuracies by class are written after each task under the data set's class names", "[evaluation]") {
   const fixed_scores net({0, 1, 0, 2});
   const workshop shop(
       net.scenario().with({{"evaluation.mask", "task"}, {"tasks.class_order", raw_toml("[2, 0, 3, 1]")}}));
@@ -129,7 +129,7 @@ TEST_CASE("classes are counted at the end of each task, under the names of the d
                                             "2,1,0,100", "2,2,3,0", "2,3,1,100"});
 }
 
-TEST_CASE("models are kept at the end of each task if asked for, and another run begins with one", "[evaluation]") {
+TEST_CASE("models saved after each task can start another run", "[evaluation]") {
   const auto scenario = small_scenario({{"training.epochs", 3}});
   const workshop shop(scenario.with({{"evaluation.models", "tasks"}}));
   const auto whole = shop.run("run");
@@ -139,7 +139,7 @@ TEST_CASE("models are kept at the end of each task if asked for, and another run
   CHECK(content_of(first) != last);
   CHECK_FALSE(fs::exists(shop.path("run") / "models" / "task_3.safetensors"));
 
-  // Where nothing is learnt any more, the accuracy at the end of task 1 is that of the model.
+  // Without further learning, the accuracy after task 1 is that of the loaded model.
   const auto still =
       run_toml(scenario.with({{"model.seed_weights", first.string()}, {"training.epochs", 0}, {"rounds.per_task", 1}}));
   const auto lines = lines_of(content_of(shop.path("run") / "metrics.jsonl"));
@@ -151,7 +151,7 @@ TEST_CASE("models are kept at the end of each task if asked for, and another run
   CHECK_FALSE(fs::exists(plain.path("run") / "models"));
 }
 
-TEST_CASE("a run of any method begins with the model of another one", "[evaluation]") {
+TEST_CASE("a run of any method can start from the model of another method", "[evaluation]") {
   const auto split = small_scenario({{"strategy.name", "split-fedavg"},
                                      {"model.weights", "as-drawn"},
                                      {"strategy.adjustment_hidden", raw_toml("[8]")},
@@ -170,7 +170,7 @@ TEST_CASE("a run of any method begins with the model of another one", "[evaluati
     const auto model = shop.path("run") / "model.safetensors";
     const auto next = run_toml(scenario.with({{"model.seed_weights", model.string()}, {"training.epochs", 0}}));
     CHECK(next.summary.status == "done");
-    if (scenario.text() == split.text()) // nothing is learnt: all of it is as it was, behind the backbone too
+    if (scenario.text() == split.text()) // nothing was learned: all tensors are unchanged, also behind the backbone
       CHECK(next.model == content_of(model));
     else
       CHECK(next.summary.run_digest != before.run_digest);
@@ -184,10 +184,10 @@ TEST_CASE("a run of any method begins with the model of another one", "[evaluati
              ContainsSubstring("belongs to no parameter of the model"));
 }
 
-TEST_CASE("CPU seconds are those of the process since the run before", "[evaluation]") {
+TEST_CASE("CPU seconds of a run start at the end of the previous run", "[evaluation]") {
   (void)run_toml(small_scenario({}));
   const auto began = std::clock();
-  while (std::clock() - began < CLOCKS_PER_SEC / 20) // what is done before a run, as loading is
+  while (std::clock() - began < CLOCKS_PER_SEC / 20) // work before a run, such as loading
     ;
   CHECK(run_toml(small_scenario({})).summary.cpu_seconds >= 0.05);
 }

@@ -1,7 +1,7 @@
-// A failure ends the run in words that name client, round and job; nothing hangs and nothing finished is lost.
+// Failures end a run with an error that names client, round and job. Nothing hangs, and finished results are kept.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/mm.h>
-#include <ATen/ops/zeros.h> // before Catch2: both have a CHECK, and Catch2's is wanted
+#include <ATen/ops/zeros.h> // before Catch2, whose CHECK must be the last definition
 
 #include "strategies/shared/averaging.hpp"
 #include "tests/support/run.hpp"
@@ -17,7 +17,7 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-/// FedAvg whose client 2 throws, in the round and at the place that its keys say.
+/// FedAvg whose client 2 throws in the round and at the point given by its keys.
 class throwing final : public averaging_method {
 public:
   void keys(key_table& table) override {
@@ -82,7 +82,7 @@ const strategy_registration throwing_line{
        return std::make_unique<throwing>();
      }}};
 
-/// A linear net whose forward pass throws as LibTorch does when it meets a batch of `rows` rows.
+/// Linear net whose forward pass throws an error of LibTorch for batches of `rows` rows.
 class fragile final : public wrapped_model {
 public:
   fragile(model_ref inner, std::int64_t rows) : wrapped_model(std::move(inner)), rows_(rows) {}
@@ -127,7 +127,7 @@ const auto five_clients = made_scenario({{"data.shape", raw_toml("[3]")},
                                          {"model.name", "linear"},
                                          {"training.batch", 0},
                                          {"evaluation.every", 1}});
-/// A method that throws in this round, at this place.
+/// Method that throws in this round at this point.
 scenario_text throwing(std::int64_t round, const char* place = nullptr) {
   auto made = five_clients.with({{"strategy.name", "throwing"}, {"strategy.round", round}});
   return place ? made.with({{"strategy.place", place}}) : made;
@@ -135,7 +135,7 @@ scenario_text throwing(std::int64_t round, const char* place = nullptr) {
 
 } // namespace
 
-TEST_CASE("a throw in a client's code names client and round, and keeps what was recorded") {
+TEST_CASE("an exception in client code names client and round and keeps the records") {
   const auto run = run_toml(throwing(2));
   CHECK(run.summary.status == "failed");
   CHECK_THAT(run.summary.error,
@@ -144,13 +144,13 @@ TEST_CASE("a throw in a client's code names client and round, and keeps what was
   CHECK(run.summary.rounds == 1);
 }
 
-TEST_CASE("an upload of another size than the method foretells ends the run by name") {
+TEST_CASE("an upload of an unannounced size ends the run and names the client") {
   const auto run = run_toml(throwing(2, "upload"));
   CHECK(run.summary.status == "failed");
   CHECK_THAT(run.summary.error, ContainsSubstring("client 2, round 2") && ContainsSubstring("upload_size_known"));
 }
 
-TEST_CASE("a run that fails leaves the same events and digest, however far others had come when it failed") {
+TEST_CASE("a failed run has the same events and digest, whatever other clients have computed") {
   const auto failed = [](const char* width, std::int64_t threads) {
     return run_toml(five_clients, {.over = {{"model.name", "fragile"},
                                             {"model.rows", "16"},
@@ -173,7 +173,7 @@ TEST_CASE("a run that fails leaves the same events and digest, however far other
     }
 }
 
-TEST_CASE("a throw in the server half is the server's") {
+TEST_CASE("an exception in the server half names the server") {
   const auto fold = run_toml(throwing(2, "fold"));
   CHECK(fold.summary.status == "failed");
   CHECK_THAT(fold.summary.error, ContainsSubstring("server") && ContainsSubstring("the fold is wrong"));
@@ -182,7 +182,7 @@ TEST_CASE("a throw in the server half is the server's") {
   CHECK_THAT(close.summary.error, ContainsSubstring("server") && ContainsSubstring("the step is wrong"));
 }
 
-TEST_CASE("a model of the server that is not finite is the server's fault, not the next client's") {
+TEST_CASE("a model that is not finite is reported as an error of the server") {
   const auto model = run_toml(throwing(2, "nan"));
   CHECK(model.summary.status == "failed");
   CHECK_THAT(model.summary.error, ContainsSubstring("server step, round 2: the new model of 'throwing' is not finite: "
@@ -195,22 +195,22 @@ TEST_CASE("a model of the server that is not finite is the server's fault, not t
              ContainsSubstring("server, opening a round: the broadcast of 'throwing' is not finite"));
 }
 
-TEST_CASE("an error of LibTorch inside a fused batch names its culprits only") {
-  // 42 rows over five clients: two hold 9 rows (padded to 16) and three hold 8.
+TEST_CASE("an error of LibTorch in a fused batch fails only the responsible clients") {
+  // 42 rows over five clients: two hold 9 rows (padded to 16), three hold 8.
   const auto run = run_toml(five_clients, {.over = {{"model.name", "fragile"}, {"model.rows", "16"}}});
   CHECK(run.summary.status == "failed");
   CHECK_THAT(run.summary.error,
              ContainsSubstring("round 1") && ContainsSubstring("client ") && ContainsSubstring("mat1 and mat2"));
 }
 
-TEST_CASE("numbers that are not finite end the run by name") {
+TEST_CASE("NaN and infinite values end the run and name the client") {
   const auto run = run_toml(five_clients, {.over = {{"training.weight_decay", "1e12"}, {"training.epochs", "9"}}});
   CHECK(run.summary.status == "failed");
   CHECK_THAT(run.summary.error,
              ContainsSubstring("client ") && ContainsSubstring("round 1") && ContainsSubstring("finite"));
 }
 
-TEST_CASE("numbers that are not finite end the run by name, and alike, where several workers host the shards") {
+TEST_CASE("NaN and infinite values end the run with the same error if several workers host shards") {
   const auto failed = [](std::int64_t threads) {
     return run_toml(five_clients, {.over = {{"worker.shards", "2"},
                                             {"model.name", "mlp"},
@@ -233,7 +233,7 @@ TEST_CASE("numbers that are not finite end the run by name, and alike, where sev
   }
 }
 
-TEST_CASE("an interrupt ends the run after the event at hand and keeps what was recorded") {
+TEST_CASE("an interrupt ends the run after the current event and keeps the records") {
   std::atomic<int> interrupts = 0;
   std::jthread finger([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(300));

@@ -1,5 +1,5 @@
-// OSI-FL in a run: one digest, what it leaves behind, a training of its generator that is interrupted, and what the
-// one-shot federation is told off for.
+// Runs of OSI-FL: digests, output files, interrupted training of its generator, and rejected settings of the one-shot
+// federation.
 #include "tests/support/interrupted_runs.hpp"
 #include "tests/support/run.hpp"
 #include <catch2/matchers/catch_matchers_string.hpp>
@@ -32,10 +32,10 @@ const auto one_shot = made_scenario({{"seed", 3},
 
 } // namespace
 
-TEST_CASE("OSI-FL has one digest for any number of threads, workers, widths and shards") {
+TEST_CASE("OSI-FL has one digest for all threads, workers, widths and shards") {
   const auto reference = run_toml(one_shot, {.threads = 1});
   REQUIRE(reference.summary.status == "done");
-  CHECK(reference.summary.client_rounds == 6); // everybody once
+  CHECK(reference.summary.client_rounds == 6); // each client once
   CHECK(reference.summary.rounds == 2);
   CHECK(reference.summary.upload_bytes == 6 * (2 * (512 * 4 + 8) + 4));
   CHECK(reference.summary.figures.at("paper_params") == 1024.0);
@@ -52,7 +52,7 @@ TEST_CASE("OSI-FL has one digest for any number of threads, workers, widths and 
   }
 }
 
-TEST_CASE("images with the moments of public rows have one digest, too, and another one") {
+TEST_CASE("images conditioned on moments of public rows have one digest, which differs from that of other conditions") {
   const overrides matched{{"strategy.match_moments", "true"}, {"strategy.components", "20"}};
   const auto reference = run_toml(one_shot, {.over = matched, .threads = 1});
   REQUIRE(reference.summary.status == "done");
@@ -64,14 +64,14 @@ TEST_CASE("images with the moments of public rows have one digest, too, and anot
   CHECK(own.summary.run_digest != run_toml(one_shot).summary.run_digest);
 }
 
-TEST_CASE("without retained images OSI-FL leaves OSCAR-IL's model, byte for byte") {
+TEST_CASE("OSI-FL without retained images equals OSCAR-IL byte for byte") {
   const auto none = run_toml(one_shot, {.over = {{"strategy.p", "0"}}});
   const auto incremental = run_toml(one_shot, {.over = {{"strategy.mode", "\"oscar-il\""}}});
   CHECK(none.model == incremental.model);
   CHECK(none.model != run_toml(one_shot).model);
 }
 
-TEST_CASE("a run directory shows what was generated, as a picture") {
+TEST_CASE("a run directory contains the generated images as a PNG file") {
   const workshop shop(one_shot);
   REQUIRE(shop.run("shown").status == "done");
   const auto bytes = content_of(shop.path("shown") / "samples.png");
@@ -79,7 +79,7 @@ TEST_CASE("a run directory shows what was generated, as a picture") {
   CHECK(bytes.substr(16, 8) == std::string{0, 0, 0, 6 * 8, 0, 0, 0, 4 * 8}); // six images of each of four classes
 }
 
-TEST_CASE("OSI-FL that is interrupted at any event goes on to the same end") {
+TEST_CASE("OSI-FL resumes from any event with an equal digest") {
   const workshop shop(one_shot.with({{"checkpoint.force", true}}));
   const auto whole = shop.run("whole", {.trace = true});
   REQUIRE(whole.status == "done");
@@ -87,12 +87,12 @@ TEST_CASE("OSI-FL that is interrupted at any event goes on to the same end") {
   check_equal_files(shop.path("whole"), shop.path("pieces"), workers::others);
 }
 
-TEST_CASE("a generator whose training is interrupted goes on where it was", "[slow]") {
+TEST_CASE("interrupted training of a generator resumes at its last slice", "[slow]") {
   const workshop shop(one_shot.with({{"strategy.denoiser_passes", 400}}));
   const auto whole = shop.run("whole", {.threads = 1});
   std::atomic<int> interrupts = 0;
   std::atomic<bool> is_over = false;
-  std::thread watcher([&] { // slices are written after a second, and then the training is in their middle
+  std::thread watcher([&] { // slices are saved after a second, in the middle of the training
     while (!is_over && !fs::exists(shop.path("early") / "checkpoint" / "programs"))
       std::this_thread::yield();
     interrupts = 1;
@@ -106,7 +106,7 @@ TEST_CASE("a generator whose training is interrupted goes on where it was", "[sl
   check_equal_files(shop.path("whole"), shop.path("early"), workers::others);
 }
 
-TEST_CASE("a scenario without public rows, or without the parts of its condition, is refused at its keys") {
+TEST_CASE("OSI-FL without public rows or parts of its condition is rejected with the keys") {
   const auto wrong = refusal_of(one_shot.with({{"partition.public_share", 0.0}}).text());
   CHECK_THAT(wrong, ContainsSubstring("partition.public_share = 0: the generator is trained on rows that no client "
                                       "holds"));

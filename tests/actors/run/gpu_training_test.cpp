@@ -1,5 +1,5 @@
 #include "actors/run/simulation.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include "tests/support/device_cases.hpp"
 #include "tests/support/learning.hpp"
@@ -10,7 +10,7 @@ using namespace mneme::test;
 
 namespace {
 
-/// Clients of 1 to 29 rows: ragged in steps, and in the last step.
+/// Clients of 1 to 29 rows, so that numbers of steps and last batches differ.
 std::vector<job> ragged_group(const model_ref& net, const std::shared_ptr<const dataset>& source,
                               training_options options) {
   options.classes = {0, 5};
@@ -34,7 +34,7 @@ std::vector<at::Tensor> trained_on(const std::string& device, const std::vector<
 
 } // namespace
 
-TEST_CASE("a group trained on a device learns what it learns on the CPU, and the same bits twice", "[gpu]") {
+TEST_CASE("a group trained on a device agrees with the CPU and repeats its bits", "[gpu]") {
   const device_of_test chosen;
   const auto device = chosen.device();
   const auto source = drawn_data(60, {1, 28, 28}, 5);
@@ -53,7 +53,7 @@ TEST_CASE("a group trained on a device learns what it learns on the CPU, and the
                    twin = trained_on("cpu", batch);
         for (std::size_t k = 0; k < batch.size(); ++k) {
           CAPTURE(static_cast<int>(kind), extra, net->identity(), k);
-          // Adam divides by roots of small moments: where a gradient is near 0, its sign decides a whole step.
+          // Adam divides by roots of small moments. If a gradient is nearly 0, its sign determines a whole step.
           CHECK(largest_difference(ours[k], twin[k]) < (kind == optimizer_kind::sgd ? 1e-4 : 2e-2));
           CHECK((ours[k] - twin[k]).abs().mean().item<double>() < 1e-5);
           CHECK(same_bits(ours[k], again[k]));
@@ -61,7 +61,7 @@ TEST_CASE("a group trained on a device learns what it learns on the CPU, and the
       }
 }
 
-TEST_CASE("a run on a device has one digest, whatever the number of threads", "[gpu]") {
+TEST_CASE("a run on a device has one digest for any number of threads", "[gpu]") {
   const device_of_test chosen;
   const auto scenario = made_scenario({{"data.shape", raw_toml("[3, 8, 8]")},
                                        {"data.classes", 4},

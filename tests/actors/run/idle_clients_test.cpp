@@ -1,4 +1,4 @@
-// What clients cost that are never dispatched.
+// Memory of clients that are never dispatched.
 #include "tests/support/run.hpp"
 #include "tests/support/scenario_text.hpp"
 #include <catch2/catch_test_macros.hpp>
@@ -29,8 +29,8 @@ TEST_CASE("a client that is never dispatched costs at most 64 bytes") {
   CHECK(many.summary.peak_rss_bytes - few.summary.peak_rss_bytes <= 64 * (4'000'000 - 10'000));
 }
 
-TEST_CASE("so does one that comes and goes, sleeps and changes task by itself, where the server never waits") {
-  overrides restless{{"checkpoint.every", "0"}, // a copy of the state would count, too
+TEST_CASE("a client with churn that is never dispatched costs at most 64 bytes in asynchronous runs") {
+  overrides restless{{"checkpoint.every", "0"}, // a checkpoint would copy the state
                      {"rounds.mode", "async"},
                      {"tasks.transition", "staggered"},
                      {"tasks.transition_spread", "1 s"},
@@ -48,7 +48,7 @@ TEST_CASE("so does one that comes and goes, sleeps and changes task by itself, w
   CHECK(many.summary.peak_rss_bytes - few.summary.peak_rss_bytes <= 64 * (1'000'000 - 10'000));
 }
 
-TEST_CASE("a round of clients that do not train leaves the model alone, on any number of threads") {
+TEST_CASE("a round of clients that do not train leaves the model unchanged for any number of threads") {
   const auto single = run_toml(no_op, {.threads = 1}), three = run_toml(no_op, {.threads = 3});
   CHECK(single.summary.run_digest == three.summary.run_digest);
   CHECK(single.model == run_toml(no_op, {.over = {{"rounds.per_task", "1"}}}).model);

@@ -1,4 +1,4 @@
-// Whole runs of LANDER: its server dreams images between tasks, in slices that a run may end between.
+// Runs of LANDER, whose server synthesizes images between tasks in slices between which a run may be interrupted.
 #include "tests/support/interrupted_runs.hpp"
 #include "tests/support/run.hpp"
 #include "tests/support/scenario_text.hpp"
@@ -34,7 +34,7 @@ scenario_text dreaming_scenario() {
 
 } // namespace
 
-TEST_CASE("LANDER's digest depends on no thread, worker, width or shard") {
+TEST_CASE("LANDER has one digest for all threads, workers, widths and shards") {
   const auto whole = run_toml(dreaming_scenario(), {.threads = 1});
   CHECK(whole.summary.status == "done");
   for (const auto& over :
@@ -42,14 +42,14 @@ TEST_CASE("LANDER's digest depends on no thread, worker, width or shard") {
     CHECK(run_toml(dreaming_scenario(), {.over = over, .threads = 3}).summary.run_digest == whole.summary.run_digest);
 }
 
-TEST_CASE("LANDER goes on from any event, the dreams of its server included") {
+TEST_CASE("LANDER resumes from any event, also during the server's image synthesis") {
   const workshop shop(dreaming_scenario().with({{"checkpoint.force", true}, {"devices.dropout", 0.1}}));
   REQUIRE(shop.run("whole", {.trace = true}).status == "done");
   CHECK(run_in_pieces(shop, "pieces", {.trace = true, .events_max = 5}, workers::others) > 3);
   check_equal_files(shop.path("whole"), shop.path("pieces"), workers::others);
 }
 
-TEST_CASE("LANDER steps as uploads come") {
+TEST_CASE("LANDER runs asynchronously") {
   const auto restless = dreaming_scenario()
                             .with({{"rounds.mode", "async"},
                                    {"rounds.buffer", 2},

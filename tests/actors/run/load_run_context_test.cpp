@@ -1,4 +1,4 @@
-// Bad input that only the data or the model can show is found before a run writes anything.
+// Errors that only data or model reveal are reported before a run writes anything.
 #include "runtime/base/available_memory.hpp"
 #include "tests/support/run.hpp"
 #include <catch2/catch_test_macros.hpp>
@@ -7,7 +7,7 @@ using namespace mneme::test;
 
 namespace {
 
-/// All diagnostics about `toml`, a line each, without the folder of the scenario.
+/// All errors of `toml`, one per line, without the folder of the scenario.
 std::string refused(const std::string& toml) {
   const scratch_folder folder;
   const auto file = folder.path() / "test.toml";
@@ -26,27 +26,27 @@ const std::string few_rows = "[data]\nname = \"synthetic\"\nrows = 30\nshape = [
 
 } // namespace
 
-TEST_CASE("a scenario that can run is not refused") { CHECK(refused(few_rows).empty()); }
+TEST_CASE("a valid scenario is accepted") { CHECK(refused(few_rows).empty()); }
 
-TEST_CASE("averaging a model without parameters is refused at its name") {
+TEST_CASE("averaging a model without parameters is rejected at model.name") {
   CHECK(refused(few_rows + "[model]\nname = \"identity\"\n") ==
         "test.toml:10:8: error: fedavg: 'identity 4' has no head, so there is nothing to train and to average; every "
         "other model has one\n");
 }
 
-TEST_CASE("a model that cannot take the images is refused at its name") {
+TEST_CASE("a model that cannot read the images is rejected at model.name") {
   const auto said = refused(few_rows + "[model]\nname = \"lenet\"\n");
   CHECK(said.starts_with("test.toml:10:8: error: "));
 }
 
-TEST_CASE("a net whose weights do not fit into memory is refused at its name, before one is drawn") {
+TEST_CASE("a net that exceeds the memory is rejected at model.name before its weights are drawn") {
   if (available_memory().bytes >> 30 > 200)
     SKIP("all of it would fit");
   CHECK(refused(few_rows + "[model]\nname = \"mlp\"\nhidden = [65536, 65536, 65536, 65536, 65536, 65536]\n")
             .starts_with("test.toml:10:8: error: a net of 21476147210 weights needs about 240 GiB, but only "));
 }
 
-TEST_CASE("nets that read tokens and nets that read images are refused each other's rows") {
+TEST_CASE("token nets reject image rows, and image nets reject token rows") {
   const std::string text = "[data]\nname = \"synthetic\"\nrows = 30\nshape = [4]\ntokens = 9\n[tasks]\nkind = "
                            "\"single\"\n[strategy]\nname = \"fedavg\"\n";
   CHECK(refused(text + "[model]\nname = \"lstm\"\n").empty());
@@ -62,7 +62,7 @@ TEST_CASE("nets that read tokens and nets that read images are refused each othe
       "data set's\n");
 }
 
-TEST_CASE("what keeps a net from being built is refused at the first key that the reason names and the file has") {
+TEST_CASE("an error of building the net is located at the first key that it names and the file sets") {
   const std::string images = "[data]\nname = \"synthetic\"\nrows = 30\nshape = [1, 9, 9]\n[tasks]\nkind = \"single\"\n"
                              "[strategy]\nname = \"fed-codap\"\n[model]\nweights = \"as-drawn\"\n";
   CHECK(
@@ -73,7 +73,7 @@ TEST_CASE("what keeps a net from being built is refused at the first key that th
   CHECK(refused(images + "patch = 4\nimage = 9\n").starts_with("test.toml:11:9: error: vit cannot cut"));
 }
 
-TEST_CASE("a task without made-up rows is refused at the number of rows, or at the limit that leaves none") {
+TEST_CASE("a task without synthetic rows is rejected at data.rows or at the limit that leaves none") {
   const std::string two = "[data]\nname = \"synthetic\"\nrows = 2\n[tasks]\ncount = 2\n[strategy]\nname = \"fedavg\"\n";
   CHECK(refused(two).starts_with("test.toml:3:8: error: task 2 has no train rows; expected some: raise data.rows\n"));
   CHECK(refused("[data]\nname = \"synthetic\"\ntrain_rows = 2\nrows = 900\n[strategy]\nname = \"fedavg\"\n")
@@ -81,7 +81,7 @@ TEST_CASE("a task without made-up rows is refused at the number of rows, or at t
                 "test.toml:3:14: error: task 2 has no train rows; expected some: raise data.train_rows or set "));
 }
 
-TEST_CASE("a partition that the rows do not allow is refused") {
+TEST_CASE("a partition that the rows do not allow is rejected") {
   const auto said = refused(few_rows + "[partition]\nkind = \"dirichlet-capped\"\n[clients]\ncount = 40\n");
   CHECK(said.starts_with("test.toml:"));
   CHECK(said.find("40") != std::string::npos);

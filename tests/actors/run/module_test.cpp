@@ -1,9 +1,9 @@
-// Modules from outside as a run uses them: as its net, and as a file that a method asks for.
+// Modules in a run: as its net, and as a file that a method's key names.
 #include "strategies/shared/averaging.hpp"
 #include "tests/support/run.hpp"
 #include "tests/support/scenario_text.hpp"
 #include "tests/support/script_modules.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include <atomic>
 #include <catch2/catch_test_macros.hpp>
@@ -16,7 +16,7 @@ namespace {
 
 std::atomic<int> rows_of_twos{0};
 
-/// Averaging whose clients look at their rows through a module first, which a key names.
+/// Averaging whose clients first compute features of their rows by the module of a key.
 class looking_through final : public averaging_method {
 public:
   void keys(key_table& table) override { table.path("body", body_, "for tests"); }
@@ -62,7 +62,7 @@ data = { name = "synthetic", shape = [1, 6, 6], rows = 40 }
 
 } // namespace
 
-TEST_CASE("a method is given the module that its key names, as a net with the weights of its file") {
+TEST_CASE("a method receives the module of its key as a net with the file's weights") {
   const scratch_folder folder;
   write_module(folder.path() / "twos.pt",
                {.code = "def forward(self, x):\n    return torch.flatten(x, 1) * 0 + self.two\n",
@@ -75,7 +75,7 @@ TEST_CASE("a method is given the module that its key names, as a net with the we
   CHECK(rows_of_twos == 80); // all rows, in both rounds
 }
 
-TEST_CASE("what is wrong with a method's module stands at its key") {
+TEST_CASE("an error in a method's module file is located at its key") {
   const scratch_folder folder;
   write_module(folder.path() / "pair.pt", {.code = "def forward(self, x):\n    return x, x\n"});
   const auto file = (folder.path() / "pair.pt").string();
@@ -84,7 +84,7 @@ TEST_CASE("what is wrong with a method's module stands at its key") {
   CHECK_THAT(text, ContainsSubstring("test.toml:10:8: " + file + ": error: forward returns Tuple[Tensor, Tensor]"));
 }
 
-TEST_CASE("a net that is a module learns, and its file is part of the scenario's digest") {
+TEST_CASE("a module net learns, and its file is part of the scenario digest") {
   const scratch_folder folder;
   write_module(folder.path() / "net.pt", small_convolution());
   const auto model = "model.module = \"" + (folder.path() / "net.pt").string() + "\"\n";

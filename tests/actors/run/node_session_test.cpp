@@ -2,7 +2,7 @@
 #include "runtime/base/digest.hpp"
 #include "tests/support/hostile_modules.hpp"
 #include "tests/support/scratch.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
@@ -21,7 +21,7 @@ strategy.name = "fedavg"
 data = { name = "synthetic", shape = [1, 6, 6], rows = 40 }
 )";
 
-/// What a node says of a run whose module a peer has sent.
+/// Error of a node for a run whose module a peer has sent.
 std::string answer_to(const std::string& module) {
   node_files files;
   const std::vector<std::byte> bytes(reinterpret_cast<const std::byte*>(module.data()),
@@ -36,7 +36,7 @@ std::string answer_to(const std::string& module) {
 
 } // namespace
 
-TEST_CASE("a node refuses a module that would write a file, and nothing is written") {
+TEST_CASE("a node rejects a module that would write a file, and no file is written") {
   const scratch_folder folder;
   const auto stolen = (folder.path() / "stolen").string();
   const auto code = code_with({.lines = fmt::format("    torch.save(1, \"{}\")\n", stolen)});
@@ -45,7 +45,7 @@ TEST_CASE("a node refuses a module that would write a file, and nothing is writt
   CHECK(std::filesystem::is_empty(folder.path()));
 }
 
-TEST_CASE("a node opens no file that a scenario names, nor a scenario that leads to files") {
+TEST_CASE("a node opens neither files nor a backbone scenario that an offered scenario names") {
   const scratch_folder folder;
   const auto secret = folder.path() / "secret.csv";
   write_file(secret, "client,row\nhidden words,1\n");
@@ -65,13 +65,13 @@ TEST_CASE("a node opens no file that a scenario names, nor a scenario that leads
                ContainsSubstring(std::string(key) + " names a file of another machine"));
 }
 
-TEST_CASE("a node takes a module that computes, and refuses one that does not") {
+TEST_CASE("a node accepts a module that computes and rejects one that does not") {
   CHECK(answer_to(zip_of(entries_with(code_with({.lines = "    x = torch.mul(x, 2)\n"})))).empty());
   CHECK_THAT(answer_to(zip_of(entries_with(code_with({.lines = "    x = torch.sum(x)\n"})))),
              ContainsSubstring("forward failed on rows of shape [16, 1, 6, 6]"));
 }
 
-TEST_CASE("a node that takes no compiled code takes a run that would allow it and has no module") {
+TEST_CASE("a node without --native-code accepts a run that allows native code but has no module") {
   const node_files files;
   node_session session;
   session.offer = {.name = "offered", .scenario = std::string("model.native_code = true\n") + scenario_with_module};

@@ -1,5 +1,4 @@
-// Every thread that computes does so alone: LibTorch and MKL cut no operation among threads of their own, because sums
-// that are cut differently have other bits.
+// Every computing thread must limit LibTorch and MKL to one thread, because sums split over threads have other bits.
 #include "runtime/base/one_thread.hpp"
 #include "strategies/shared/averaging.hpp"
 #include "tests/support/run.hpp"
@@ -11,7 +10,7 @@ using namespace mneme::test;
 
 namespace {
 
-/// Where a method's code runs.
+/// Place at which code of a method runs.
 enum class place : std::size_t { client, job, server_handler, server_job };
 struct answers {
   std::atomic<int> asked{0}, most_threads{0};
@@ -37,7 +36,7 @@ tensor_map ask_in_server_job(const tensor_map& /*in*/) {
   return {};
 }
 
-/// Averaging that asks, wherever its code runs, how many threads an operation would use there.
+/// Averaging that records, wherever its code runs, how many threads an operation would use.
 class asking_server final : public server_half {
 public:
   explicit asking_server(std::unique_ptr<server_half> inner) : inner_(std::move(inner)) {}
@@ -109,7 +108,7 @@ name = "asking"
 
 } // namespace
 
-TEST_CASE("every thread that computes, for a client or for the server, uses one thread for an operation") {
+TEST_CASE("all code of clients and of the server runs with one LibTorch thread") {
   for (const std::int64_t threads : {1, 2, 4}) {
     for (auto& here : heard)
       here.asked = here.most_threads = 0;

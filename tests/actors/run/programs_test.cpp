@@ -1,5 +1,6 @@
-// Programs in a run: the same bits however they are shared out, slices that survive an interruption, errors by name.
-#include "tests/support/dreaming_method.hpp" // before Catch2: both have a CHECK, and Catch2's is wanted
+// Programs in a run: equal digests for any distribution of the work, slices that survive interruptions, and named
+// errors.
+#include "tests/support/dreaming_method.hpp" // before Catch2, whose CHECK must be the last definition
 
 #include "tests/support/interrupted_runs.hpp"
 #include "tests/support/run.hpp"
@@ -33,7 +34,7 @@ const finished_run& reference() {
   return run;
 }
 
-/// Something that a program does wrong: at client 2 or the server, in the second round.
+/// Mistake of a program of client 2 or of the server, in the second round.
 class wrong final : public looped_program {
 public:
   wrong(std::string fault, std::int64_t size) : fault_(std::move(fault)), size_(size) {}
@@ -122,7 +123,7 @@ const strategy_registration faulty_line{
        return std::make_unique<faulty>();
      }}};
 
-/// Bytes of this process that are in memory.
+/// Resident memory of this process in bytes.
 std::int64_t resident_bytes() {
   std::ifstream file("/proc/self/statm");
   std::int64_t pages = 0, resident = 0;
@@ -132,7 +133,7 @@ std::int64_t resident_bytes() {
 
 } // namespace
 
-TEST_CASE("a method of programs has one digest for any number of threads, workers, widths and shards") {
+TEST_CASE("a method with programs has one digest for all threads, workers, widths and shards") {
   REQUIRE(reference().summary.status == "done");
   CHECK(reference().summary.dropped > 0);
   const auto check = [](const overrides& over, std::int64_t threads) {
@@ -147,22 +148,22 @@ TEST_CASE("a method of programs has one digest for any number of threads, worker
   check({{"worker.shards", "3"}, {"worker.ahead_max", "\"64 KiB\""}}, 2);
 }
 
-TEST_CASE("rows that a method makes are learnt from, and their bytes are downloaded") {
+TEST_CASE("generated rows are used for training, and their bytes count as downloads") {
   const auto none = run_toml(dreams, {.over = {{"strategy.name", "\"fedavg\""}}});
   const auto larger = run_toml(dreams, {.over = {{"strategy.images", "9"}}});
   const auto floats = run_toml(dreams, {.over = {{"strategy.as_bytes", "false"}}});
   for (const auto* other : {&none, &larger, &floats})
     CHECK(other->summary.run_digest != reference().summary.run_digest);
-  // Images of two generators and their labels, to all clients of all rounds but the first.
+  // Images of two generators and their labels, for all clients of all rounds but the first.
   const auto pixels = 3 * 8 * 8, label = 8;
   const auto with_rows =
       (reference().summary.download_bytes - none.summary.download_bytes) / (2 * 8 * (pixels + label));
   CHECK(with_rows == (larger.summary.download_bytes - none.summary.download_bytes) / (2 * 9 * (pixels + label)));
   CHECK(with_rows == (floats.summary.download_bytes - none.summary.download_bytes) / (2 * 8 * (4 * pixels + label)));
-  CHECK((with_rows > 20 && with_rows <= 25)); // five rounds of five, but for those without rows
+  CHECK((with_rows > 20 && with_rows <= 25)); // five rounds of five clients, except those without rows
 }
 
-TEST_CASE("a method of programs that is interrupted at any event goes on to the same end") {
+TEST_CASE("a method with programs resumes from any event with an equal digest") {
   const workshop shop(dreams.with({{"checkpoint.force", true}}));
   const auto whole = shop.run("whole", {.trace = true});
   REQUIRE(whole.status == "done");
@@ -171,14 +172,14 @@ TEST_CASE("a method of programs that is interrupted at any event goes on to the 
   check_equal_files(shop.path("whole"), shop.path("pieces"), workers::others);
 }
 
-TEST_CASE("a program that is interrupted between two slices goes on with the next one") {
+TEST_CASE("an interrupted program resumes with its next slice") {
   const workshop shop(dreams.with({{"checkpoint.force", true}, {"worker.models_max", 1}}));
   auto& slices = slice_counter::slices;
   slices = 0;
   const auto whole = shop.run("whole", {.threads = 1});
   const auto slices_of_run = slices.load();
   int kept = 0;
-  for (const std::int64_t after : {1, 2, 3, 11, 12, 14, 19, 25, 29, 33}) { // in clients' programs and the server's
+  for (const std::int64_t after : {1, 2, 3, 11, 12, 14, 19, 25, 29, 33}) { // in programs of clients and of the server
     CAPTURE(after);
     const auto name = "interrupted after " + std::to_string(after);
     slices = 0;
@@ -188,20 +189,20 @@ TEST_CASE("a program that is interrupted between two slices goes on with the nex
     slice_counter::interrupts_after = -1;
     CHECK(early.status == "interrupted");
     CHECK(early.resume_from == shop.path(name).string());
-    CHECK(slices == after); // no slice more
+    CHECK(slices == after); // no slice is computed twice
     kept += fs::exists(shop.path(name) / "checkpoint" / "programs") ? 1 : 0;
     const auto again = shop.resume(name, {.threads = 2});
     CHECK(again.status == "done");
     CHECK(again.run_digest == whole.run_digest);
-    // What was finished within a step or a wave is run again, because that was not over; what was not goes on.
+    // Finished programs of an unfinished step or wave run again. Unfinished programs resume.
     CHECK(slices <= slices_of_run + 2 * 5 + 2 * generator_training::slices);
     check_equal_files(shop.path("whole"), shop.path(name), workers::others);
     CHECK_FALSE(fs::exists(shop.path(name) / "checkpoint" / "programs"));
   }
-  CHECK(kept >= 6); // the others were interrupted after the last slice of a program
+  CHECK(kept >= 6); // the other interruptions came after a program's last slice
 }
 
-TEST_CASE("clients' programs that are interrupted go on where the server steps as uploads come, too") {
+TEST_CASE("interrupted client programs resume in asynchronous runs") {
   const workshop shop(dreams.with(
       {{"checkpoint.force", true}, {"rounds.mode", "async"}, {"rounds.concurrency", 5}, {"rounds.buffer", 3}}));
   const auto whole = shop.run("whole", {.threads = 1});
@@ -220,7 +221,7 @@ TEST_CASE("clients' programs that are interrupted go on where the server steps a
   }
 }
 
-TEST_CASE("what a program does wrong ends the run, names client, round and job, and loses nothing") {
+TEST_CASE("a mistake in a program ends the run, names client, round and job, and keeps the records") {
   const auto failed = [](const char* fault, const char* place) {
     return run_toml(dreams, {.over = {{"strategy.name", "\"faulty\""},
                                       {"model.name", "\"linear\""},
@@ -248,7 +249,7 @@ TEST_CASE("what a program does wrong ends the run, names client, round and job, 
   }
 }
 
-TEST_CASE("a thousand rounds that make ten thousand images each end at the memory of the tenth", "[slow]") {
+TEST_CASE("a thousand rounds of ten thousand generated images need no more memory than ten rounds", "[slow]") {
   const auto made = dreams.with({{"data.shape", raw_toml("[3, 16, 16]")},
                                  {"data.rows", 8},
                                  {"tasks.kind", "single"},
@@ -261,7 +262,7 @@ TEST_CASE("a thousand rounds that make ten thousand images each end at the memor
                                  {"evaluation.every", 0},
                                  {"checkpoint.every", 0},
                                  {"strategy.images", 5000}});
-  ::mallopt(M_MMAP_THRESHOLD, 1 << 16); // what is freed goes back at once: what is alive is measured, not its gaps
+  ::mallopt(M_MMAP_THRESHOLD, 1 << 16); // returns freed memory immediately, so that only live memory counts
   (void)run_toml(made, {.over = {{"rounds.per_task", "10"}}});
   const auto after_ten = resident_bytes();
   const auto run = run_toml(made, {.over = {{"rounds.per_task", "1000"}}});

@@ -13,7 +13,7 @@ using json = nlohmann::ordered_json;
 
 namespace {
 
-/// A stream that remembers.
+/// Stream whose content can be read.
 class captured {
 public:
   captured() : stream_(::open_memstream(&text_, &size_)) {}
@@ -53,7 +53,7 @@ const progress_snapshot snapshot{.task = {0},
                                  .client_rounds = 20,
                                  .training_loss = 0.75};
 
-/// A run of one evaluation with a warning.
+/// Run with one evaluation and a warning.
 std::string whole_run(progress_style style, const run_summary& summary) {
   const captured out;
   progress shown(out.stream(), style);
@@ -69,7 +69,7 @@ const run_summary done{.run_digest = "beef", .status = "done", .metrics = {.fina
 
 } // namespace
 
-TEST_CASE("lines: title, seed and scenario digest first, a line per evaluation, the run digest last") {
+TEST_CASE("style lines prints title, seed and digest, one line per evaluation, and the run digest last") {
   const auto text = whole_run(progress_style::lines, done);
   CHECK_THAT(text, StartsWith("A title\nseed 7\nscenario digest feed\nwarning: look out\n"
                               "task 1/5 round 2/50: accuracy 75.00 % (tasks 75.00), loss 0.5000, training loss 0.7500 "
@@ -79,7 +79,7 @@ TEST_CASE("lines: title, seed and scenario digest first, a line per evaluation, 
   CHECK_THAT(text, !ContainsSubstring("\x1b"));
 }
 
-TEST_CASE("json: every line is an object that names its event") {
+TEST_CASE("style json prints one object per line with the name of its event") {
   std::istringstream text(whole_run(progress_style::json, done));
   std::vector<json> lines;
   for (std::string line; std::getline(text, line);)
@@ -98,13 +98,13 @@ TEST_CASE("json: every line is an object that names its event") {
   CHECK(lines[3] == json::parse(json_text(done)));
 }
 
-TEST_CASE("quiet says nothing of a run that succeeds, and why one failed") {
+TEST_CASE("style quiet prints nothing for a successful run and the error of a failed one") {
   CHECK(whole_run(progress_style::quiet, done).empty());
   CHECK(whole_run(progress_style::quiet, {.status = "failed", .error = "disk full"}) == "error: disk full\n");
   CHECK(whole_run(progress_style::silent, {.status = "failed", .error = "disk full"}).empty());
 }
 
-TEST_CASE("block: the block shows the round and erases itself before anything else is said") {
+TEST_CASE("style block draws the round and erases itself before other output") {
   const captured out;
   progress shown(out.stream(), progress_style::block);
   shown.evaluated(evaluation);
@@ -115,16 +115,16 @@ TEST_CASE("block: the block shows the round and erases itself before anything el
                                "virtual 1 min 30 s  10 clients in flight  training loss 0.7500\n20 client-rounds, "));
   CHECK(std::count(block.begin(), block.end(), '\n') == 3);
   CHECK_THAT(block, EndsWith(" left\n"));
-  shown.tick(snapshot); // too soon for another drawing
+  shown.tick(snapshot); // too soon to redraw
   CHECK(out.text() == block);
   shown.warned("look out");
   CHECK(out.text() == block + "\r\x1b[3A\x1b[Jwarning: look out\n");
-  shown.finished(done, one_task); // no block to erase now
+  shown.finished(done, one_task); // no block to erase
   CHECK_THAT(out.text(), StartsWith(block + "\r\x1b[3A\x1b[Jwarning: look out\naccuracy in percent\n") &&
                              EndsWith("run digest beef\n"));
 }
 
-TEST_CASE("a stream that takes nothing does not stop a run") {
+TEST_CASE("a failing output stream does not stop a run") {
   std::FILE* full = std::fopen("/dev/full", "w");
   REQUIRE(full);
   for (auto style : {progress_style::block, progress_style::lines, progress_style::json}) {
@@ -137,7 +137,7 @@ TEST_CASE("a stream that takes nothing does not stop a run") {
   std::fclose(full);
 }
 
-TEST_CASE("what is no terminal gets lines") {
+TEST_CASE("default_style() is lines if the output is no terminal") {
   const captured out;
   CHECK(default_style(out.stream()) == progress_style::lines);
 }

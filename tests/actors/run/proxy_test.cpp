@@ -1,8 +1,8 @@
-// The third party of a method in a run: what reaches it, when, what it says, and what it costs.
+// The proxy of a method in a run: messages to and from it, their timing and their cost.
 #include "strategies/shared/averaging.hpp"
 #include "tests/support/interrupted_runs.hpp"
 #include "tests/support/run.hpp"
-#include <ATen/ops/full.h> // before Catch2: both define CHECK, and the last one holds
+#include <ATen/ops/full.h> // before Catch2, whose CHECK must be the last definition
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
@@ -26,7 +26,7 @@ tensor_map doubled(const tensor_map& in) {
 
 tensor_map refused(const tensor_map&) { throw std::runtime_error("cannot double"); }
 
-/// Adds up what it receives, and says twice the sum: a job makes it.
+/// Proxy that sums what it receives, and lets a job double the sum as its advice.
 class adding_proxy final : public proxy_half {
 public:
   explicit adding_proxy(std::string fault) : fault_(std::move(fault)) {}
@@ -52,7 +52,7 @@ private:
   std::int64_t received_ = 0;
 };
 
-/// FedAvg whose client c tells the proxy c + 1, and counts what it hears.
+/// FedAvg whose client c sends c + 1 to the proxy and counts the advice that it receives.
 class whispering final : public averaging_method {
 public:
   void keys(key_table& table) override {
@@ -80,7 +80,7 @@ const strategy_registration line{
        return std::make_unique<whispering>();
      }}};
 
-// Four clients in all three rounds.
+// Four clients, all of them in each of three rounds.
 const auto whispers = made_scenario({{"data.shape", raw_toml("[6]")},
                                      {"data.classes", 2},
                                      {"data.rows", 40},
@@ -97,11 +97,12 @@ double figure_of(const run_summary& summary, const char* name) { return summary.
 
 } // namespace
 
-TEST_CASE("a proxy hears every client, and what it says goes out with the next broadcasts") {
+TEST_CASE("a proxy receives all clients' messages, and its advice is sent with later broadcasts") {
   const auto run = run_toml(whispers, {.trace = true});
   REQUIRE(run.summary.status == "done");
   CHECK(figure_of(run.summary, "received") == 12);
-  // 1 + 2 + 3 + 4 a round: nothing is heard in the first, 2 * 10 by four in the second, 2 * 20 by four in the third.
+  // The sum is 1 + 2 + 3 + 4 per round. The first round has no advice; four clients receive 2 * 10 in the second and 2
+  // * 20 in the third.
   CHECK(figure_of(run.summary, "heard") == 4 * 20 + 4 * 40);
   const auto model_bytes = static_cast<double>(run.summary.upload_bytes) / 12;
   CHECK(figure_of(run.summary, "proxy_bytes") == 12 * 8 + 2 * 4 * 8 + 3 * model_bytes);
@@ -115,20 +116,20 @@ TEST_CASE("a proxy hears every client, and what it says goes out with the next b
   CHECK(events_named(",proxy,advise,") == 3);
 }
 
-TEST_CASE("what travels to a proxy takes the time of its own link") {
+TEST_CASE("a message to the proxy takes the time of its own link") {
   const auto seconds = [](const char* uplink, const char* downlink) {
     const overrides links{{"devices.proxy_uplink_mbit", uplink}, {"devices.proxy_downlink_mbit", downlink}};
     return run_toml(whispers, {.over = links}).summary.virtual_seconds;
   };
   const auto fast = seconds("1000.0", "1000.0");
-  // 64 bits a round at one bit a second: an upload is delivered when both have arrived.
+  // 64 bits per round at one bit per second: an upload is delivered when both parts have arrived.
   CHECK(seconds("1e-6", "1000.0") - fast > 3 * 63.0);
   CHECK(seconds("1e-6", "1000.0") - fast < 3 * 65.0);
-  CHECK(seconds("1000.0", "1e-6") - fast > 2 * 63.0); // nothing is said in the first round
+  CHECK(seconds("1000.0", "1e-6") - fast > 2 * 63.0); // the first round has no message
   CHECK(seconds("1000.0", "1e-6") - fast < 2 * 65.0);
 }
 
-TEST_CASE("a run with a proxy has one digest for any number of threads, workers, widths and shards") {
+TEST_CASE("a run with a proxy has one digest for all threads, workers, widths and shards") {
   const auto expected = run_toml(whispers, {.threads = 1});
   for (const std::int64_t threads : {2, 3})
     CHECK(run_toml(whispers, {.threads = threads}).summary.run_digest == expected.summary.run_digest);
@@ -139,7 +140,7 @@ TEST_CASE("a run with a proxy has one digest for any number of threads, workers,
   }
 }
 
-TEST_CASE("a run with a proxy that is interrupted at any event goes on to the same end") {
+TEST_CASE("a run with a proxy resumes from any event with an equal digest") {
   const workshop shop(whispers.with({{"checkpoint.force", true}, {"devices.dropout", 0.2}}));
   const auto whole = shop.run("whole", {.trace = true});
   REQUIRE(whole.status == "done");
@@ -147,7 +148,7 @@ TEST_CASE("a run with a proxy that is interrupted at any event goes on to the sa
   check_equal_files(shop.path("whole"), shop.path("pieces"), workers::others);
 }
 
-TEST_CASE("a proxy that fails is named, and so is its job") {
+TEST_CASE("a failing proxy ends the run and is named with its job") {
   const auto deaf = run_toml(whispers, {.over = {{"strategy.fault", "deaf"}}});
   CHECK(deaf.summary.status == "failed");
   CHECK_THAT(deaf.summary.error,

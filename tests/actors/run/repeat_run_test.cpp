@@ -4,7 +4,7 @@
 using namespace mneme;
 using namespace mneme::test;
 
-TEST_CASE("a run repeats from its folder alone, and a changed scenario is refused") {
+TEST_CASE("repeat_run() reproduces a run from its folder and rejects a changed scenario") {
   const workshop shop(small_scenario({{"clients.count", 4}, {"rounds.cohort", 4}}));
   const auto first = shop.run("a", {.threads = 1});
   const auto again =
@@ -20,7 +20,7 @@ TEST_CASE("a run repeats from its folder alone, and a changed scenario is refuse
   CHECK(other.error().front().text.find("differs from the scenario of the run") == 0);
 }
 
-TEST_CASE("digests and traced deliveries of a run in pieces are those of a whole one") {
+TEST_CASE("digests and traced deliveries of an interrupted and resumed run equal those of a whole run") {
   const workshop shop(eventful_scenario());
   shop.run("whole", {.trace = true});
   CHECK(run_in_pieces(shop, "pieces", {.trace = true, .events_max = 40}, workers::others) > 3);

@@ -10,7 +10,7 @@ const accuracy_matrix two_tasks{.rows = {{98.7}, {5.125, 100}}, .pooled = {98.7,
 
 } // namespace
 
-TEST_CASE("durations read as people say them") {
+TEST_CASE("elapsed_text() formats durations for readers") {
   CHECK(elapsed_text(0) == "0.0 s");
   CHECK(elapsed_text(59.94) == "59.9 s");
   CHECK(elapsed_text(59.96) == "1 min 00 s");
@@ -19,13 +19,13 @@ TEST_CASE("durations read as people say them") {
   CHECK(elapsed_text(86400 * 2 + 3600 * 4) == "2 d 04 h");
 }
 
-TEST_CASE("traffic is shown in MiB, much of it in GiB") {
+TEST_CASE("mebibytes_text() formats traffic in MiB, and large traffic in GiB") {
   CHECK(mebibytes_text(0) == "0.0 MiB");
   CHECK(mebibytes_text(1 << 20) == "1.0 MiB");
   CHECK(mebibytes_text(std::int64_t{20'480} << 20) == "20.0 GiB");
 }
 
-TEST_CASE("the accuracy matrix is an aligned table") {
+TEST_CASE("matrix_text() aligns the accuracy matrix") {
   CHECK(matrix_text(two_tasks) == "accuracy in percent\n"
                                   "after task     all |      1      2\n"
                                   "         1   98.70 |  98.70\n"
@@ -33,7 +33,7 @@ TEST_CASE("the accuracy matrix is an aligned table") {
   CHECK(matrix_text({}).empty());
 }
 
-TEST_CASE("of many tasks the table shows each when learnt and at the end") {
+TEST_CASE("matrix_text() of many tasks has two accuracies per task: after training, and at the end") {
   accuracy_matrix many;
   for (std::size_t t = 0; t < 21; ++t) {
     many.rows.push_back(std::vector<double>(t + 1, 90.0 - static_cast<double>(t)));
@@ -44,7 +44,7 @@ TEST_CASE("of many tasks the table shows each when learnt and at the end") {
   CHECK_THAT(text, ContainsSubstring("\n        21         70.00        70.00"));
 }
 
-TEST_CASE("a report ends with the run digest") {
+TEST_CASE("report_text() ends with the run digest") {
   const auto text = report_text({.run_digest = "0123abcd",
                                  .status = "done",
                                  .client_rounds = 50,
@@ -66,7 +66,7 @@ TEST_CASE("a report ends with the run digest") {
   CHECK_THAT(text, !ContainsSubstring("status"));
 }
 
-TEST_CASE("a run that failed says why, and what is undefined is a dash") {
+TEST_CASE("report_text() of a failed run has the error, and dashes for undefined values") {
   const auto text = report_text({.status = "failed", .error = "client 3, round 2: out of memory"}, {}, "");
   CHECK_THAT(text, ContainsSubstring("status              failed: client 3, round 2: out of memory\n"));
   CHECK_THAT(text, ContainsSubstring("final accuracy      -, mean over tasks -\n"));

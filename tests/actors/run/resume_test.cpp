@@ -1,4 +1,4 @@
-// A run that goes on from a checkpoint ends as if nothing had happened: same digest, same files.
+// A run that resumes from a checkpoint has the digest and files of an uninterrupted run.
 #include "tests/support/interrupted_runs.hpp"
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <map>
@@ -9,14 +9,14 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-/// Every checkpoint that is due is written and stays.
+/// Every due checkpoint is written and kept.
 scenario_text checkpointed(const scenario_text& scenario) {
   return scenario.with({{"checkpoint.force", true}, {"checkpoint.keep", 1000}});
 }
 const auto eventful = checkpointed(eventful_scenario());
-/// Two trainings a round at the end of a task, and what is learnt between tasks.
+/// Two trainings per round at the end of a task, and training between tasks.
 const auto ewc = eventful.with({{"strategy.name", "fed-ewc"}});
-/// Clients that share a teacher, and models that are kept at the end of each task.
+/// Clients that share a teacher, and models saved after each task.
 const auto lwf = eventful.with({{"strategy.name", "fed-lwf"}, {"evaluation.models", "tasks"}});
 const auto stsa = eventful.with({{"strategy.name", "stsa"},
                                  {"strategy.adaptation_rounds", 2},
@@ -24,7 +24,7 @@ const auto stsa = eventful.with({{"strategy.name", "stsa"},
                                  {"strategy.ridge", 1.0}});
 const auto stsa_estimated = stsa.with({{"strategy.estimator", "estimated"}, {"strategy.dummies", 3}});
 
-/// The server steps as uploads come.
+/// Asynchronous run.
 const auto restless = checkpointed(restless_scenario())
                           .with({{"clients.count", 40},
                                  {"rounds.mode", "async"},
@@ -35,7 +35,7 @@ const auto restless = checkpointed(restless_scenario())
 
 } // namespace
 
-TEST_CASE("from every checkpoint of a run the same end is reached") {
+TEST_CASE("a run resumes from each of its checkpoints with an equal digest") {
   const workshop shop(eventful);
   const auto whole = shop.run("whole", {.trace = true});
   REQUIRE(whole.status == "done");
@@ -48,7 +48,7 @@ TEST_CASE("from every checkpoint of a run the same end is reached") {
     fs::copy(shop.path("whole"), shop.path(name), fs::copy_options::recursive);
     for (auto later = i + 1; later < checkpoints.size(); ++later)
       fs::remove(shop.path(name) / "checkpoint" / checkpoints[later].filename());
-    fs::remove(shop.path(name) / "summary.json"); // as a crash leaves it, with files that have grown since
+    fs::remove(shop.path(name) / "summary.json"); // state after a crash, with files that have grown since
     const auto again = shop.resume(name);
     CHECK(again.run_digest == whole.run_digest);
     CHECK(again.trace_digest == whole.trace_digest);
@@ -56,19 +56,19 @@ TEST_CASE("from every checkpoint of a run the same end is reached") {
   }
 }
 
-TEST_CASE("a run that is interrupted at any event goes on to the same end") {
+TEST_CASE("a run interrupted at any event resumes with an equal digest") {
   for (const auto& scenario : {eventful, ewc, lwf, stsa, stsa_estimated}) {
     INFO(scenario.text());
     const workshop shop(scenario);
     const auto whole = shop.run("whole", {.trace = true});
     REQUIRE(whole.status == "done");
-    // in between, "abandoned" and "stop" are events of the run that ended, and are cut off again
+    // "abandoned" and "stop" are events of the interrupted run, which resuming removes.
     CHECK(run_in_pieces(shop, "pieces", {.trace = true, .events_max = 13}, workers::others) > 5);
     check_equal_files(shop.path("whole"), shop.path("pieces"), workers::others);
   }
 }
 
-TEST_CASE("a run whose server steps as uploads come goes on to the same end from any event") {
+TEST_CASE("an asynchronous run interrupted at any event resumes with an equal digest") {
   const workshop shop(restless);
   REQUIRE(shop.run("whole", {.trace = true}).status == "done");
   CHECK(run_in_pieces(shop, "pieces", {.trace = true, .events_max = 29}, workers::others) > 5);
@@ -77,7 +77,7 @@ TEST_CASE("a run whose server steps as uploads come goes on to the same end from
   check_equal_files(shop.path("whole"), shop.path("again"));
 }
 
-TEST_CASE("a server that steps with every upload goes on to the same end from any event") {
+TEST_CASE("a FedAsync run interrupted at any event resumes with an equal digest") {
   const workshop shop(restless);
   const overrides every_upload{{"rounds.aggregation", "fedasync"}, {"rounds.per_task", "30"}};
   REQUIRE(shop.run("whole", {.trace = true}, every_upload).status == "done");
@@ -85,7 +85,7 @@ TEST_CASE("a server that steps with every upload goes on to the same end from an
   check_equal_files(shop.path("whole"), shop.path("pieces"));
 }
 
-TEST_CASE("a run without memory for results goes on to the same end from any event") {
+TEST_CASE("a run without memory for results ahead resumes from any event with an equal digest") {
   const workshop shop(restless);
   const overrides narrow{{"worker.ahead_max", "3 KiB"}};
   const auto whole = shop.run("whole", {.trace = true});
@@ -96,7 +96,7 @@ TEST_CASE("a run without memory for results goes on to the same end from any eve
   CHECK(content_of(shop.path("pieces") / "summary.json").find(whole.run_digest) != std::string::npos);
 }
 
-TEST_CASE("results known ahead of time are computed again where they are not stored") {
+TEST_CASE("results computed ahead are recomputed if the checkpoint does not contain them") {
   for (const auto& scenario : {eventful, ewc}) {
     INFO(scenario.text());
     const workshop shop(scenario);
@@ -107,7 +107,7 @@ TEST_CASE("results known ahead of time are computed again where they are not sto
   }
 }
 
-TEST_CASE("checkpoints change nothing, nor do their keys") {
+TEST_CASE("checkpoints and their keys leave the digest unchanged") {
   const workshop shop(eventful);
   const auto with = shop.run("with");
   const auto without = shop.run("without", {}, {{"checkpoint.every", "0"}});
@@ -120,13 +120,13 @@ TEST_CASE("checkpoints change nothing, nor do their keys") {
   CHECK(without.resume_from.empty());
 }
 
-TEST_CASE("every n rounds means every n rounds") {
+TEST_CASE("checkpoint.every = n writes a checkpoint every n rounds") {
   const workshop shop(eventful);
   shop.run("run", {}, {{"checkpoint.every", "4"}});
   CHECK(shop.checkpoints("run").size() == 2); // after rounds 4 and 8 of nine
 }
 
-TEST_CASE("a broken checkpoint is taken away and the one before is used") {
+TEST_CASE("a damaged checkpoint is removed and the previous one is used") {
   const workshop shop(eventful);
   const auto whole = shop.run("whole", {.trace = true});
   REQUIRE(shop.run("broken", {.trace = true, .events_max = 60}).status == "interrupted");
@@ -138,7 +138,7 @@ TEST_CASE("a broken checkpoint is taken away and the one before is used") {
   check_equal_files(shop.path("whole"), shop.path("broken"));
 }
 
-TEST_CASE("without a whole checkpoint the run starts from the beginning") {
+TEST_CASE("a run without an intact checkpoint resumes from the beginning") {
   const workshop shop(eventful);
   REQUIRE(shop.run("whole", {.trace = true}).status == "done");
   REQUIRE(shop.run("lost", {.trace = true, .events_max = 60}).status == "interrupted");
@@ -149,7 +149,7 @@ TEST_CASE("without a whole checkpoint the run starts from the beginning") {
   CHECK(shop.checkpoints("lost").size() == 8);
 }
 
-TEST_CASE("a run that is done is left alone") {
+TEST_CASE("resuming a finished run does nothing") {
   const workshop shop(eventful);
   shop.run("run");
   const auto summary = content_of(shop.path("run") / "summary.json");
@@ -159,7 +159,7 @@ TEST_CASE("a run that is done is left alone") {
   CHECK(content_of(shop.path("run") / "summary.json") == summary);
 }
 
-TEST_CASE("what cannot be resumed is refused with the reason, and nothing is changed") {
+TEST_CASE("a run that cannot be resumed is rejected with the reason and stays unchanged") {
   const workshop shop(eventful);
   CHECK_THAT(shop.refusal("nowhere"), ContainsSubstring("no folder"));
   fs::create_directory(shop.path("empty"));
@@ -174,7 +174,7 @@ TEST_CASE("what cannot be resumed is refused with the reason, and nothing is cha
   CHECK(fs::exists(shop.path("run") / "summary.json"));
 }
 
-TEST_CASE("two processes never write one run directory") {
+TEST_CASE("two processes cannot write the same run directory") {
   const workshop shop(eventful);
   REQUIRE(shop.run("run", {.events_max = 60}).status == "interrupted");
   const int other = ::open(shop.path("run").c_str(), O_RDONLY | O_DIRECTORY);
@@ -184,12 +184,12 @@ TEST_CASE("two processes never write one run directory") {
   CHECK(shop.resume("run").status == "done");
 }
 
-TEST_CASE("a disk that is full during a checkpoint costs that checkpoint and nothing else") {
+TEST_CASE("a full disk during a checkpoint loses only that checkpoint") {
   const workshop shop(eventful);
   const auto whole = shop.run("whole");
   REQUIRE(shop.run("full", {.events_max = 60}).status == "interrupted");
   const auto before = shop.checkpoints("full");
-  // what the next checkpoint writes goes to a device without space
+  // The next checkpoint is written to a device without space.
   fs::create_symlink("/dev/full",
                      shop.path("full") / "checkpoint" /
                          (std::string("000000000") + std::to_string(before.size() + 1) + ".checkpoint.part"));

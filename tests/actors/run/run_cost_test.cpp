@@ -1,4 +1,4 @@
-// What a run would cost, against what it has cost.
+// Estimated cost of runs, compared with the measured cost.
 #include "actors/run/run_cost.hpp"
 #include "tests/support/run.hpp"
 #include <catch2/catch_approx.hpp>
@@ -43,7 +43,7 @@ double virtual_seconds_of(const run_report& report) {
 
 } // namespace
 
-TEST_CASE("played runs send, count and last what the runs themselves do") {
+TEST_CASE("dry runs have the traffic, counts and virtual duration of the real runs") {
   const auto& over = GENERATE(
       overrides{{"strategy.name", "fedavg"}}, overrides{{"strategy.name", "fed-lwf"}, {"devices.wire", "int8"}},
       overrides{{"strategy.name", "fedprox"}, {"model.trainable", "head"}, {"model.weights", "as-drawn"}},
@@ -70,7 +70,7 @@ TEST_CASE("played runs send, count and last what the runs themselves do") {
   CHECK(virtual_seconds_of(played) == Approx(ran.virtual_seconds).epsilon(1e-9));
 }
 
-TEST_CASE("the work of a run follows from its rows, epochs, heads and teachers") {
+TEST_CASE("the FLOPs of a run follow from its rows, epochs, heads and teachers") {
   const std::string all = "[partition]\nkind = \"iid\"\n[training]\nepochs = 2\n[strategy]\nname = \"fedavg\"\n";
   const overrides once{{"rounds.per_task", "1"}, {"rounds.cohort", "0"}};
   const auto with = [&](const std::string& method, const std::string& part) {
@@ -80,16 +80,16 @@ TEST_CASE("the work of a run follows from its rows, epochs, heads and teachers")
     over.emplace_back("model.weights", "as-drawn");
     return cost_of_toml(world + all, over);
   };
-  // 60 rows a task, twice; 6-5-2 and then 6-5-4: products of 30 and 5 c weights. Forward 2 (30 + 5 c), back the same
-  // once more for what lies behind the first layer.
+  // 60 rows per task, twice; nets 6-5-2 and then 6-5-4: products of 30 and 5 c weights. The forward pass takes 2 (30 +
+  // 5 c). The backward pass takes the same, and once more for the layers after the first.
   const double first = 120.0 * (2 * 40 + 2 * (40 + 10)), second = 120.0 * (2 * 50 + 2 * (50 + 20));
   CHECK(with("fedavg", "all").train_flops == first + second);
   CHECK(with("fedavg", "all").evaluate_flops == 60.0 * 2 * 40 + 120.0 * 2 * 50);
-  CHECK(with("fed-lwf", "all").train_flops == first + second + 120.0 * 2 * 40);             // a teacher of two classes
-  CHECK(with("fedavg", "head").train_flops == 120.0 * (2 * 40 + 2 * 10 + 2 * 50 + 2 * 20)); // gradients of the head
+  CHECK(with("fed-lwf", "all").train_flops == first + second + 120.0 * 2 * 40); // with a teacher of two classes
+  CHECK(with("fedavg", "head").train_flops == 120.0 * (2 * 40 + 2 * 10 + 2 * 50 + 2 * 20)); // head gradients only
 }
 
-TEST_CASE("a method with jobs of its own is told to be more than what is counted") {
+TEST_CASE("the cost of a method with other jobs is reported as a lower bound") {
   const auto cost = cost_of_toml(world + "[strategy]\nname = \"fed-dyn\"\n", {});
   CHECK_FALSE(cost.played.exact);
   CHECK(cost.played.report.client_rounds == 30);
@@ -98,14 +98,14 @@ TEST_CASE("a method with jobs of its own is told to be more than what is counted
   CHECK(cost.memory_bytes() > static_cast<double>(100 << 20));
 }
 
-TEST_CASE("clients that memory cannot hold are refused with keys, estimate and what there is") {
+TEST_CASE("clients that exceed the memory are rejected with keys, estimate and available memory") {
   scenario settings;
   settings.clients.count = 100'000'000;
   settings.rounds.cohort = 1'000;
   settings.file = "a.toml";
   CHECK(too_many_clients(settings, {.bytes = std::int64_t{8} << 30, .source = "free on this machine"}).empty());
   const auto wrong = too_many_clients(settings, {.bytes = std::int64_t{1} << 30, .source = "free on this machine"});
-  REQUIRE(wrong.size() == 1); // 4 bytes a client, and 4 for each of five tasks
+  REQUIRE(wrong.size() == 1); // 4 bytes per client, and 4 for each of five tasks
   CHECK(wrong[0].where == "a.toml");
   CHECK(wrong[0].text ==
         "clients.count = 100000000 with rounds.cohort = 1000: needs more memory than the 1.0 GiB that are free on this "

@@ -1,5 +1,5 @@
-// The server's link, shared by all transfers, by hand. The clients are those of tests/support/traces.hpp: messages of
-// 128 bits, own uplinks of 128, unlimited and 64 bit/s, own downlinks of 256 bit/s.
+// The server's shared link, worked out by hand. The clients are those of tests/support/traces.hpp: messages of 128
+// bits, uplinks of 128, unlimited and 64 bit/s, downlinks of 256 bit/s.
 #include "tests/support/interrupted_runs.hpp"
 #include "tests/support/traces.hpp"
 #include <catch2/catch_test_macros.hpp>
@@ -9,8 +9,8 @@ using namespace mneme::test;
 TEST_CASE("uploads share the server's link") {
   const auto run = run_toml(
       three_clients, {.over = {{"rounds.per_task", "1"}, {"devices.server_uplink_mbit", "0.000064"}}, .trace = true});
-  // Client 0 has 64 of its bits sent when client 1 comes; half the link brings both to 4.6 s, when client 0 is through
-  // and client 1 has 64 bits left; so has client 2 when those are through.
+  // Client 0 has sent 64 bits when client 1 begins. With half the link each, client 0 ends at 4.6 s, when client 1 has
+  // 64 bits left. Client 2 also has 64 bits left when client 1 ends.
   CHECK(events_of(run.events) == "0.0 scheduler task\n"
                                  "0.0 scheduler open_round\n"
                                  "0.0 scheduler dispatch 0\n"
@@ -30,7 +30,7 @@ TEST_CASE("uploads share the server's link") {
                                  "7.7 scheduler end\n");
 }
 
-TEST_CASE("downloads share the server's link, and computing begins when they are over") {
+TEST_CASE("downloads share the server's link, and computing begins when they end") {
   const auto run = run_toml(
       three_clients, {.over = {{"rounds.per_task", "1"}, {"devices.server_downlink_mbit", "0.000128"}}, .trace = true});
   // 384 bits at 128 bit/s: 3 s.
@@ -48,15 +48,16 @@ TEST_CASE("downloads share the server's link, and computing begins when they are
                                                                            "9.2 scheduler end\n");
 }
 
-TEST_CASE("who is late gives its part of the link to the others") {
+TEST_CASE("a late client releases its share of the link") {
   const auto run = run_toml(
       three_clients, {.over = {{"rounds.deadline", "5 s"}, {"devices.server_uplink_mbit", "0.000064"}}, .trace = true});
-  CHECK(run.summary.late_uploads == 4); // clients 1 and 2, twice
+  CHECK(run.summary.late_uploads == 4); // clients 1 and 2, in both rounds
   CHECK(run.summary.virtual_seconds == 10.0);
 }
 
-TEST_CASE("a link that is wider than all others changes nothing but that no upload is instantaneous any more") {
-  // Client 1's own uplink is: the shared one takes 1 ns for its 128 bits, and a nanosecond is part of the run digest.
+TEST_CASE("a server link wider than all client links only delays instantaneous uploads") {
+  // Client 1's own uplink is instantaneous. The shared link takes 1 ns for its 128 bits, and a nanosecond changes the
+  // run digest.
   const overrides limited{{"devices.uplink_mbit", "[0.000128, 128000.0, 0.000064]"}};
   const overrides wide{{"devices.uplink_mbit", "[0.000128, 128000.0, 0.000064]"},
                        {"devices.server_uplink_mbit", "1e6"},
@@ -68,8 +69,9 @@ TEST_CASE("a link that is wider than all others changes nothing but that no uplo
   CHECK(shared.summary.virtual_seconds == alone.summary.virtual_seconds);
 }
 
-TEST_CASE("who still downloads when others compute uploads as late as with a link of its own") {
-  // The first to have its download begins the computing of all, so the stages of the others are known before theirs.
+TEST_CASE("a client whose download ends late uploads as late as with a link of its own") {
+  // The first finished download starts the computing of all clients, so stages of the others are computed before
+  // theirs.
   const overrides own{{"rounds.per_task", "1"},
                       {"devices.downlink_mbit", "[0.000256, 0.000064, 0.000034]"},
                       {"devices.uplink_mbit", "[0.000128, 128000.0, 0.000064]"}};
@@ -81,7 +83,7 @@ TEST_CASE("who still downloads when others compute uploads as late as with a lin
   CHECK(together.summary.run_digest == alone.summary.run_digest);
 }
 
-TEST_CASE("a run whose clients share links goes on to the same end from any event") {
+TEST_CASE("a run with shared links resumes from any event with an equal digest") {
   const overrides shared{{"devices.server_uplink_mbit", "0.000096"},
                          {"devices.server_downlink_mbit", "0.000300"},
                          {"rounds.per_task", "6"}};

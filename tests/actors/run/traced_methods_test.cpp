@@ -1,5 +1,5 @@
-// Every method with traces of its clients: the dry run that looks for traces that end, the dry run of `mneme validate
-// --cost`, and the run.
+// Every method with traces of its clients: the check for traces that end, the dry run of `mneme validate --cost`, and
+// the run.
 #include "actors/run/load_run_context.hpp"
 #include "actors/run/played_run.hpp"
 #include "strategies/shared/averaging.hpp"
@@ -15,7 +15,7 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-/// Steps of the server, and jobs of the server that were computed.
+/// Numbers of server steps and of computed server jobs.
 struct server_calls {
   std::atomic<int> steps{0}, jobs{0};
 };
@@ -26,7 +26,8 @@ tensor_map count_job(const tensor_map& /*in*/) {
   return {};
 }
 
-/// What a server may rely on: it takes a step after a fold, and a job returns. It reads training rows and trains.
+/// Server that relies on guarantees of runs: a step follows a fold, and a job returns. It reads training rows and
+/// trains.
 class demanding_server final : public averaging_server {
 public:
   explicit demanding_server(const method_setup& setup) : averaging_server(setup) {}
@@ -65,7 +66,7 @@ const strategy_registration demanding_line{
        return std::make_unique<demanding>();
      }}};
 
-/// A server that cannot be opened; a run says why.
+/// Server that cannot be created; a run reports the reason.
 class broken_server final : public averaging_server {
 public:
   explicit broken_server(const method_setup& setup) : averaging_server(setup) {}
@@ -82,7 +83,7 @@ const strategy_registration broken_line{
 
 enum class trace_kind { availability, links };
 
-/// A folder with traces of `clients` clients that end after `seconds`.
+/// Folder with traces of `clients` clients that end after `seconds` virtual seconds.
 class traces {
 public:
   traces(std::int64_t clients, double seconds) {
@@ -126,7 +127,7 @@ scenario_text method_scenario(const char* method) { return small_scenario({{"str
 
 } // namespace
 
-TEST_CASE("smoke scenarios of all methods are valid, costed and run with traces of their clients") {
+TEST_CASE("smoke scenarios of all methods validate, have a cost and run with traces of their clients") {
   const auto folder = std::filesystem::path(MNEME_SOURCE_DIR) / "scenarios" / "smoke";
   std::set<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(folder))
@@ -147,7 +148,7 @@ TEST_CASE("smoke scenarios of all methods are valid, costed and run with traces 
       REQUIRE(played);
       CHECK(played->report.client_rounds > 0);
     }
-    // One round, since the dry run is over before it.
+    // One round, because the dry run ends before it.
     auto over = of_clients.keys(trace_kind::availability);
     const auto read = read_scenario(file, over);
     REQUIRE(read);
@@ -162,7 +163,7 @@ TEST_CASE("smoke scenarios of all methods are valid, costed and run with traces 
   CHECK(methods.contains("fil-ver"));
 }
 
-TEST_CASE("clients come and go in the dry run of methods whose servers train") {
+TEST_CASE("dry runs of methods with a training server include churn") {
   const traces of_clients(6, longer_than_any_run);
   const std::vector<overrides> enrolments{
       {{"enrolment.kind", "all"}},
@@ -181,7 +182,7 @@ TEST_CASE("clients come and go in the dry run of methods whose servers train") {
     }
 }
 
-TEST_CASE("the dry run takes no step and computes no job of the server") {
+TEST_CASE("a dry run takes no step and computes no job of the server") {
   const traces of_clients(6, longer_than_any_run);
   const auto over = of_clients.keys(trace_kind::availability);
   const auto toml = method_scenario("demanding").text();
@@ -190,7 +191,7 @@ TEST_CASE("the dry run takes no step and computes no job of the server") {
   CHECK(ended_traces(*checked).empty());
   const auto played = play_run(*checked);
   REQUIRE(played);
-  CHECK_FALSE(played->exact); // the plan of the second task follows from a job
+  CHECK_FALSE(played->exact); // the plan of the second task depends on a job
   CHECK(counted.steps == 0);
   CHECK(counted.jobs == 0);
   const auto ran = run_toml(toml, {.over = over}).summary;
@@ -201,10 +202,10 @@ TEST_CASE("the dry run takes no step and computes no job of the server") {
   const auto exact = play_run(*one_task);
   REQUIRE(exact);
   CHECK(exact->exact);
-  CHECK(exact->report.rounds == 1); // as the method plans it
+  CHECK(exact->report.rounds == 1); // as planned by the method
 }
 
-TEST_CASE("a trace without spans is refused for a method whose plan follows from a job of its server") {
+TEST_CASE("a trace without spans is rejected even if a server job determines the method's plan") {
   const traces nobody(0, 0.0);
   for (const auto* const method : {"demanding", "fil-ver", "fedavg"}) {
     INFO(method);
@@ -217,7 +218,7 @@ TEST_CASE("a trace without spans is refused for a method whose plan follows from
   }
 }
 
-TEST_CASE("an error of the server half is reported by the run and not by the dry run") {
+TEST_CASE("an exception in the server half is reported by the run, not by the dry run") {
   const traces of_clients(6, longer_than_any_run);
   const auto over = of_clients.keys(trace_kind::availability);
   const auto toml = method_scenario("broken-server").text();

@@ -3,7 +3,7 @@
 #include <ATen/ops/equal.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/scalar_tensor.h>
-#include <ATen/ops/zeros.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ops/zeros.h> // before Catch2, whose CHECK must be the last definition
 
 #include "runtime/base/archive.hpp"
 #include "runtime/base/digest.hpp"
@@ -41,7 +41,7 @@ struct island {
   void persist(archive& state) { state.section("island")(name)(treasure); }
 };
 
-/// The error of reading as a T, or "".
+/// Error of reading as a T; "" if there is none.
 template <class T>
 std::string complaint(const archive::buffer& bytes) {
   auto loaded = reading(bytes);
@@ -117,7 +117,7 @@ TEST_CASE("saving copies a single tensor and shares tensors of a map") {
   archive saved;
   saved(own)(shared);
   own.fill_(1.0);
-  map->at("kept").fill_(1.0); // writes to an immutable map, to see that the memory is shared
+  map->at("kept").fill_(1.0); // writes to an immutable map, to show that the memory is shared
   auto loaded = reading(bytes_of(saved));
   at::Tensor own_back;
   tensors_ref shared_back;

@@ -3,7 +3,7 @@
 #include <map>
 using namespace mneme;
 
-TEST_CASE("a table holds what a map holds, whatever comes and goes") {
+TEST_CASE("an assignment table agrees with a std::map under random insertions and removals") {
   assignment_table<std::uint64_t> table;
   std::map<assignment_id, std::uint64_t> map;
   std::uint64_t next = 0, random = 1;
@@ -11,7 +11,7 @@ TEST_CASE("a table holds what a map holds, whatever comes and goes") {
     random = random * 6364136223846793005U + 1442695040888963407U;
     const bool adds = map.empty() || (random >> 60U) < (map.size() < 300 ? 9U : 7U);
     if (adds) {
-      next += 1 + (random >> 40U) % 3; // gaps: drop-outs use ids, too
+      next += 1 + (random >> 40U) % 3; // gaps, since drop-outs use ids, too
       CHECK(table.insert({next}, 10 * next) == 10 * next);
       map[{next}] = 10 * next;
     } else {

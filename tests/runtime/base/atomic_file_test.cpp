@@ -14,7 +14,7 @@
 using namespace mneme;
 using Catch::Matchers::ContainsSubstring;
 
-/// Error of the next calls of ftruncate() in this program; 0: they work normally.
+/// Error of the next calls of ftruncate() in this program; 0: they succeed.
 static int truncation_error = 0;
 extern "C" int ftruncate(int descriptor, off_t length) noexcept {
   errno = truncation_error;
@@ -23,7 +23,7 @@ extern "C" int ftruncate(int descriptor, off_t length) noexcept {
 
 namespace {
 
-/// During its lifetime, no file of this process can grow beyond `bytes`, which looks like a full disk to write().
+/// Limits files of this process to `bytes` bytes during its lifetime; write() then fails as on a full disk.
 class limited_files {
 public:
   explicit limited_files(rlim_t bytes) : signal_(std::signal(SIGXFSZ, SIG_IGN)) {
@@ -41,7 +41,7 @@ private:
   rlimit before_{};
 };
 
-/// The error of `act` while files are limited, or "".
+/// Error of `act` while files are limited; "" if there is none.
 template <class Act>
 std::string complaint(rlim_t bytes, Act act) {
   const limited_files full(bytes);
@@ -59,7 +59,7 @@ std::size_t entries_in(const std::filesystem::path& folder) {
 
 } // namespace
 
-TEST_CASE("a file appears under its name when it is committed, not before") {
+TEST_CASE("a file appears under its name only when it is committed") {
   const test::scratch_folder folder;
   const auto path = folder.path() / "file";
   atomic_file file(path);
@@ -71,7 +71,7 @@ TEST_CASE("a file appears under its name when it is committed, not before") {
   CHECK(entries_in(folder.path()) == 1);
 }
 
-TEST_CASE("abandoning a file leaves no new file and the old one unchanged") {
+TEST_CASE("an abandoned file leaves no new file and the old one unchanged") {
   const test::scratch_folder folder;
   const auto path = folder.path() / "file";
   write_atomically(path, "old");
@@ -85,7 +85,7 @@ TEST_CASE("abandoning a file leaves no new file and the old one unchanged") {
   CHECK(test::content_of(path) == "newer");
 }
 
-TEST_CASE("a disk that fills while a file is written leaves the old one whole and names the file") {
+TEST_CASE("a full disk while a file is written leaves the old file intact, and the error names it") {
   const test::scratch_folder folder;
   const auto path = folder.path() / "summary.json";
   write_atomically(path, "old");
@@ -95,7 +95,7 @@ TEST_CASE("a disk that fills while a file is written leaves the old one whole an
   CHECK(entries_in(folder.path()) == 1);
 }
 
-TEST_CASE("a temporary file that a quota prevents is not left over") {
+TEST_CASE("a temporary file that exceeds a quota is removed") {
   const test::scratch_folder folder;
   const auto path = folder.path() / "report.html";
   write_atomically(path, "old");
@@ -127,7 +127,7 @@ TEST_CASE("opening a line file keeps its content") {
   CHECK(test::content_of(path) == "a\nb\n");
 }
 
-TEST_CASE("errors name a full device and a missing folder") {
+TEST_CASE("errors on a full device and in a missing folder name the file") {
   open_file full("/dev/full", O_WRONLY);
   CHECK_THROWS_AS(full.write("x\n"), std::system_error);
   try {
@@ -139,7 +139,7 @@ TEST_CASE("errors name a full device and a missing folder") {
   }
 }
 
-TEST_CASE("links, devices, pipes and folders are not replaced, under neither name") {
+TEST_CASE("links, devices, pipes and folders are not replaced under the final or the temporary name") {
   const test::scratch_folder folder;
   const auto target = folder.path() / "another's", link = folder.path() / "link", pipe = folder.path() / "pipe";
   test::write_file(target, "kept");

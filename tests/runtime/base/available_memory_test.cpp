@@ -15,7 +15,7 @@ constexpr std::int64_t mib = 1 << 20;
 
 } // namespace
 
-TEST_CASE("available memory is that of the machine where nothing limits a process") {
+TEST_CASE("available memory is the machine's if no control group limits the process") {
   const scratch_folder here;
   const auto proc = here.path() / "proc", groups = here.path() / "cgroup";
   put(proc / "meminfo", "MemTotal:       8192 kB\nMemFree: 1 kB\nMemAvailable:   4096 kB\n");
@@ -28,7 +28,7 @@ TEST_CASE("available memory is that of the machine where nothing limits a proces
   CHECK(available_memory(here.path() / "none", groups).bytes > (std::int64_t{1} << 60));
 }
 
-TEST_CASE("the tightest control group around a process decides, and pages of files count as free") {
+TEST_CASE("the smallest control group limit applies, and its page cache counts as free") {
   const scratch_folder here;
   const auto proc = here.path() / "proc", groups = here.path() / "cgroup";
   put(proc / "meminfo", "MemAvailable:   409600 kB\n");
@@ -43,7 +43,7 @@ TEST_CASE("the tightest control group around a process decides, and pages of fil
   CHECK(room.source == "left below the memory limit of the control group /user");
 }
 
-TEST_CASE("limits of the older control groups are read, in a container from its root") {
+TEST_CASE("limits of cgroup version 1 are read, in a container from its root") {
   const scratch_folder here;
   const auto proc = here.path() / "proc", groups = here.path() / "cgroup";
   put(proc / "meminfo", "MemAvailable:   409600 kB\n");

@@ -33,7 +33,7 @@ float float_of(std::string_view field) {
 
 } // namespace
 
-TEST_CASE("a record has one field more than delimiters, without the blanks around fields") {
+TEST_CASE("delimiters separate fields, whose surrounding blanks are removed") {
   CHECK(records_of("client, row\t,task") == std::vector<record>{{"client", "row", "task"}});
   CHECK(records_of("\"a, b\", \"7\" ,c d") == std::vector<record>{{"a, b", "7", "c d"}});
   CHECK(records_of("1,,3\n1,2,\n") == std::vector<record>{{"1", "", "3"}, {"1", "2", ""}});
@@ -41,14 +41,14 @@ TEST_CASE("a record has one field more than delimiters, without the blanks aroun
 }
 
 // Python 3.11: list(csv.reader(io.StringIO(text, newline=""))), and pandas 3.1.1's read_csv, give the same values.
-TEST_CASE("a field in quotes may hold doubled quotes, delimiters, line breaks and blanks") {
+TEST_CASE("a quoted field may contain doubled quotes, delimiters, line breaks and blanks") {
   CHECK(records_of("a,b\n1,\"5\"\" disc\"\n2,\"x, y\"\n3,\"two\nlines\"\n4,\"\"\n5,\"\"\"\"\n6,\" a \"\n") ==
         std::vector<record>{
             {"a", "b"}, {"1", "5\" disc"}, {"2", "x, y"}, {"3", "two\nlines"}, {"4", ""}, {"5", "\""}, {"6", " a "}});
   CHECK(records_of("5\" disc,1\n") == std::vector<record>{{"5\" disc", "1"}}); // a quote in an unquoted field
 }
 
-TEST_CASE("records are counted by the line on which they begin, whatever ends lines") {
+TEST_CASE("records are counted by the line on which they begin, for any line ending") {
   for (const std::string end : {"\n", "\r\n", "\r"}) {
     CAPTURE(end);
     const auto text = "\xEF\xBB\xBF" + end + "a,b" + end + " " + end + "\"x" + end + "y\",2" + end + "3,4" + end + end;
@@ -60,7 +60,7 @@ TEST_CASE("records are counted by the line on which they begin, whatever ends li
   }
 }
 
-TEST_CASE("semicolons or tabs separate fields where the first record has no comma") {
+TEST_CASE("semicolons or tabs separate fields if the first record has no comma") {
   CHECK(records_of("a;b\n1,5;2\n") == std::vector<record>{{"a", "b"}, {"1,5", "2"}});
   CHECK(records_of("a\tb\n\t2\n") == std::vector<record>{{"a", "b"}, {"", "2"}});
   CHECK(records_of("\ta\tb\n0\t1\t2\n") == std::vector<record>{{"", "a", "b"}, {"0", "1", "2"}});
@@ -78,14 +78,14 @@ TEST_CASE("invalid quotes are an error of their record") {
       "3: a quote that opens on line 3 is never closed; expected a closing quote, and \"\" for a quote within quotes");
 }
 
-TEST_CASE("a field that is written reads back") {
+TEST_CASE("a field that was written reads back equal") {
   for (const std::string text : {"plain", "5\" disc", "a, b", "two\nlines", " blanks ", "", "\"", "tab\t"}) {
     CAPTURE(text);
     CHECK(records_of("x," + csv::field_text(text)) == std::vector<record>{{"x", text}});
   }
 }
 
-TEST_CASE("a number must be the whole field and of the right kind") {
+TEST_CASE("a number must fill its field and have the expected kind") {
   std::int64_t whole = 5;
   double real = 0.0;
   CHECK((csv::is_number("-12", whole) && whole == -12));
@@ -98,7 +98,7 @@ TEST_CASE("a number must be the whole field and of the right kind") {
 }
 
 // numpy 2.4.6: [numpy.float32(text) for text in ...]
-TEST_CASE("a number too small for a float is zero, a denormal keeps its value, one too large is none") {
+TEST_CASE("a float that underflows is 0, a denormal keeps its value, an overflow is an error") {
   CHECK(float_of("3.2e-50") == 0.0F);
   CHECK((float_of("-3.2e-50") == 0.0F && std::signbit(float_of("-3.2e-50"))));
   CHECK(float_of("1e-400") == 0.0F);

@@ -3,7 +3,7 @@
 #include <vector>
 using namespace mneme;
 
-TEST_CASE("parse_decimal() reads what Python's decimal.Decimal() reads, but words") {
+TEST_CASE("parse_decimal() accepts the numbers of Python's decimal.Decimal(), but no words") {
   CHECK(parse_decimal("120") == decimal{.exponent = 3, .digits = "12"});
   CHECK(parse_decimal("-0.05") == decimal{.negative = true, .exponent = -1, .digits = "5"});
   CHECK(parse_decimal("1e-99999999999999999999")->exponent < -1'000'000'000'000);

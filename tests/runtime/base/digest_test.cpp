@@ -11,7 +11,7 @@ namespace {
 
 digest128 digest_of_text(std::string_view text) { return digest_of(std::as_bytes(std::span(text))); }
 
-/// The input of xxHash's own sanity check.
+/// Input of xxHash's sanity check.
 std::string sanity_bytes(std::size_t count) {
   std::string bytes;
   for (std::uint64_t generator = 2654435761U; bytes.size() < count; generator *= 11400714785074694797ULL)
@@ -35,11 +35,11 @@ TEST_CASE("digests agree with the vectors of xxHash's sanity check") {
   CHECK(digest_of_text(sanity_bytes(512)) == digest128{0x18D2D110DCC9BCA1, 0x617E49599013CB6B});
 }
 
-TEST_CASE("a digest shows the high half first, with leading zeros") {
+TEST_CASE("hex_text() prints the high half first, with leading zeros") {
   CHECK(hex_text(digest128{.high = 0xab, .low = 1}) == "00000000000000ab0000000000000001");
 }
 
-TEST_CASE("a chained digest is the hash of what was before and the item") {
+TEST_CASE("a chained digest is the hash of the previous digest and the item") {
   run_digest digest;
   CHECK(digest.value() == digest128{});
   digest.add(std::uint64_t{7});
@@ -47,7 +47,7 @@ TEST_CASE("a chained digest is the hash of what was before and the item") {
   CHECK(digest.value() == digest_of_text(before + seven));
 }
 
-TEST_CASE("the order of the items matters, the type of a whole number does not") {
+TEST_CASE("a chained digest depends on the order of items, but not on the type of an integer") {
   auto chain = [](auto first, auto second) {
     run_digest digest;
     digest.add(first);
@@ -61,7 +61,7 @@ TEST_CASE("the order of the items matters, the type of a whole number does not")
   CHECK(chain(0.0, 2) != chain(-0.0, 2)); // compared by bits
 }
 
-TEST_CASE("a digest enters another with both halves") {
+TEST_CASE("a digest enters another digest with both halves") {
   auto after = [](digest128 item) {
     run_digest digest;
     digest.add(item);
@@ -71,7 +71,7 @@ TEST_CASE("a digest enters another with both halves") {
   CHECK(after({1, 2}) == digest_of_text(std::string(16, '\0') + std::string("\1\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0", 16)));
 }
 
-TEST_CASE("names, dtypes, shapes and contents all count in the digest of tensors") {
+TEST_CASE("a digest of tensors depends on names, dtypes, shapes and contents") {
   const auto values = at::arange(6, at::kFloat);
   const std::set<digest128> digests{digest_of(one("a", values)),
                                     digest_of(one("b", values)),
@@ -85,7 +85,7 @@ TEST_CASE("names, dtypes, shapes and contents all count in the digest of tensors
   CHECK(digest_of(one("a", values)) == digest_of(one("a", values.clone())));
 }
 
-TEST_CASE("a name's end cannot be moved into its neighbour") {
+TEST_CASE("moving characters between neighboring names changes a digest") {
   auto two = [](const char* first, const char* second) {
     tensor_map map;
     map.put(first, at::zeros({0}));
@@ -95,7 +95,7 @@ TEST_CASE("a name's end cannot be moved into its neighbour") {
   CHECK(two("ab", "c") != two("a", "bc"));
 }
 
-TEST_CASE("the digest of a file is the digest of its bytes, over blocks") {
+TEST_CASE("the digest of a file is the digest of its bytes, also over several blocks") {
   const test::scratch_folder folder;
   const auto content = sanity_bytes((std::size_t{1} << 20) + 13); // more than one block
   test::write_file(folder.path() / "large", content);
@@ -104,7 +104,7 @@ TEST_CASE("the digest of a file is the digest of its bytes, over blocks") {
   CHECK(digest_of_file(folder.path() / "empty") == digest_of_text(""));
 }
 
-TEST_CASE("a file that cannot be read is named") {
+TEST_CASE("an unreadable file is named in the error") {
   const test::scratch_folder folder;
   for (const auto& path : {folder.path() / "absent", folder.path()})
     try {

@@ -22,10 +22,10 @@ void make_socket(const std::filesystem::path& path) {
 
 } // namespace
 
-TEST_CASE("a folder, a pipe, a socket and a device are refused by name, at once") {
+TEST_CASE("a folder, a pipe, a socket and a device are refused by name without blocking") {
   const scratch_folder here;
   const auto pipe = here.path() / "pipe", socket = here.path() / "socket", link = here.path() / "link";
-  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0); // without a writer, open() for reading would block
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0); // without a writer, opening it for reading would block
   make_socket(socket);
   std::filesystem::create_symlink(pipe, link);
   const std::pair<std::filesystem::path, std::string> kinds[] = {{here.path(), "a folder"},
@@ -44,7 +44,7 @@ TEST_CASE("a folder, a pipe, a socket and a device are refused by name, at once"
   }
 }
 
-TEST_CASE("ordinary files and links to them are read, up to a size") {
+TEST_CASE("ordinary files and links to them are read up to a size limit") {
   const scratch_folder here;
   const auto file = here.path() / "file", link = here.path() / "link", empty = here.path() / "empty";
   write_file(file, "text");

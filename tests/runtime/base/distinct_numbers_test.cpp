@@ -3,7 +3,7 @@
 #include <set>
 using namespace mneme;
 
-TEST_CASE("numbers are stored once and returned ascending") {
+TEST_CASE("distinct_numbers stores each number once and returns them in ascending order") {
   for (const std::uint32_t step : {1U, 4096U, 0x10000U, 0x01000001U}) { // equal low bits, or equal high bits
     distinct_numbers numbers(100);
     std::set<std::uint32_t> expected;
@@ -15,4 +15,4 @@ TEST_CASE("numbers are stored once and returned ascending") {
   }
 }
 
-TEST_CASE("a set of no numbers is empty") { CHECK(distinct_numbers(0).ascending().empty()); }
+TEST_CASE("distinct_numbers without numbers is empty") { CHECK(distinct_numbers(0).ascending().empty()); }

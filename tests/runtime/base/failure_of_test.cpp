@@ -4,7 +4,7 @@
 #include <catch2/catch_test_macros.hpp>
 using namespace mneme;
 
-TEST_CASE("every exception becomes a text; no exception gives an empty text") {
+TEST_CASE("failure_of() returns the text of an exception, or \"\" without one") {
   CHECK(failure_of([] {}).empty());
   CHECK(failure_of([] { throw std::runtime_error("the disk is full"); }) == "the disk is full");
   CHECK(failure_of([] { throw std::runtime_error(""); }) == "threw an exception without words");
@@ -13,7 +13,7 @@ TEST_CASE("every exception becomes a text; no exception gives an empty text") {
   CHECK(failure_of([] { TORCH_CHECK(false, "shapes differ"); }) == "shapes differ");
 }
 
-TEST_CASE("LibTorch's errors are shortened to a sentence; out of memory is not") {
+TEST_CASE("failure_of() shortens errors of LibTorch but not out of memory") {
   CHECK(torch_refusal([] {}).empty());
   CHECK(torch_refusal([] { throw std::runtime_error("\n  in a stack\nRuntimeError: shapes differ\nmore"); }) ==
         "shapes differ");
@@ -21,7 +21,7 @@ TEST_CASE("LibTorch's errors are shortened to a sentence; out of memory is not")
   CHECK_THROWS_AS(torch_refusal([] { throw std::bad_alloc(); }), std::bad_alloc);
 }
 
-TEST_CASE("errors of saved bytes are distinguished from other failures") {
+TEST_CASE("failure_of() distinguishes errors of saved bytes from other failures") {
   CHECK(archive_damage([] {}).empty());
   CHECK(archive_damage([] { throw archive_error("ends early"); }) == "ends early");
   CHECK_THROWS_AS(archive_damage([] { throw std::runtime_error("other"); }), std::runtime_error);

@@ -9,7 +9,7 @@ using namespace mneme;
 
 namespace {
 
-/// A mapping of its own, as allocators get from the system.
+/// A mapping as allocators get it from the system.
 struct mapped_block {
   static constexpr std::size_t bytes = 4 * fresh_bytes_min;
   void* first = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

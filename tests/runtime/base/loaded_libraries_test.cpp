@@ -5,7 +5,7 @@
 using namespace mneme;
 using namespace mneme::test;
 
-TEST_CASE("a build's digest depends on the program's content and on that of each library") {
+TEST_CASE("a build digest depends on the content of the program and of each library") {
   const scratch_folder folder;
   const auto program = folder.path() / "program";
   const std::vector<loaded_library> libraries{{"zlib", folder.path() / "libz.so.1"},
@@ -26,7 +26,7 @@ TEST_CASE("a build's digest depends on the program's content and on that of each
   CHECK_THROWS(build_digest_of(folder.path() / "none", libraries));
 }
 
-TEST_CASE("the libraries of this process are named with their files, and each has its digits") {
+TEST_CASE("library_versions() lists the libraries of this process with files and digests") {
   REQUIRE(std::fma(2.0, 3.0, 1.0) == 7.0); // makes sure that libm is loaded
   const auto libraries = loaded_libraries();
   const auto versions = library_versions();

@@ -11,7 +11,7 @@ TEST_CASE("a weak handle of a counted object expires with the last owner") {
   CHECK(known.expired());
 }
 
-TEST_CASE("a weak handle of a non-owned object does not expire") {
+TEST_CASE("a weak handle of an object that is not owned does not expire") {
   const auto owner = std::make_shared<int>(7);
   const weak_handle<int> known(non_owning(owner));
   CHECK(owner.use_count() == 1);

@@ -3,7 +3,7 @@
 #include <thread>
 using namespace mneme;
 
-TEST_CASE("each thread that asks for it computes alone", "[one_thread]") {
+TEST_CASE("compute_on_one_thread() limits only the calling thread", "[one_thread]") {
   int used = 0;
   std::jthread([&used] {
     compute_on_one_thread();

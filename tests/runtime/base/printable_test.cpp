@@ -2,7 +2,7 @@
 #include <catch2/catch_test_macros.hpp>
 using namespace mneme;
 
-TEST_CASE("external text cannot control a terminal") {
+TEST_CASE("printable() replaces control characters of terminals") {
   CHECK(printable("a\x1b[2Jb\x07\x7f\r") == "a?[2Jb???");
   CHECK(printable("two\nlines\tand a tab") == "two\nlines\tand a tab");
   CHECK(printable("caf\xC3\xA9 \xC2\xA7") == "caf\xC3\xA9 \xC2\xA7"); // letters and a section sign
@@ -10,17 +10,17 @@ TEST_CASE("external text cannot control a terminal") {
                   "31m") == "?31m");
   CHECK(printable("").empty());
   CHECK(printable("\xE2\x80\xAE"
-                  "txt") == "?txt"); // reverses the text direction
+                  "txt") == "?txt"); // reverses the direction of text
 }
 
-TEST_CASE("valid UTF-8 is kept, other bytes are replaced") {
+TEST_CASE("printable() keeps valid UTF-8 and replaces other bytes") {
   CHECK(is_utf8(""));
   CHECK(is_utf8("caf\xC3\xA9 \xF0\x9F\x98\x80 \x1b"));
   CHECK_FALSE(is_utf8("caf\xE9"));
   CHECK_FALSE(is_utf8("\xE2\x82"));
 }
 
-TEST_CASE("external text is displayed as valid UTF-8") {
+TEST_CASE("printable() replaces invalid UTF-8 sequences") {
   CHECK(printable("caf\xE9") == "caf?"); // Latin-1
   CHECK(printable("\xFF\xFE"
                   "a") == "??a");
@@ -31,7 +31,7 @@ TEST_CASE("external text is displayed as valid UTF-8") {
   CHECK(printable("\xF4\x90\x80\x80") == "????");                                       // beyond Unicode
 }
 
-TEST_CASE("a message of many bytes is cut, and keeps its begin and its end") {
+TEST_CASE("printable_message() shortens a long message but keeps its beginning and end") {
   CHECK(printable_message("short", 8) == "short");
   CHECK(printable_message(std::string(100, 'a') + "\x1b expected b", 16) ==
         "aaaaaaaaaaaa ... (96 bytes left out) ... ed b");

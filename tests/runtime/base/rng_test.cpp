@@ -15,7 +15,7 @@ constexpr int draws = 200'000;
 struct moments {
   double mean = 0.0, variance = 0.0;
 };
-/// Mean and variance of `draws` values.
+/// Mean and variance of `draws` draws.
 template <class Draw>
 moments measured(Draw draw) {
   double sum = 0.0, squares = 0.0;
@@ -50,7 +50,7 @@ TEST_CASE("Philox4x32-10 gives the published known answers", "[rng]") {
         words{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1});
 }
 
-TEST_CASE("a stream is the same whenever it is made, and its first words never change", "[rng]") {
+TEST_CASE("a stream does not depend on when it is made, and its first words are pinned", "[rng]") {
   const rng_key key{.seed = 1, .purpose = 2, .client = {3}, .task = {4}, .visit = 5, .index = 6};
   rng_stream a(key), b(key);
   for (int i = 0; i < 100; ++i)
@@ -61,7 +61,7 @@ TEST_CASE("a stream is the same whenever it is made, and its first words never c
   CHECK(low == 0xac397745); // pinned: a change here changes every run
 }
 
-TEST_CASE("keys that differ in any one field name different streams", "[rng]") {
+TEST_CASE("keys that differ in any field give different streams", "[rng]") {
   std::set<std::array<std::uint64_t, 2>> seen;
   const auto add = [&](const rng_key& key) {
     rng_stream stream(key);
@@ -81,8 +81,8 @@ TEST_CASE("keys that differ in any one field name different streams", "[rng]") {
   CHECK(seen.size() == 8001);
 }
 
-TEST_CASE("neighbouring streams are uncorrelated", "[rng]") {
-  double product = 0.0; // of standardised uniforms: mean 0, standard error 1 / sqrt(draws)
+TEST_CASE("neighboring streams are uncorrelated", "[rng]") {
+  double product = 0.0; // of standardized uniforms: mean 0, standard error 1 / sqrt(draws)
   double last = 0.0;
   for (int i = 0; i < draws; ++i) {
     const double now = (stream(static_cast<std::uint64_t>(i)).uniform() - 0.5) * std::sqrt(12.0);
@@ -92,7 +92,7 @@ TEST_CASE("neighbouring streams are uncorrelated", "[rng]") {
   CHECK(std::abs(product / draws) < 4 / std::sqrt(double{draws}));
 }
 
-TEST_CASE("uniform numbers fill their interval evenly", "[rng]") {
+TEST_CASE("uniform draws fill their interval evenly", "[rng]") {
   auto single = stream(1);
   std::vector<int> counts(100);
   for (int i = 0; i < draws; ++i) {
@@ -106,7 +106,7 @@ TEST_CASE("uniform numbers fill their interval evenly", "[rng]") {
   CHECK(ranged.variance == Catch::Approx(90.0 * 90 / 12).epsilon(0.01));
 }
 
-TEST_CASE("below() is uniform even if the bound does not divide the word", "[rng]") {
+TEST_CASE("below() is uniform even if the bound does not divide 2^32", "[rng]") {
   auto single = stream(2);
   for (const std::uint64_t bound : {1ULL, 2ULL, 7ULL, 10ULL, 250ULL}) {
     std::vector<int> counts(bound);
@@ -114,7 +114,7 @@ TEST_CASE("below() is uniform even if the bound does not divide the word", "[rng
       ++counts.at(single.below(bound));
     CHECK(chi_square(counts) < double(bound) + 4 * std::sqrt(2.0 * double(bound)));
   }
-  // A plain multiplication over three quarters of the range would give every third number twice its probability.
+  // A plain multiplication over three quarters of the range would double the probability of every third number.
   for (const std::uint64_t bound : {0xC0000000ULL, 0xC000000000000000ULL}) {
     std::vector<int> thirds(3), remainders(3);
     for (int i = 0; i < draws; ++i) {
@@ -146,7 +146,7 @@ TEST_CASE("normal and exponential draws have their moments", "[rng]") {
   CHECK(waiting.variance == Catch::Approx(9.0).epsilon(0.03));
 }
 
-TEST_CASE("gamma draws have mean and variance equal to their shape", "[rng]") {
+TEST_CASE("gamma draws have a mean and variance equal to their shape", "[rng]") {
   auto single = stream(4);
   for (const double shape : {0.05, 0.3, 1.0, 2.5, 40.0}) {
     const auto found = measured([&] { return single.gamma(shape); });
@@ -155,7 +155,7 @@ TEST_CASE("gamma draws have mean and variance equal to their shape", "[rng]") {
   }
 }
 
-TEST_CASE("the logarithm of a gamma variate has the mean of the digamma function", "[rng]") {
+TEST_CASE("log_gamma_variate() has the mean of the digamma function", "[rng]") {
   auto single = stream(5);
   const auto half = measured([&] { return single.log_gamma_variate(0.5); }); // digamma(1/2) = -gamma - 2 ln 2
   CHECK(half.mean == Catch::Approx(-1.963510).margin(4 * 2.2214 / std::sqrt(double{draws})));
@@ -163,7 +163,7 @@ TEST_CASE("the logarithm of a gamma variate has the mean of the digamma function
   CHECK(tiny.mean == Catch::Approx(-10000.577).margin(4 * 1e4 / std::sqrt(double{draws})));
 }
 
-TEST_CASE("Dirichlet shares sum to one and are finite however small beta is", "[rng]") {
+TEST_CASE("Dirichlet shares sum to 1 and are finite even for a tiny beta", "[rng]") {
   auto single = stream(6);
   for (const double beta : {1e-320, 1e-300, 1e-4, 1e-3, 0.1, 1.0, 1e6, 1e300})
     for (int i = 0; i < 200; ++i) {
@@ -190,7 +190,7 @@ TEST_CASE("a Dirichlet share has mean 1/n and the textbook variance", "[rng]") {
   }
 }
 
-TEST_CASE("a shuffle keeps all elements and reaches every order equally often", "[rng]") {
+TEST_CASE("a shuffle keeps all elements and reaches all orders equally often", "[rng]") {
   auto single = stream(8);
   std::vector<int> counts(24);
   for (int i = 0; i < 24'000; ++i) {

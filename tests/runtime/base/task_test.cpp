@@ -70,7 +70,7 @@ task<void> awaiting(task<void>& inner) {
 
 } // namespace
 
-TEST_CASE("a task without a value runs when it is started, and says when it has ended") {
+TEST_CASE("a task without a value runs when started and reports its end") {
   lines seen;
   auto step = noted(seen, "it ran");
   CHECK(seen.empty());
@@ -80,7 +80,7 @@ TEST_CASE("a task without a value runs when it is started, and says when it has 
   CHECK(seen == lines{"it ran"});
 }
 
-TEST_CASE("tasks with and without a value await each other, and go on where they stopped") {
+TEST_CASE("tasks with and without a value await each other and continue where they stopped") {
   lines seen;
   gate at;
   auto whole = around(seen, at);
@@ -105,7 +105,7 @@ TEST_CASE("an exception of a task without a value reaches its awaiter") {
   CHECK(seen == lines{"it fails"});
 }
 
-TEST_CASE("a suspended task without a value takes its locals along when it is destroyed") {
+TEST_CASE("destroying a suspended task without a value destroys its locals") {
   gate at;
   const auto token = std::make_shared<int>(0);
   {

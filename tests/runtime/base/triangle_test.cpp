@@ -4,7 +4,7 @@
 using namespace mneme;
 using namespace mneme::test;
 
-TEST_CASE("a triangle holds a symmetric matrix in a little more than half of its numbers", "[triangle]") {
+TEST_CASE("a triangle stores a symmetric matrix in little more than half of its numbers", "[triangle]") {
   CHECK(triangle_size(0) == 0);
   CHECK(triangle_size(3) == 9); // one panel
   CHECK(triangle_size(600) == 256 * 256 + 256 * 512 + 88 * 600);
@@ -16,7 +16,7 @@ TEST_CASE("a triangle holds a symmetric matrix in a little more than half of its
   }
 }
 
-TEST_CASE("rows are added to the triangle of their Gram matrix", "[triangle]") {
+TEST_CASE("adding rows to a triangle adds their Gram matrix", "[triangle]") {
   const matrix rows = drawn_matrix(70, 300, 1), more = drawn_matrix(5, 300, 2);
   auto flat = at::zeros({triangle_size(300)}, at::kDouble);
   add_gram(flat, tensor_of(rows));

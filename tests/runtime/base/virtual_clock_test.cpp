@@ -4,7 +4,7 @@
 using namespace mneme;
 using namespace std::chrono_literals;
 
-TEST_CASE("equal times leave in push order, and a deadline after all arrivals of its time") {
+TEST_CASE("equal times leave in push order, and a deadline after all arrivals at its time") {
   event_queue<char> queue;
   const virtual_time at{5ns};
   queue.push(at, 'd', precedence::deadline);
@@ -19,7 +19,7 @@ TEST_CASE("equal times leave in push order, and a deadline after all arrivals of
   CHECK(queue.now() == virtual_time{7ns});
 }
 
-TEST_CASE("a duration is rounded up to one nanosecond") {
+TEST_CASE("a duration is rounded up to 1 ns") {
   CHECK(rounded_up(0.0) == 0ns);
   CHECK(rounded_up(1.5e-9) == 2ns);
   CHECK(rounded_up(2.0) == 2s);

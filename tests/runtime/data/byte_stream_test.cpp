@@ -7,7 +7,7 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-/// 100,000 nearly incompressible bytes: high bytes of a linear congruential generator.
+/// 100,000 nearly incompressible bytes: the high bytes of a linear congruential generator.
 std::string noise() {
   std::string bytes;
   for (std::uint32_t state = 1; bytes.size() < 100'000;)
@@ -51,7 +51,7 @@ TEST_CASE("a plain, a gzip and an xz file of one content read alike", "[data]") 
   }
 }
 
-TEST_CASE("gzip members that follow each other are one content", "[data]") {
+TEST_CASE("consecutive gzip members are read as one content", "[data]") {
   const scratch_folder folder;
   write_file(folder.path() / "a.gz", gzipped("one, ") + gzipped("two"));
   CHECK(read_whole(folder.path() / "a.gz", 8).value() == "one, two");
@@ -59,7 +59,7 @@ TEST_CASE("gzip members that follow each other are one content", "[data]") {
 }
 
 // xz 5.4.1 handles concatenated files, with zeros between and after them, in the same way (xz -dc).
-TEST_CASE("xz streams that follow each other are one content, with zeros between and after them", "[data]") {
+TEST_CASE("consecutive xz streams are read as one content, with zero padding between and after them", "[data]") {
   const scratch_folder folder;
   const auto file = folder.path() / "a.xz";
   const std::string padding(8, '\0');
@@ -85,7 +85,7 @@ TEST_CASE("xz streams that follow each other are one content, with zeros between
   CHECK_THAT(said(read_whole(file, 8)), ContainsSubstring("truncated, fetch it again"));
 }
 
-TEST_CASE("zeros between and behind gzip members are skipped", "[data]") {
+TEST_CASE("zero padding between and after gzip members is skipped", "[data]") {
   const scratch_folder folder;
   const std::string padding(300'000, '\0'); // more than one buffer
   write_file(folder.path() / "a.gz", gzipped("one, ") + padding + gzipped("two") + padding);
@@ -94,7 +94,7 @@ TEST_CASE("zeros between and behind gzip members are skipped", "[data]") {
   CHECK(byte_stream::open(folder.path() / "a.gz")->content_bytes().value() == 8);
 }
 
-TEST_CASE("a truncated file is refused with the byte where it ends", "[data]") {
+TEST_CASE("a truncated file is refused with the offset of its end", "[data]") {
   const scratch_folder folder;
   const auto content = noise();
   write_file(folder.path() / "a", content.substr(0, 70'000));
@@ -114,14 +114,14 @@ TEST_CASE("a truncated file is refused with the byte where it ends", "[data]") {
   CHECK_THAT(said(byte_stream::open(folder.path() / "b.xz")->content_bytes()), ContainsSubstring("byte 70000"));
 }
 
-TEST_CASE("a packed file of less content than expected is refused with the unpacked byte", "[data]") {
+TEST_CASE("a packed file with less content than expected is refused with the unpacked offset", "[data]") {
   const scratch_folder folder;
   write_file(folder.path() / "a.gz", gzipped("0123456789"));
   CHECK_THAT(said(read_whole(folder.path() / "a.gz", 16)),
              ContainsSubstring("a.gz: unpacked byte 10: error: the content ends here, 6 bytes too early"));
 }
 
-TEST_CASE("bytes behind the content are refused", "[data]") {
+TEST_CASE("bytes after the content are refused", "[data]") {
   const scratch_folder folder;
   write_file(folder.path() / "a", "0123456789");
   CHECK_THAT(said(read_whole(folder.path() / "a", 8)), ContainsSubstring("/a: byte 8: error: the content should end"));
@@ -142,7 +142,7 @@ TEST_CASE("bytes behind the content are refused", "[data]") {
       ContainsSubstring("b.gz: byte " + std::to_string(gz.size()) + ": error: bytes follow the end of the gzip"));
 }
 
-TEST_CASE("a corrupt file is refused, in its codes or by its checksum", "[data]") {
+TEST_CASE("a corrupt file is refused, by its codes or by its checksum", "[data]") {
   const scratch_folder folder;
   const auto content = noise();
   auto gz = gzipped(content), xz = xzipped(content);
@@ -156,7 +156,7 @@ TEST_CASE("a corrupt file is refused, in its codes or by its checksum", "[data]"
              ContainsSubstring("a.xz: byte") && ContainsSubstring("the xz data are corrupt"));
 }
 
-TEST_CASE("a name that does not fit the packing is refused with the name to give", "[data]") {
+TEST_CASE("a name that does not fit the compression is refused, with the correct name", "[data]") {
   const scratch_folder folder;
   write_file(folder.path() / "a.gz", "plain bytes");
   CHECK_THAT(said(byte_stream::open(folder.path() / "a.gz")),
@@ -165,7 +165,7 @@ TEST_CASE("a name that does not fit the packing is refused with the name to give
   CHECK_THAT(said(byte_stream::open(folder.path() / "a")), ContainsSubstring("these are xz data: add .xz to the name"));
 }
 
-TEST_CASE("an empty file, and a folder in a file's place, are refused by name", "[data]") {
+TEST_CASE("an empty file and a folder in place of a file are refused by name", "[data]") {
   const scratch_folder folder;
   write_file(folder.path() / "a", "");
   CHECK_THAT(said(byte_stream::open(folder.path() / "a")), ContainsSubstring("/a: byte 0: error: the file is empty"));

@@ -34,7 +34,7 @@ const std::vector<std::int64_t>& numbers_to_99() {
 
 } // namespace
 
-TEST_CASE("np1993 is NumPy's permutation of seed 1993, in full", "[curriculum]") {
+TEST_CASE("class order np1993 is NumPy's whole permutation of seed 1993", "[curriculum]") {
   const std::vector<std::int64_t> known{68, 56, 78, 8,  23, 84, 90, 65, 74, 76, 40, 89, 3,  92, 55, 9,  26, 80, 43, 38,
                                         58, 70, 77, 1,  85, 19, 17, 50, 28, 53, 13, 81, 45, 82, 6,  59, 83, 16, 15, 44,
                                         91, 41, 72, 60, 79, 52, 20, 10, 31, 54, 37, 95, 14, 71, 96, 98, 97, 2,  64, 66,
@@ -46,7 +46,7 @@ TEST_CASE("np1993 is NumPy's permutation of seed 1993, in full", "[curriculum]")
   CHECK(class_order(ordered("np1993"), 7)->size() == 7);
 }
 
-TEST_CASE("the icarl87 order is a permutation of 100 classes and refuses any other number", "[curriculum]") {
+TEST_CASE("class order icarl87 is a permutation of 100 classes and refuses other numbers of classes", "[curriculum]") {
   const auto order = class_order(ordered("icarl87"), 100);
   REQUIRE(order);
   CHECK(std::vector(order->begin(), order->begin() + 5) == std::vector<std::int64_t>{87, 0, 52, 58, 44});
@@ -56,7 +56,7 @@ TEST_CASE("the icarl87 order is a permutation of 100 classes and refuses any oth
              ContainsSubstring("a.toml:3:5: class order icarl87 is for 100 classes, and cifar100 has 10"));
 }
 
-TEST_CASE("the seeded order is a permutation that follows the seed alone", "[curriculum]") {
+TEST_CASE("the seeded class order is a permutation that depends only on the seed", "[curriculum]") {
   auto from = ordered("seeded");
   const auto first = class_order(from, 100);
   CHECK(sorted(*first) == numbers_to_99());
@@ -66,7 +66,7 @@ TEST_CASE("the seeded order is a permutation that follows the seed alone", "[cur
   CHECK(class_order(from, 100) != first);
 }
 
-TEST_CASE("a listed order is taken as it is, and a list that is no permutation is refused", "[curriculum]") {
+TEST_CASE("a listed class order is used unchanged, and a list that is no permutation is refused", "[curriculum]") {
   using list = std::vector<std::int64_t>;
   CHECK(class_order(ordered(list{2, 0, 1}), 3) == list{2, 0, 1});
   CHECK_THAT(first_finding(class_order(ordered(list{2, 0, 2}), 3)),

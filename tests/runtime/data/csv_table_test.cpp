@@ -1,7 +1,7 @@
 #include "runtime/data/csv_table.hpp"
 #include "runtime/data/data_content.hpp"
 #include "runtime/data/data_sources.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include "tests/support/array_files.hpp"
 #include "tests/support/data_files.hpp"
@@ -30,7 +30,7 @@ expected<csv_table> parsed_table(const std::string& text, data_section data = {}
 
 std::string errors_of(const std::string& text, const data_section& data = {}) { return said(parsed_table(text, data)); }
 
-/// Errors of load_data(), which also selects a test part.
+/// Errors of load_data(), which also selects test rows.
 std::string loading_errors_of(const std::string& text, data_section data = {}) {
   const scratch_folder folder;
   write_file(folder.path() / "t.csv", text);
@@ -50,7 +50,7 @@ const data_section test_share{.test_share = 0.5};
 
 } // namespace
 
-TEST_CASE("a table is read by its header, and is the same rows as arrays", "[csv]") {
+TEST_CASE("a table is read by its header and gives the rows of equal arrays", "[csv]") {
   const scratch_folder folder;
   write_file(folder.path() / "a.npz",
              zip_of({{"train_x.npy", npy_of<float>("<f4", "(4, 2)", {1, 10, 2, 20, 3, 30, 4, 60})},
@@ -67,7 +67,7 @@ TEST_CASE("a table is read by its header, and is the same rows as arrays", "[csv
 }
 
 // pandas 3.1.1: read_csv(path) gives these columns and values, and label.unique() these texts.
-TEST_CASE("quotes, line ends, a byte order mark and other delimiters change no value", "[csv]") {
+TEST_CASE("quotes, line endings, a byte order mark and other delimiters do not change values", "[csv]") {
   const std::string rows = "1.5,\"5\"\" disc\"\n-2,\"a, b\"\n";
   const auto expected = parsed_table("x,label\n" + rows);
   REQUIRE(said(expected) == "");
@@ -84,10 +84,10 @@ TEST_CASE("quotes, line ends, a byte order mark and other delimiters change no v
     CHECK(numbers_of(*table) == numbers_of(*expected));
     CHECK(table->train.labels == labels{0, 1});
   }
-  CHECK(errors_of("x,label\n1,\"two\nlines\"\n").find("t.csv: error: the name 'two") == 0); // cannot be displayed
+  CHECK(errors_of("x,label\n1,\"two\nlines\"\n").find("t.csv: error: the name 'two") == 0); // a control character
 }
 
-TEST_CASE("labels that are all numbers are ordered by value, others by their letters", "[csv]") {
+TEST_CASE("numeric labels are ordered by value, other labels by their letters", "[csv]") {
   const auto names = [](const std::string& column) {
     std::string text = "x,label\n";
     for (std::size_t at = 0, end = 0; at < column.size(); at = end + 1) {
@@ -106,7 +106,7 @@ TEST_CASE("labels that are all numbers are ordered by value, others by their let
   CHECK(names("1 1.0 one") == words{"1", "1.0", "one"}); // words, as in pandas
 }
 
-TEST_CASE("labels that are one number in two notations, or no value, are refused with their lines", "[csv]") {
+TEST_CASE("one number in two notations, and missing labels, are refused with their lines", "[csv]") {
   CHECK(errors_of("x,label\n1,1\n2,2\n3,1.0\n4,+2\n") ==
         "t.csv:4: error: the label '1.0' is the same number as '1' on line 2; write each label in one way\n"
         "t.csv:5: error: the label '+2' is the same number as '2' on line 3; write each label in one way\n");
@@ -120,7 +120,7 @@ TEST_CASE("labels that are one number in two notations, or no value, are refused
              ContainsSubstring("t.csv:3: error: the domain '01' is the same number as '1' on line 2"));
 }
 
-TEST_CASE("a column of domains and one of labels are read by the keys that name them", "[csv]") {
+TEST_CASE("the columns of domains and labels are those that keys name", "[csv]") {
   const scratch_folder folder;
   const auto file = folder.path() / "t.csv";
   const data_section data{
@@ -144,7 +144,7 @@ TEST_CASE("a column of domains and one of labels are read by the keys that name 
   CHECK(few->drawn_rows.size() == 2);
 }
 
-TEST_CASE("a column without a name is refused, and ignore_columns leaves it out", "[csv]") {
+TEST_CASE("a column without a name is refused unless ignore_columns excludes it", "[csv]") {
   CHECK(errors_of(",a,b,label\n0,1,2,x\n") ==
         "t.csv:1: error: column 1 of the header has no name; if it is an index, write the table without it (pandas: "
         "index=False, R: row.names = FALSE); else give it a name, or leave it out with data.ignore_columns = [\"\"]\n");
@@ -170,7 +170,7 @@ TEST_CASE("a column without a name is refused, and ignore_columns leaves it out"
   CHECK(errors_of("a,split,label\n1,2,x\n", {.ignore_columns = {"split"}}).empty());
 }
 
-TEST_CASE("a header that names columns twice, in other letters or not at all is refused", "[csv]") {
+TEST_CASE("a header with repeated, differently spelled or missing names is refused", "[csv]") {
   CHECK(errors_of("a,b,Label\n1,2,x\n") ==
         "t.csv:1: error: the header names no column 'label' (data.label_column) but a, b, Label; did you mean "
         "'Label'? Set data.label_column to the column of the classes, as in data.label_column = \"Label\" or --set "
@@ -193,7 +193,7 @@ TEST_CASE("a header that names columns twice, in other letters or not at all is 
 }
 
 // numpy 2.4.6: numpy.float32(text)
-TEST_CASE("a number nearer to zero than any float is zero, and one above the largest is refused", "[csv]") {
+TEST_CASE("a number that underflows is 0, and one that overflows is refused", "[csv]") {
   const auto table = parsed_table("a,b,label\n3.2e-50,-1e-400,x\n1e-40,3.4028235e38,y\n");
   REQUIRE(said(table) == "");
   const auto numbers = numbers_of(*table);

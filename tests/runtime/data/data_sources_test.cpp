@@ -1,5 +1,5 @@
 #include "runtime/data/data_sources.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include "tests/support/data_files.hpp"
 #include <algorithm>
@@ -11,7 +11,7 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-/// Sets MNEME_DATA for one test.
+/// Sets MNEME_DATA during a test.
 class data_variable {
 public:
   explicit data_variable(const char* value) {
@@ -52,7 +52,7 @@ TEST_CASE("the catalog lists its data sets by name", "[data]") {
                                           "usps"});
 }
 
-TEST_CASE("data.root stands alone, else MNEME_DATA comes before the system folders", "[data]") {
+TEST_CASE("data.root excludes other folders; otherwise MNEME_DATA precedes the system folders", "[data]") {
   using paths = std::vector<std::filesystem::path>;
   const data_variable variable("/a::b/c:");
   CHECK(data_roots({}) == paths{"/a", "b/c", "/usr/local/share/datasets", "/usr/share/datasets"});
@@ -61,14 +61,14 @@ TEST_CASE("data.root stands alone, else MNEME_DATA comes before the system folde
   CHECK(data_roots({}) == paths{"/usr/local/share/datasets", "/usr/share/datasets"});
 }
 
-TEST_CASE("an unknown data set is an error that names the nearest", "[data]") {
+TEST_CASE("an unknown data set is an error that suggests the nearest name", "[data]") {
   CHECK_THAT(said(load_data({.name = "minst"}, 1)),
              ContainsSubstring(
                  "data.name: error: no data set is called 'minst'; there are arrays, cifar10, cifar100, csv, digits") &&
                  ContainsSubstring(": mnist is the nearest"));
 }
 
-TEST_CASE("data are found below MNEME_DATA and cut to the rows asked for", "[data]") {
+TEST_CASE("data are found below MNEME_DATA and limited to the requested rows", "[data]") {
   const scratch_folder folder;
   put_mnist(folder.path() / "MNIST/raw");
   const data_variable variable(folder.path().c_str());
@@ -114,10 +114,10 @@ TEST_CASE("broken files of both splits are reported together", "[data]") {
                                ContainsSubstring("mnist/t10k-labels.idx1-ubyte: byte 9: error: row 1 has label 10"));
 }
 
-TEST_CASE("a missing data set names how to obtain it", "[data]") {
+TEST_CASE("the error of a missing data set explains how to obtain it", "[data]") {
   const scratch_folder empty;
   for (const auto& source : data_sources()) {
-    if (source.name == "synthetic" || source.is_own) // own_data_test.cpp
+    if (source.name == "synthetic" || source.is_own) // tested by own_data_test.cpp
       continue;
     INFO(source.name);
     const auto missing = said(load_data({.name = source.name, .root = empty.path()}, 1));

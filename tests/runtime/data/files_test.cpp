@@ -20,9 +20,9 @@ void put(const path& file) {
 
 } // namespace
 
-TEST_CASE("files are found in the first folder that has them all", "[data]") {
+TEST_CASE("files are found in the first folder that has all of them", "[data]") {
   const scratch_folder a, b;
-  put(a.path() / "mnist/images-idx3.gz"); // without its labels
+  put(a.path() / "mnist/images-idx3.gz"); // without the labels
   put(b.path() / "MNIST/raw/images.idx3");
   put(b.path() / "MNIST/raw/labels-idx1.xz");
   const auto files = find_files(wanted, {}, {a.path(), b.path()});
@@ -32,7 +32,7 @@ TEST_CASE("files are found in the first folder that has them all", "[data]") {
   CHECK(find_files(wanted, {}, {a.path(), b.path()})->front() == a.path() / "mnist/images-idx3.gz");
 }
 
-TEST_CASE("a root itself is searched only if its name or the scenario identifies it", "[data]") {
+TEST_CASE("a root itself is searched only if its name or the scenario identifies the data set", "[data]") {
   const scratch_folder a;
   for (const char* folder : {"mnist", "fashion-mnist", "MNIST/raw"})
     for (const char* file : {"images-idx3", "labels-idx1"})
@@ -45,7 +45,7 @@ TEST_CASE("a root itself is searched only if its name or the scenario identifies
   CHECK(find_files(wanted, data, {data.root}));
 }
 
-TEST_CASE("missing files are an error with searched folders, names and the remedy", "[data]") {
+TEST_CASE("the error of missing files lists folders, names and the remedy", "[data]") {
   const scratch_folder a;
   put(a.path() / "mnist/images-idx3");
   const auto text = said(find_files(wanted, {}, {a.path(), "/nowhere"}));

@@ -1,5 +1,5 @@
 #include "runtime/data/idx.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include "tests/support/data_files.hpp"
 #include <catch2/matchers/catch_matchers_string.hpp>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr idx_layout tiny{.height = 2, .width = 2, .classes = 3};
 
-/// A folder with an images and a labels file.
+/// Folder with an images and a labels file.
 struct idx_pair {
   scratch_folder folder{};
   std::filesystem::path images = folder.path() / "images", labels = folder.path() / "labels";
@@ -39,7 +39,7 @@ TEST_CASE("images and labels of idx files are read in file order", "[data]") {
   CHECK(table->images.select(0, 3).eq(3).all().item<bool>());
 }
 
-TEST_CASE("idx files are read no further than the limits need", "[data]") {
+TEST_CASE("idx files are read only as far as the limits require", "[data]") {
   const idx_pair files(idx_images(5, 2), idx_labels(five_labels));
   CHECK(files.read({.rows = 2})->size() == 2);
   CHECK(files.read({.rows = 9})->size() == 5);
@@ -71,10 +71,10 @@ TEST_CASE("packed labels are unpacked only if there are images for them", "[data
   const auto before = peak_kib();
   CHECK_THAT(said(read_idx(folder.path() / "images", folder.path() / "labels.gz", tiny, {})),
              ContainsSubstring("the file states 5 images, but its labels file 100000000 labels"));
-  CHECK(peak_kib() - before < 100'000); // the stated rows would take 500 MB
+  CHECK(peak_kib() - before < 100'000); // the number of rows in the header would take 500 MB
 }
 
-TEST_CASE("packed images that agree with their labels take no memory where no data set has so many", "[data]") {
+TEST_CASE("packed images that match their labels take no memory if no data set has so many rows", "[data]") {
   constexpr std::uint32_t rows = 3'000'000;
   const scratch_folder folder;
   write_file(folder.path() / "images.gz", gzipped(idx_images(1, 2, rows) + std::string(4UL * rows - 4, '\0')));
@@ -84,19 +84,19 @@ TEST_CASE("packed images that agree with their labels take no memory where no da
                                "this format have at most 1000000"));
 }
 
-TEST_CASE("images and labels of different numbers are refused", "[data]") {
+TEST_CASE("different numbers of images and labels are refused", "[data]") {
   const idx_pair files(idx_images(4, 2), idx_labels(five_labels));
   CHECK_THAT(said(files.read()),
              ContainsSubstring("images: byte 4: error: the file states 4 images, but its labels file 5 labels"));
 }
 
-TEST_CASE("images of another size are refused", "[data]") {
+TEST_CASE("images of an unexpected size are refused", "[data]") {
   const idx_pair files(idx_images(5, 3), idx_labels(five_labels));
   CHECK_THAT(said(files.read()),
              ContainsSubstring("images: byte 8: error: the images are 3x3, but this data set has 2x2"));
 }
 
-TEST_CASE("an idx header that claims 2^31 rows takes no memory", "[data]") {
+TEST_CASE("an idx header that claims 2^31 rows allocates no memory for them", "[data]") {
   const idx_pair labels(idx_images(5, 2), idx_labels(five_labels, 1U << 31));
   CHECK_THAT(said(labels.read()),
              ContainsSubstring("labels: byte 4: error: the header states 2147483648 rows of 1 bytes"));
@@ -123,7 +123,7 @@ TEST_CASE("a truncated label file is refused by name", "[data]") {
              ContainsSubstring("/labels: byte 6: error: the content ends here, 2 bytes too early"));
 }
 
-TEST_CASE("truncated images are refused, packed or not, and so are images with more behind", "[data]") {
+TEST_CASE("truncated images, packed or not, and images with trailing bytes are refused", "[data]") {
   const auto whole = idx_images(5, 2);
   const idx_pair truncated(whole.substr(0, whole.size() - 1), idx_labels(five_labels));
   CHECK_THAT(said(truncated.read()), ContainsSubstring("/images: byte 4: error") && ContainsSubstring("truncated"));

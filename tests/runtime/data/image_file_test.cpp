@@ -1,6 +1,6 @@
 #include "runtime/data/image_file.hpp"
 #include "runtime/data/image_format.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include "tests/support/data_files.hpp"
 #include "tests/support/golden.hpp"
@@ -21,7 +21,7 @@ std::string bytes_of_hex(const std::string& digits) {
   return bytes;
 }
 
-/// [3, height, width] of "rgb" in a record, which stores [height, width, 3].
+/// [3, height, width] from "rgb" of a record, which stores [height, width, 3].
 at::Tensor expected_planes(const nlohmann::json& entry) {
   const auto pixels = bytes_of_hex(entry["rgb"].get<std::string>());
   const auto height = entry["height"].get<std::int64_t>(), width = entry["width"].get<std::int64_t>();
@@ -55,7 +55,7 @@ TEST_CASE("read_image() returns the samples of Pillow, OpenCV and torchvision", 
   }
 }
 
-TEST_CASE("read_image() fails on damaged and truncated files and names them", "[data]") {
+TEST_CASE("read_image() names damaged and truncated files in its error", "[data]") {
   const auto record = golden_record("images");
   REQUIRE(record["errors"].size() == 14);
   for (const auto& entry : record["errors"]) {
@@ -65,14 +65,14 @@ TEST_CASE("read_image() fails on damaged and truncated files and names them", "[
   }
 }
 
-TEST_CASE("read_image() decodes by content, whatever the name ends with", "[data]") {
+TEST_CASE("read_image() decodes by content, whatever the extension is", "[data]") {
   const auto jpeg = jpeg_of({.width = 8, .height = 8, .left = {9, 9, 9}, .right = {9, 9, 9}});
   const auto of_jpeg = read_content(jpeg, "x.png"), of_png = read_content(grey_png(9, 8, 8), "x.jpg");
   REQUIRE(said(of_jpeg) + said(of_png) == "");
   CHECK(at::equal(*of_jpeg, *of_png));
 }
 
-TEST_CASE("read_image() names the format of a file that it does not decode", "[data]") {
+TEST_CASE("read_image() names the format of a file that it cannot decode", "[data]") {
   using namespace std::string_literals;
   CHECK_THAT(said(read_content("RIFF\x24\0\0\0WEBPVP8 "s)),
              ContainsSubstring("x.png: error: is a WebP image; expected PNG or JPEG: convert the image"));
@@ -95,7 +95,7 @@ TEST_CASE("read_image() names the format of a file that it does not decode", "[d
   CHECK(description("\1\2\3\4") == "no known image format");
 }
 
-TEST_CASE("read_image() reads ordinary files only", "[data]") {
+TEST_CASE("read_image() reads only ordinary files", "[data]") {
   const scratch_folder folder;
   CHECK_THAT(said(read_image(folder.path())), ContainsSubstring("is a folder"));
   REQUIRE(::mkfifo((folder.path() / "x.png").c_str(), 0600) == 0);

@@ -1,5 +1,5 @@
 #include "runtime/data/jpeg.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include "tests/support/data_files.hpp"
 #include "tests/support/jpeg_files.hpp"
@@ -16,7 +16,7 @@ expected<at::Tensor> decoded(const std::string& content) {
   return decode_jpeg({reinterpret_cast<const std::uint8_t*>(content.data()), content.size()}, "one.jpg", 1 << 24);
 }
 
-/// The error of decode_jpeg() for this content.
+/// Error of decode_jpeg() for this content.
 std::string refusal(const std::string& content) {
   const auto image = decoded(content);
   REQUIRE_FALSE(image);
@@ -34,7 +34,7 @@ bool near(const at::Tensor& pixel, std::array<int, 3> colour) {
 
 } // namespace
 
-TEST_CASE("a JPEG file becomes three planes", "[data]") {
+TEST_CASE("decode_jpeg() returns three planes of a color image", "[data]") {
   const auto read = decoded(jpeg_of(red_and_blue));
   REQUIRE(read);
   REQUIRE(read->sizes() == at::IntArrayRef{3, 24, 40});
@@ -42,7 +42,7 @@ TEST_CASE("a JPEG file becomes three planes", "[data]") {
   CHECK(near(read->select(2, 36).select(1, 20), {10, 10, 250}));
 }
 
-TEST_CASE("a grey JPEG file has three equal planes", "[data]") {
+TEST_CASE("decode_jpeg() returns three equal planes of a gray image", "[data]") {
   const auto read = decoded(jpeg_of({.width = 9, .height = 5, .left = {77}, .right = {77}, .colours = JCS_GRAYSCALE}));
   REQUIRE(read);
   CHECK(read->sizes() == at::IntArrayRef{3, 5, 9});
@@ -68,13 +68,13 @@ TEST_CASE("a header with excessive sizes is refused before memory is allocated",
   CHECK_THAT(refusal(lying), ContainsSubstring("the header states 4225000000 pixels"));
 }
 
-TEST_CASE("a progressive file may have the scans of an honest one, and no thousands of them", "[data]") {
+TEST_CASE("decode_jpeg() accepts the scans of a usual progressive file and refuses thousands of scans", "[data]") {
   made_jpeg grey{.width = 40, .height = 24, .left = {77}, .right = {99}, .colours = JCS_GRAYSCALE};
   grey.scans = {
       {1, {0}, 0, 0, 0, 0}, {1, {0}, 1, 5, 0, 2}, {1, {0}, 6, 63, 0, 2}, {1, {0}, 1, 63, 2, 1}, {1, {0}, 1, 63, 1, 0}};
   CHECK(decoded(jpeg_of(grey)));
   grey.scans.resize(1);
-  for (int k = 1; k < 64; ++k) // each coefficient separately, and twice
+  for (int k = 1; k < 64; ++k) // each coefficient separately, twice
     for (const int low : {1, 0})
       grey.scans.push_back({1, {0}, k, k, low == 0 ? 1 : 0, low});
   CHECK_THAT(refusal(jpeg_of(grey)), ContainsSubstring("more scans than an image needs"));

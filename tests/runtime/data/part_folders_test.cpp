@@ -10,7 +10,7 @@ namespace {
 
 using std::filesystem::path;
 
-/// Writes an image into each of the folders.
+/// Writes one image into each of the folders.
 void add_images(const path& root, std::initializer_list<const char*> folders) {
   for (const auto* const folder : folders) {
     std::filesystem::create_directories(root / folder);
@@ -20,7 +20,7 @@ void add_images(const path& root, std::initializer_list<const char*> folders) {
 
 expected<part_folders> parts_of(const path& root) { return find_parts(root, list_folder(root).value()); }
 
-/// The warnings, one per line, with ROOT for the path of the root.
+/// Warnings, one per line, with ROOT for the path of the root.
 std::string warnings_of(const part_folders& parts, const path& root) {
   std::string lines;
   for (const auto& [where, text] : parts.warnings)
@@ -44,7 +44,7 @@ TEST_CASE("folders are recognized as parts in every common spelling", "[data]") 
     CHECK(part_role_of(name) == part_role::none);
 }
 
-TEST_CASE("train and test are the parts, without a warning", "[data]") {
+TEST_CASE("folders train and test are used as parts without a warning", "[data]") {
   const scratch_folder folder;
   add_images(folder.path(), {"train/a", "test/a"});
   const auto parts = parts_of(folder.path());
@@ -54,7 +54,7 @@ TEST_CASE("train and test are the parts, without a warning", "[data]") {
   CHECK(parts->warnings.empty());
 }
 
-TEST_CASE("parts of other names are used, and a warning names them", "[data]") {
+TEST_CASE("parts with other names are used with a warning that names them", "[data]") {
   for (const auto& [train, test] : {std::pair{"Training", "Testing"},
                                     {"Train", "Test"},
                                     {"TRAIN", "TEST"},
@@ -73,7 +73,7 @@ TEST_CASE("parts of other names are used, and a warning names them", "[data]") {
   }
 }
 
-TEST_CASE("a validation part is the test part only if there is no other", "[data]") {
+TEST_CASE("a validation part becomes the test part only if there is no other", "[data]") {
   const scratch_folder folder;
   const auto root = folder.path();
   add_images(root, {"train/a", "val/a"});
@@ -97,7 +97,7 @@ TEST_CASE("a validation part is the test part only if there is no other", "[data
              ContainsSubstring("ROOT/test: holds no folders of classes and is left out"));
 }
 
-TEST_CASE("folders next to the parts are left out with a warning", "[data]") {
+TEST_CASE("folders next to the parts are ignored with a warning", "[data]") {
   const scratch_folder folder;
   add_images(folder.path(), {"train/a", "test/a", "single_prediction"});
   const auto parts = parts_of(folder.path());
@@ -106,7 +106,7 @@ TEST_CASE("folders next to the parts are left out with a warning", "[data]") {
         "ROOT: 1 folder ('single_prediction') next to the folders of the parts: left out\n");
 }
 
-TEST_CASE("a part within a folder of the same name is found", "[data]") {
+TEST_CASE("a part inside a folder of the same name is found", "[data]") {
   const scratch_folder folder;
   add_images(folder.path(), {"seg_train/seg_train/a", "seg_test/seg_test/a"});
   const auto parts = parts_of(folder.path());
@@ -115,7 +115,7 @@ TEST_CASE("a part within a folder of the same name is found", "[data]") {
   CHECK(parts->test == folder.path() / "seg_test/seg_test");
 }
 
-TEST_CASE("classes may be called like parts if they hold images", "[data]") {
+TEST_CASE("folders named like parts are classes if they contain images", "[data]") {
   const scratch_folder folder;
   add_images(folder.path(), {"bus", "car", "train"});
   const auto parts = parts_of(folder.path());
@@ -135,7 +135,7 @@ TEST_CASE("names that only begin like those of parts are classes or domains, wit
              ContainsSubstring("ROOT: 2 folders ('testA', 'trainA'): read as classes or domains"));
 }
 
-TEST_CASE("a test part alone and two folders of one part are refused with the way out", "[data]") {
+TEST_CASE("a test part without training part, and two folders of one part, are refused with a remedy", "[data]") {
   const scratch_folder folder;
   const auto root = folder.path();
   add_images(root, {"Test/a"});

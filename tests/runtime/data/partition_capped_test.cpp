@@ -1,4 +1,4 @@
-// The capped Dirichlet split, as in the comparison of the STSA paper.
+// Capped Dirichlet split, as in the comparison of the STSA paper.
 #include "runtime/data/partition.hpp"
 #include "tests/support/hand_made.hpp"
 #include <algorithm>
@@ -13,9 +13,9 @@ namespace {
 constexpr std::int64_t classes = 10, rows = 2000;
 
 struct capped_split {
-  std::vector<std::vector<std::int64_t>> parts{};             ///< Rows of each client.
-  std::vector<std::map<std::int64_t, std::int64_t>> pieces{}; ///< Rows of each client by class.
-  std::vector<std::int64_t> every{};                          ///< Rows of the task.
+  std::vector<std::vector<std::int64_t>> parts{};             ///< rows of each client
+  std::vector<std::map<std::int64_t, std::int64_t>> pieces{}; ///< numbers of rows of each client by class
+  std::vector<std::int64_t> every{};                          ///< rows of the task
 };
 
 capped_split split_over(std::int64_t clients, double beta, std::int64_t seed) {
@@ -40,7 +40,7 @@ capped_split split_over(std::int64_t clients, double beta, std::int64_t seed) {
 
 } // namespace
 
-TEST_CASE("capped shares are disjoint, hold every row, and none is empty or beyond its cap by a piece", "[partition]") {
+TEST_CASE("capped shares are disjoint, contain every row, and respect the cap up to one piece", "[partition]") {
   for (const std::int64_t clients : {2, 5, 30})
     for (const double beta : {0.05, 0.5, 5.0})
       for (const std::int64_t seed : {1, 2}) {
@@ -62,7 +62,7 @@ TEST_CASE("capped shares are disjoint, hold every row, and none is empty or beyo
       }
 }
 
-TEST_CASE("under the largest betas every client holds nearly as much of every class", "[partition]") {
+TEST_CASE("a very large beta gives all clients nearly equal shares of every class", "[partition]") {
   for (const std::int64_t seed : {1, 2, 3}) {
     const auto made = split_over(5, 1e6, seed);
     for (const auto& pieces : made.pieces) {
@@ -73,7 +73,8 @@ TEST_CASE("under the largest betas every client holds nearly as much of every cl
   }
 }
 
-TEST_CASE("without skew, which a beta of 0 means in the public code, sizes differ by one at most", "[partition]") {
+TEST_CASE("a beta of 0, which means no skew in the official code, gives sizes that differ by at most one",
+          "[partition]") {
   scenario from;
   from.tasks.count = 1;
   from.clients.count = 7;

@@ -15,7 +15,7 @@ using numbers = std::vector<std::int64_t>;
 
 namespace {
 
-/// A file that exists during the lifetime of the object.
+/// File that exists during the lifetime of the object.
 class csv_file {
 public:
   explicit csv_file(const std::string& text) { std::ofstream(path_, std::ios::binary) << text; }
@@ -51,17 +51,17 @@ expected<std::shared_ptr<const partition>> split_of(const csv_file& file) {
 
 } // namespace
 
-TEST_CASE("a file names the rows of each client, and rows it leaves out belong to nobody", "[partition]") {
+TEST_CASE("a file gives rows to clients, and rows that it omits belong to no client", "[partition]") {
   const csv_file file("row,client\n9,0\n0,0\n2,1\n4,2\n6,0\n");
   const auto split = split_of(file).value();
-  CHECK(split->rows({0}, {0}) == numbers{0, 9}); // ascending, independent of the order of lines
+  CHECK(split->rows({0}, {0}) == numbers{0, 9}); // ascending, whatever the order of lines
   CHECK(split->rows({0}, {1}) == numbers{6});
   CHECK(split->rows({1}, {0}).empty());
   CHECK(split->rows({1}, {1}) == numbers{2});
   CHECK(split->size({2}, {0}) == 1);
 }
 
-TEST_CASE("a file may have a task column, other columns, quotes, blank lines and foreign line ends", "[partition]") {
+TEST_CASE("a file may have a task column, other columns, quotes, blank lines and any line endings", "[partition]") {
   const csv_file file("\xEF\xBB\xBFnote,\"client\" , task,row\r\n\"a, b\",2,1,4\r\n\r\n,\"0\",2, 7 \r\nlast,1,2,3");
   const auto split = split_of(file).value();
   CHECK(split->rows({2}, {0}) == numbers{4});
@@ -104,7 +104,7 @@ TEST_CASE("errors of a partition file have line numbers", "[partition]") {
   CHECK_THAT(said, ContainsSubstring(says));
 }
 
-TEST_CASE("all wrong lines of a partition file are named, up to twenty", "[partition]") {
+TEST_CASE("all wrong lines of a partition file are reported, up to twenty", "[partition]") {
   std::string text = "client,row\n0,1\n0,77\n9,2\n";
   const csv_file two(text);
   CHECK(split_of(two).error().size() == 2);
@@ -114,7 +114,7 @@ TEST_CASE("all wrong lines of a partition file are named, up to twenty", "[parti
   CHECK(split_of(many).error().size() == 20);
 }
 
-TEST_CASE("a missing partition file is named, and so is a missing name", "[partition]") {
+TEST_CASE("a missing partition file and a missing file name are reported", "[partition]") {
   const csv_file file("client,row\n");
   auto from = from_file(file);
   const auto tasks = std::make_shared<const task_stream>(make_task_stream(from, hand_made_data(4, 10)).value());
@@ -125,7 +125,7 @@ TEST_CASE("a missing partition file is named, and so is a missing name", "[parti
   CHECK_THAT(first_finding(make_partition(from, tasks)), ContainsSubstring("needs a file and found \"\""));
 }
 
-TEST_CASE("a partition file may have columns of any other name, separated by semicolons", "[partition]") {
+TEST_CASE("a partition file may have other column names and semicolons", "[partition]") {
   const csv_file file("client;row;mask;raw;client_id;\n1;4;x;y;\"site \"\"A\"\"\";\n");
   const auto split = split_of(file).value();
   CHECK(split->rows({1}, {0}) == numbers{4});
@@ -140,7 +140,7 @@ TEST_CASE("a partition file without rows is refused", "[partition]") {
              ContainsSubstring("a.toml:4:2: cannot read") && ContainsSubstring("the file is empty"));
 }
 
-TEST_CASE("rows drawn for the test belong to no client, and are counted", "[partition]") {
+TEST_CASE("rows selected for the test belong to no client and are counted", "[partition]") {
   auto data = hand_made_data(4, 8);
   data.train.file_rows = {0, 1, 2, 3, 5, 6, 7, 9};
   data.drawn_rows = {4, 8};
@@ -161,7 +161,7 @@ TEST_CASE("rows drawn for the test belong to no client, and are counted", "[part
   CHECK_THAT(first_finding(make_partition(from, tasks)), ContainsSubstring("row 10 does not exist"));
 }
 
-TEST_CASE("without a task column a row of a permuted run is the client's in every task", "[partition]") {
+TEST_CASE("without a task column, a client holds its rows of a permuted run in every task", "[partition]") {
   const csv_file file("client,row\n0,1\n2,3\n");
   auto from = from_file(file);
   from.tasks.kind = task_kind::domain_incremental;
@@ -193,7 +193,7 @@ TEST_CASE("rows are named by their numbers in the original file", "[partition]")
   CHECK_THAT(first_finding(make_partition(from, tasks)), ContainsSubstring("row 4 does not exist"));
 }
 
-TEST_CASE("a limit of rows in a class that drops no row leaves the rows their numbers in the file", "[partition]") {
+TEST_CASE("a limit of rows per class that drops no row leaves row numbers unchanged", "[partition]") {
   const csv_file file("client,row\n1,1\n");
   auto from = from_file(file);
   from.data.train_per_class = 2;

@@ -27,7 +27,7 @@ scenario split_by(partition_kind kind, std::int64_t clients, std::int64_t tasks 
 std::shared_ptr<const task_stream> curriculum_of(const scenario& from, raw_data data) {
   return std::make_shared<const task_stream>(make_task_stream(from, std::move(data)).value());
 }
-/// `rows` rows with labels 0 .. `classes` - 1 in turn.
+/// `rows` rows with labels 0 to `classes` - 1 in turn.
 std::shared_ptr<const task_stream> curriculum_of(const scenario& from, std::int64_t classes, std::int64_t rows) {
   return curriculum_of(from, hand_made_data(classes, rows, {1, 1, 1}));
 }
@@ -51,7 +51,7 @@ numbers joined(const std::vector<numbers>& parts) {
   return rows;
 }
 
-/// Largest and smallest number of rows that satisfy `counts`.
+/// Smallest and largest number of rows that satisfy `counts`.
 template <class Counts>
 std::pair<std::int64_t, std::int64_t> extremes(const std::vector<numbers>& parts, Counts counts) {
   std::vector<std::int64_t> sizes;
@@ -62,7 +62,7 @@ std::pair<std::int64_t, std::int64_t> extremes(const std::vector<numbers>& parts
 }
 constexpr auto any_row = [](std::int64_t) { return true; };
 
-/// Mean and standard error of a statistic over seeds 1 .. `seeds`.
+/// Mean and standard error of a statistic over the seeds 1 to `seeds`.
 template <class Statistic>
 std::pair<double, double> over_seeds(int seeds, Statistic order) {
   double sum = 0.0, squares = 0.0;
@@ -77,7 +77,7 @@ std::pair<double, double> over_seeds(int seeds, Statistic order) {
 
 } // namespace
 
-TEST_CASE("a partition gives every row of a task to one client, whatever the kind, seed and sizes", "[partition]") {
+TEST_CASE("a partition gives every row of a task to one client, for any kind, seed and sizes", "[partition]") {
   const auto kind = GENERATE(partition_kind::iid, partition_kind::dirichlet, partition_kind::dirichlet_capped,
                              partition_kind::balanced, partition_kind::shards);
   const std::int64_t clients = GENERATE(1, 3, 7);
@@ -91,7 +91,7 @@ TEST_CASE("a partition gives every row of a task to one client, whatever the kin
     CHECK(joined(all_rows(**split, from, {t})) == tasks->tasks[t].train);
 }
 
-TEST_CASE("iid sizes differ by one at most and every class is spread", "[partition]") {
+TEST_CASE("iid sizes differ by at most one, and every class is spread over clients", "[partition]") {
   auto from = split_by(partition_kind::iid, 7);
   const auto split = make_partition(from, curriculum_of(from, 2, 1000)).value();
   const auto parts = all_rows(*split, from, {0});
@@ -101,17 +101,17 @@ TEST_CASE("iid sizes differ by one at most and every class is spread", "[partiti
   CHECK(most - least < 40);
 }
 
-TEST_CASE("with more clients than rows, other clients hold rows in other tasks", "[partition]") {
+TEST_CASE("with more clients than rows, different clients hold rows in different tasks", "[partition]") {
   const auto kind = GENERATE(partition_kind::iid, partition_kind::balanced);
   auto from = split_by(kind, 1000, 2);
   const auto split = make_partition(from, curriculum_of(from, 2, 200)).value();
-  int both = 0; // of 100 clients in each task, 10 are expected in both
+  int both = 0; // each task gives rows to 10 of 100 clients; 10 are expected in both
   for (std::uint32_t c = 0; c < 1000; ++c)
     both += split->size({c}, {0}) == 1 && split->size({c}, {1}) == 1;
   CHECK(both < 30);
 }
 
-TEST_CASE("a balanced split is within one per class and in total", "[partition]") {
+TEST_CASE("a balanced split differs by at most one per class and in total", "[partition]") {
   auto from = split_by(partition_kind::balanced, 4);
   auto data = hand_made_data(3, 1, {1, 1, 1});
   data.train = hand_made_split({0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 2, 2}, {}, {1, 1, 1}); // 5, 7 and 2 rows
@@ -126,7 +126,7 @@ TEST_CASE("a balanced split is within one per class and in total", "[partition]"
   CHECK(of_class(2) == std::pair<std::int64_t, std::int64_t>{1, 0});
 }
 
-TEST_CASE("shards give each client a few classes and equal sizes", "[partition]") {
+TEST_CASE("shards give each client few classes and equal sizes", "[partition]") {
   auto from = split_by(partition_kind::shards, 50);
   const auto tasks = curriculum_of(from, 10, 1000); // 100 shards of 10 rows, one class each
   const auto parts = all_rows(*make_partition(from, tasks).value(), from, {0});
@@ -144,7 +144,7 @@ TEST_CASE("shards give each client a few classes and equal sizes", "[partition]"
   CHECK(mixed > 35); // two shards have the same class with probability 9 / 99
 }
 
-TEST_CASE("a client's share of a class has the second moment of the symmetric Dirichlet", "[partition]") {
+TEST_CASE("a client's share of a class has the second moment of the symmetric Dirichlet distribution", "[partition]") {
   const double beta = GENERATE(0.1, 0.5, 2.0);
   auto from = split_by(partition_kind::dirichlet, 5);
   from.partition.beta = beta;
@@ -162,7 +162,7 @@ TEST_CASE("a client's share of a class has the second moment of the symmetric Di
   CHECK(mean == Catch::Approx((beta + 1) / (5 * beta + 1)).margin(4 * error));
 }
 
-TEST_CASE("every client is as likely as any other to hold much under Dirichlet", "[partition]") {
+TEST_CASE("Dirichlet shares do not depend on the index of the client", "[partition]") {
   auto from = split_by(partition_kind::dirichlet, 4);
   from.partition.beta = 0.1;
   const auto tasks = curriculum_of(from, 1, 1000);
@@ -175,7 +175,7 @@ TEST_CASE("every client is as likely as any other to hold much under Dirichlet",
   }
 }
 
-TEST_CASE("under a large beta every client holds an equal share of every class (FedHAF's fact H10)", "[partition]") {
+TEST_CASE("a large beta gives every client an equal share of every class (FedHAF's fact H10)", "[partition]") {
   for (const auto kind : {partition_kind::dirichlet, partition_kind::dirichlet_capped}) {
     auto from = split_by(kind, 8);
     from.partition.beta = 1e6;
@@ -192,7 +192,7 @@ TEST_CASE("under a large beta every client holds an equal share of every class (
   }
 }
 
-TEST_CASE("the tiniest beta gives whole classes to single clients and loses no row", "[partition]") {
+TEST_CASE("a tiny beta gives whole classes to single clients and loses no row", "[partition]") {
   auto from = split_by(partition_kind::dirichlet, 10);
   from.partition.beta = 1e-4;
   const auto tasks = curriculum_of(from, 10, 1000);
@@ -203,7 +203,7 @@ TEST_CASE("the tiniest beta gives whole classes to single clients and loses no r
 }
 
 // Reference: 20,000 draws of the published partition function (K = 5, ten classes of 500 rows).
-TEST_CASE("the capped Dirichlet split has the statistics of the published one", "[partition]") {
+TEST_CASE("the capped Dirichlet split has the statistics of the published code", "[partition]") {
   struct published {
     double beta, largest, smallest, clients_per_class;
   };
@@ -234,7 +234,7 @@ TEST_CASE("the capped Dirichlet split has the statistics of the published one", 
   CHECK(present == Catch::Approx(known.clients_per_class).margin(0.06));
 }
 
-TEST_CASE("the capped split leaves nobody empty, and says so where it cannot", "[partition]") {
+TEST_CASE("the capped split gives every client a row, or reports that it cannot", "[partition]") {
   auto from = split_by(partition_kind::dirichlet_capped, 20);
   from.partition.beta = 0.05;
   const auto parts = all_rows(*make_partition(from, curriculum_of(from, 10, 2000)).value(), from, {0});
@@ -247,13 +247,13 @@ TEST_CASE("the capped split leaves nobody empty, and says so where it cannot", "
              ContainsSubstring("fewer rows than clients (beta = 0.05, clients = 20, rows = 19 in task 1)"));
 }
 
-TEST_CASE("a per-run seed repeats the pattern in every task, a per-task seed does not", "[partition]") {
+TEST_CASE("a per-run seed repeats the split in every task, a per-task seed does not", "[partition]") {
   const auto kind =
       GENERATE(partition_kind::iid, partition_kind::dirichlet, partition_kind::dirichlet_capped,
                partition_kind::balanced, partition_kind::shards, partition_kind::class_share, partition_kind::sampled);
   auto from = split_by(kind, 4, 2);
   from.partition.rows_per_client = 20;
-  const auto tasks = curriculum_of(from, 8, 400); // class of a row: row mod 8, so task 2 is task 1 moved by 4
+  const auto tasks = curriculum_of(from, 8, 400); // class of a row: row mod 8, so task 2 is task 1 shifted by 4
   const auto moved = [&](bool per_run) {
     from.partition.per_run_seed = per_run;
     const auto split = make_partition(from, tasks).value();
@@ -278,7 +278,7 @@ TEST_CASE("a split depends on the seed only", "[partition]") {
   CHECK(all_rows(*make_partition(from, tasks).value(), from, {0}) != once);
 }
 
-TEST_CASE("class-share gives a client all rows of the floor of its share of classes", "[partition]") {
+TEST_CASE("class-share gives a client all rows of floor(share * classes) classes", "[partition]") {
   struct sizes {
     double share;
     std::int64_t classes, held;
@@ -302,7 +302,7 @@ TEST_CASE("class-share gives a client all rows of the floor of its share of clas
   }
 }
 
-TEST_CASE("class-share draws anew in every task, among its classes alone", "[partition]") {
+TEST_CASE("class-share draws new classes in every task, from that task alone", "[partition]") {
   auto from = split_by(partition_kind::class_share, 40, 3);
   from.partition.class_share = 0.6;
   const auto tasks = curriculum_of(from, 30, 90); // three tasks of ten classes, three rows of each class
@@ -321,7 +321,7 @@ TEST_CASE("class-share draws anew in every task, among its classes alone", "[par
   CHECK(all_rows(*split, from, {0})[0].size() == all_rows(*split, from, {1})[0].size());
 }
 
-TEST_CASE("sampled rows differ among themselves and every row is as likely as any other", "[partition]") {
+TEST_CASE("sampled rows of a client differ, and all rows are equally likely", "[partition]") {
   auto from = split_by(partition_kind::sampled, 2000, 2);
   from.partition.rows_per_client = 30;
   const auto split = make_partition(from, curriculum_of(from, 4, 200)).value();
@@ -340,7 +340,7 @@ TEST_CASE("sampled rows differ among themselves and every row is as likely as an
   CHECK(chi_square == Catch::Approx(100).margin(4 * std::sqrt(2.0 * 100)));
 }
 
-TEST_CASE("sampled rows are the same for any order of calls", "[partition]") {
+TEST_CASE("sampled rows do not depend on the order of calls", "[partition]") {
   auto from = split_by(partition_kind::sampled, 100'000'000, 2);
   const auto split = make_partition(from, curriculum_of(from, 4, 1000)).value();
   const auto last = split->rows({99'999'999}, {1}), first = split->rows({0}, {0});
@@ -349,7 +349,7 @@ TEST_CASE("sampled rows are the same for any order of calls", "[partition]") {
   CHECK(last.size() == 50);
 }
 
-TEST_CASE("sampled takes all rows where they just suffice, and repeats some where they run short", "[partition]") {
+TEST_CASE("sampled rows repeat only if a task has fewer rows than requested", "[partition]") {
   auto from = split_by(partition_kind::sampled, 3);
   from.partition.rows_per_client = 20;
   const auto exact = curriculum_of(from, 2, 20);
@@ -361,7 +361,7 @@ TEST_CASE("sampled takes all rows where they just suffice, and repeats some wher
   }
 }
 
-TEST_CASE("permuted tasks are split anew, each over the rows of its own transform", "[partition]") {
+TEST_CASE("each permuted task is split anew over the rows of its own transform", "[partition]") {
   auto from = split_by(partition_kind::dirichlet, 3, 2);
   from.tasks.kind = task_kind::domain_incremental;
   from.tasks.transform = task_transform::permute;
@@ -371,7 +371,7 @@ TEST_CASE("permuted tasks are split anew, each over the rows of its own transfor
   CHECK(tasks->tasks[1].train.front() == 100);
 }
 
-TEST_CASE("rows of a task are split over those enrolled in it, and nothing is lost") {
+TEST_CASE("rows of a task are split over the enrolled clients without a loss") {
   using enum partition_kind;
   for (const auto kind : {iid, balanced, dirichlet, dirichlet_capped, shards}) {
     auto from = split_by(kind, 6, 2);

@@ -1,4 +1,4 @@
-// Permuted tasks have the same rows with permuted pixels.
+// Permuted tasks show the same rows with permuted pixels.
 #include "runtime/data/task_stream.hpp"
 #include "tests/support/hand_made.hpp"
 #include <algorithm>
@@ -23,7 +23,7 @@ order_of_pixels order_of(const pixel_map& map) {
 
 } // namespace
 
-TEST_CASE("a task's permutation moves every pixel to one place, alike in training and in testing", "[curriculum]") {
+TEST_CASE("a task's permutation is bijective and equal for training and test rows", "[curriculum]") {
   scenario from;
   from.tasks = {.kind = task_kind::domain_incremental, .count = 10, .transform = task_transform::permute};
   const auto made = make_task_stream(from, hand_made_data(3, 6, {3, 5, 7})).value();

@@ -1,6 +1,6 @@
 #include "runtime/data/image_file.hpp"
 #include "runtime/data/photographs.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include "tests/support/data_files.hpp"
 #include "tests/support/golden.hpp"
@@ -23,7 +23,7 @@ std::string content_of_hex(const std::string& digits) {
   return bytes;
 }
 
-/// [3, side, side]: one file resized to data.side.
+/// One file resized to data.side, [3, side, side].
 at::Tensor square_of(const path& file, std::int64_t side) {
   const std::vector<photograph> files{{file, 0, 0}};
   const auto rows = read_pictures(files, {}, 1, size_of_pictures(files, side).value(), false);
@@ -38,7 +38,7 @@ std::string png_of_planes(const at::Tensor& planes) {
                 {first, first + pixels.numel()});
 }
 
-/// A gray image of one-pixel squares, black and white.
+/// Gray image with a checkerboard of one-pixel squares.
 std::string chessboard(unsigned side) {
   std::vector<std::uint8_t> samples;
   for (unsigned at = 0; at < side * side; ++at)
@@ -48,7 +48,7 @@ std::string chessboard(unsigned side) {
 
 } // namespace
 
-TEST_CASE("data.side takes the square that torchvision's CenterCrop and Resize make", "[data]") {
+TEST_CASE("data.side gives the square of torchvision's CenterCrop and Resize", "[data]") {
   const scratch_folder folder;
   const auto record = golden_record("images");
   REQUIRE(record["squares"].size() == 5);
@@ -61,13 +61,13 @@ TEST_CASE("data.side takes the square that torchvision's CenterCrop and Resize m
   }
 }
 
-TEST_CASE("data.side leaves a square image of that size as it is", "[data]") {
+TEST_CASE("data.side leaves a square image of that size unchanged", "[data]") {
   const scratch_folder folder;
   write_file(folder.path() / "x.png", chessboard(16));
   CHECK(at::equal(square_of(folder.path() / "x.png", 16), read_image(folder.path() / "x.png").value()));
 }
 
-TEST_CASE("data.side averages pixels where it reduces an image", "[data]") {
+TEST_CASE("data.side averages pixels when it reduces an image", "[data]") {
   const scratch_folder folder;
   write_file(folder.path() / "x.png", chessboard(64));
   const auto square = square_of(folder.path() / "x.png", 8);
@@ -75,7 +75,7 @@ TEST_CASE("data.side averages pixels where it reduces an image", "[data]") {
   CHECK(square.max().item<int>() <= 128);
 }
 
-TEST_CASE("a JPEG and a PNG of the same pixels become the same row, whatever the reduction", "[data]") {
+TEST_CASE("a JPEG and a PNG file of the same pixels give the same row, for any reduction", "[data]") {
   const scratch_folder folder;
   const auto jpeg = folder.path() / "x.jpg", png = folder.path() / "x.png";
   write_file(jpeg, jpeg_of({.width = 160, .height = 96, .left = {250, 120, 10}, .right = {10, 10, 250}}));
@@ -89,7 +89,7 @@ TEST_CASE("a JPEG and a PNG of the same pixels become the same row, whatever the
                     read_photographs({{png, 0, 0}}, {}, 1, 10, fit)->images));
 }
 
-TEST_CASE("the size of images is that of the first one that can be read", "[data]") {
+TEST_CASE("the size of images is that of the first readable one", "[data]") {
   const scratch_folder folder;
   const auto broken = folder.path() / "a.png", whole = folder.path() / "b.png";
   write_file(broken, "broken");
@@ -101,7 +101,7 @@ TEST_CASE("the size of images is that of the first one that can be read", "[data
   CHECK(std::count(none.begin(), none.end(), '\n') == 2);
 }
 
-TEST_CASE("the first 20 broken images are named, and the number of the others", "[data]") {
+TEST_CASE("the first 20 broken images are named, with the number of all others", "[data]") {
   const scratch_folder folder;
   std::vector<photograph> files;
   for (int i = 0; i < 25; ++i) {

@@ -15,7 +15,7 @@ void add_image(const path& file) {
   write_file(file, grey_png(1, 2, 2));
 }
 
-/// Creates a tree with an image in each folder.
+/// Creates a tree with one image in each folder.
 void add_folders(const path& root, std::initializer_list<const char*> folders) {
   for (const auto* const folder : folders)
     add_image(root / folder / "x.png");
@@ -31,7 +31,7 @@ std::string warnings_of(const expected<picture_tree>& tree) {
 
 } // namespace
 
-TEST_CASE("parts of other names are parts and no domains", "[data]") {
+TEST_CASE("parts with other names are parts and not domains", "[data]") {
   const scratch_folder folder;
   add_folders(folder.path(), {"Training/a", "Training/b", "Testing/a", "Testing/b"});
   const auto tree = list_pictures(folder.path());
@@ -41,7 +41,7 @@ TEST_CASE("parts of other names are parts and no domains", "[data]") {
   CHECK((tree->train.size() == 2 && tree->test.size() == 2));
 }
 
-TEST_CASE("hidden folders and files that are no images are left out with a warning", "[data]") {
+TEST_CASE("hidden folders and files that are no images are ignored with a warning", "[data]") {
   const scratch_folder folder;
   const auto root = folder.path();
   add_folders(root, {"a", "b", ".ipynb_checkpoints", "a/.ipynb_checkpoints", "__MACOSX", "__MACOSX/a"});
@@ -55,7 +55,7 @@ TEST_CASE("hidden folders and files that are no images are left out with a warni
   CHECK(tree->train.size() == 2);
 }
 
-TEST_CASE("images are listed by content where the name is that of another format", "[data]") {
+TEST_CASE("images are recognized by content even if the extension is that of another format", "[data]") {
   const scratch_folder folder;
   const auto root = folder.path();
   for (const auto* const file : {"a/1.PNG", "a/2.jfif", "a/3.bmp", "b/1.png"})
@@ -65,7 +65,7 @@ TEST_CASE("images are listed by content where the name is that of another format
   CHECK_THAT(said(list_pictures(root)), ContainsSubstring("4.bmp: error: is a BMP image; expected PNG or JPEG"));
 }
 
-TEST_CASE("parts below classes or domains are refused with the layout to use", "[data]") {
+TEST_CASE("parts below classes or domains are refused with the expected layout", "[data]") {
   const scratch_folder folder;
   add_folders(folder.path(), {"cat/train", "cat/test", "dog/train", "dog/test"});
   CHECK_THAT(said(list_pictures(folder.path())),
@@ -76,7 +76,7 @@ TEST_CASE("parts below classes or domains are refused with the layout to use", "
   CHECK(list_pictures(domains.path())->classes.names == std::vector<std::string>{"bus", "train"});
 }
 
-TEST_CASE("a part without folders of classes is refused with the way out", "[data]") {
+TEST_CASE("a part without class folders is refused with a remedy", "[data]") {
   const scratch_folder folder;
   add_folders(folder.path(), {"train/a", "train/b", "Test"});
   CHECK_THAT(said(list_pictures(folder.path())),

@@ -4,7 +4,7 @@
 //   print(m/255, v**0.5/255)' IMAGES.gz
 #include "runtime/data/data_sources.hpp"
 #include "runtime/data/pixel_constants.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include "tests/support/data.hpp"
 #include <catch2/matchers/catch_matchers_floating_point.hpp>
@@ -22,7 +22,7 @@ void check(const pixel_constants& found, double mean, double deviation) {
 
 } // namespace
 
-TEST_CASE("pixels are counted channel by channel", "[data]") {
+TEST_CASE("mean and deviation of pixels are computed per channel", "[data]") {
   const auto images = at::tensor({0, 255, 0, 255, 51, 51, 51, 51}, at::kByte).view({1, 2, 2, 2});
   const auto found = measured_constants(images);
   CHECK_THAT(found.mean[0], WithinRel(0.5, 1e-12));
@@ -31,14 +31,14 @@ TEST_CASE("pixels are counted channel by channel", "[data]") {
   CHECK(found.deviation[1] == 1.0); // all values equal
 }
 
-TEST_CASE("USPS has these constants", "[data]") {
+TEST_CASE("USPS has these pixel constants", "[data]") {
   MNEME_NEEDS_DATA(folder, "usps");
   const auto data = load_data({.name = "usps", .root = folder.parent_path()}, 1);
   REQUIRE(data);
   check(measured_constants(data->train.images), 0.2544798864803774, 0.38462137578979244);
 }
 
-TEST_CASE("emnist47 has these constants", "[data]") {
+TEST_CASE("emnist47 has these pixel constants", "[data]") {
   MNEME_NEEDS_DATA(folder, "emnist47");
   const auto data = load_data({.name = "emnist47", .root = folder.parent_path()}, 1);
   REQUIRE(data);

@@ -21,7 +21,7 @@ std::string refusal(const std::string& bytes, std::int64_t pixels_max = 1'000) {
 
 } // namespace
 
-TEST_CASE("PNG pictures of every kind become three planes", "[data]") {
+TEST_CASE("PNG images of every kind become three planes", "[data]") {
   const auto colours = picture(png_of(2, 1, PNG_FORMAT_RGB, {10, 20, 30, 40, 50, 60}));
   REQUIRE(colours);
   CHECK(at::equal(*colours, at::tensor({10, 40, 20, 50, 30, 60}, at::kByte).view({3, 1, 2})));
@@ -33,7 +33,7 @@ TEST_CASE("PNG pictures of every kind become three planes", "[data]") {
   CHECK(at::equal(clear->flatten(), at::tensor({10, 20, 30}, at::kByte))); // alpha is dropped
 }
 
-TEST_CASE("decode_png() refuses damaged images, and large ones before memory is allocated", "[data]") {
+TEST_CASE("decode_png() refuses damaged images, and oversized ones before memory is allocated", "[data]") {
   const auto whole = grey_png(3, 20, 20);
   CHECK_THAT(refusal(whole.substr(0, whole.size() - 20)),
              ContainsSubstring("x.png: error: is a damaged or truncated PNG image"));

@@ -43,7 +43,7 @@ TEST_CASE("a share of the rows of each task and class is public and belongs to n
   }
 }
 
-TEST_CASE("which rows are public follows from the seed") {
+TEST_CASE("the selection of public rows depends on the seed") {
   const auto open = [](std::int64_t seed) {
     auto from = with_share(0.3, 1);
     from.seed = seed;
@@ -64,7 +64,7 @@ TEST_CASE("a row that several tasks show is public in all of them or in none") {
       CHECK(stream.tasks[t].open[i] == stream.tasks[0].open[i] + 40 * static_cast<std::int64_t>(t));
 }
 
-TEST_CASE("a class keeps one row for clients, whatever the share") {
+TEST_CASE("at least one row of a class is not public, for any share") {
   const auto stream = make_task_stream(with_share(0.9, 1), hand_made_data(2, 4, {1, 1, 1})).value();
   CHECK(by_label(stream, stream.tasks[0].train) == std::map<std::int32_t, std::int64_t>{{0, 1}, {1, 1}});
 }

@@ -1,5 +1,5 @@
 #include "runtime/data/records.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include "tests/support/data_files.hpp"
 #include <catch2/matchers/catch_matchers_string.hpp>
@@ -16,7 +16,7 @@ std::string three_records() { return record("\2", 10) + record(std::string(1, '\
 
 } // namespace
 
-TEST_CASE("records of several files, plain or packed, follow each other", "[data]") {
+TEST_CASE("records of several files, plain or packed, are concatenated", "[data]") {
   const scratch_folder folder;
   write_file(folder.path() / "a", three_records());
   write_file(folder.path() / "b.gz", gzipped(record("\2", 13)));
@@ -30,7 +30,7 @@ TEST_CASE("records of several files, plain or packed, follow each other", "[data
     CHECK(table->images.select(0, row).eq(10 + (row < 4 ? row : row - 4)).all().item<bool>());
 }
 
-TEST_CASE("a record's domain is read beside its class, and all rows of a data set with domains", "[data]") {
+TEST_CASE("a record's domain is read with its class, and files with domains are read whole", "[data]") {
   const scratch_folder folder;
   write_file(folder.path() / "a", record(std::string("\0\2", 2), 1) + record("\1\1", 2) + record("\1\2", 3));
   const auto table = read_records({folder.path() / "a"}, two_bytes, {.rows = 1});
@@ -39,7 +39,7 @@ TEST_CASE("a record's domain is read beside its class, and all rows of a data se
   CHECK(table->domains == std::vector<std::int32_t>{0, 1, 1});
 }
 
-TEST_CASE("records are read no further than the limits need", "[data]") {
+TEST_CASE("records are read only as far as the limits require", "[data]") {
   const scratch_folder folder;
   auto packed = xzipped(three_records() + three_records());
   write_file(folder.path() / "a.xz", packed);
@@ -51,7 +51,7 @@ TEST_CASE("records are read no further than the limits need", "[data]") {
   CHECK(read_records({folder.path() / "a.xz"}, one_byte, {.per_class = 3})->size() == 6);
 }
 
-TEST_CASE("a file that is no whole number of records is refused", "[data]") {
+TEST_CASE("a file with an incomplete record is refused", "[data]") {
   const scratch_folder folder;
   const auto cut = three_records().substr(0, 2 * 3073 + 100);
   write_file(folder.path() / "a", cut);
@@ -65,7 +65,7 @@ TEST_CASE("a file that is no whole number of records is refused", "[data]") {
                ContainsSubstring(std::string(name) + ": unpacked byte 6246: error"));
 }
 
-TEST_CASE("all broken files of records are named at once", "[data]") {
+TEST_CASE("all broken files of records are reported together", "[data]") {
   const scratch_folder folder;
   write_file(folder.path() / "a", "");
   std::filesystem::create_directory(folder.path() / "b");

@@ -26,7 +26,7 @@ at::Tensor drawn_image(std::int64_t height, std::int64_t width) {
 
 } // namespace
 
-TEST_CASE("lines of pixels are resampled as worked out by hand", "[data]") {
+TEST_CASE("resampled lines of pixels equal values worked out by hand", "[data]") {
   // Twice as wide: centers at 1/4, 3/4, 5/4, 7/4 of the input, with a radius of one pixel.
   CHECK(resampled(line({0, 100}), resampling::bilinear, 1, 4).equal(line({0, 25, 75, 100})));
   // Half as wide: the triangle is twice as wide, weights 3/7, 3/7, 1/7 and 1/7, 3/7, 3/7.
@@ -36,13 +36,13 @@ TEST_CASE("lines of pixels are resampled as worked out by hand", "[data]") {
   CHECK(resampled(line({155, 255}), resampling::bicubic, 1, 4).equal(line({146, 176, 234, 255})));
 }
 
-TEST_CASE("an image brought to its own size stays as it is", "[data]") {
+TEST_CASE("an image resampled to its own size stays unchanged", "[data]") {
   const auto image = drawn_image(5, 9);
   for (const auto how : {resampling::bilinear, resampling::bicubic})
     CHECK(resampled(image, how, 5, 9).equal(image));
 }
 
-TEST_CASE("resampling agrees with PyTorch's interpolation with antialiasing to the rounding", "[data]") {
+TEST_CASE("resampling agrees with PyTorch's antialiased interpolation up to rounding", "[data]") {
   for (const auto& [height, width, to_height, to_width] :
        {std::array<std::int64_t, 4>{32, 32, 256, 256}, {16, 13, 7, 31}, {40, 21, 9, 9}, {5, 5, 5, 11}, {9, 7, 1, 1}}) {
     const auto image = drawn_image(height, width);
@@ -60,7 +60,7 @@ TEST_CASE("resampling agrees with PyTorch's interpolation with antialiasing to t
   }
 }
 
-TEST_CASE("a part of the result has the bytes that the whole has there", "[data]") {
+TEST_CASE("a part of a resampled image has the bytes of the whole", "[data]") {
   const auto image = drawn_image(32, 20);
   const auto whole = resampled(image, resampling::bicubic, 51, 32);
   const pixel_box part{.top = 11, .left = 4, .height = 28, .width = 24};
@@ -68,7 +68,7 @@ TEST_CASE("a part of the result has the bytes that the whole has there", "[data]
             .equal(whole.narrow(1, part.top, part.height).narrow(2, part.left, part.width)));
 }
 
-TEST_CASE("a box of an image is resampled as an image of its own", "[data]") {
+TEST_CASE("a box of an image is resampled like an image of its own", "[data]") {
   const auto image = drawn_image(12, 15);
   const pixel_box box{.top = 3, .left = 7, .height = 6, .width = 5};
   auto out = at::empty({3, 8, 9}, at::kByte);
@@ -78,7 +78,7 @@ TEST_CASE("a box of an image is resampled as an image of its own", "[data]") {
   CHECK(out.equal(resampled(alone, resampling::bilinear, 8, 9)));
 }
 
-TEST_CASE("the middle of a picture lies where torchvision takes it", "[data]") {
+TEST_CASE("the center crop of an image has torchvision's position", "[data]") {
   const auto even = middle_of(256, 256, 224, 224), odd = middle_of(341, 343, 224, 224);
   CHECK((even.top == 16 && even.left == 16 && even.height == 224 && even.width == 224));
   CHECK((odd.top == 58 && odd.left == 60)); // 58.5 and 59.5: half to even

@@ -1,5 +1,5 @@
 #include "runtime/data/row_store.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_exception.hpp>
@@ -17,7 +17,7 @@ at::Tensor labels_of(const std::vector<std::int64_t>& values) { return at::tenso
 
 } // namespace
 
-TEST_CASE("bytes become rows with the run's normalisation, floats rows that are shown as they are") {
+TEST_CASE("bytes become rows with the run's normalization, floats become unnormalized rows") {
   row_store store(format_of_run());
   const auto rows = store.rows_of(bytes(), labels_of({2, 0, 1}));
   CHECK(rows->files_rows() == 3);
@@ -34,7 +34,7 @@ TEST_CASE("bytes become rows with the run's normalisation, floats rows that are 
   CHECK(*every_row_of(shown).rows == std::vector<std::int64_t>{0, 1, 2});
 }
 
-TEST_CASE("the same tensors are one data set for all their users, which ends with the last of them") {
+TEST_CASE("equal tensors share one data set until their last user ends") {
   row_store store(format_of_run());
   const auto images = bytes(), labels = labels_of({0, 1, 2});
   auto first = store.rows_of(images, labels);
@@ -56,7 +56,7 @@ TEST_CASE("the same tensors are one data set for all their users, which ends wit
   others.clear();
   CHECK(watched.expired());
   CHECK(store.size() == 1);
-  CHECK(store.rows_of(images, labels)->labels == std::vector<std::int32_t>{0, 1, 2}); // can be created again
+  CHECK(store.rows_of(images, labels)->labels == std::vector<std::int32_t>{0, 1, 2}); // created again
 }
 
 TEST_CASE("invalid tensors are refused with the reason") {

@@ -1,5 +1,5 @@
 #include "runtime/data/splits.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include "tests/support/data_files.hpp"
 using namespace mneme;
@@ -9,7 +9,7 @@ namespace {
 
 using labels = std::vector<std::int32_t>;
 
-/// One-pixel images: row i is i.
+/// One-pixel images with value i in row i.
 image_table table_of(labels classes, labels domains = {}) {
   const auto rows = std::ssize(classes);
   return {.images = at::arange(rows, at::kByte).reshape({rows, 1, 1, 1}),
@@ -26,7 +26,7 @@ labels pixels_of(const image_table& table) {
 
 } // namespace
 
-TEST_CASE("the first rows of a file are kept, and of those the first of each class", "[data]") {
+TEST_CASE("the row limit keeps the first rows of a file, and the class limit the first of each class", "[data]") {
   const labels classes{0, 0, 1, 0, 1, 2, 2, 2};
   CHECK(pixels_of(limited(table_of(classes), {.rows = 3}, 3)) == labels{0, 1, 2});
   CHECK(pixels_of(limited(table_of(classes), {.per_class = 2}, 3)) == labels{0, 1, 2, 4, 5, 6});
@@ -41,7 +41,7 @@ TEST_CASE("limits of 0, or above the number of rows, keep all rows", "[data]") {
   CHECK(pixels_of(limited(table_of(classes), {.rows = 7, .per_class = 5}, 2)) == labels{0, 1, 2});
 }
 
-TEST_CASE("limits hold for each domain by itself", "[data]") {
+TEST_CASE("limits apply to each domain separately", "[data]") {
   const labels classes{0, 0, 1, 0, 0, 1}, domains{0, 0, 0, 1, 1, 1};
   const auto rows = limited(table_of(classes, domains), {.rows = 2}, 2);
   CHECK(pixels_of(rows) == labels{0, 1, 3, 4});
@@ -49,7 +49,7 @@ TEST_CASE("limits hold for each domain by itself", "[data]") {
   CHECK(pixels_of(limited(table_of(classes, domains), {.per_class = 1}, 2)) == labels{0, 2, 3, 5});
 }
 
-TEST_CASE("a filter is done when no later row can be kept", "[data]") {
+TEST_CASE("a filter ends reading when no later row can be kept", "[data]") {
   row_filter rows({.rows = 2}, 3);
   CHECK(rows.keep(0));
   CHECK_FALSE(rows.done());
@@ -63,7 +63,7 @@ TEST_CASE("a filter is done when no later row can be kept", "[data]") {
   CHECK(classes.done());
 }
 
-TEST_CASE("what is wrong with either split is reported", "[data]") {
+TEST_CASE("errors of both splits are reported", "[data]") {
   const expected<image_table> bad_train = failed("train", "a"), bad_test = failed("test", "b");
   CHECK(said(with_splits({}, bad_train, bad_test)) == "train: error: a\ntest: error: b\n");
   CHECK(said(with_splits({}, table_of({0}), bad_test)) == "test: error: b\n");

@@ -25,7 +25,7 @@ scenario with_tasks(tasks_section tasks) {
 
 } // namespace
 
-TEST_CASE("class-incremental tasks take the classes in equal blocks of the order", "[curriculum]") {
+TEST_CASE("class-incremental tasks have equal blocks of the class order", "[curriculum]") {
   auto from = with_tasks({.count = 3, .class_order = numbers{4, 1, 0, 5, 2, 3}});
   const auto made = make_task_stream(from, hand_made_data(6, 14));
   REQUIRE(made);
@@ -53,7 +53,7 @@ TEST_CASE("the first task may be larger than the rest", "[curriculum]") {
   CHECK(made->tasks[5].train.size() == 10);
 }
 
-TEST_CASE("classes cut off by tasks.classes belong to no task and to no label", "[curriculum]") {
+TEST_CASE("classes removed by tasks.classes belong to no task and have no label", "[curriculum]") {
   const auto made = make_task_stream(with_tasks({.count = 2, .classes = 4}), hand_made_data(5, 20));
   REQUIRE(made);
   CHECK(made->classes == 4);
@@ -61,7 +61,7 @@ TEST_CASE("classes cut off by tasks.classes belong to no task and to no label", 
   CHECK(made->train->label(4) == -1);
 }
 
-TEST_CASE("classes that do not divide give the first tasks one more", "[curriculum]") {
+TEST_CASE("if classes do not divide evenly, the first tasks get one more", "[curriculum]") {
   const auto sizes_of = [](tasks_section tasks, std::int64_t classes) {
     const auto stream = make_task_stream(with_tasks(std::move(tasks)), hand_made_data(classes, 100));
     REQUIRE(stream);
@@ -101,7 +101,7 @@ TEST_CASE("impossible task sizes are refused with a possible value", "[curriculu
   CHECK_THAT(error_of({.count = 3, .sizes = {3, 3, 3}}, 10), ContainsSubstring("add up to 9 of 10 classes"));
 }
 
-TEST_CASE("domains are tasks in the order that the scenario says", "[curriculum]") {
+TEST_CASE("domain-incremental tasks follow the order in the scenario", "[curriculum]") {
   auto data = hand_made_data(2, 1);
   data.train = hand_made_split({0, 1, 0, 1, 0, 1}, {0, 0, 1, 1, 2, 2});
   data.test = hand_made_split({0, 1, 0}, {0, 1, 2});
@@ -125,7 +125,7 @@ TEST_CASE("domains are tasks in the order that the scenario says", "[curriculum]
   CHECK(first_rows("natural", 3) == numbers{0, 2, 4});
   CHECK(first_rows(names{"7", "photo", "sketch"}, 3) == numbers{4, 0, 2});
   CHECK(first_rows(names{"sketch", "7"}, 2) == numbers{2, 4});
-  CHECK(first_rows(names{"1", "0"}, 2) == numbers{2, 0}); // no entry is a name: numbers of domains
+  CHECK(first_rows(names{"1", "0"}, 2) == numbers{2, 0}); // no entry is a name, so they are domain numbers
   std::set<numbers> drawn;
   for (std::int64_t seed = 1; seed <= 12; ++seed)
     drawn.insert(first_rows("seeded", 3, seed));
@@ -146,7 +146,7 @@ TEST_CASE("domains are tasks in the order that the scenario says", "[curriculum]
   CHECK_THAT(error_of({"photo"}, 2), ContainsSubstring("the list has 1 of 3 domains, and there are 2 tasks"));
 }
 
-TEST_CASE("a single task holds every row, whatever tasks.count says", "[curriculum]") {
+TEST_CASE("a single task has all rows, whatever tasks.count is", "[curriculum]") {
   const auto made = make_task_stream(with_tasks({.kind = task_kind::single, .count = 7}), hand_made_data(3, 10));
   REQUIRE(made);
   REQUIRE(made->tasks.size() == 1);
@@ -154,7 +154,7 @@ TEST_CASE("a single task holds every row, whatever tasks.count says", "[curricul
   CHECK(made->tasks[0].classes == class_range{0, 3});
 }
 
-TEST_CASE("permuted tasks hold all rows, each under its own transform", "[curriculum]") {
+TEST_CASE("permuted tasks have all rows, each under its own transform", "[curriculum]") {
   const auto made = make_task_stream(
       with_tasks({.kind = task_kind::domain_incremental, .count = 3, .transform = task_transform::permute}),
       hand_made_data(2, 4));
@@ -190,7 +190,7 @@ TEST_CASE("domain tasks follow the data set's domains and cannot outnumber them"
              ContainsSubstring("has 1 domain; expected tasks.count <= 1, or a data set with several"));
 }
 
-TEST_CASE("class-blocks show ever new classes under the same labels", "[curriculum]") {
+TEST_CASE("class-blocks shows new classes under the same labels in each task", "[curriculum]") {
   tasks_section tasks{.kind = task_kind::domain_incremental,
                       .count = 2,
                       .transform = task_transform::class_blocks,
@@ -216,7 +216,7 @@ TEST_CASE("domain-incremental tasks without a transform are refused", "[curricul
              StartsWith("transform: domain-incremental tasks differ by a transform and found \"none\""));
 }
 
-TEST_CASE("every task without rows is named", "[curriculum]") {
+TEST_CASE("all tasks without rows are reported", "[curriculum]") {
   const auto made = make_task_stream(with_tasks({.count = 3}), hand_made_data(3, 1));
   REQUIRE_FALSE(made);
   REQUIRE(made.error().size() == 2);
@@ -224,7 +224,7 @@ TEST_CASE("every task without rows is named", "[curriculum]") {
   CHECK(made.error()[1].where == "train_rows");
 }
 
-TEST_CASE("pixels are scaled by the constants of their channel or to [0, 1]", "[curriculum]") {
+TEST_CASE("pixels are normalized by the constants of their channel, or to [0, 1]", "[curriculum]") {
   auto data = hand_made_data(2, 4, {2, 3, 3});
   data.mean = {0.25, 0.5};
   data.deviation = {0.5, 0.125};
@@ -241,7 +241,7 @@ TEST_CASE("pixels are scaled by the constants of their channel or to [0, 1]", "[
   CHECK(unit->test->shift == std::vector<float>{0, 0});
 }
 
-TEST_CASE("pixels are scaled by what is measured of the training rows", "[curriculum]") {
+TEST_CASE("pixels are normalized by the statistics of the training rows", "[curriculum]") {
   auto data = hand_made_data(2, 4, {2, 1, 2});
   for (auto* table : {&data.train, &data.test}) {
     table->images.select(1, 0).fill_(51); // all equal: no deviation
@@ -260,7 +260,7 @@ TEST_CASE("pixels are scaled by what is measured of the training rows", "[curric
   }
 }
 
-TEST_CASE("images are shown in the size that is asked for, and no larger part of them", "[curriculum]") {
+TEST_CASE("rows have the requested image size, and larger sizes are refused", "[curriculum]") {
   auto from = with_tasks({.count = 1});
   from.data.resize = 12;
   from.data.crop = 10;

@@ -1,7 +1,7 @@
-// Token rows, from a source to the input of jobs.
+// Token rows, from a data source to the input of jobs.
 #include "runtime/data/data_sources.hpp"
 #include "runtime/data/task_stream.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include <catch2/catch_test_macros.hpp>
 using namespace mneme;
@@ -21,7 +21,7 @@ scenario made_text() {
 
 } // namespace
 
-TEST_CASE("made text has tokens below the vocabulary, half of them its class's own", "[data]") {
+TEST_CASE("synthetic text has tokens below the vocabulary, half of them from the class's own", "[data]") {
   const auto settings = made_text();
   const auto raw = load_data(settings.data, 3).value();
   CHECK(raw.tokens == 9);
@@ -30,7 +30,7 @@ TEST_CASE("made text has tokens below the vocabulary, half of them its class's o
   CHECK(images.sizes() == at::IntArrayRef{4000, 1, 1, 6});
   CHECK(images.min().item<int>() == 0);
   CHECK(images.max().item<int>() == 8);
-  // A class has 1,000 rows; about 1/2 + 1/2 * 1/9 of them have the class's token at a position: 556, deviation 16.
+  // A class has 1,000 rows. About 1/2 + 1/2 * 1/9 of them have the class's token at a position: 556, deviation 16.
   for (std::int64_t label = 0; label < 4; ++label)
     for (std::int64_t place = 0; place < 6; ++place) {
       const auto column = images.flatten(1).slice(0, label, std::nullopt, 4).select(1, place).to(at::kLong);
@@ -41,7 +41,7 @@ TEST_CASE("made text has tokens below the vocabulary, half of them its class's o
   CHECK_FALSE(at::equal(images.narrow(0, 0, 10), load_data(settings.data, 4)->train.images.narrow(0, 0, 10)));
 }
 
-TEST_CASE("tokens reach jobs as whole numbers, without normalisation", "[data]") {
+TEST_CASE("tokens reach jobs as integers without normalization", "[data]") {
   const auto settings = made_text();
   const auto raw = load_data(settings.data, 3).value();
   const auto tasks = make_task_stream(settings, raw).value();

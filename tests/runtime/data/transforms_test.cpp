@@ -24,39 +24,38 @@ const std::vector<float> nine{1, 2, 3, 4, 5, 6, 7, 8, 9}; // 3 x 3
 
 } // namespace
 
-TEST_CASE("an affine change of nothing shows the picture as it is", "[transforms]") {
+TEST_CASE("an identity affine transform leaves the image unchanged", "[transforms]") {
   CHECK(shown(affine_pixels(3, 3, {}), nine) == nine);
 }
 
-TEST_CASE("a quarter turn moves the left column to the top row", "[transforms]") {
+TEST_CASE("a rotation by 90 degrees moves the left column to the top row", "[transforms]") {
   CHECK(shown(affine_pixels(3, 3, {.rotation_degrees = 90}), nine) == std::vector<float>{7, 4, 1, 8, 5, 2, 9, 6, 3});
-  // Around the center, which is between pixels if sides are even.
+  // Rotates around the center, which is between pixels if sides are even.
   CHECK(shown(affine_pixels(2, 2, {.rotation_degrees = 90}), {1, 2, 3, 4}) == std::vector<float>{3, 1, 4, 2});
 }
 
-TEST_CASE("a shear of one moves the row below the centre one pixel right, and black comes in", "[transforms]") {
+TEST_CASE("a shear of 1 moves the row below the center right by one pixel and fills with black", "[transforms]") {
   CHECK(shown(affine_pixels(3, 3, {.shear = 1}), nine) == std::vector<float>{2, 3, 0, 4, 5, 6, 0, 7, 8});
 }
 
-TEST_CASE("a sheared picture is turned, not a turned one sheared", "[transforms]") {
+TEST_CASE("an image is sheared before it is rotated", "[transforms]") {
   CHECK(shown(affine_pixels(3, 3, {.rotation_degrees = 90, .shear = 1}), nine) ==
         std::vector<float>{0, 4, 2, 7, 5, 3, 8, 6, 0});
 }
 
-TEST_CASE("a shear of a half mixes neighbours half and half", "[transforms]") {
+TEST_CASE("a shear of 1/2 averages neighboring pixels", "[transforms]") {
   CHECK(shown(affine_pixels(3, 3, {.shear = 0.5}), nine) ==
         std::vector<float>{1.5F, 2.5F, 1.5F, 4, 5, 6, 3.5F, 7.5F, 8.5F});
 }
 
-TEST_CASE("rotation by 45 degrees takes the middle of an edge from between the pixels of the diagonal",
-          "[transforms]") {
+TEST_CASE("a rotation by 45 degrees interpolates an edge center from the diagonal", "[transforms]") {
   // The pixel above the center comes from (-sqrt(1/2), -sqrt(1/2)): bilinear in 1, 2, 4, 5.
   const double s = std::sqrt(0.5);
   const double above = s * s * 1 + (1 - s) * s * 2 + s * (1 - s) * 4 + (1 - s) * (1 - s) * 5;
   CHECK(shown(affine_pixels(3, 3, {.rotation_degrees = 45}), nine)[1] == Catch::Approx(above));
 }
 
-TEST_CASE("taps have weights that sum to one and indices within the picture", "[transforms]") {
+TEST_CASE("interpolation weights sum to 1, and indices lie within the image", "[transforms]") {
   rng_stream stream({.seed = 3});
   for (int i = 0; i < 20; ++i) {
     const auto map = affine_pixels(28, 20, drawn_affine(stream));
@@ -70,7 +69,7 @@ TEST_CASE("taps have weights that sum to one and indices within the picture", "[
   }
 }
 
-TEST_CASE("drawn changes stay in their ranges and invert every other time", "[transforms]") {
+TEST_CASE("drawn transforms stay in their ranges, and half of them invert", "[transforms]") {
   rng_stream stream({.seed = 4});
   int inverted = 0;
   double largest_turn = 0.0, largest_shear = 0.0;
@@ -85,7 +84,7 @@ TEST_CASE("drawn changes stay in their ranges and invert every other time", "[tr
   CHECK(inverted == Catch::Approx(500).margin(4 * std::sqrt(250.0)));
 }
 
-TEST_CASE("the first task sees pictures as they are and each later one its own permutation", "[transforms]") {
+TEST_CASE("the first task shows images unchanged, and each later task has its own permutation", "[transforms]") {
   const auto maps = task_transforms(task_transform::permute, 4, {3, 4, 4}, 1);
   REQUIRE(maps.size() == 4);
   CHECK(maps[0].pixels.empty());
@@ -108,7 +107,7 @@ TEST_CASE("the first task sees pictures as they are and each later one its own p
   CHECK(orders[1] != orders[2]);
 }
 
-TEST_CASE("transforms depend on the seed and the task, not on how many tasks there are", "[transforms]") {
+TEST_CASE("transforms depend on the seed and the task, not on the number of tasks", "[transforms]") {
   const auto order = [](const pixel_map& map) {
     std::vector<std::int32_t> labels;
     for (const auto& taps : map.pixels)

@@ -30,7 +30,7 @@ scenario coming_and_going(std::int64_t count, virtual_duration absence) {
   return from;
 }
 
-/// Mean and standard deviation of seconds.
+/// Mean and standard deviation of durations in seconds.
 struct moments {
   double mean = 0.0, deviation = 0.0;
 };
@@ -46,7 +46,7 @@ void check_exponential(const std::vector<double>& values, double mean) {
   const auto found = moments_of(values);
   const auto error = mean / std::sqrt(static_cast<double>(values.size()));
   CHECK(found.mean == Catch::Approx(mean).margin(4 * error));
-  CHECK(found.deviation == Catch::Approx(mean).margin(4 * std::sqrt(2.0) * error)); // kurtosis 9
+  CHECK(found.deviation == Catch::Approx(mean).margin(4 * std::sqrt(2.0) * error)); // the kurtosis is 9
   const auto short_ones = std::count_if(values.begin(), values.end(), [&](double x) { return x < mean * 0.1; });
   const double share = 1.0 - std::exp(-0.1), n = static_cast<double>(values.size());
   CHECK(static_cast<double>(short_ones) / n == Catch::Approx(share).margin(4 * std::sqrt(share * (1 - share) / n)));
@@ -54,8 +54,8 @@ void check_exponential(const std::vector<double>& values, double mean) {
 
 } // namespace
 
-// Dong et al. 2023: a tenth of the clients before a task keep the old one, N - floor(0.9 N); newcomers never do.
-TEST_CASE("a share of the enrolled clients keeps its task when one begins, drawn for each task") {
+// Dong et al. 2023: before a task, a tenth of the clients, N - floor(0.9 N), keep the old one; new clients never do.
+TEST_CASE("tasks.staying_share of the enrolled clients keep their task, drawn anew for each task") {
   auto from = of_clients(120);
   from.enrolment = {.kind = enrolment_kind::growing, .initial = 30, .added_per_task = 10};
   from.tasks.staying_share = 0.1;
@@ -76,7 +76,7 @@ TEST_CASE("a share of the enrolled clients keeps its task when one begins, drawn
   }
 }
 
-TEST_CASE("clients that keep their task exclude those in transition and not yet enrolled") {
+TEST_CASE("clients in transition or not yet enrolled are not among those that keep their task") {
   auto from = coming_and_going(200, 0s);
   from.tasks.transition = task_transition::staggered;
   from.tasks.transition_spread = 10s;
@@ -95,7 +95,7 @@ TEST_CASE("clients that keep their task exclude those in transition and not yet 
   CHECK(stayed == enrolled - enrolled / 2);
 }
 
-TEST_CASE("without random changes no event is expected and the task determines enrolment") {
+TEST_CASE("without random changes no event is scheduled, and the task determines enrollment") {
   auto from = of_clients(30);
   from.enrolment = {.kind = enrolment_kind::growing, .initial = 10, .added_per_task = 10};
   auto who = availability_of(from);
@@ -111,7 +111,7 @@ TEST_CASE("without random changes no event is expected and the task determines e
   CHECK(who.move_to(when(100s)).empty());
 }
 
-TEST_CASE("clients arrive, stay and are away for exponential times") {
+TEST_CASE("clients arrive, stay and are absent for exponential times") {
   constexpr std::uint32_t clients = 20'000;
   auto who = availability_of(coming_and_going(clients, 20s));
   CHECK(who.enrolled() == 0);
@@ -134,13 +134,13 @@ TEST_CASE("clients arrive, stay and are away for exponential times") {
   }
   REQUIRE(arrivals.size() == clients);
   check_exponential(arrivals, 100.0);
-  // The last stay, longer than others, is cut off by the end and not counted: one percent of the mean.
+  // The last stay is cut off by the end and not counted. It is longer than others, which gives a bias of 1 %.
   CHECK(moments_of(stays).mean == Catch::Approx(50.0).margin(1.0));
   CHECK(moments_of(absences).mean == Catch::Approx(20.0).margin(0.3));
   CHECK(static_cast<double>(who.enrolled()) == Catch::Approx(clients * 50.0 / 70.0).margin(4 * 65.0)); // sqrt(npq) = 64
 }
 
-TEST_CASE("lives are exponential and followed by nothing where nobody comes back") {
+TEST_CASE("exponential stays are final if absent clients never return") {
   constexpr std::uint32_t clients = 20'000;
   const population people(coming_and_going(clients, 0s));
   std::vector<double> stays;
@@ -155,7 +155,7 @@ TEST_CASE("lives are exponential and followed by nothing where nobody comes back
   CHECK(who.member({7}) == membership::left);
 }
 
-TEST_CASE("a client's times do not depend on how many clients there are or when one looks") {
+TEST_CASE("availability times of a client do not depend on the number of clients or the time of queries") {
   auto few = availability_of(coming_and_going(10, 20s)), many = availability_of(coming_and_going(1000, 20s));
   std::vector<virtual_time> one_look, many_looks;
   for (const auto& change : few.move_to(when(500s)))
@@ -169,7 +169,7 @@ TEST_CASE("a client's times do not depend on how many clients there are or when 
   CHECK((one_look == many_looks));
 }
 
-TEST_CASE("by day a client can be reached for half of every period, from a time of its own") {
+TEST_CASE("with a diurnal pattern each client is online for half of every period, with its own phase") {
   constexpr std::uint32_t clients = 2000;
   auto from = of_clients(clients);
   from.devices.availability = device_availability::diurnal;
@@ -199,7 +199,7 @@ TEST_CASE("by day a client can be reached for half of every period, from a time 
   CHECK(spread.deviation == Catch::Approx(1000.0 / std::sqrt(12.0)).margin(15.0));
 }
 
-TEST_CASE("a file says when a client can be reached") {
+TEST_CASE("a trace file determines when clients are online") {
   auto from = of_clients(3);
   from.devices.availability = device_availability::file;
   const std::vector<availability_span> spans{{.client = {0}, .from = when(0s), .to = when(10s)},
@@ -233,14 +233,14 @@ TEST_CASE("simultaneous changes are ordered by client") {
   CHECK((found == expected));
 }
 
-TEST_CASE("staggered, every client enters a task at its own uniform time after the server, and never goes back") {
+TEST_CASE("staggered clients enter a task at a uniform time after the server and never return to the old one") {
   constexpr std::uint32_t clients = 10'000;
   auto from = of_clients(clients);
   from.tasks.transition = task_transition::staggered;
   from.tasks.transition_spread = 100s;
   auto who = availability_of(from);
   who.open_task({0}, when(0s));
-  CHECK_FALSE(who.next_change()); // every client begins with the first task
+  CHECK_FALSE(who.next_change()); // all clients begin with the first task
   who.open_task({1}, when(1000s));
   CHECK(who.task_of({5}) == task_id{0});
   std::vector<double> delays;

@@ -7,7 +7,7 @@ namespace {
 
 constexpr fuse_key usual_key{.kind = 0, .options = 7};
 
-/// A job of one assignment that is parked at shard 0.
+/// Job of one assignment that is parked at shard 0.
 struct waiting_job {
   std::uint64_t assignment = 0;
   std::int64_t rows = 1, bytes = 10;
@@ -37,7 +37,7 @@ std::vector<ids> ids_of(const std::vector<composition>& batches) {
   return shown;
 }
 
-/// The batches of jobs that are all parked at one shard.
+/// Batches of jobs that are all parked at one shard.
 std::vector<ids> batches_of(const std::vector<parked_job>& jobs, const batch_rules& rules,
                             std::int64_t shards_alike = 1) {
   const auto planned = plan_batches(jobs, rules, shards_alike);
@@ -49,16 +49,16 @@ constexpr batch_rules width_alone{.balance_over_workers = false, .width_is_fixed
 
 } // namespace
 
-TEST_CASE("batches are cut at the width, jobs of like length together, ids ascending") {
+TEST_CASE("batches are cut at the width, with jobs of similar length, in id order") {
   const auto jobs = parked({{1, 10}, {2, 50}, {3, 10}, {4, 40}, {5, 20}}, 2);
   CHECK((batches_of(jobs, width_alone) == std::vector<ids>{{2, 4}, {1, 5}, {3}}));
 }
 
-TEST_CASE("batches share the rows among the workers") {
+TEST_CASE("batches distribute the rows over the workers") {
   CHECK((batches_of(parked({{1, 30}, {2, 10}, {3, 10}, {4, 10}}), {.workers = 2}) == std::vector<ids>{{1}, {2, 3, 4}}));
 }
 
-TEST_CASE("of large outcomes those that are due first are computed first, of small ones those of the first ids") {
+TEST_CASE("large outcomes are computed in due order, small ones in id order") {
   const auto first_batch = [](std::int64_t bytes) {
     return batches_of(parked({{1, 10, bytes, 3}, {2, 10, bytes, 1}, {3, 10, bytes, 4}, {4, 10, bytes, 2}}, 2),
                       width_alone)
@@ -68,7 +68,7 @@ TEST_CASE("of large outcomes those that are due first are computed first, of sma
   CHECK((first_batch((4 << 20) + 1) == ids{2, 4}));
 }
 
-TEST_CASE("batches whose outcomes are used meanwhile follow the times they are due, and become smaller at the end") {
+TEST_CASE("batches whose outcomes are used early follow due times and become smaller at the end") {
   std::vector<waiting_job> jobs;
   for (int i = 1; i <= 8; ++i)
     jobs.push_back({.assignment = static_cast<std::uint64_t>(i), .rows = 10, .due_second = 9 - i});
@@ -87,20 +87,20 @@ TEST_CASE("a remainder below half of the smallest batch joins another batch") {
         std::vector<ids>{{1, 2, 3, 4}, {5, 6}, {7}, {8, 9}});
 }
 
-TEST_CASE("a shard cuts its jobs by the rows of all shards") {
+TEST_CASE("a shard cuts batches as if every shard had as many rows") {
   std::vector<waiting_job> jobs;
   for (std::uint64_t i = 1; i <= 8; ++i)
     jobs.push_back({.assignment = i, .rows = 10});
   const auto count_of = [&](std::int64_t shards_alike, const batch_rules& rules) {
     return batches_of(parked(jobs), rules, shards_alike).size();
   };
-  CHECK((count_of(2, {.workers = 2}) == 1)); // as many are parked elsewhere: one worker each
+  CHECK((count_of(2, {.workers = 2}) == 1)); // other shards have as many: one worker each
   CHECK((count_of(1, {.workers = 2}) == 2));
   CHECK((count_of(1, {.workers = 2, .balance_over_workers = false}) == 1));
   CHECK((count_of(2, {.workers = 2, .batches_per_worker = 4}) == 5)); // of 2, 2, 2, 1 and 1 jobs
 }
 
-TEST_CASE("batches of a group are of like width: a rest of a few jobs makes no batch of its own") {
+TEST_CASE("batches of a group have similar widths, without a last batch of a few jobs") {
   CHECK((even_width(128, 64) == 64));
   CHECK((even_width(132, 64) == 66)); // not 64 + 64 + 4
   CHECK((even_width(143, 64) == 72));

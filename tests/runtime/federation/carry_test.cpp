@@ -1,4 +1,4 @@
-#include <ATen/ops/full.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ops/full.h> // before Catch2, whose CHECK must be the last definition
 
 #include "runtime/base/rng.hpp"
 #include "runtime/federation/carry.hpp"
@@ -9,7 +9,7 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-/// Both ends in one object: a tensor's name is the number of its handle.
+/// Both ends in one object. The name of a tensor is the number of its handle.
 class one_shelf final : public tensor_exchange {
 public:
   std::optional<offered_tensor> offer(const at::Tensor& value) override {
@@ -51,7 +51,7 @@ start_rounds two_rounds() {
 
 } // namespace
 
-TEST_CASE("assignments cross with their broadcast once, and handles are shared again") {
+TEST_CASE("assignments are sent with their broadcast once, and handles are shared after loading") {
   one_shelf shared;
   const auto back = across(two_rounds(), shared);
   REQUIRE(back.assignments.size() == 2);
@@ -77,7 +77,7 @@ TEST_CASE("assignments cross with their broadcast once, and handles are shared a
   CHECK(second.size() < first.size()); // all tensors are sent by name
 }
 
-TEST_CASE("reports cross without durations; memories may come again, uploads may not") {
+TEST_CASE("reports are sent without durations; memories may be sent by name, uploads may not") {
   one_shelf shared;
   wave_report sent{.from = {2}, .last = false};
   sent.issued.push_back({.id = {{5}, 1, 2}, .key = {.kind = 3, .options = 17}, .rows = 40, .bytes = 80, .width = 6});
@@ -141,7 +141,7 @@ TEST_CASE("an unknown tensor name is refused") {
   CHECK(shared.kept.empty());
 }
 
-TEST_CASE("messages with bytes drawn at random are read or refused, and nothing else") {
+TEST_CASE("messages of random bytes are either read or refused") {
   one_shelf shared;
   archive starts, reports;
   auto wave = two_rounds();

@@ -2,7 +2,7 @@
 #include <catch2/catch_test_macros.hpp>
 using namespace mneme;
 
-TEST_CASE("a checkpoint is due every so many rounds, and stays so until it may be taken") {
+TEST_CASE("a checkpoint becomes due every n rounds and stays due until it is allowed") {
   checkpoint_turn turn(checkpoint_section{.every = 2, .force = false});
   CHECK_FALSE(turn.is_due_after(1));
   turn.allow(false);
@@ -25,7 +25,7 @@ TEST_CASE("no checkpoint is due if checkpoints are disabled") {
     CHECK_FALSE(turn.is_due_after(rounds));
 }
 
-TEST_CASE("a run waits for forced checkpoints to be on the disk, whatever the pace") {
+TEST_CASE("a run waits until a forced checkpoint is on disk, whatever the throttle says") {
   checkpoint_turn turn(checkpoint_section{.every = 1, .force = true});
   turn.allow(false);
   CHECK(turn.is_due_after(1));
@@ -34,7 +34,7 @@ TEST_CASE("a run waits for forced checkpoints to be on the disk, whatever the pa
   CHECK(turn.kept());
 }
 
-TEST_CASE("a run that ends waits for its last checkpoint, and for those that are being written") {
+TEST_CASE("a run that ends waits for its last checkpoint and for those being written") {
   checkpoint_turn turn(checkpoint_section{.every = 1, .force = false});
   CHECK(turn.is_due_after(1));
   turn.began();

@@ -37,7 +37,7 @@ using ids = std::vector<client_id>;
 
 } // namespace
 
-TEST_CASE("a cohort is drawn among those who have rows and nothing to do") {
+TEST_CASE("a cohort is drawn from idle clients that have rows") {
   const auto settings = settings_of(ten_clients(round_mode::sync));
   client_pool pool(settings);
   pool.open_task({0}, {});
@@ -52,7 +52,7 @@ TEST_CASE("a cohort is drawn among those who have rows and nothing to do") {
   CHECK((pool.draw_cohort({0}).size() == 9));
 }
 
-TEST_CASE("a plan may leave out of cohorts who was not enrolled in the first task") {
+TEST_CASE("a plan may exclude clients that were not enrolled in the first task") {
   auto from = ten_clients(round_mode::sync);
   from.enrolment = {.kind = enrolment_kind::growing, .initial = 4, .added_per_task = 6};
   const auto settings = settings_of(from);
@@ -64,7 +64,7 @@ TEST_CASE("a plan may leave out of cohorts who was not enrolled in the first tas
   CHECK((pool.draw_cohort({0}) == ids{{0}, {2}}));
 }
 
-TEST_CASE("idle clients are drawn without replacement, whoever became idle first") {
+TEST_CASE("idle clients are drawn without replacement, in whatever order they became idle") {
   const auto settings = settings_of(ten_clients(round_mode::async));
   client_pool first(settings), second(settings);
   for (auto* pool : {&first, &second}) {
@@ -85,7 +85,7 @@ TEST_CASE("idle clients are drawn without replacement, whoever became idle first
   CHECK(first.draw_idle(-1, 20).empty());
 }
 
-TEST_CASE("the pool tracks a client's work if it may leave, until it is idle") {
+TEST_CASE("the pool tracks the work of a client that may leave until the client is idle") {
   auto from = ten_clients(round_mode::sync);
   const auto settled = settings_of(from);
   client_pool stays(settled);
@@ -100,7 +100,7 @@ TEST_CASE("the pool tracks a client's work if it may leave, until it is idle") {
   CHECK_FALSE(leaves.assignment_of({0}));
 }
 
-TEST_CASE("a run whose clients have left for good never gets one back") {
+TEST_CASE("clients that have left never return") {
   auto from = ten_clients(round_mode::sync);
   from.enrolment = {.kind = enrolment_kind::random, .arrival_mean = 1s, .lifetime_mean = 1s, .absence_mean = 0s};
   from.devices.availability = device_availability::diurnal;
@@ -118,7 +118,7 @@ TEST_CASE("a run whose clients have left for good never gets one back") {
   CHECK_FALSE(pool.clients_may_come());
 }
 
-TEST_CASE("a pool that is saved and loaded draws as before") {
+TEST_CASE("a pool that was saved and loaded draws as before") {
   const auto settings = settings_of(ten_clients(round_mode::async));
   client_pool saved(settings), loaded(settings);
   saved.open_task({0}, {});

@@ -10,7 +10,7 @@ namespace {
 
 using kind = federation_event::kind;
 
-/// Client 0 after its download, in one stage of a second with known result.
+/// Client 0 after its download, in one stage of one second with a known result.
 assignment_in_flight& working(federation_parts& parts, party_bytes sends) {
   CHECK(parts.dispatch.give_cohort_work());
   auto& owner = parts.in_flight.at({0});
@@ -23,7 +23,7 @@ assignment_in_flight& working(federation_parts& parts, party_bytes sends) {
   return owner;
 }
 
-/// Takes the next event, which must be of kind `expected`.
+/// Takes the next event, which must have the kind `expected`.
 federation_event next_of(federation_parts& parts, kind expected, virtual_time at) {
   while (parts.clock.next().assignment != assignment_id{0})
     (void)parts.clock.take_next(); // of other clients
@@ -35,7 +35,7 @@ federation_event next_of(federation_parts& parts, kind expected, virtual_time at
 
 } // namespace
 
-TEST_CASE("a client works stage by stage, and its upload is delivered when its link has carried it") {
+TEST_CASE("a client works stage by stage, and its upload is delivered after the transfer") {
   auto from = three_clients();
   from.devices.latency = 100ms;
   federation_parts parts(toy_of(from).settings);
@@ -59,7 +59,7 @@ TEST_CASE("a client works stage by stage, and its upload is delivered when its l
   CHECK(bundle.uploads.at(0).rows == 4);
 }
 
-TEST_CASE("an upload is delivered once the other parties have their parts, whatever comes first") {
+TEST_CASE("an upload is delivered once the other parties have received their parts, in any order") {
   for (const double proxy_mbit : {0.0, 0.000032}) { // 8 bytes take no time, or 2 s
     auto from = three_clients();
     from.devices.proxy_uplink_mbit = proxy_mbit;
@@ -87,7 +87,7 @@ TEST_CASE("an upload is delivered once the other parties have their parts, whate
   }
 }
 
-TEST_CASE("an observing client sends nothing and ends with its last stage") {
+TEST_CASE("an observing client sends no upload and ends with its last stage") {
   auto from = three_clients();
   from.rounds.cohort = 1;
   federation_parts parts(toy_of(from).settings);

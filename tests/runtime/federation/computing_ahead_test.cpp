@@ -10,7 +10,7 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-/// Three active clients after their downloads.
+/// Three active clients whose downloads have ended.
 std::unique_ptr<federation_parts> three_at_work(const toy_federation& toy) {
   auto parts = std::make_unique<federation_parts>(toy.settings);
   CHECK(parts->dispatch.give_cohort_work());
@@ -40,7 +40,7 @@ toy_federation unknown_sizes() {
 
 } // namespace
 
-TEST_CASE("a whole cohort of known uploads starts at once; where others work besides, shards wait to be told") {
+TEST_CASE("a cohort with known upload sizes starts at once; with other work present, shards wait for a release") {
   for (const bool only_cohort : {true, false}) {
     const auto parts = three_at_work(toy_of(three_clients()));
     CHECK(parts->ahead.needs_answer(parts->clock.next()));
@@ -55,7 +55,7 @@ TEST_CASE("a whole cohort of known uploads starts at once; where others work bes
   }
 }
 
-TEST_CASE("a wave is over with the last report of its last shard, and jobs that were told run with the next one") {
+TEST_CASE("a wave ends with the last report of its last shard, and jobs due by then run in the next wave") {
   const auto parts = three_at_work(unknown_sizes());
   parts->ahead.begin_wave({0}, true);
   (void)parts->commands();
@@ -72,7 +72,7 @@ TEST_CASE("a wave is over with the last report of its last shard, and jobs that 
   CHECK(jobs_of(std::get<release>(commands.back())) == 3);
 }
 
-TEST_CASE("a failure is reported at its virtual time, the lowest job first if a whole wave fails") {
+TEST_CASE("a failure is reported at its virtual time; if a whole wave fails, the lowest job is reported") {
   const auto parts = three_at_work(unknown_sizes());
   parts->ahead.begin_wave({0}, true);
   wave_report report;
@@ -92,14 +92,14 @@ TEST_CASE("a failure is reported at its virtual time, the lowest job first if a 
   CHECK(interrupted->ahead.failure()->reason == interrupted_text);
 }
 
-TEST_CASE("rounds that run again come to where they were, and their jobs are parked as before") {
+TEST_CASE("rerun rounds advance to their previous stage, and their jobs are parked as before") {
   const auto parts = three_at_work(unknown_sizes());
   parts->ahead.begin_wave({0}, true);
   auto report = waiting(3, 1s);
   CHECK(parts->ahead.take(report) == wave_progress::over);
   (void)parts->commands();
   auto& owner = parts->in_flight.at({1});
-  parts->in_flight.forget_jobs(owner); // as after an interruption of the run
+  parts->in_flight.forget_jobs(owner); // an interruption of the run does the same
   owner.stages.push_back(1s);          // in its second stage
   owner.horizon += 1s;
   CHECK_FALSE(parts->ahead.is_repeating());
@@ -122,7 +122,7 @@ TEST_CASE("rounds that run again come to where they were, and their jobs are par
   CHECK(parts->ahead.take(second) == wave_progress::over);
   CHECK(parts->ahead.repeats_no_more());
   CHECK(owner.phase == assignment_phase::computing);
-  CHECK(owner.horizon == virtual_time(2600ms)); // unchanged
+  CHECK(owner.horizon == virtual_time(2600ms)); // it has not changed
   CHECK(parts->out.report().jobs == jobs_before);
   parts->ahead.begin_wave({1}, true);
   commands = parts->commands();
@@ -142,7 +142,7 @@ TEST_CASE("a rerun with another duration ends the run with an error") {
   CHECK_THAT(parts->ahead.failure()->reason, ContainsSubstring("the checkpoint is not of this run"));
 }
 
-TEST_CASE("results that do not fit are recomputed when needed, with one warning") {
+TEST_CASE("results that exceed the memory are recomputed when needed, with one warning") {
   auto toy = unknown_sizes();
   toy.settings.results_bytes_max = 20;
   const auto parts = three_at_work(toy);
@@ -153,7 +153,7 @@ TEST_CASE("results that do not fit are recomputed when needed, with one warning"
   CHECK(parts->ahead.take(report) == wave_progress::over);
   (void)parts->commands();
   parts->ahead.make_room();
-  CHECK(parts->in_flight.at({2}).phase == assignment_phase::evicted); // 64 bits per second: it arrives last
+  CHECK(parts->in_flight.at({2}).phase == assignment_phase::evicted); // at 64 bits per second it arrives last
   CHECK(std::holds_alternative<run_warning>(parts->commands().back()));
   CHECK((parts->ahead.to_recompute({2}) == std::vector<assignment_id>{{2}}));
 }

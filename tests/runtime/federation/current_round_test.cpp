@@ -22,7 +22,7 @@ opened_round made_of(std::uint64_t model, const round_place& place) {
 
 } // namespace
 
-TEST_CASE("a task has its labels, and the first of its rounds") {
+TEST_CASE("a new task sets its classes and its first round") {
   const auto settings = three_tasks();
   current_round round;
   round.place.round_of_task = 4;
@@ -33,7 +33,7 @@ TEST_CASE("a task has its labels, and the first of its rounds") {
   CHECK(round.place.round_of_task == 0);
 }
 
-TEST_CASE("clients in an older task receive the round's weights as of that task, made once") {
+TEST_CASE("clients in an older task receive the round's weights in a broadcast for that task, made once") {
   const auto settings = three_tasks();
   current_round round;
   round.open_task({2}, settings);
@@ -49,7 +49,7 @@ TEST_CASE("clients in an older task receive the round's weights as of that task,
   CHECK(as_number(round.broadcast_in({1}, settings)->weights) == 6);
 }
 
-TEST_CASE("clients that are blind are told the round and the classes seen, whatever their task") {
+TEST_CASE("with hidden tasks, clients only receive the round and the seen classes") {
   auto settings = three_tasks();
   settings.blind_clients = true;
   current_round round;
@@ -78,7 +78,7 @@ TEST_CASE("the proxy's advice is part of the broadcast") {
   CHECK(as_number(round.broadcast_in({0}, settings)->weights) == 5);
 }
 
-TEST_CASE("the size of an upload is that of the weights where the method says so, else unknown") {
+TEST_CASE("upload_bytes() is the size of the weights if the method declares it, else unknown") {
   auto settings = three_tasks();
   current_round round;
   round.open(made_of(5, {}));

@@ -8,7 +8,7 @@ delivery upload_of(std::uint32_t client) { return {.from = {client}}; }
 
 } // namespace
 
-TEST_CASE("a bundle holds uploads in the order in which they came, and is due by number or by bytes") {
+TEST_CASE("a bundle holds uploads in order of arrival and is due by number or bytes") {
   delivery_buffer buffer;
   CHECK_FALSE(buffer.take());
   for (std::uint32_t c = 0; c < tuning::bundled_uploads_max; ++c) {
@@ -39,5 +39,5 @@ TEST_CASE("virtual time waits while the server has too many unfolded uploads") {
   buffer.folded();
   CHECK_FALSE(buffer.waits_for_server());
   buffer.add(upload_of(2), 1);
-  CHECK_FALSE(buffer.take()->tell_when_folded); // the count starts again
+  CHECK_FALSE(buffer.take()->tell_when_folded); // the count has started again
 }

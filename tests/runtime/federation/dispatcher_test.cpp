@@ -19,13 +19,13 @@ using numbers = std::vector<std::uint32_t>;
 
 } // namespace
 
-TEST_CASE("a cohort is given work that begins when its download is over, and is busy until it ends") {
+TEST_CASE("a dispatched cohort begins work after its downloads and is busy until the work ends") {
   federation_parts parts(toy_of(three_clients()).settings);
   CHECK(parts.dispatch.give_cohort_work());
   CHECK(clients_at_work(parts) == numbers{0, 1, 2});
   CHECK(parts.round.missing == 3);
   const auto& first = parts.in_flight.at({0});
-  CHECK(first.horizon == virtual_time(600ms)); // 0.1 s and 16 bytes at 32 bytes a second
+  CHECK(first.horizon == virtual_time(600ms)); // 0.1 s and 16 bytes at 32 bytes per second
   CHECK(first.doing == activity_id::round);
   CHECK(first.upload_bytes() == 16); // size of the weights
   CHECK(parts.out.report().download_bytes == 48);
@@ -36,7 +36,7 @@ TEST_CASE("a cohort is given work that begins when its download is over, and is 
   CHECK(clients_at_work(parts) == numbers{0, 2});
 }
 
-TEST_CASE("clients beside the cohort look, at the price of their download or for nothing") {
+TEST_CASE("observing clients outside the cohort pay for their download, or nothing if observing is free") {
   for (const bool costs : {true, false}) {
     auto from = three_clients();
     from.rounds.cohort = 1;
@@ -54,7 +54,7 @@ TEST_CASE("clients beside the cohort look, at the price of their download or for
   }
 }
 
-TEST_CASE("advice takes its party's link, and work starts at the later of both arrivals") {
+TEST_CASE("advice uses its party's link, and work starts at the later of both arrivals") {
   auto from = three_clients();
   from.devices.proxy_downlink_mbit = std::vector{0.000064, 0.0, 0.0}; // 24 bytes take 3 s
   auto toy = toy_of(from);
@@ -67,7 +67,7 @@ TEST_CASE("advice takes its party's link, and work starts at the later of both a
   CHECK(parts.out.report().proxy_bytes == 3 * 24);
 }
 
-TEST_CASE("late work is left behind or kept, as the scenario says, and counted once") {
+TEST_CASE("late work is dropped or kept, as rounds.late says, and counted once") {
   for (const auto policy : {late_policy::drop, late_policy::keep}) {
     auto from = three_clients();
     from.rounds.late = policy;
@@ -81,7 +81,7 @@ TEST_CASE("late work is left behind or kept, as the scenario says, and counted o
   }
 }
 
-TEST_CASE("a client's memory is passed to its next round after its work has ended") {
+TEST_CASE("a client's memory is passed to its next round only after its work has ended") {
   federation_parts parts(toy_of(three_clients()).settings);
   CHECK(parts.dispatch.give_cohort_work());
   parts.ahead.start_waiting();
@@ -101,7 +101,7 @@ TEST_CASE("a client's memory is passed to its next round after its work has ende
   CHECK(as_number(again.memory) == 9);
 }
 
-TEST_CASE("work that was not started is dropped silently, and started work is recalled from its shard") {
+TEST_CASE("abandoned work that was not started is dropped, and started work is recalled from its shard") {
   federation_parts parts(toy_of(three_clients()).settings);
   CHECK(parts.dispatch.give_cohort_work());
   parts.dispatch.abandon({{2}}, "left");

@@ -41,7 +41,7 @@ using ids = std::vector<std::uint64_t>;
 
 } // namespace
 
-TEST_CASE("results that arrive last are evicted where memory has no room for all") {
+TEST_CASE("the results that arrive last are evicted if the memory is too small for all") {
   const auto clients = instant_clients();
   waiting_results waiting(25, {4, 1, 3, 2});
   waiting.table.hold(waiting.table.at({0}), 100);
@@ -52,10 +52,10 @@ TEST_CASE("results that arrive last are evicted where memory has no room for all
   CHECK_FALSE(waiting.results.evict(waiting.table, clients));
 }
 
-TEST_CASE("an upload delivered while a wave was out counts as if it had waited for the wave's end") {
+TEST_CASE("an upload delivered during a wave counts as if it had waited for the end of the wave") {
   const auto clients = instant_clients();
   waiting_results waiting(25, {4, 3});
-  // Data sent to the proxy were also held.
+  // Parts sent to the proxy were also held.
   const auto upload_of = [](std::int64_t bytes, std::int64_t proxy_bytes) {
     assignment_in_flight owner;
     owner.sends = {bytes, proxy_bytes};
@@ -68,10 +68,10 @@ TEST_CASE("an upload delivered while a wave was out counts as if it had waited f
   CHECK_FALSE(waiting.results.has_room_during_wave(upload_of(16, 0)));
   CHECK(waiting.results.evict(waiting.table, clients));
   CHECK((waiting.in_phase(assignment_phase::finished) == ids{1}));
-  CHECK_FALSE(waiting.results.evict(waiting.table, clients)); // nothing was delivered since the last wave
+  CHECK_FALSE(waiting.results.evict(waiting.table, clients)); // no upload was delivered since the last wave
 }
 
-TEST_CASE("nothing is evicted if recomputing could give another result") {
+TEST_CASE("no result is evicted if recomputing it could change it") {
   waiting_results waiting(1, {1, 2}, false);
   CHECK_FALSE(waiting.results.evict(waiting.table, instant_clients()));
   CHECK((waiting.in_phase(assignment_phase::finished) == ids{0, 1}));
@@ -82,7 +82,7 @@ TEST_CASE("an evicted result is recomputed together with the next ones that fit"
   waiting_results waiting(35, {5, 4, 3, 2, 1});
   CHECK(waiting.results.evict(waiting.table, clients));
   REQUIRE((waiting.in_phase(assignment_phase::evicted) == ids{0, 1}));
-  for (const std::uint64_t id : {4, 3}) { // are delivered
+  for (const std::uint64_t id : {4, 3}) { // they are delivered
     waiting.results.removed(waiting.table.at({id}));
     waiting.table.erase({id});
   }
@@ -90,11 +90,11 @@ TEST_CASE("an evicted result is recomputed together with the next ones that fit"
   CHECK((chosen == std::vector<assignment_id>{{1}, {0}}));
   waiting_results small(10, {2, 1});
   CHECK(small.results.evict(small.table, clients));
-  // An evicted result that is needed is recomputed even if it does not fit.
+  // An evicted result that is needed is recomputed even if it exceeds the memory.
   CHECK((small.results.to_recompute({0}, small.table, clients) == std::vector<assignment_id>{{0}}));
 }
 
-TEST_CASE("results that arrive at one time are kept in the order in which they will be delivered") {
+TEST_CASE("results that arrive at the same time are kept in delivery order") {
   const auto clients = instant_clients();
   const auto kept = [&](const auto& change) {
     waiting_results waiting(10, {5, 5});

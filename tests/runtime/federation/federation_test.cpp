@@ -17,7 +17,7 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-/// Lines of "time actor event client", times truncated to a tenth.
+/// Formats "time actor event client" per event, with times truncated to a tenth.
 std::string events_of(const run_outcome& run) {
   std::string text;
   for (const auto& event : run.events) {
@@ -28,12 +28,12 @@ std::string events_of(const run_outcome& run) {
   return text;
 }
 
-/// With reports in random order.
+/// Plays the same with reports in random order.
 run_outcome played(const scenario& from) { return played(toy_of(from), {.seed = 5, .in_order = false}); }
 
 } // namespace
 
-TEST_CASE("every event of a round falls where a hand puts it, without an actor") {
+TEST_CASE("a federation without actors gives the round's event times worked out by hand") {
   const auto run = played(three_clients());
   CHECK(events_of(run) == "0.0 scheduler task\n"
                           "0.0 scheduler open_round\n"
@@ -57,7 +57,7 @@ TEST_CASE("every event of a round falls where a hand puts it, without an actor")
   CHECK(run.report.client_rounds == 3);
 }
 
-TEST_CASE("an upload kept although late is folded into the round that is open when it comes, without an actor") {
+TEST_CASE("a federation without actors folds a late upload that is kept into the round open at its arrival") {
   auto from = three_clients();
   from.rounds.per_task = 2;
   from.rounds.deadline = 5s;
@@ -83,7 +83,7 @@ TEST_CASE("an upload kept although late is folded into the round that is open wh
   CHECK(run.report.late_uploads == 1);
 }
 
-TEST_CASE("work that is due at its deadline is released with the rest, and work that is due later never") {
+TEST_CASE("work due at its deadline is released with the others, and work due later never") {
   for (const auto deadline : {6700ms, 6699ms}) {
     auto from = three_clients();
     from.rounds.deadline = deadline;
@@ -109,7 +109,7 @@ TEST_CASE("work that is due at its deadline is released with the rest, and work 
   }
 }
 
-TEST_CASE("places are filled as uploads come where the server does not wait for a cohort, without an actor") {
+TEST_CASE("a federation without actors refills places as uploads arrive in asynchronous mode") {
   auto from = three_clients();
   from.rounds.mode = round_mode::async;
   from.rounds.concurrency = 3;
@@ -129,7 +129,7 @@ TEST_CASE("places are filled as uploads come where the server does not wait for 
 //   client 0   0.1 + 2.0 = 2.1 s       0.1 + 3.0 = 3.1 s
 //   client 1   0.1 + 0.0 = 0.1 s       0.1 + 0.0 = 0.1 s
 //   client 2   0.1 + 1.0 = 1.1 s       0.1 + 1.5 = 1.6 s
-TEST_CASE("what goes to the proxy takes links of its own, and its advice comes with the next broadcast") {
+TEST_CASE("proxy messages use links of their own, and advice is sent with the next broadcast") {
   auto from = three_clients();
   from.rounds.per_task = 2;
   from.devices.proxy_uplink_mbit = std::vector{0.000064, 0.0, 0.000128};
@@ -154,7 +154,7 @@ TEST_CASE("what goes to the proxy takes links of its own, and its advice comes w
                           "2.7 proxy receive 1\n"
                           "2.7 server deliver 1\n"
                           "3.7 proxy receive 0\n"
-                          "3.7 server deliver 0\n" // reached the server a second ago
+                          "3.7 server deliver 0\n" // it reached the server a second ago
                           "4.6 client upload 2\n"
                           "4.6 client to_proxy 2\n"
                           "5.7 proxy receive 2\n"
@@ -189,13 +189,13 @@ TEST_CASE("what goes to the proxy takes links of its own, and its advice comes w
   CHECK(run.report.download_bytes == 2 * 48);
 }
 
-TEST_CASE("clients outside the cohort look at their rows, and the round waits for them") {
+TEST_CASE("clients outside the cohort observe their rows, and the round waits for them") {
   for (const bool costs : {true, false}) {
     auto from = three_clients();
     from.rounds.cohort = 1;
     auto toy = toy_of(from);
     toy.settings.observing_costs = costs;
-    toy.plans = {{.observers = 5}}; // there are two
+    toy.plans = {{.observers = 5}}; // only two exist
     const auto run = played(toy, {.seed = 5, .in_order = false});
     CHECK(run.report.client_rounds == 1); // observing is not a client-round
     CHECK(run.report.looks == 2);
@@ -234,7 +234,7 @@ TEST_CASE("clients outside the cohort look at their rows, and the round waits fo
   }
 }
 
-TEST_CASE("an upload of a size other than declared ends the run with an error") {
+TEST_CASE("an upload whose size differs from the declared one ends the run with an error") {
   for (const bool second_stage : {false, true}) {
     auto toy = toy_of(three_clients());
     federation run(toy.settings);
@@ -268,7 +268,7 @@ TEST_CASE("an upload of a size other than declared ends the run with an error") 
   }
 }
 
-TEST_CASE("a run that is stopped ends after the event at hand, with a checkpoint where they are wanted") {
+TEST_CASE("a stopped run ends after the current event, with a checkpoint if checkpoints are enabled") {
   for (const std::int64_t every : {0, 1}) {
     auto toy = toy_of(three_clients());
     toy.settings.checkpoint.every = every;
@@ -294,7 +294,7 @@ TEST_CASE("a run that is stopped ends after the event at hand, with a checkpoint
   }
 }
 
-TEST_CASE("an inconsistent checkpoint is refused with the reason, whatever its bytes") {
+TEST_CASE("an inconsistent checkpoint is refused with the reason, for any bytes") {
   auto from = three_clients();
   from.rounds.mode = round_mode::async;
   from.rounds.concurrency = 3;
@@ -327,7 +327,7 @@ TEST_CASE("an inconsistent checkpoint is refused with the reason, whatever its b
   CHECK(refused > std::ssize(*saved));
 }
 
-TEST_CASE("a checkpoint of one client more is refused where it first names that client at work") {
+TEST_CASE("a checkpoint with an additional client is refused at the first mention of that client in flight") {
   auto from = three_clients();
   from.rounds.mode = round_mode::async;
   from.rounds.concurrency = 4;
@@ -336,7 +336,7 @@ TEST_CASE("a checkpoint of one client more is refused where it first names that 
   from.checkpoint = {.every = 1, .force = true};
   auto more = from;
   more.clients.count = 4;
-  more.devices.rows_per_second = std::vector{4.0, 2.0, 1.0, 0.01}; // the last client never ends its job
+  more.devices.rows_per_second = std::vector{4.0, 2.0, 1.0, 0.01}; // the last client never finishes its job
   more.devices.uplink_mbit = 0.000128;
   const auto saved = played(toy_of(more), {.seed = 5}).checkpoint;
   REQUIRE(saved);

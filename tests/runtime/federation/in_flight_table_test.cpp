@@ -19,7 +19,7 @@ assignment_in_flight assignment_of(std::uint64_t assignment) {
   return made;
 }
 
-/// The assignments of the jobs, ascending.
+/// Assignments of the jobs, ascending.
 std::vector<std::uint64_t> ids(const std::vector<parked_job>& taken) {
   std::vector<std::uint64_t> numbers;
   for (const auto& parked : taken)
@@ -32,7 +32,7 @@ bool always(const assignment_in_flight&, virtual_time) { return true; }
 
 } // namespace
 
-TEST_CASE("a release takes jobs in due order until the budget is full, whatever order they came in") {
+TEST_CASE("a release takes jobs in due order until the budget is full, in whatever order they were parked") {
   for (const bool reversed : {false, true}) {
     in_flight_table table;
     std::vector<parked_job> jobs;
@@ -52,7 +52,7 @@ TEST_CASE("a release takes jobs in due order until the budget is full, whatever 
   }
 }
 
-TEST_CASE("the job on top of the queue is taken although the budget is too small for it") {
+TEST_CASE("the first due job is taken even if the budget is too small for it") {
   in_flight_table table;
   table.add(assignment_of(0));
   table.add(assignment_of(1));

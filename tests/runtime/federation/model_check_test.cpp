@@ -1,5 +1,5 @@
-// Random play: thousands of small random federations, whose peers respond in any order, must agree with a simulator
-// that runs one client at a time.
+// Model check by random play: thousands of small random federations, whose peers respond in any order, must agree with
+// a simulator that runs one client at a time.
 #include "tests/runtime/federation/play/player.hpp"
 #include <catch2/catch_test_macros.hpp>
 #include <chrono>
@@ -20,7 +20,7 @@ std::string shown(const event_record& event) {
   return text.str();
 }
 
-/// The first difference of two lists of events, or "".
+/// First difference of two lists of events, or "".
 std::string first_difference(const std::vector<event_record>& expected, const std::vector<event_record>& found) {
   for (std::size_t i = 0; i < std::max(expected.size(), found.size()); ++i) {
     const auto wanted = i < expected.size() ? shown(expected[i]) : "nothing";
@@ -63,8 +63,8 @@ std::string difference(const run_outcome& expected, const run_outcome& found) {
   return {};
 }
 
-/// True if even the batches of an interrupted run equal those of an uninterrupted one: finished results are stored, and
-/// no stage was partially run at the interruption, because all of its jobs fit at the same time.
+/// True if even the batches of an interrupted run must equal those of an uninterrupted one. This requires that finished
+/// results are stored, and that no stage was partially run, because all of its jobs fit at the same time.
 bool repeats_no_job(const toy_federation& toy) {
   const auto& settings = toy.settings;
   const bool stores_results = settings.stored_results_bytes_max > 0 || !settings.results_are_repeatable;
@@ -139,13 +139,13 @@ std::string fault_of_failing(std::uint64_t seed, int& failed) {
   return {};
 }
 
-/// The seed set in the environment, or `usual`.
+/// Seed set in the environment, or `usual`.
 std::uint64_t first_seed(std::uint64_t usual) {
   const char* given = std::getenv("MNEME_PLAY_SEED");
   return given ? std::strtoull(given, nullptr, 10) : usual;
 }
 
-/// Plays seeds in sequence. @param go_on called before each federation
+/// Plays seeds in sequence. @param go_on called before each federation; false ends the sequence
 template <class GoOn>
 void play_while(std::uint64_t seed, GoOn go_on) {
   std::cout << "random play from seed " << seed << " (MNEME_PLAY_SEED)" << std::endl;
@@ -170,7 +170,7 @@ TEST_CASE("a run with churn but no deliveries fails as stalled and names the cau
   CHECK(fault_of(seed) == "");
 }
 
-TEST_CASE("a host lost after reporting rounds without jobs is replaced", "[play]") {
+TEST_CASE("the host of a shard that is lost after reporting rounds without jobs is replaced", "[play]") {
   CHECK(fault_of(1'795'846'190'903'114'181) == ""); // found by random play
 }
 

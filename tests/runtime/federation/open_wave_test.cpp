@@ -10,7 +10,7 @@ round_failure failure_at(std::uint64_t assignment) {
 
 } // namespace
 
-TEST_CASE("a wave is over with the last report of every shard that was given something") {
+TEST_CASE("a wave ends with the last report of every shard that received work") {
   open_wave wave;
   CHECK_FALSE(wave.is_out());
   wave.started(false);
@@ -22,7 +22,7 @@ TEST_CASE("a wave is over with the last report of every shard that was given som
   CHECK_FALSE(wave.is_out());
 }
 
-TEST_CASE("batches of a wave are known when all shards have reported, in shard order") {
+TEST_CASE("the batches of a wave are known once all shards have reported, in shard order") {
   open_wave wave;
   for (int s = 0; s < 3; ++s)
     wave.started(true);

@@ -9,7 +9,7 @@ using namespace mneme;
 using namespace std::chrono_literals;
 using Catch::Matchers::ContainsSubstring;
 
-TEST_CASE("each party has a name, links and events of its own, in the order of their ids") {
+TEST_CASE("each party has its own name, links and events, in id order") {
   CHECK(row_of(party_id::server).name == std::string("server"));
   CHECK(row_of(party_id::proxy).name == std::string("proxy"));
   std::set<std::string> names, leaves, arrives;
@@ -23,10 +23,10 @@ TEST_CASE("each party has a name, links and events of its own, in the order of t
   CHECK(arrives.size() == parties.size());
 }
 
-TEST_CASE("a part of a client's result takes its party's link") {
+TEST_CASE("each part of a client's result uses its party's link") {
   scenario from;
   from.clients.count = 2;
-  from.devices.uplink_mbit = 0.000128; // 16 bytes a second
+  from.devices.uplink_mbit = 0.000128; // 16 bytes per second
   from.devices.proxy_uplink_mbit = std::vector{0.000064, 0.0};
   from.devices.latency = 100ms;
   const population clients(from);
@@ -44,7 +44,7 @@ TEST_CASE("an arrival that never happens names the keys of its link") {
   CHECK_THAT(event.deciding_keys(), ContainsSubstring("devices.proxy_uplink_mbit"));
 }
 
-TEST_CASE("a round ends with an upload, a look without one, and costs what the scenario says") {
+TEST_CASE("a round ends with an upload, an observation ends without one, and costs follow the scenario") {
   const auto &round = row_of(activity_id::round), &look = row_of(activity_id::look);
   CHECK(round.uploads());
   CHECK_FALSE(look.uploads());

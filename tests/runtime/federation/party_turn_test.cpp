@@ -2,7 +2,7 @@
 #include <catch2/catch_test_macros.hpp>
 using namespace mneme;
 
-TEST_CASE("the server is asked first, then the others, and the next turn begins with the server") {
+TEST_CASE("the server steps first, then the other parties, and the next turn begins with the server") {
   const std::vector<party_id> further{party_id::proxy};
   party_turn turn(further);
   for (int round = 0; round < 2; ++round) {
@@ -15,7 +15,7 @@ TEST_CASE("the server is asked first, then the others, and the next turn begins 
   }
 }
 
-TEST_CASE("a server without other parties is asked alone") {
+TEST_CASE("without other parties the turn consists of the server") {
   const std::vector<party_id> further;
   party_turn turn(further);
   CHECK_FALSE(turn.goes_on());

@@ -15,7 +15,7 @@ toy_federation unknown_sizes(std::int64_t stored_results_bytes_max) {
   return toy;
 }
 
-/// A run in which client 0 has its result, client 1 has a parked first job, and client 2 has not started.
+/// Run in which client 0 has its result, client 1 has a parked first job, and client 2 has not started.
 archive saved_of(const toy_federation& toy) {
   federation_parts parts(toy.settings);
   parts.dispatch.plan_task({});
@@ -68,7 +68,7 @@ TEST_CASE("resuming reruns assignments in flight up to their position, then star
   CHECK((std::get<start_rounds>(commands.back()).assignments.at(0).id == assignment_id{2}));
 }
 
-TEST_CASE("a result that is not stored is computed again when virtual time needs it") {
+TEST_CASE("a result that is not stored is recomputed when virtual time needs it") {
   const auto toy = unknown_sizes(0);
   const auto saved = saved_of(toy);
   federation_parts parts(toy.settings);
@@ -85,7 +85,7 @@ TEST_CASE("a result that is not stored is computed again when virtual time needs
   CHECK(first.phase == assignment_phase::finished);
 }
 
-TEST_CASE("a resumed run without rounds to repeat continues immediately") {
+TEST_CASE("a resumed run without rounds to rerun continues immediately") {
   const auto toy = unknown_sizes(1000);
   federation_parts first(toy.settings);
   first.dispatch.plan_task({});
@@ -100,7 +100,7 @@ TEST_CASE("a resumed run without rounds to repeat continues immediately") {
   CHECK(parts.recover.begin_again());
 }
 
-TEST_CASE("a checkpoint that goes on with an event of no open round is refused") {
+TEST_CASE("a checkpoint that continues with an event of no open round is refused") {
   const auto toy = unknown_sizes(1000);
   federation_parts first(toy.settings);
   first.round.is_open = false;

@@ -20,7 +20,7 @@ std::vector<job_id> ids(const std::vector<parked_job>& jobs) {
 
 } // namespace
 
-TEST_CASE("a round runs again up to the jobs for which it waited before, stage by stage") {
+TEST_CASE("a round is rerun stage by stage up to the jobs for which it waited before") {
   rerun again;
   CHECK(again.is_empty());
   again.add({7}, 2); // parked with the jobs of its second stage
@@ -37,7 +37,7 @@ TEST_CASE("a round runs again up to the jobs for which it waited before, stage b
   CHECK((ids(again.jobs_of({7})) == std::vector<job_id>{{{7}, 1, 0}})); // now these are parked again
 }
 
-TEST_CASE("a result is computed again through all stages, and a round that had asked for nothing is never behind") {
+TEST_CASE("a result is recomputed through all stages, and a round that had requested nothing never lags") {
   rerun again;
   again.add({1}, rerun::to_result);
   again.add({2}, 0);
@@ -54,7 +54,7 @@ TEST_CASE("a result is computed again through all stages, and a round that had a
   CHECK_FALSE(again.has_ended({2}));
 }
 
-TEST_CASE("rounds that are where they were wait for those that are behind, in the order of their ids") {
+TEST_CASE("rerun rounds that have caught up wait for lagging ones, in id order") {
   rerun again;
   again.add({5}, 1);
   again.add({3}, 3);

@@ -26,7 +26,7 @@ assignment_in_flight numbered(std::uint64_t id) {
 
 } // namespace
 
-TEST_CASE("events leave by time, a deadline behind all else of its time, and the clock stands where the last one was") {
+TEST_CASE("events leave in time order, a deadline last at its time, and the clock stays at the last event") {
   const auto settings = ten_clients();
   run_clock clock(settings);
   auto first = numbered(1), second = numbered(2);
@@ -57,7 +57,7 @@ TEST_CASE("the queue holds one event for the earliest change of a client") {
   clock.expect_churn(std::nullopt);
   CHECK_FALSE(clock.has_events());
   clock.expect_churn(at(5s));
-  clock.expect_churn(at(6s)); // polled again after the previous one
+  clock.expect_churn(at(6s)); // scheduled again after the previous one
   clock.expect_churn(at(5s));
   (void)clock.take_next();
   CHECK_FALSE(clock.has_events());
@@ -89,7 +89,7 @@ TEST_CASE("a run fails as stalled at the end of time or after many events withou
   CHECK_FALSE(busy.is_dead_end());
 }
 
-TEST_CASE("a clock that was saved goes on with the same events in the same order") {
+TEST_CASE("a clock that was saved and loaded continues with the same events in the same order") {
   const auto settings = ten_clients();
   run_clock clock(settings);
   auto first = numbered(1), second = numbered(2), third = numbered(3);
@@ -112,7 +112,7 @@ TEST_CASE("a clock that was saved goes on with the same events in the same order
   CHECK(third.event_sequence == 2);
 }
 
-TEST_CASE("a federation stops after a given number of events") {
+TEST_CASE("a federation stops after the given number of events") {
   auto settings = ten_clients();
   settings.events_max = 1;
   run_clock clock(settings);

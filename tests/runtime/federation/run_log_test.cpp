@@ -42,7 +42,7 @@ TEST_CASE("an evaluation pools rows over tasks, and a task without rows has no a
   CHECK(log.add_evaluation({}).accuracy == 0.0);
 }
 
-TEST_CASE("batches enter the debugging digest only where a run is traced, and their counts always") {
+TEST_CASE("batches enter the trace digest only with tracing, and are always counted") {
   const std::vector<shard_batches> batches{{.shard = {0}, .batches = {{{.assignment = {1}}, {.assignment = {2}}}}}};
   for (const bool trace : {false, true}) {
     run_log log(trace);
@@ -68,7 +68,7 @@ TEST_CASE("a failed wave is dropped with its deliveries and records") {
   CHECK(log.ended(run_status::failed, "why", second).digest == digest_after({upload}));
 }
 
-TEST_CASE("events are recorded where a run is traced") {
+TEST_CASE("events are recorded only with tracing") {
   run_log silent(false), traced(true);
   for (auto* log : {&silent, &traced})
     log->record(second, {.task = {1}, .round = {2}}, "client", "start", client_id{3}, 0);

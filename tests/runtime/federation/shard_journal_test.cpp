@@ -28,7 +28,7 @@ round_failure failure_of(std::uint64_t round, std::uint32_t client) {
   return why;
 }
 
-/// Journal of shard 3, whose host got rounds 5 and 6 of clients 0 and 1.
+/// Journal of shard 3, whose host has received rounds 5 and 6 of clients 0 and 1.
 class begun_shard {
 public:
   explicit begun_shard(bool at_once = false) {
@@ -99,7 +99,7 @@ TEST_CASE("rounds without released jobs do not advance, and unrequested reports 
   CHECK(shard.wrong_with({job(5, 1)}).empty());
 }
 
-TEST_CASE("what runs at once is listed once, whole and in batches that hold something, and its rounds are owed") {
+TEST_CASE("batches that started at once are reported once, complete and without empty ones, and become pending") {
   begun_shard shard(true);
   const auto with = [&](std::vector<composition> released, bool last = false) {
     return wave_report{.from = {3}, .issued = {job(5, 0), job(6, 0)}, .released = std::move(released), .last = last};
@@ -110,12 +110,12 @@ TEST_CASE("what runs at once is listed once, whole and in batches that hold some
   CHECK(shard.journal.wrong_with(with({{first, second}}, true)) == "ends its wave and owes 2 rounds");
   CHECK(shard.journal.take(with({{first}, {second}})).empty());
   CHECK(shard.journal.wrong_with(with({{first, second}})) ==
-        "has a stage of assignment 5 that is not its next one"); // said again
+        "has a stage of assignment 5 that is not its next one"); // reported twice
   CHECK(shard.wrong_with({}, {end_of(5)}) == "ends its wave and owes 1 rounds");
   CHECK(shard.wrong_with({}, {end_of(5), end_of(6)}).empty());
 }
 
-TEST_CASE("the absence of immediate jobs is reported once, for any host") {
+TEST_CASE("the absence of immediate jobs is reported once, by any host") {
   begun_shard shard(true);
   CHECK(shard.journal.take({.from = {3}, .released = std::vector<composition>{}, .last = false}).empty());
   shard.journal.host_lost();
@@ -128,7 +128,7 @@ TEST_CASE("the absence of immediate jobs is reported once, for any host") {
   CHECK(shard.journal.is_idle());
 }
 
-TEST_CASE("a host that repeats rounds reports all of them up to their position") {
+TEST_CASE("a host that reruns rounds reports all of them up to their position") {
   begun_shard shard;
   CHECK(shard.journal.take({.from = {3}, .issued = {job(5, 0), job(6, 0)}}).empty());
   shard.journal.take(release{.to = {3}, .batches = {{{{5}, 0, 0}}}});

@@ -23,7 +23,7 @@ std::vector<std::uint64_t> ended(shared_link& link) {
 
 } // namespace
 
-TEST_CASE("transfers that begin at different times share the link in equal parts while both are under way") {
+TEST_CASE("overlapping transfers share the link in equal parts") {
   shared_link link(1.0); // 1 Mbit/s
   CHECK(link.next_change() == never);
   link.add(transfer_of(1, 2e6));
@@ -51,7 +51,7 @@ TEST_CASE("unused bandwidth of a slow link goes to other transfers, and an ended
   CHECK(link.next_change() == never);
 }
 
-TEST_CASE("a transfer over a link that is down waits, and one that can never end does so at the end of runs") {
+TEST_CASE("a transfer over a link that is down waits, and one that never ends has the largest time") {
   shared_link link(1.0);
   auto waiting = transfer_of(1, 1e6, 0.0);
   waiting.own_until = when(7s);

@@ -30,7 +30,7 @@ std::vector<std::int64_t> ready(const start_rounds& wave) {
 
 } // namespace
 
-TEST_CASE("rounds go to the shards of their clients, in order, with the times they are ready") {
+TEST_CASE("rounds go to the shards of their clients in order, with the times at which they are ready") {
   const auto in = std::make_shared<const broadcast>(broadcast{.weights = weights_only(at::zeros({5}))});
   start_queue waiting(2);
   CHECK(waiting.size() == 0);

@@ -1,5 +1,5 @@
-/// three_clients: a federation with hand-computable virtual times (table in federation_test.cpp), and its parts as the
-/// federation connects them.
+/// three_clients: federation whose virtual times can be computed by hand (table in federation_test.cpp), and its parts,
+/// connected as in the federation.
 #pragma once
 #include "runtime/federation/client_work.hpp"
 #include "runtime/federation/recovery.hpp"
@@ -52,7 +52,7 @@ struct federation_parts {
     round.open_task({0}, settings);
     open_round_of(16);
   }
-  /// The server has created a broadcast of this size.
+  /// Reports that the server has created a broadcast of this size.
   void open_round_of(std::int64_t bytes) {
     const auto in = std::make_shared<const broadcast>(broadcast{.place = round.place, .weights = as_tensors(1, bytes)});
     round.open({.in = in, .bytes = bytes});

@@ -13,7 +13,7 @@ namespace {
 const std::vector<std::string> known{"train_x", "train_y", "names"};
 const auto numbers = npy_of<std::int64_t>("<i8", "(3,)", {4, 5, 6});
 
-/// All diagnostics for a file with this content.
+/// All errors of a file with this content.
 std::string said_of(const scratch_folder& folder, const std::string& name, const std::string& content) {
   write_file(folder.path() / name, content);
   std::string text;
@@ -26,7 +26,7 @@ std::string said_of(const scratch_folder& folder, const std::string& name, const
 
 } // namespace
 
-TEST_CASE("archives, safetensors and arrays beside each other give the same arrays", "[arrays]") {
+TEST_CASE("archives, safetensors and folders of .npy files give the same arrays", "[arrays]") {
   const scratch_folder folder;
   write_file(folder.path() / "a.npz", zip_of({{"train_y.npy", numbers}, {"names.npy", npy_of("|S2", "(2,)", "abcd")}}));
   write_file(folder.path() / "train_y.npy", numbers);
@@ -44,7 +44,7 @@ TEST_CASE("archives, safetensors and arrays beside each other give the same arra
   }
 }
 
-TEST_CASE("endings of array files may have capital letters", "[arrays]") {
+TEST_CASE("extensions of array files may have capital letters", "[arrays]") {
   const scratch_folder folder;
   write_file(folder.path() / "a.NPZ", zip_of({{"train_y.npy", numbers}}));
   write_file(folder.path() / "train_y.NPY", numbers);

@@ -36,7 +36,7 @@ TEST_CASE("arrays are read in pieces of any size", "[npy]") {
   CHECK(array_in(npy_of<float>("<f4", "(0, 4)", {}), 100)->values.sizes() == at::IntArrayRef{0, 4});
 }
 
-TEST_CASE("columns that run first are turned into rows", "[npy]") {
+TEST_CASE("column-major arrays become row-major", "[npy]") {
   const std::vector<float> values{1, 4, 2, 5, 3, 6};
   const auto file = npy_of("<f4", "(2, 3)", std::string(reinterpret_cast<const char*>(values.data()), 24), "True");
   CHECK(at::equal(array_in(file, 50)->values, at::tensor({1.F, 2.F, 3.F, 4.F, 5.F, 6.F}).view({2, 3})));
@@ -44,7 +44,7 @@ TEST_CASE("columns that run first are turned into rows", "[npy]") {
 
 // numpy 2.4.6: the bytes of numpy.save() of numpy.array([[1, 2, 3], [4, 5, -6]], ">i2", order="F"),
 // numpy.array([1.5, -2.0], ">f4") and numpy.array(["cat", "\u00fc"], ">U3").
-TEST_CASE("numbers and letters whose high bytes come first are read", "[npy]") {
+TEST_CASE("big-endian numbers and text are read", "[npy]") {
   const auto whole = npy_of(">i2", "(2, 3)", std::string("\0\1\0\4\0\2\0\5\0\3\xff\xfa", 12), "True");
   for (const std::size_t piece : {std::size_t{1}, std::size_t{13}, whole.size()})
     CHECK(at::equal(array_in(whole, piece)->values, at::tensor({1, 2, 3, 4, 5, -6}, at::kShort).view({2, 3})));
@@ -56,7 +56,7 @@ TEST_CASE("numbers and letters whose high bytes come first are read", "[npy]") {
   CHECK(array_in(npy_of(">i8", "(0,)", ""), 50)->values.numel() == 0);
 }
 
-TEST_CASE("texts of bytes and of letters come as UTF-8", "[npy]") {
+TEST_CASE("byte strings and Unicode strings become UTF-8", "[npy]") {
   const std::string wide("c\0\0\0a\0\0\0t\0\0\0\xfc\0\0\0\0\0\0\0\0\0\0\0", 24);
   CHECK(array_in(npy_of("<U3", "(2,)", wide), 5)->texts == std::vector<std::string>{"cat", "\xc3\xbc"});
   CHECK(array_in(npy_of("|S3", "(2,)", std::string("catox\0", 6)), 5)->texts == std::vector<std::string>{"cat", "ox"});

@@ -50,8 +50,8 @@ tensor_map every_dtype() {
 struct hostile {
   const char* name;
   std::string bytes;
-  std::string finding; ///< Part of the first diagnostic's text.
-  std::uint64_t byte;  ///< Its offset.
+  std::string finding; ///< part of the first diagnostic's text
+  std::uint64_t byte;  ///< its offset
 };
 
 std::string named(const std::string& entry) { return "{\"a\":" + entry + "}"; }
@@ -114,7 +114,7 @@ const std::vector<hostile> hostile_files{
 
 } // namespace
 
-TEST_CASE("what is written is read back, in every dtype") {
+TEST_CASE("a written file reads back equal, in every dtype") {
   const auto before = every_dtype();
   const auto after = read_back(as_text(safetensors_bytes(before)));
   REQUIRE(after);
@@ -127,7 +127,7 @@ TEST_CASE("what is written is read back, in every dtype") {
   }
 }
 
-TEST_CASE("a file is its length, a header in name order padded to 8 bytes, and the contents") {
+TEST_CASE("a file consists of length, header in name order padded to 8 bytes, and contents") {
   tensor_map map;
   map.put("b", at::ones({1}, at::kFloat));
   map.put("a.weight", at::arange(2, at::kShort));
@@ -137,7 +137,7 @@ TEST_CASE("a file is its length, a header in name order padded to 8 bytes, and t
   CHECK(as_text(safetensors_bytes(map)) == file_of(header + padding, std::string("\0\0\1\0\0\0\x80\x3f", 8)));
 }
 
-TEST_CASE("a file made by hand is read, with metadata, spaces and its header in any order") {
+TEST_CASE("a file from another writer is read, with metadata, spaces and any order of the header") {
   const auto read = read_back(file_of(R"({"b": {"data_offsets": [4, 8], "shape": [], "dtype": "F32"},)"
                                       R"( "__metadata__": {"format": "pt"}, "a": {"dtype": "U8", "shape": [2, 2],)"
                                       R"( "data_offsets": [0, 4]}}   )",
@@ -148,7 +148,7 @@ TEST_CASE("a file made by hand is read, with metadata, spaces and its header in 
   CHECK(at::equal(read->at("a"), at::arange(1, 5, at::kByte).view({2, 2})));
 }
 
-TEST_CASE("a hostile file is refused with the offset of the error") {
+TEST_CASE("a malformed file is refused with the offset of the error") {
   const auto& file =
       hostile_files[static_cast<std::size_t>(GENERATE(Catch::Generators::range(0, int(hostile_files.size()))))];
   INFO(file.name);
@@ -179,7 +179,7 @@ TEST_CASE("every prefix of a file is refused") {
   }
 }
 
-TEST_CASE("a file that is not there, or a folder, is a finding") {
+TEST_CASE("a missing file and a folder are reported as errors") {
   const test::scratch_folder folder;
   for (const auto& path : {folder.path() / "absent", folder.path()}) {
     const auto read = read_safetensors(path);

@@ -1,5 +1,5 @@
-// Portable arithmetic has the bits of AVX2 on every machine, and uses AVX-512 versions of some kernels. A process
-// selects versions once, so this program starts itself with each selection and compares.
+// Portable arithmetic gives the bits of AVX2 on every machine and uses AVX-512 versions of some kernels. A process
+// selects versions once, so this program starts itself with each selection and compares the outputs.
 #include "runtime/base/rng.hpp"
 #include "runtime/kernels/dropout.hpp"
 #include "runtime/kernels/elementwise.hpp"
@@ -258,7 +258,7 @@ void convolutions(std::ostream& out) {
     }
 }
 
-/// Output of the test below with this selection.
+/// Output of the next test case with this selection.
 std::string printed(const std::string& copies) {
   const auto command = "MNEME_ARITHMETIC=portable MNEME_KERNELS=" + copies + " /proc/" + std::to_string(::getpid()) +
                        "/exe '[.bits]' --rng-seed 1";
@@ -282,7 +282,7 @@ TEST_CASE("prints the bits of kernels", "[.bits]") {
   copies_of_kernels::convolutions(std::cout);
 }
 
-TEST_CASE("in portable arithmetic copies for AVX-512 have the bits of those for AVX2", "[kernels]") {
+TEST_CASE("AVX-512 versions of kernels in portable arithmetic have the bits of AVX2", "[kernels]") {
   std::istringstream widest(copies_of_kernels::printed("")), half(copies_of_kernels::printed("avx2"));
   std::string line, expected;
   int lines = 0;

@@ -3,7 +3,7 @@
 #include <vector>
 using namespace mneme;
 
-/// The stream's numbers with `Bits` bits in mask order: the first words of 16 blocks, then the second words, ...
+/// Numbers with `Bits` bits of a stream in mask order: the first words of 16 blocks, then the second words, and so on.
 template <class Bits>
 std::vector<std::uint32_t> numbers_of(const rng_key& key, std::size_t n) {
   std::vector<std::uint32_t> numbers;
@@ -20,7 +20,7 @@ std::vector<std::uint32_t> numbers_of(const rng_key& key, std::size_t n) {
   return numbers;
 }
 
-TEST_CASE("a mask follows the numbers of its stream, of as many bits as its chance needs", "[kernels]") {
+TEST_CASE("a dropout mask uses as many bits of its stream per value as its rate needs", "[kernels]") {
   const rng_key key{.seed = 3, .purpose = first_method_purpose, .client = {2}, .index = 5};
   for (const std::uint32_t drop_below : {0U, 1U << 14U, 3U << 14U, 6554U, 65535U})
     for (const std::size_t n : {1, 3, 64, 127, 128, 129, 255, 256, 257, 1000}) {
@@ -30,13 +30,13 @@ TEST_CASE("a mask follows the numbers of its stream, of as many bits as its chan
       kernels::draw_dropout_mask(stream_name_of(key), drop_below, mask.data(), static_cast<std::int64_t>(n));
       for (std::size_t i = 0; i < n; ++i)
         expected.push_back(numbers[i] >= (bytes ? drop_below / 256 : drop_below));
-      expected.push_back(7); // bytes beyond the end are not changed
+      expected.push_back(7); // bytes after the end are not changed
       INFO(n << " values, dropped below " << drop_below);
       CHECK((mask == expected));
     }
 }
 
-TEST_CASE("a mask lets through and scales, or sets to zero", "[kernels]") {
+TEST_CASE("a dropout mask scales values or sets them to 0", "[kernels]") {
   std::vector<float> in, out(37, 7.0F);
   std::vector<std::uint8_t> mask;
   for (int i = 0; i < 37; ++i) {

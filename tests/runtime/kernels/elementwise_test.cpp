@@ -6,7 +6,7 @@
 using namespace mneme;
 using Catch::Approx;
 
-TEST_CASE("sums of products and of squares are those in double, wherever operands begin", "[kernels]") {
+TEST_CASE("sums of products and of squares equal sums in double for any alignment", "[kernels]") {
   for (const std::int64_t n : {0, 1, 5, 15, 16, 17, 33, 64, 3071, 3072}) {
     CAPTURE(n);
     const auto a = test::drawn_floats(n + 3, 1), b = test::drawn_floats(n + 3, 2);

@@ -6,7 +6,7 @@ using namespace mneme::kernels;
 
 namespace {
 
-/// Numbers with many significant bits, different for each `salt`.
+/// Values with many significant bits, different for each `salt`.
 std::vector<float> values(std::size_t n, int salt) {
   std::vector<float> numbers(n);
   for (std::size_t i = 0; i < n; ++i)
@@ -16,7 +16,7 @@ std::vector<float> values(std::size_t n, int salt) {
 
 } // namespace
 
-TEST_CASE("several uploads folded at once have the bits of one after the other, for any length") {
+TEST_CASE("folding several uploads at once gives the bits of folding one by one, for any length") {
   const std::array weights{3.0, 50.0, 1.0, 1237.0};
   for (const std::size_t n : {0, 1, 7, 8, 31, 64, 100, 2410})
     for (std::size_t count = 0; count <= folded_at_once_max; ++count) {

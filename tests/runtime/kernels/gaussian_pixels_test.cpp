@@ -8,7 +8,7 @@ namespace {
 
 rng_key key_of(std::uint64_t index) { return key_for({.seed = 7, .index = index}, purpose::synthetic_data); }
 
-/// The definition, one normal at a time.
+/// Reference: one normal draw at a time.
 std::vector<std::uint8_t> plain(const std::vector<float>& mean, const rng_key& key) {
   rng_stream stream(key);
   std::vector<std::uint8_t> pixels;
@@ -20,7 +20,7 @@ std::vector<std::uint8_t> plain(const std::vector<float>& mean, const rng_key& k
 
 } // namespace
 
-TEST_CASE("pixels made together are those made one by one, for any number of them") {
+TEST_CASE("stacked pixels equal pixels computed one by one, for any number of them") {
   int certain = 0, rows = 0;
   for (const std::size_t n : {1, 2, 3, 31, 32, 33, 64, 147, 3072})
     for (std::uint64_t row = 0; row < 50; ++row, ++rows) {
@@ -38,7 +38,7 @@ TEST_CASE("pixels made together are those made one by one, for any number of the
   CHECK(certain > rows * 9 / 10);
 }
 
-TEST_CASE("a value next to an integer is not certain") {
+TEST_CASE("a value next to an integer is recomputed exactly") {
   constexpr std::size_t n = 1000;
   rng_stream stream(key_of(1));
   std::vector<float> mean(n);

@@ -15,7 +15,7 @@ std::vector<float> drawn(std::int64_t n, std::uint64_t seed, double centre = 0.0
   return values;
 }
 
-/// Column sums of f(place) in double.
+/// Column sums of f(index) in double.
 template <class F>
 std::vector<double> column_sums(std::int64_t rows, std::int64_t columns, F f) {
   std::vector<double> sums(static_cast<std::size_t>(columns));
@@ -24,7 +24,7 @@ std::vector<double> column_sums(std::int64_t rows, std::int64_t columns, F f) {
   return sums;
 }
 
-/// The largest difference, relative to the largest value or 1.
+/// Largest difference relative to the largest value, or to 1.
 template <class T, class U>
 double worst(const std::vector<T>& ours, const std::vector<U>& expected) {
   REQUIRE(ours.size() == expected.size());
@@ -36,7 +36,7 @@ double worst(const std::vector<T>& ours, const std::vector<U>& expected) {
   return difference / largest;
 }
 
-// Near the boundaries of blocks (64 rows) and registers (16 columns).
+// Sizes near the boundaries of blocks (64 rows) and registers (16 columns).
 constexpr std::int64_t row_counts[] = {1, 2, 63, 64, 65, 200};
 constexpr std::int64_t column_counts[] = {1, 3, 15, 16, 17, 40};
 
@@ -59,7 +59,7 @@ TEST_CASE("column sums of any size equal sums in double", "[kernels]") {
     }
 }
 
-TEST_CASE("gradients that a ReLU let through are kept and summed", "[kernels]") {
+TEST_CASE("gradients that pass a ReLU are stored and summed", "[kernels]") {
   for (const auto rows : row_counts)
     for (const auto columns : column_counts)
       for (const bool add : {false, true}) {
@@ -77,11 +77,11 @@ TEST_CASE("gradients that a ReLU let through are kept and summed", "[kernels]") 
       }
 }
 
-TEST_CASE("variances of values far from zero keep their digits", "[kernels]") {
+TEST_CASE("variances of values far from 0 keep their digits", "[kernels]") {
   for (const auto rows : row_counts)
     for (const auto columns : column_counts) {
       INFO(rows << " x " << columns);
-      const auto x = drawn(rows * columns, 1, 1000.0); // in float32, the squares of 1e6 would hide 1
+      const auto x = drawn(rows * columns, 1, 1000.0); // in float32, squares of 1e6 would hide 1
       const auto place = static_cast<std::size_t>(columns);
       const auto from_pivot = [&](std::size_t i) { return static_cast<double>(x[i]) - x[i % place]; };
       std::vector<double> sums(place), squares(place);
@@ -92,7 +92,7 @@ TEST_CASE("variances of values far from zero keep their digits", "[kernels]") {
     }
 }
 
-TEST_CASE("columns are scaled and shifted, and ReLU keeps NaN", "[kernels]") {
+TEST_CASE("columns are scaled and shifted, and a ReLU keeps NaN", "[kernels]") {
   for (const auto columns : column_counts) {
     auto x = drawn(5 * columns, 1);
     x[0] = NAN;
@@ -110,7 +110,7 @@ TEST_CASE("columns are scaled and shifted, and ReLU keeps NaN", "[kernels]") {
   }
 }
 
-TEST_CASE("gradients through a normalisation count where the ReLU let through", "[kernels]") {
+TEST_CASE("gradients of a normalization pass only where its ReLU was active", "[kernels]") {
   for (const auto rows : row_counts)
     for (const auto columns : column_counts)
       for (const bool relu : {false, true}) {

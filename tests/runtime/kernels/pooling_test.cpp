@@ -4,7 +4,7 @@
 #include <vector>
 using namespace mneme;
 
-TEST_CASE("mean pooling is the mean over an image's pixels", "[kernels]") {
+TEST_CASE("mean pooling averages over an image's pixels", "[kernels]") {
   for (const std::int64_t channels : {1, 7, 16, 40}) {
     const std::int64_t rows = 3, pixels = 15;
     std::vector<float> x(static_cast<std::size_t>(rows * pixels * channels));

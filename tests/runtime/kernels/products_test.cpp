@@ -9,7 +9,7 @@ using namespace mneme;
 
 namespace {
 
-// Near every boundary of the tiles: 1, 2, 4, 5 rows; 1, 2, 4, 8, 16, 32, 64 columns and terms.
+// Sizes near all boundaries of tiles: 1, 2, 4, 5 rows; 1, 2, 4, 8, 16, 32, 64 columns and terms.
 constexpr std::int64_t sizes[] = {1, 2, 3, 5, 6, 7, 10, 13, 16, 17, 23, 33, 63, 64, 70, 131};
 constexpr std::int64_t terms[] = {1, 2, 3, 5, 6, 7, 10, 13, 16, 17, 23, 33, 63, 64, 70, 131, 256, 271};
 
@@ -48,7 +48,7 @@ TEST_CASE("a row product of any size equals the sum in double", "[kernels]") {
       }
 }
 
-TEST_CASE("a product of dots of any size equals the sum in double", "[kernels]") {
+TEST_CASE("a dot product matrix of any size equals the sum in double", "[kernels]") {
   for (const auto m : sizes)
     for (const auto n : {std::int64_t{1}, std::int64_t{3}, std::int64_t{4}, std::int64_t{10}, std::int64_t{33}})
       for (const auto k : terms) {
@@ -77,7 +77,7 @@ TEST_CASE("a product of dots of any size equals the sum in double", "[kernels]")
       }
 }
 
-TEST_CASE("a row of a product has the same bits however many rows there are", "[kernels]") {
+TEST_CASE("a row of a product has the same bits for any number of rows", "[kernels]") {
   std::vector<std::int64_t> lengths{255, 256, 300}; // long sums use other tiles
   for (std::int64_t k = 1; k < 40; ++k)
     lengths.push_back(k);
@@ -124,7 +124,7 @@ TEST_CASE("a row of a product has the same bits however many rows there are", "[
     }
 }
 
-TEST_CASE("a row product adds to what lies elsewhere with the bits of adding in place", "[kernels]") {
+TEST_CASE("a row product added to another tensor has the bits of adding in place", "[kernels]") {
   for (const std::int64_t n : {1, 10, 37, 100})
     for (const std::int64_t m : {3, 10}) {
       const std::int64_t k = 7;
@@ -151,8 +151,9 @@ TEST_CASE("a row product adds to what lies elsewhere with the bits of adding in 
     }
 }
 
-TEST_CASE("large row products, whose operands are copied side by side, have the bits of single rows", "[kernels]") {
-  // Minimum: 24 rows, 512 terms and 64 columns; panels have 128 terms, blocks 96 rows. 200 columns leave a remainder.
+TEST_CASE("large row products with packed operands have the bits of single rows", "[kernels]") {
+  // The minimum for packing is 24 rows, 512 terms and 64 columns; panels have 128 terms, blocks 96 rows. 200 columns
+  // leave a remainder.
   for (const auto& [m, n, k] : std::vector<std::array<std::int64_t, 3>>{
            {24, 64, 512}, {30, 200, 600}, {97, 300, 513}, {131, 192, 640}, {200, 90, 641}})
     for (const bool across : {false, true}) // a(i, p) is row-major or column-major
@@ -182,7 +183,7 @@ TEST_CASE("large row products, whose operands are copied side by side, have the 
       }
 }
 
-TEST_CASE("long products of dots have the bits of single rows, however many columns wait in the cache", "[kernels]") {
+TEST_CASE("long dot product matrices have the bits of single rows for any number of cached columns", "[kernels]") {
   for (const auto& [m, n, k] :
        std::vector<std::array<std::int64_t, 3>>{{40, 70, 512}, {64, 33, 700}, {120, 24, 256}, {24, 9, 9000}}) {
     const auto a = test::drawn_floats(m * k, 1), b = test::drawn_floats(n * k, 2), bias = test::drawn_floats(n, 3);

@@ -1,5 +1,5 @@
 #include "runtime/kernels/sigmoid.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include "tests/support/tensors.hpp"
 #include <cmath>
@@ -10,7 +10,7 @@ using namespace mneme::test;
 
 namespace {
 
-/// A function of one value, by our kernel and in float64 by LibTorch.
+/// Largest difference of a function between our kernel and LibTorch in float64.
 struct pair {
   std::string name;
   std::function<void(float*, const float*, std::int64_t)> ours;
@@ -28,7 +28,7 @@ at::Tensor applied(const pair& tried, const at::Tensor& x) {
 
 } // namespace
 
-TEST_CASE("sigmoid, its slope and tanh equal LibTorch's in double precision", "[kernels]") {
+TEST_CASE("sigmoid, its gradient and tanh equal LibTorch's in double precision", "[kernels]") {
   const auto x =
       at::cat({at::linspace(-30, 30, 100'003), at::linspace(-1, 1, 20'001), at::tensor({0.0F, 1e-20F, -200.0F, 3e4F})});
   for (const auto& tried : pairs) {
@@ -43,7 +43,7 @@ TEST_CASE("sigmoid, its slope and tanh equal LibTorch's in double precision", "[
   CHECK(((dx - d * wide * (1.0 - wide)).abs() / (d.abs() + 1e-30)).max().item<double>() < 5e-7);
 }
 
-TEST_CASE("an activation does not depend on its place, and NaN stays", "[kernels]") {
+TEST_CASE("an activation does not depend on its position and keeps NaN", "[kernels]") {
   const auto x = drawn({67}, 2);
   const float nan = std::numeric_limits<float>::quiet_NaN();
   for (const auto& tried : pairs) {

@@ -1,5 +1,5 @@
 #include "runtime/kernels/token_rows.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include "tests/support/tensors.hpp"
 #include <cmath>
@@ -12,14 +12,16 @@ namespace {
 float* data(at::Tensor& tensor) { return tensor.mutable_data_ptr<float>(); }
 const float* data(const at::Tensor& tensor) { return tensor.const_data_ptr<float>(); }
 
-/// The largest |ours - theirs| / scale, theirs in float64.
+/// Largest
+/// ours - LibTorch's
+/// / scale, with LibTorch in float64.
 double worst(const at::Tensor& ours, const at::Tensor& theirs, const at::Tensor& scale) {
   return ((ours.to(at::kDouble) - theirs).abs() / scale).max().item<double>();
 }
 
 } // namespace
 
-TEST_CASE("gelu and its slope equal LibTorch's in double precision", "[kernels]") {
+TEST_CASE("GELU and its gradient equal LibTorch's in double precision", "[kernels]") {
   const auto x = at::cat({at::linspace(-14, 14, 100'003), at::tensor({0.0F, 1e-30F, -100.0F, 3e4F, -1e30F})});
   const auto wide = x.to(at::kDouble);
   auto y = at::empty_like(x);
@@ -27,12 +29,12 @@ TEST_CASE("gelu and its slope equal LibTorch's in double precision", "[kernels]"
   CHECK(worst(y, at::gelu(wide), wide.abs() + 1e-30) < 3e-7);
   const auto d = drawn(x.sizes(), 1), wide_d = d.to(at::kDouble);
   auto dx = at::empty_like(x);
-  kernels::gelu_backward(data(dx), data(d), data(x), x.numel() - 1); // LibTorch's slope at -1e30 is NaN
+  kernels::gelu_backward(data(dx), data(d), data(x), x.numel() - 1); // LibTorch's gradient at -1e30 is NaN
   CHECK(worst(dx.narrow(0, 0, x.numel() - 1), at::gelu_backward(wide_d, wide).narrow(0, 0, x.numel() - 1),
               wide_d.abs().narrow(0, 0, x.numel() - 1) + 1e-30) < 5e-7);
 }
 
-TEST_CASE("a value's gelu does not depend on its place, and NaN stays", "[kernels]") {
+TEST_CASE("GELU does not depend on the position of a value and keeps NaN", "[kernels]") {
   const auto x = drawn({67}, 2);
   auto whole = at::empty({67});
   kernels::gelu(data(whole), data(x), 67);
@@ -68,7 +70,7 @@ TEST_CASE("scores far below the largest neither overflow nor become NaN", "[kern
   CHECK(std::abs(data(x)[3] / std::exp(-50.0F) - 1.0F) < 1e-6F);
 }
 
-TEST_CASE("normalised rows and their gradients equal LibTorch's in double precision", "[kernels]") {
+TEST_CASE("layer-normalized rows and their gradients equal LibTorch's in double precision", "[kernels]") {
   for (const std::int64_t columns : {1, 5, 16, 48, 77}) {
     INFO(columns << " columns");
     const std::int64_t rows = 70; // more than a block
@@ -87,7 +89,7 @@ TEST_CASE("normalised rows and their gradients equal LibTorch's in double precis
     const auto ones = at::ones_like(expected);
     CHECK(worst(y, expected.detach(), ones) < 5e-6);
     CHECK(worst(dx, wide.grad(), ones) < 2e-5);
-    CHECK(worst(d_weight - 1.0, w.grad(), w.grad().abs() + 1.0) < 1e-5); // added to what is there
+    CHECK(worst(d_weight - 1.0, w.grad(), w.grad().abs() + 1.0) < 1e-5); // added to the existing gradient
     CHECK(worst(d_bias - 1.0, b.grad(), b.grad().abs() + 1.0) < 1e-5);
     auto alone = at::empty_like(x);
     kernels::normalise_rows_backward(data(alone), nullptr, nullptr, data(d), data(statistics), normalised);

@@ -17,8 +17,8 @@ std::int64_t out_floats(const conv_shape& shape) {
   return shape.rows * shape.out_height() * shape.out_width() * shape.filters;
 }
 
-/// Calls f(index in x, row of the filter matrix, index in y, filters) for every product of a pixel and a tap; filters
-/// are contiguous.
+/// Calls f(index in x, row of the filter matrix, index in y, filters) for every product of a pixel and a filter tap;
+/// filters are contiguous.
 template <class F>
 void for_each_product(const conv_shape& shape, F f) {
   for (std::int64_t image = 0; image < shape.rows; ++image)
@@ -125,8 +125,7 @@ TEST_CASE("winograd_pays() is true for 3 x 3 filters with stride 1 over whole ve
   CHECK_FALSE(with(&conv_shape::padding, 0)); // four results
 }
 
-TEST_CASE("convolutions of 3 x 3 over whole vectors of channels and their gradients equal sums in double",
-          "[kernels]") {
+TEST_CASE("3 x 3 convolutions over whole vectors of channels and their gradients equal sums in double", "[kernels]") {
   for (std::int64_t padding = 1; padding <= 2; ++padding)
     for (const auto& [channels, filters] : {std::pair<std::int64_t, std::int64_t>{16, 16}, {32, 48}, {64, 16}})
       for (const std::int64_t height : {4, 6, 9})
@@ -140,7 +139,7 @@ TEST_CASE("convolutions of 3 x 3 over whole vectors of channels and their gradie
                      .padding = padding});
 }
 
-TEST_CASE("the bits of an image's results do not depend on the other images", "[kernels]") {
+TEST_CASE("the results of an image have the same bits for any other images in the batch", "[kernels]") {
   const conv_shape many{.rows = 13, .height = 7, .width = 6, .channels = 32, .filters = 32, .kernel = 3, .padding = 1};
   auto shape = many;
   shape.rows = 1;
@@ -160,7 +159,7 @@ TEST_CASE("the bits of an image's results do not depend on the other images", "[
   }
 }
 
-TEST_CASE("a NaN reaches every result that reads it, and no other image, ReLU or not", "[kernels]") {
+TEST_CASE("a NaN reaches all results that read it and no other image, with and without ReLU", "[kernels]") {
   for (const bool relu : {false, true}) {
     const conv_shape shape{.rows = 2, .height = 6, .width = 6, .channels = 16, .filters = 16, .kernel = 3};
     auto x = test::drawn_floats(in_floats(shape), 1);

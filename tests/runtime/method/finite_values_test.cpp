@@ -1,6 +1,6 @@
 #include "runtime/method/finite_values.hpp"
 #include <ATen/ops/full.h>
-#include <ATen/ops/ones.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ops/ones.h> // before Catch2, whose CHECK must be the last definition
 
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
@@ -18,7 +18,7 @@ model_ref linear_net() {
 
 } // namespace
 
-TEST_CASE("the first tensor that is not finite is named, by its parameter within a whole model") {
+TEST_CASE("the first tensor that is not finite is named, within a flat model by its parameter") {
   const auto net = linear_net();
   tensor_map tensors;
   tensors.put("count", at::ones({2}, at::kLong));

@@ -1,5 +1,5 @@
 #include "runtime/method/jobs.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include "tests/support/learning.hpp"
 #include <set>
@@ -19,7 +19,7 @@ train_job usual() {
 
 } // namespace
 
-TEST_CASE("a fuse key changes with everything that changes arithmetic", "[jobs]") {
+TEST_CASE("a fuse key depends on everything that changes arithmetic", "[jobs]") {
   std::set<fuse_key> keys{key_of(usual())};
   std::size_t variants = 1;
   const auto differs = [&](auto change) {
@@ -56,7 +56,7 @@ TEST_CASE("a fuse key changes with everything that changes arithmetic", "[jobs]"
   differs([](train_job& job) { job.replay.samples = rows_from(drawn_data(10, {1, 2, 4}, 4), 0, 5); });
 }
 
-TEST_CASE("a fuse key does not change with a client's rows, start, stream or side", "[jobs]") {
+TEST_CASE("a fuse key does not depend on a client's rows, initial weights, stream or side tensors", "[jobs]") {
   const auto expected = key_of(usual());
   auto job = usual();
   job.samples = rows_from(job.samples.source, 3, 7);
@@ -64,12 +64,12 @@ TEST_CASE("a fuse key does not change with a client's rows, start, stream or sid
   job.side = weights_only(at::zeros({3}));
   job.notes.weights = std::make_shared<const std::vector<float>>(7, 0.5F);
   job.stream = {.seed = 9, .client = {7}};
-  job.net = mlp_of({6}, 8, 4); // another object that computes the same
+  job.net = mlp_of({6}, 8, 4); // another object of the same net
   job.objective = cross_entropy_objective();
   CHECK(key_of(job) == expected);
 }
 
-TEST_CASE("jobs of different kinds, masks and widths have different keys", "[jobs]") {
+TEST_CASE("jobs of different kinds, masks and widths have different fuse keys", "[jobs]") {
   const auto base = usual();
   const auto with = [&](std::int64_t width) {
     return statistics_job{.net = base.net,
@@ -97,7 +97,7 @@ TEST_CASE("rows and bytes of jobs follow from their description", "[jobs]") {
   training.options = {.epochs = 3, .batch_rows = 2, .classes = {0, 4}, .replay_rows = 4};
   CHECK(rows_of(training) == 15);
   training.replay.samples = rows_from(training.samples.source, 0, 3);
-  CHECK(rows_of(training) == 3 * (5 + 3 * 3)); // three steps, each with all three
+  CHECK(rows_of(training) == 3 * (5 + 3 * 3)); // per epoch: 5 own rows, and 3 steps with 3 replayed rows
   training.options.batch_rows = 0;
   CHECK(rows_of(training) == 3 * (5 + 3));
   auto norms = training;

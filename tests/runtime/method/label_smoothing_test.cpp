@@ -1,9 +1,9 @@
-// Label smoothing: the loss and its gradient, compared with LibTorch's cross_entropy_loss (at::cross_entropy_loss is
-// torch.nn.functional.cross_entropy) and with numbers of PyTorch.
+// Label smoothing: loss and gradient, compared with LibTorch's cross_entropy_loss (torch.nn.functional.cross_entropy)
+// and with values of PyTorch.
 #include "runtime/kernels/cuda/cross_entropy_rows.hpp"
 #include "runtime/method/gradients.hpp"
 #include "runtime/method/training.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include "tests/support/grids.hpp"
 #include "tests/support/tensors.hpp"
@@ -38,7 +38,7 @@ struct made_step {
 
 } // namespace
 
-TEST_CASE("a smoothed cross-entropy and its gradient are PyTorch's", "[label_smoothing]") {
+TEST_CASE("smoothed cross-entropy and its gradient equal PyTorch's", "[label_smoothing]") {
   // PyTorch 2.11.0: z = torch.tensor([[1., -2., 0.5], [0., 3., -1.]], requires_grad=True)
   // l = torch.nn.functional.cross_entropy(z, torch.tensor([0, 2]), label_smoothing=0.1); l.backward(); l, z.grad
   const auto logits = floats({1.0F, -2.0F, 0.5F, 0.0F, 3.0F, -1.0F}).view({1, 2, 3});
@@ -52,7 +52,7 @@ TEST_CASE("a smoothed cross-entropy and its gradient are PyTorch's", "[label_smo
   CHECK(largest_difference(smoothed.d_logits, gradient) < 1e-7);
 }
 
-TEST_CASE("steps of several models are smoothed row by row, padding aside", "[label_smoothing]") {
+TEST_CASE("steps of several models are smoothed row by row, without padding", "[label_smoothing]") {
   for (const std::int64_t classes : {1, 2, 10, 103})
     for (const double smoothing : {0.1, 1.0}) {
       CAPTURE(classes, smoothing);
@@ -71,7 +71,7 @@ TEST_CASE("steps of several models are smoothed row by row, padding aside", "[la
     }
 }
 
-TEST_CASE("smoothing of 0 keeps the bits of the plain loss", "[label_smoothing]") {
+TEST_CASE("a smoothing of 0 keeps the bits of the plain loss", "[label_smoothing]") {
   const made_step step(10);
   const auto plain = (*cross_entropy_objective())({step.logits, step.logits, step.labels, step.weight, {}});
   const auto unsmoothed = step.smoothed(*cross_entropy_objective(), 0.0);
@@ -79,7 +79,7 @@ TEST_CASE("smoothing of 0 keeps the bits of the plain loss", "[label_smoothing]"
   CHECK(at::equal(plain.d_logits, unsmoothed.d_logits));
 }
 
-TEST_CASE("targets are smoothed as PyTorch smooths probabilities", "[label_smoothing]") {
+TEST_CASE("soft targets are smoothed as PyTorch smooths probabilities", "[label_smoothing]") {
   const auto logits = drawn({2, 4, 5}, 1), targets = at::softmax(drawn({2, 4, 5}, 2), 2);
   const auto labels = at::zeros({2, 4}, at::kLong);
   const auto weight = at::full({2, 4}, 0.25F);
@@ -113,7 +113,7 @@ TEST_CASE("the threads of a grid smooth as the CPU does", "[label_smoothing]") {
   CHECK(at::allclose(losses.sum(1), twin.values, 1e-6, 1e-6));
 }
 
-TEST_CASE("the proximal loss smooths its cross-entropy, and says that it does", "[label_smoothing]") {
+TEST_CASE("the proximal loss smooths its cross-entropy and reports it in its name", "[label_smoothing]") {
   const made_step step(10);
   const auto proximal = proximal_objective(0.5);
   CHECK(proximal->reads_label_smoothing());

@@ -1,5 +1,5 @@
 #include "runtime/method/context.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include "tests/support/learning.hpp"
 #include <catch2/matchers/catch_matchers_exception.hpp>
@@ -10,7 +10,7 @@ using Catch::Matchers::Message;
 
 namespace {
 
-/// A program that only declares its outputs and never runs.
+/// Program that only declares its outputs and never runs.
 class declared_only final : public program {
 public:
   explicit declared_only(std::vector<declared_tensor> promised, std::string word = "noise", std::string options = "")
@@ -48,14 +48,13 @@ void replace(program_job& job, const std::string& name, at::Tensor value) {
 
 } // namespace
 
-TEST_CASE("rows and bytes of a program's job are what it says", "[program]") {
+TEST_CASE("rows and bytes of a program's job are those that it declares", "[program]") {
   CHECK(rows_of(usual()) == 20);
   CHECK(outcome_bytes(usual()) == 3 * 16 + 3 * 4);
   CHECK(std::string(work_name(usual())) == "program");
 }
 
-TEST_CASE("calls share a batch if program, shapes and kind of data agree, whatever their values and rows",
-          "[program]") {
+TEST_CASE("calls share a batch if program, shapes and kind of data agree, for any values and rows", "[program]") {
   auto alike = usual();
   alike.body = usual().body;
   replace(alike, "codes", at::ones({3, 2}));
@@ -82,7 +81,7 @@ TEST_CASE("calls share a batch if program, shapes and kind of data agree, whatev
   differs([](program_job& job) { job.samples = {}; });
 }
 
-TEST_CASE("a program that cannot say what it makes is not asked to make it", "[program]") {
+TEST_CASE("a program that does not declare its outputs is not run", "[program]") {
   job_desk desk;
   context ctx(desk);
   const auto refused = [&](program_ref body, const std::string& why) {

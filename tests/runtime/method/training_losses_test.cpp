@@ -1,13 +1,13 @@
-// Training losses: summed for a client, and read from the results of its jobs.
+// Training losses: summed per client, and read from the results of its jobs.
 #include "runtime/method/client_run.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include <catch2/catch_test_macros.hpp>
 using namespace mneme;
 
 namespace {
 
-/// Reports a training loss. Its results are set by hand here.
+/// Reports a training loss. The test sets its results.
 class telling_program final : public looped_program {
 public:
   std::string name() const override { return "telling"; }
@@ -53,13 +53,13 @@ assignment of_twelve_rows() {
 
 } // namespace
 
-TEST_CASE("losses are weighted by rows, and a training without a term counts as 0 in it") {
+TEST_CASE("losses are weighted by rows, and a missing term counts as 0") {
   training_losses losses;
   CHECK(losses.empty());
   CHECK_FALSE(losses.mean());
   losses.add(2, 1.0, {{"a", 1.0}});
   losses.add(6, 3.0, {{"a", 1.0}, {"b", 2.0}});
-  losses.add(0, 9.0, {{"c", 9.0}}); // without rows it does not count
+  losses.add(0, 9.0, {{"c", 9.0}}); // no rows, so it is ignored
   CHECK(losses.mean() == 2.5);      // (2 * 1 + 6 * 3) / 8
   CHECK(losses.term_means() == std::map<std::string, double>{{"a", 1.0}, {"b", 1.5}});
   training_losses both;
@@ -69,7 +69,7 @@ TEST_CASE("losses are weighted by rows, and a training without a term counts as 
   CHECK(both.term_means() == std::map<std::string, double>{{"a", 0.5}, {"b", 1.0}});
 }
 
-TEST_CASE("a loss of one term is added as one of several is, and all of them survive an archive") {
+TEST_CASE("a loss of one term adds up like one of several, and both survive an archive") {
   training_losses losses;
   losses.add(2, 1.0, "cross_entropy");
   losses.add(6, 3.0, {{"cross_entropy", 1.0}, {"a term with a longer name", 2.0}});
@@ -89,7 +89,7 @@ TEST_CASE("a loss of one term is added as one of several is, and all of them sur
   CHECK(back.term_means() == means);
 }
 
-TEST_CASE("a client's result has the losses of its trainings and programs, and of no gradients") {
+TEST_CASE("a client's result has the losses of its trainings and programs but not of gradients") {
   const three_jobs method;
   client_run run(method, of_twelve_rows());
   (void)run.start();

@@ -1,5 +1,5 @@
 #include "runtime/method/training.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include "tests/support/reference_cross_entropy.hpp"
 #include "tests/support/tensors.hpp"
@@ -10,7 +10,7 @@ using namespace mneme;
 using namespace mneme::test;
 using Catch::Approx;
 
-TEST_CASE("a cosine schedule falls from the learning rate to nearly nothing within a task", "[training]") {
+TEST_CASE("a cosine schedule falls from the learning rate to nearly 0 within a task", "[training]") {
   training_section section{.learning_rate = 0.8, .schedule = schedule_kind::cosine};
   const auto rate = [&](std::int64_t round) {
     return options_for_round(section, trainable_part::all, {0, 2}, round, 4).learning_rate;
@@ -23,7 +23,7 @@ TEST_CASE("a cosine schedule falls from the learning rate to nearly nothing with
 
 // PyTorch 2.11: MultiStepLR(SGD([p], lr=1.0), milestones=[2, 4], gamma=0.1), stepped after each of 6 epochs, uses the
 // rates 1, 1, 0.1, 0.1, 0.01, 0.01: a milestone m takes effect after the m-th round.
-TEST_CASE("a step schedule multiplies after each milestone's round, as MultiStepLR", "[training]") {
+TEST_CASE("a step schedule multiplies the rate after each milestone's round, like MultiStepLR", "[training]") {
   training_section section{.learning_rate = 1.0, .schedule = schedule_kind::step, .milestones = {2, 4}, .factor = 0.1};
   const auto rate = [&](std::int64_t round) {
     return options_for_round(section, trainable_part::all, {0, 2}, round, 6).learning_rate;
@@ -38,7 +38,7 @@ TEST_CASE("a step schedule multiplies after each milestone's round, as MultiStep
   CHECK(rate(5) == 1.0);
 }
 
-TEST_CASE("options of a round carry every key of [training]", "[training]") {
+TEST_CASE("options_for_round() carries every key of [training]", "[training]") {
   const training_section section{.optimizer = optimizer_kind::adamw,
                                  .epochs = 3,
                                  .batch = 7,
@@ -64,9 +64,9 @@ TEST_CASE("options of a round carry every key of [training]", "[training]") {
   CHECK(options_for_round(section, trainable_part::head, {0, 6}, 0, 1) == expected);
 }
 
-TEST_CASE("cross-entropy of two rows, by hand, is the mean over them", "[training]") {
+TEST_CASE("cross-entropy of two rows is their mean, worked out by hand", "[training]") {
   // Row 1: logits ln 3 and 0, label 0: p = 3/4, loss ln 4/3. Row 2: equal logits, label 1: p = 1/2, loss ln 2. Row 3 is
-  // padding and does not count.
+  // padding and is ignored.
   const auto nan = std::numeric_limits<float>::quiet_NaN();
   const auto logits = floats({std::log(3.0F), 0, 5, 5, nan, 1}).view({1, 3, 2});
   const auto labels = at::tensor({std::int64_t{0}, std::int64_t{1}, std::int64_t{-1}}, at::kLong).view({1, 3});
@@ -80,7 +80,7 @@ TEST_CASE("cross-entropy of two rows, by hand, is the mean over them", "[trainin
   }
 }
 
-TEST_CASE("the kernel of cross-entropy equals ATen's operations over odd sizes and large logits", "[training]") {
+TEST_CASE("the cross-entropy kernel equals ATen's operations for odd sizes and large logits", "[training]") {
   for (const std::int64_t classes : {1, 2, 3, 10, 17, 100}) {
     const std::int64_t models = 3, rows = 5;
     const auto logits = drawn({models, rows, classes}, 1) * 30;
@@ -97,7 +97,7 @@ TEST_CASE("the kernel of cross-entropy equals ATen's operations over odd sizes a
   }
 }
 
-TEST_CASE("a NaN logit makes its model's loss NaN and leaves the others alone", "[training]") {
+TEST_CASE("a NaN logit makes only its model's loss NaN", "[training]") {
   auto logits = drawn({2, 3, 4}, 1);
   const auto labels = at::zeros({2, 3}, at::kLong);
   const auto weight = at::full({2, 3}, 1.0F / 3.0F);
@@ -109,7 +109,7 @@ TEST_CASE("a NaN logit makes its model's loss NaN and leaves the others alone", 
   CHECK(same_bits(hurt.d_logits[1], clean.d_logits[1]));
 }
 
-TEST_CASE("the proximal term pulls weights back to the start", "[training]") {
+TEST_CASE("the proximal term adds mu (w - start) to the gradient", "[training]") {
   const auto loss = proximal_objective(0.5);
   CHECK(loss->regularises());
   CHECK_FALSE(proximal_objective(0.0)->regularises());

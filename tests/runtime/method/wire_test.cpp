@@ -21,7 +21,7 @@ at::Tensor arrived(const char* name, const at::Tensor& value, wire_format format
   return across_the_wire(one(name, value), format, two_parameters)->at(name);
 }
 
-/// Numbers of all magnitudes and signs, including ties of both half-precision formats.
+/// Values of all magnitudes and signs, including ties of both half-precision formats.
 at::Tensor many_floats() {
   std::vector<float> values{0.0f,     -0.0f, 1.0f + 0x1p-11f, 1.0f + 0x3p-11f, 1.0f + 0x1p-8f, 1.0f + 0x3p-8f, 65504.0f,
                             70000.0f, 1e-7f};
@@ -32,7 +32,7 @@ at::Tensor many_floats() {
 
 } // namespace
 
-TEST_CASE("float32 elements weigh 4, 2, 2 or 1 bytes, others what they are") {
+TEST_CASE("float32 elements take 4, 2, 2 or 1 bytes, other elements their own size") {
   tensor_map map;
   map.put("weights", at::zeros({10, 3}));
   map.put("gram", at::zeros({2, 2}, at::kDouble));
@@ -46,13 +46,13 @@ TEST_CASE("float32 elements weigh 4, 2, 2 or 1 bytes, others what they are") {
   CHECK(wire_bytes(nullptr, wire_format::fp32) == 0);
 }
 
-TEST_CASE("fp32 changes nothing and copies nothing; nothing stays nothing") {
+TEST_CASE("fp32 returns the same tensor without a copy, and null for null") {
   const auto sent = one("weights", floats({1, 2, 3}));
   CHECK(across_the_wire(sent, wire_format::fp32, {}) == sent);
   CHECK(across_the_wire(nullptr, wire_format::int8, {}) == nullptr);
 }
 
-TEST_CASE("the half formats round as LibTorch does, and rounding twice is rounding once") {
+TEST_CASE("half formats round like LibTorch, and rounding twice equals rounding once") {
   const auto values = many_floats();
   for (auto [format, type] : {std::pair{wire_format::fp16, at::kHalf}, std::pair{wire_format::bf16, at::kBFloat16}}) {
     const auto once = arrived("x", values, format);
@@ -66,13 +66,17 @@ TEST_CASE("the half formats round as LibTorch does, and rounding twice is roundi
       arrived("x", floats({1.0f + 0x1p-8f, 1.0f + 0x3p-8f}), wire_format::bf16).equal(floats({1.0f, 1.0f + 0x1p-6f})));
 }
 
-TEST_CASE("int8 has 127 steps to the largest value, ties to even") {
-  // max 254: a step is 2; 1 / 2 = 0.5 -> 0, 3 / 2 = 1.5 -> 2, 5 / 2 = 2.5 -> 2, -5 / 2 -> -2
+TEST_CASE("int8 has 127 steps up to the largest value and rounds ties to even") {
+  // The maximum is 254, so a step is 2; 1
+  // 2 = 0.5 -> 0, 3
+  // 2 = 1.5 -> 2, 5
+  // 2 = 2.5 -> 2, -5
+  // 2 -> -2.
   const auto after = arrived("x", floats({254, -254, 1, 3, 5, -5, 100.9f}), wire_format::int8);
   CHECK(at::equal(after, floats({254, -254, 0, 4, 4, -4, 100})));
 }
 
-TEST_CASE("int8 scales each parameter of the flat weights by itself") {
+TEST_CASE("int8 scales each parameter of the flat weights separately") {
   const auto flat = floats({127, 1, 0.4f, -2, 0.254f, 0.001f}); // steps of 1 and of 0.002
   const auto after = arrived(flat_weights, flat, wire_format::int8);
   const auto step = 0.254f / 127.0f;
@@ -80,7 +84,7 @@ TEST_CASE("int8 scales each parameter of the flat weights by itself") {
   CHECK(at::equal(arrived("another name", flat, wire_format::int8), floats({127, 1, 0, -2, 0, 0})));
 }
 
-TEST_CASE("flat weights may be those of the first layers, or of the last") {
+TEST_CASE("flat weights may contain only the first or only the last layers") {
   const std::vector<parameter> three{{.name = "a", .shape = {4}, .offset = 0, .size = 4},
                                      {.name = "b", .shape = {1}, .offset = 4, .size = 1},
                                      {.name = "c", .shape = {2}, .offset = 5, .size = 2}};
@@ -93,7 +97,7 @@ TEST_CASE("flat weights may be those of the first layers, or of the last") {
   CHECK(at::equal(after(floats({127, 0, 2, 1, 0.254f, 127, 0.4f})), floats({127, 0, 2, 1, 127 * small, 127, 0})));
 }
 
-TEST_CASE("int8 knows zeros, the smallest numbers, nothing at all, and divergence") {
+TEST_CASE("int8 handles zeros, the smallest numbers, empty tensors, and infinities") {
   CHECK(at::equal(arrived("x", at::zeros({3}), wire_format::int8), at::zeros({3})));
   CHECK(arrived("x", at::zeros({0}), wire_format::int8).numel() == 0);
   CHECK(arrived("x", floats({1e-45f, -1e-45f}), wire_format::int8).abs().max().item<float>() <= 1e-45f);
@@ -101,7 +105,7 @@ TEST_CASE("int8 knows zeros, the smallest numbers, nothing at all, and divergenc
     CHECK(arrived("x", floats({1, bad}), wire_format::int8).isnan().all().item<bool>());
 }
 
-TEST_CASE("tensors that are not float32 travel as they are, in every format") {
+TEST_CASE("tensors other than float32 are sent unchanged in every format") {
   const auto counts = at::arange(300, at::kLong);
   const auto sums = at::arange(3, at::kDouble) / 7;
   for (auto format : {wire_format::fp16, wire_format::bf16, wire_format::int8}) {
@@ -110,7 +114,7 @@ TEST_CASE("tensors that are not float32 travel as they are, in every format") {
   }
 }
 
-TEST_CASE("what is sent is not written to") {
+TEST_CASE("converting a tensor for transfer does not modify it") {
   const auto values = many_floats();
   const auto before = values.clone();
   for (auto format : {wire_format::fp16, wire_format::bf16, wire_format::int8})

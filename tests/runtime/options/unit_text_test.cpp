@@ -3,7 +3,7 @@
 using namespace mneme;
 using namespace std::chrono_literals;
 
-TEST_CASE("durations are read in every unit and written in the largest that fits", "[scenario]") {
+TEST_CASE("durations are parsed in every unit and formatted in the largest that fits", "[scenario]") {
   CHECK(parse_duration("30 s") == 30s);
   CHECK(parse_duration("5 min") == 5min);
   CHECK(parse_duration("50 ms") == 50ms);
@@ -28,7 +28,7 @@ TEST_CASE("invalid durations are refused", "[scenario]") {
   }
 }
 
-TEST_CASE("sizes count by 1000 and by 1024", "[scenario]") {
+TEST_CASE("sizes are parsed in powers of 1000 and of 1024", "[scenario]") {
   CHECK(parse_size("512 B")->bytes == 512);
   CHECK(parse_size("1 GB")->bytes == 1'000'000'000);
   CHECK(parse_size("4 MiB")->bytes == 4'194'304);
@@ -45,13 +45,13 @@ TEST_CASE("sizes count by 1000 and by 1024", "[scenario]") {
   CHECK(size_text({0}) == "0 B");
 }
 
-TEST_CASE("numbers keep every bit and look like numbers of TOML", "[scenario]") {
+TEST_CASE("formatted numbers keep every bit and are valid TOML", "[scenario]") {
   CHECK(number_text(0.1) == "0.1");
   CHECK(number_text(2000.0) == "2000.0");
   CHECK(number_text(1e300) == "1e+300");
   CHECK(std::stod(number_text(0.1 + 0.2)) == 0.1 + 0.2);
 }
 
-TEST_CASE("strings are escaped as TOML wants", "[scenario]") {
+TEST_CASE("strings are escaped as TOML requires", "[scenario]") {
   CHECK(in_quotes("a \"b\" \\ \n\t\x01\x7f \xc3\xa4") == "\"a \\\"b\\\" \\\\ \\n\\t\\u0001\\u007F \xc3\xa4\"");
 }

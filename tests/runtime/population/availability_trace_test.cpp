@@ -9,7 +9,7 @@ namespace {
 
 virtual_time when(virtual_duration since) { return virtual_time(since); }
 
-/// Errors of reading `csv` for five clients, or "".
+/// Error of reading `csv` for five clients; "" if there is none.
 std::string complaints(const std::string& csv) {
   const scratch_folder folder;
   scenario from;
@@ -27,7 +27,7 @@ std::string complaints(const std::string& csv) {
 
 } // namespace
 
-TEST_CASE("a client can be reached within its spans, from their beginning to before their end") {
+TEST_CASE("a client is online within its spans, including their begin and excluding their end") {
   const availability_trace trace(
       {{.client = {1}, .from = when(10s), .to = when(20s)}, {.client = {1}, .from = when(30s), .to = when(40s)}});
   const auto before = trace.window({1}, when(0s)), within = trace.window({1}, when(10s)),
@@ -42,7 +42,7 @@ TEST_CASE("a client can be reached within its spans, from their beginning to bef
   CHECK(after.until == never);
 }
 
-TEST_CASE("a client without spans is never reachable; adjacent spans are joined") {
+TEST_CASE("a client without spans is never online, and adjacent spans are joined") {
   const availability_trace trace(
       {{.client = {3}, .from = when(5s), .to = when(9s)}, {.client = {3}, .from = when(0s), .to = when(5s)}});
   CHECK(trace.window({3}, when(0s)).until == when(9s));
@@ -51,7 +51,7 @@ TEST_CASE("a client without spans is never reachable; adjacent spans are joined"
   CHECK_FALSE(trace.window({4}, when(0s)).within);
 }
 
-TEST_CASE("a trace is read by the names of its columns") {
+TEST_CASE("the columns of a trace are found by their names") {
   CHECK(complaints("from,to,client,period\n0,1.5,4,\n\n2,3,0,5\n").empty());
 }
 
@@ -76,7 +76,7 @@ TEST_CASE("errors of a trace have line numbers") {
         "trace.csv:2: to = 9, period = 8: expected a period that is not over before its spans\n");
 }
 
-TEST_CASE("a trace that repeats begins again after its period, its own last time, or the one of its column") {
+TEST_CASE("a repeated trace restarts after its period: the key's, its last time, or that of its column") {
   const scratch_folder folder;
   scenario from;
   from.clients.count = 4;
@@ -85,12 +85,12 @@ TEST_CASE("a trace that repeats begins again after its period, its own last time
   from.devices.availability_file = folder.path() / "trace.csv";
   write_file(from.devices.availability_file, "client,from,to,period\n0,10,20,\n1,10,20,50\n2,0,5,\n");
   const auto trace = *read_availability_trace(from);
-  CHECK(trace->window({0}, when(25s)).until == when(30s)); // unreachable from 20 to 30 s
+  CHECK(trace->window({0}, when(25s)).until == when(30s)); // offline from 20 to 30 s
   CHECK(trace->window({0}, when(35s)).until == when(40s));
   CHECK(trace->window({1}, when(20s)).until == when(60s));
   CHECK_FALSE(trace->window({1}, when(20s)).within);
   CHECK(trace->window({1}, when(60s)).until == when(70s));
-  CHECK(trace->window({2}, when(3s)).within); // always, in spans of 5 s
+  CHECK(trace->window({2}, when(3s)).within); // always online, in spans of 5 s
   CHECK(trace->window({2}, when(3s)).until == when(10s));
   CHECK_FALSE(trace->window({3}, when(0s)).within);
   CHECK(trace->window({3}, when(0s)).until == never);

@@ -37,7 +37,7 @@ const std::vector<std::string> full{"AAAA", "AAAA", "AAAA", "AAAA"}, shrinking{"
 
 } // namespace
 
-TEST_CASE("labels are classes mod 10, and every label of a task is dealt to within one row", "[population]") {
+TEST_CASE("labels are classes mod 10, and each label of a task is dealt evenly up to one row", "[population]") {
   const enrolled_rows all(full);
   for (std::uint32_t t = 0; t < 4; ++t) {
     std::vector<std::int64_t> joined;
@@ -62,7 +62,7 @@ TEST_CASE("labels are classes mod 10, and every label of a task is dealt to with
   }
 }
 
-TEST_CASE("the rows of an absent client belong to no one, and others keep theirs", "[population]") {
+TEST_CASE("the rows of an absent client belong to no client, and others keep theirs", "[population]") {
   const enrolled_rows all(full), fewer(shrinking);
   for (std::uint32_t t = 0; t < 4; ++t)
     for (std::uint32_t c = 0; c < 4; ++c) {

@@ -24,7 +24,7 @@ TEST_CASE("nth() returns the n-th id in order after any insertions and removals"
   }
 }
 
-TEST_CASE("putting a client in twice, or out twice, changes nothing") {
+TEST_CASE("inserting or removing a client twice has no effect") {
   client_set set(100);
   set.put({70}, true);
   set.put({70}, true);

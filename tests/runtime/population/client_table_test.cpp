@@ -25,7 +25,7 @@ const client_table_form capacities{.optional = {"profile", "rows_per_second"}};
 
 } // namespace
 
-TEST_CASE("every column of a table of clients is one that is read", "[client_table]") {
+TEST_CASE("unknown columns of a client table are refused", "[client_table]") {
   CHECK(errors_of("client,from,to\n0,1,2\n", spans).empty());
   CHECK(errors_of("period;client;from;to\r\n;0;1;\"2\"\r\n\r\n", spans).empty());
   CHECK(errors_of("client,row_per_second\n0,1\n", capacities) ==
@@ -40,7 +40,7 @@ TEST_CASE("every column of a table of clients is one that is read", "[client_tab
         "t.csv:1: the header names the column 'from' twice; names must differ\n");
 }
 
-TEST_CASE("a table of clients names the columns that it needs", "[client_table]") {
+TEST_CASE("missing columns of a client table are named", "[client_table]") {
   CHECK(errors_of("client,From\n0,1\n", spans) ==
         "t.csv:1: the header names no column 'from'; expected a first line such as client,from,to\n"
         "t.csv:1: the header names no column 'to'; expected a first line such as client,from,to\n"

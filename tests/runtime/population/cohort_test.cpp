@@ -16,7 +16,7 @@ bool everybody(client_id) { return true; }
 
 } // namespace
 
-TEST_CASE("a cohort has distinct available clients, ascending") {
+TEST_CASE("a cohort has distinct available clients in ascending order") {
   for (const std::int64_t clients : {10, 5000, 100000}) { // below and above the limit for listing
     const auto odd = [](client_id client) { return client.value % 2 == 1; };
     const auto drawn = draw(1, clients, 3, odd);
@@ -36,7 +36,7 @@ TEST_CASE("if fewer clients are available than the cohort size, all are drawn") 
   CHECK((draw(0, 4, 50, everybody).size() == 4));
 }
 
-TEST_CASE("every client is drawn equally often") {
+TEST_CASE("all clients are drawn equally often") {
   // 4,000 cohorts of 5 out of 20: each client 1,000 times, standard deviation sqrt(4000 * 0.25 * 0.75) = 27.4.
   std::vector<int> times(20);
   for (std::uint64_t round = 0; round < 4000; ++round)

@@ -9,7 +9,7 @@ using Catch::Approx;
 
 namespace {
 
-/// A net with 64 inputs and 10 classes: 2 * 640 operations forward, and as many for the gradient of its weights.
+/// Net with 64 inputs and 10 classes: 2 * 640 operations forward, and as many for the gradient of its weights.
 model_ref linear_net() {
   for (const auto& entry : models())
     if (entry.name == "linear")
@@ -38,7 +38,7 @@ net_speed measured(std::int64_t batch) {
 
 } // namespace
 
-TEST_CASE("a profile's entry for the net and batch decides, and its fixed costs come on top") {
+TEST_CASE("rates are those of the profile's entry for net and batch, plus fixed costs") {
   auto from = with_profile({.job_start = 5ms, .round_start = 20ms, .nets = {measured(32), measured(10)}});
   const auto speeds = speeds_of(from);
   REQUIRE(speeds);
@@ -48,7 +48,7 @@ TEST_CASE("a profile's entry for the net and batch decides, and its fixed costs 
   CHECK(clients.devices().compute_time({3}, {.rows = 30, .trains = false}) == 105ms); // three times as fast
 }
 
-TEST_CASE("without an entry the net's own count of operations, or of bytes, decides") {
+TEST_CASE("without an entry, rates follow from the net's operations or bytes") {
   const auto by_products = speeds_of(with_profile({.flops_per_second = 2560.0 * 500}));
   REQUIRE(by_products);
   CHECK(by_products->front().train_rows_per_second == Approx(500.0));
@@ -76,7 +76,7 @@ TEST_CASE("a profile without the net, and a device without enough memory, are re
                          "rows of this net takes about "));
 }
 
-TEST_CASE("clients are drawn from profiles by their shares, and a file of capacities chooses for those it names") {
+TEST_CASE("clients draw profiles by their shares, and a capacity file overrides those that it names") {
   const scratch_folder folder;
   auto from = with_profile({.nets = {measured(10)}});
   auto fast = measured(10);
@@ -101,7 +101,7 @@ TEST_CASE("clients are drawn from profiles by their shares, and a file of capaci
         population(from, {.speeds = *speeds_of(from)}).devices().compute_time({5}, {.rows = 100}));
 }
 
-TEST_CASE("a profile's links and their jitter hold in place of the keys") {
+TEST_CASE("links and jitter of a profile replace the keys") {
   auto from = with_profile(
       {.nets = {measured(10)},
        .link = link_profile{

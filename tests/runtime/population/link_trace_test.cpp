@@ -34,7 +34,7 @@ constexpr const char* three_stretches = "client,from,to,uplink_mbit,downlink_mbi
 
 } // namespace
 
-TEST_CASE("a transfer takes until its link's spans have let its bits pass") {
+TEST_CASE("a transfer takes until the spans of its link have carried its bits") {
   const scratch_folder folder;
   const auto links = *read_link_trace(with_links(folder, three_stretches));
   CHECK(links->names({1}));
@@ -48,7 +48,7 @@ TEST_CASE("a transfer takes until its link's spans have let its bits pass") {
   CHECK_FALSE(links->passing_time({1}, link_direction::down, 2'500'001, when(0s)));
 }
 
-TEST_CASE("a trace that repeats begins again after its period") {
+TEST_CASE("a repeated trace restarts after its period") {
   const scratch_folder folder;
   auto from = with_links(folder, three_stretches);
   from.devices.trace_end = trace_end_rule::repeat;
@@ -61,7 +61,7 @@ TEST_CASE("a trace that repeats begins again after its period") {
   CHECK(longer->passing_time({1}, link_direction::up, 125'000, when(21s)) == 10s);
 }
 
-TEST_CASE("the population adds the latency, and a trace that ends lets nothing pass any more") {
+TEST_CASE("the population adds the latency, and a trace that has ended carries nothing") {
   const scratch_folder folder;
   auto from = with_links(folder, three_stretches);
   from.devices.latency = 100ms;
@@ -94,7 +94,7 @@ TEST_CASE("errors of a link file have line numbers") {
         "that do not overlap\n");
 }
 
-TEST_CASE("a trace that begins again before it is over is refused, by its column and by the key") {
+TEST_CASE("a period shorter than the trace is refused, in the column and in the key") {
   const scratch_folder folder;
   auto from = with_links(folder, three_stretches);
   from.devices.trace_end = trace_end_rule::repeat;
@@ -106,7 +106,7 @@ TEST_CASE("a trace that begins again before it is over is refused, by its column
         "links.csv:2: to = 10, period = 9.5: expected a period that is not over before its spans\n");
 }
 
-TEST_CASE("a message finds where the trace of a client ends") {
+TEST_CASE("an error message finds the end of a client's trace") {
   const scratch_folder folder;
   const auto from = with_links(folder, "client,from,to,uplink_mbit,downlink_mbit\n1,20,30.5,1,1\n1,0,10,1,1\n");
   const client_table_form form{.file = from.devices.link_file, .clients = from.clients.count};

@@ -16,14 +16,14 @@ scenario of_clients(std::int64_t count) {
 
 } // namespace
 
-TEST_CASE("everybody is enrolled in every task unless the scenario says otherwise", "[population]") {
+TEST_CASE("all clients are enrolled in every task by default", "[population]") {
   const population everybody(of_clients(3));
   CHECK(everybody.size() == 3);
   CHECK(everybody.enrolled({7}) == 3);
   CHECK(everybody.member({2}, {7}) == membership::active);
 }
 
-TEST_CASE("a table enrols blocks of clients by a letter per task", "[population]") {
+TEST_CASE("a table enrolls blocks of clients by a letter per task", "[population]") {
   auto from = of_clients(7);
   from.enrolment = {.kind = enrolment_kind::table, .table = {"AAO", "XAA", "AXA"}};
   const population some(from);
@@ -38,7 +38,8 @@ TEST_CASE("a table enrols blocks of clients by a letter per task", "[population]
   CHECK(some.enrolled({2}) == 4);
 }
 
-TEST_CASE("the number enrolled is the number of active members, also with more groups than clients", "[population]") {
+TEST_CASE("the number of enrolled clients is that of active members, also with more groups than clients",
+          "[population]") {
   for (const std::int64_t count : {1, 2, 3, 10, 29}) {
     auto from = of_clients(count);
     from.enrolment = {.kind = enrolment_kind::table, .table = {"A", "X", "A", "O", "A"}};
@@ -50,7 +51,7 @@ TEST_CASE("the number enrolled is the number of active members, also with more g
   }
 }
 
-TEST_CASE("a growing population adds clients in id order until all are there", "[population]") {
+TEST_CASE("a growing population adds clients in id order until all are enrolled", "[population]") {
   auto from = of_clients(35);
   from.enrolment = {.kind = enrolment_kind::growing, .initial = 10, .added_per_task = 10};
   const population growing(from);
@@ -63,17 +64,17 @@ TEST_CASE("a growing population adds clients in id order until all are there", "
   CHECK(growing.member({10}, {1}) == membership::active);
 }
 
-TEST_CASE("a transfer takes the latency and the time of its bits", "[population]") {
+TEST_CASE("a transfer takes its latency plus its bits divided by the bandwidth", "[population]") {
   auto from = of_clients(2);
   from.devices = {.uplink_mbit = std::vector<double>{8.0, 0.0}, .downlink_mbit = 16.0, .latency = 50ms};
   const population pair(from);
   CHECK(pair.devices().upload_time({.client = {0}, .bytes = 1'000'000}) == 1050ms);
   CHECK(pair.devices().download_time({.client = {0}, .bytes = 1'000'000}) == 550ms);
-  CHECK(pair.devices().upload_time({.client = {1}, .bytes = 1'000'000}) == 50ms); // no bandwidth given: instantaneous
+  CHECK(pair.devices().upload_time({.client = {1}, .bytes = 1'000'000}) == 50ms); // no bandwidth: instantaneous
   CHECK(pair.devices().upload_time({.client = {0}, .bytes = 0}) == 50ms);
 }
 
-TEST_CASE("durations are rounded up to one nanosecond, and whole ones stay as they are", "[population]") {
+TEST_CASE("durations are rounded up to 1 ns, and whole ones stay unchanged", "[population]") {
   auto from = of_clients(3);
   from.devices = {.rows_per_second = std::vector<double>{3.0, 2000.0, 1e-12}, .latency = 0ns};
   const population some(from);
@@ -84,7 +85,7 @@ TEST_CASE("durations are rounded up to one nanosecond, and whole ones stay as th
   CHECK(some.devices().compute_time({2}, 1'000'000) == end_of_runs.time_since_epoch()); // 146 years, the limit
 }
 
-TEST_CASE("speeds are log-normal over clients and each client keeps its own", "[population]") {
+TEST_CASE("speeds are log-normal over clients, and each client keeps its speed", "[population]") {
   constexpr std::uint32_t clients = 100'000;
   auto from = of_clients(clients);
   from.devices.rows_per_second = log_normal{2000.0, 0.5};
@@ -117,7 +118,7 @@ TEST_CASE("speeds are log-normal over clients and each client keeps its own", "[
   CHECK(many.devices().compute_time({5}, 100) != population(from).devices().compute_time({5}, 100));
 }
 
-TEST_CASE("drop-outs come at their rate, by client and visit and never by task", "[population]") {
+TEST_CASE("drop-outs have the given rate, by client and visit but not by task", "[population]") {
   auto from = of_clients(10'000);
   CHECK_FALSE(population(from).drops_out({1}, {0}, 0));
   from.devices.dropout = 0.05;

@@ -12,7 +12,7 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-/// Numbers with many digits, equal on every machine.
+/// Values with many digits, equal on every machine.
 at::Tensor numbers(at::IntArrayRef size, at::ScalarType type, double seed = 1.0) {
   auto values_of = at::empty(size, at::kDouble);
   auto* values = values_of.mutable_data_ptr<double>();
@@ -40,7 +40,7 @@ struct portable_case {
 
 } // namespace
 
-TEST_CASE_METHOD(portable_case, "a product of float64 adds its terms in their order, wherever an element lies") {
+TEST_CASE_METHOD(portable_case, "a float64 product adds its terms in order, for any position of an element") {
   for (const auto& [m, k, n] : {std::array<std::int64_t, 3>{1, 1, 1}, {5, 13, 11}, {9, 40, 17}}) {
     const auto a = numbers({m, k}, at::kDouble), b = numbers({k, n}, at::kDouble, 2.0);
     const auto c = at::mm(a, b);
@@ -51,7 +51,7 @@ TEST_CASE_METHOD(portable_case, "a product of float64 adds its terms in their or
   }
 }
 
-TEST_CASE_METHOD(portable_case, "products of float32 do not depend on where operands begin, nor on their strides") {
+TEST_CASE_METHOD(portable_case, "float32 products do not depend on alignment and strides of operands") {
   const std::int64_t m = 7, k = 37, n = 19;
   const auto a = numbers({m, k}, at::kFloat), b = numbers({k, n}, at::kFloat, 3.0);
   const auto c = at::mm(a, b);
@@ -72,7 +72,7 @@ TEST_CASE_METHOD(portable_case, "products of float32 do not depend on where oper
   CHECK(same_bits(at::mv(a, b.select(1, 0)), at::mm(a, b.narrow(1, 0, 1)).squeeze(1)));
 }
 
-TEST_CASE_METHOD(portable_case, "a convolution and its gradients are sums over the filters' places") {
+TEST_CASE_METHOD(portable_case, "a convolution and its gradients are sums over the positions of filters") {
   const auto images = numbers({2, 4, 6, 5}, at::kDouble), filters = numbers({6, 2, 3, 3}, at::kDouble, 2.0),
              bias = numbers({6}, at::kDouble, 3.0);
   const auto out = at::conv2d(images, filters, bias, {2, 1}, {1, 1}, {1, 1}, 2);
@@ -80,7 +80,7 @@ TEST_CASE_METHOD(portable_case, "a convolution and its gradients are sums over t
   double expected = bias[4].item<double>();
   for (std::int64_t c = 0; c < 2; ++c)
     for (std::int64_t y = 0; y < 3; ++y)
-      for (std::int64_t x = 0; x < 3; ++x) // 0 at (1, 0), where the column before the first would be
+      for (std::int64_t x = 0; x < 3; ++x) // 0 at (1, 0), so that a read before the first column is detected
         if (x > 0)
           expected += filters[4][c][y][x].item<double>() * images[1][2 + c][1 + y][x - 1].item<double>();
   CHECK(std::abs(out[1][4][1][0].item<double>() - expected) < 1e-13);
@@ -116,7 +116,7 @@ TEST_CASE_METHOD(portable_case, "a convolution and its gradients are sums over t
   }
 }
 
-TEST_CASE_METHOD(portable_case, "functions are those of mathematics, an element at a time") {
+TEST_CASE_METHOD(portable_case, "elementwise functions equal those of the C library") {
   const auto x = numbers({3, 7}, at::kFloat);
   const auto powers = at::exp(x);
   CHECK(std::abs(powers[2][6].item<double>() - std::exp(x[2][6].item<double>())) < 1e-6);
@@ -130,7 +130,7 @@ TEST_CASE_METHOD(portable_case, "functions are those of mathematics, an element 
   CHECK(std::abs(in_place[0][0].item<double>() - std::tanh(x[0][0].item<double>())) < 1e-6);
 }
 
-TEST_CASE_METHOD(portable_case, "factors, solutions, eigenvectors and orthogonal columns satisfy what defines them") {
+TEST_CASE_METHOD(portable_case, "factors, solutions, eigenvectors and orthogonal columns satisfy their definitions") {
   const auto rows = numbers({30, 12}, at::kDouble);
   const auto gram = at::mm(rows.t(), rows) + 0.1 * at::eye(12, at::kDouble);
   const auto [factor, info] = at::linalg_cholesky_ex(gram);
@@ -147,7 +147,7 @@ TEST_CASE_METHOD(portable_case, "factors, solutions, eigenvectors and orthogonal
   CHECK(at::allclose(at::mm(q.t(), q), at::eye(12, at::kDouble), 1e-12, 1e-13));
 }
 
-TEST_CASE_METHOD(portable_case, "singular values and vectors make the matrix again, wide or tall") {
+TEST_CASE_METHOD(portable_case, "singular values and vectors reproduce the matrix, wide or tall") {
   for (const auto& matrix : {numbers({9, 4}, at::kDouble), numbers({4, 9}, at::kDouble, 2.0)}) {
     const auto [u, s, v] = at::linalg_svd(matrix, /*full_matrices=*/false);
     CHECK(s.sizes() == at::IntArrayRef({4}));
@@ -158,7 +158,7 @@ TEST_CASE_METHOD(portable_case, "singular values and vectors make the matrix aga
   }
 }
 
-TEST_CASE_METHOD(portable_case, "a matrix that is not finite has no factors") {
+TEST_CASE_METHOD(portable_case, "factorizing a matrix with NaN or infinity is refused") {
   for (const double value : {std::nan(""), std::numeric_limits<double>::infinity()}) {
     auto matrix = at::eye(3, at::kDouble);
     matrix[1][1].fill_(value);
@@ -180,7 +180,7 @@ TEST_CASE_METHOD(portable_case, "a convolution whose tensors do not fit is refus
   refused({4, 5, 7, 3}, {1}, 1); // no row of the result
 }
 
-TEST_CASE_METHOD(portable_case, "what may differ on another machine refuses to run, by name") {
+TEST_CASE_METHOD(portable_case, "operators without a portable version are refused by name") {
   CHECK_THROWS_WITH(at::linalg_eig(numbers({3, 3}, at::kDouble)),
                     ContainsSubstring("'aten::linalg_eig'") && ContainsSubstring("worker.arithmetic"));
   CHECK_THROWS_WITH(at::mm(numbers({2, 2}, at::kHalf), numbers({2, 2}, at::kHalf)), ContainsSubstring("Half"));

@@ -8,7 +8,7 @@ using Catch::Approx;
 
 namespace {
 
-/// `rows` of each class, predicted correctly with probability `accuracy`, else as any other class.
+/// `rows` rows of each class, predicted correctly with probability `accuracy`, else as a random other class.
 struct drawn_answers {
   std::vector<std::int32_t> labels, answers;
   std::int64_t right = 0, classes;
@@ -37,7 +37,9 @@ constexpr rng_key order{.seed = 1, .purpose = first_method_purpose};
 TEST_CASE("recall and F1 are means over the classes that have rows") {
   const std::vector<std::int32_t> labels{0, 0, 0, 1, 1, 3}, answers{0, 0, 1, 1, 2, 0};
   const auto found = scores_of({.labels = labels, .answers = answers, .classes = 5});
-  // Recall 2/3, 1/2, -, 0; F1 2 * 2 / (3 + 3), 2 * 1 / (2 + 2), -, 0; class 4 has no rows.
+  // Recall is 2/3, 1/2, -, 0; F1 is 2 * 2
+  // (3 + 3), 2 * 1
+  // (2 + 2), -, 0; class 4 has no rows.
   CHECK(found.recall == Approx(100.0 * (2.0 / 3 + 1.0 / 2 + 0) / 3));
   CHECK(found.f1 == Approx(100.0 * (2.0 / 3 + 1.0 / 2 + 0) / 3));
   CHECK(scores_of({.classes = 5}).recall == 0.0);
@@ -51,7 +53,7 @@ TEST_CASE("the macro recall of a balanced test set is its accuracy") {
   }
 }
 
-TEST_CASE("classes that a batch of 128 rows lacks count as nothing in it") {
+TEST_CASE("a class without rows in a batch of 128 counts as 0 in that batch") {
   // A class has a row in a batch with probability 1 - (1 - 1 / C)^128, which is 0.724 for a hundred classes.
   const drawn_answers drawn(100, 100, 0.629);
   const auto found = batch_scores_of(drawn.all(), order);
@@ -62,7 +64,7 @@ TEST_CASE("classes that a batch of 128 rows lacks count as nothing in it") {
   CHECK(found.f1 < scores_of(drawn.all()).f1);
 }
 
-TEST_CASE("rows that are taken for classes are counted, whatever they are") {
+TEST_CASE("rows predicted as any of the given classes are counted") {
   const std::vector<std::int32_t> labels{0, 0, 1, 1, 2, 2, 3, 3}, answers{0, 2, 3, 3, 2, 2, 3, 1};
   const class_answers rows{.labels = labels, .answers = answers, .classes = 4};
   CHECK(share_taken_for(rows, {2, 4}) == 75.0);
@@ -70,11 +72,11 @@ TEST_CASE("rows that are taken for classes are counted, whatever they are") {
   CHECK(share_taken_for({.classes = 4}, {0, 4}) == 0.0);
 }
 
-TEST_CASE("batches of a few rows are scored by hand") {
+TEST_CASE("scores of small batches equal values worked out by hand") {
   // 130 rows of two classes: a full batch, and one of two rows, which may lack a class.
   std::vector<std::int32_t> labels(130, 0);
   const class_answers every_right{.labels = labels, .answers = labels, .classes = 2};
-  CHECK(batch_scores_of(every_right, order).recall == 50.0); // class 1 is in neither
+  CHECK(batch_scores_of(every_right, order).recall == 50.0); // class 1 is in neither batch
   CHECK(scores_of(every_right).recall == 100.0);
   CHECK(class_figures(every_right, 7) ==
         std::map<std::string, double>{

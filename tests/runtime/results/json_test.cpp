@@ -58,13 +58,13 @@ const std::vector<std::string> summary_keys{"mneme_version",
 
 } // namespace
 
-TEST_CASE("a summary has the keys of the contract in their order") {
+TEST_CASE("summary.json has the documented keys in order") {
   const auto summary = json::parse(json_text(run_summary{.status = "done"}));
   CHECK(keys_of(summary) == summary_keys);
   CHECK(summary["mneme_version"] == MNEME_VERSION);
 }
 
-TEST_CASE("error and trace digest appear where there is one") {
+TEST_CASE("error and trace digest appear only if there is one") {
   const auto summary =
       json::parse(json_text(run_summary{.status = "failed", .error = "disk full", .trace_digest = "ff"}));
   auto keys = summary_keys;
@@ -75,7 +75,7 @@ TEST_CASE("error and trace digest appear where there is one") {
   CHECK(summary["trace_digest"] == "ff");
 }
 
-TEST_CASE("a summary says its numbers in full and undefined ones as null") {
+TEST_CASE("a summary has numbers in full precision, and null for undefined ones") {
   const auto text = json_text(run_summary{.scenario = "quick",
                                           .seed = 9'007'199'254'740'993, // more than a double holds
                                           .metrics = {.final_accuracy = 100.0 / 3.0},
@@ -91,7 +91,7 @@ TEST_CASE("a summary says its numbers in full and undefined ones as null") {
   CHECK(text.back() == '\n');
 }
 
-TEST_CASE("targets that were never reached are null, by the shortest text of their number") {
+TEST_CASE("targets that were not reached are null, under the shortest text of their number") {
   const auto summary = json::parse(json_text(run_summary{.staleness_mean = 1.5,
                                                          .staleness_max = 7,
                                                          .time_to_accuracy = {{80.0, 12.25}, {99.5, std::nullopt}},
@@ -106,7 +106,7 @@ TEST_CASE("targets that were never reached are null, by the shortest text of the
   CHECK(synchronous["staleness_mean"].is_null());
 }
 
-TEST_CASE("an evaluation is one line, with tasks and rounds from 1") {
+TEST_CASE("an evaluation is one line that counts tasks and rounds from 1") {
   const auto text = json_text(evaluation_record{.task = {1},
                                                 .round = {9},
                                                 .at = virtual_time{std::chrono::nanoseconds(1'500'000'001)},
@@ -130,13 +130,13 @@ TEST_CASE("an evaluation is one line, with tasks and rounds from 1") {
                 R"("late_uploads":3,"dropped":4,"forgetting":null})");
 }
 
-TEST_CASE("the loss of a round without training is null, without terms") {
+TEST_CASE("the loss of a round without training is null and has no terms") {
   const auto line = json::parse(json_text(evaluation_record{}));
   CHECK(line["training_loss"].is_null());
   CHECK(line["training_loss_terms"] == json::object());
 }
 
-TEST_CASE("a loss that diverged is null, and bytes that are no UTF-8 do not stop a summary") {
+TEST_CASE("a loss that is not finite is null, and invalid UTF-8 does not break a summary") {
   CHECK(json::parse(json_text(evaluation_record{.loss = NAN}))["loss"].is_null());
   CHECK(json::parse(json_text(run_summary{.error = "bad \xff byte"}))["error"] == "bad \xef\xbf\xbd byte");
 }

@@ -12,7 +12,7 @@ timeline_bin round_of(std::uint32_t number, std::int64_t client_rounds) {
 
 } // namespace
 
-TEST_CASE("a view has the latest state of the run, and a new version after each change") {
+TEST_CASE("a live view has the latest state, and a new version after each change") {
   live_view view;
   CHECK(view.now().folder.empty());
   view.began("runs/a", 2, {}, {});

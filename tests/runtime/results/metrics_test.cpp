@@ -7,14 +7,14 @@ using Catch::Approx;
 
 namespace {
 
-/// Tasks alternate in difficulty, so that all eight figures differ.
+/// Tasks alternate in difficulty, so that all eight metrics differ.
 accuracy_matrix four_tasks() {
   return {.rows = {{65}, {60, 80}, {70, 50, 90}, {40, 85, 65, 70}}, .pooled = {65, 72, 69, 58}};
 }
 
 } // namespace
 
-TEST_CASE("the figures of a matrix of four tasks, worked by hand") {
+TEST_CASE("the metrics of four tasks equal values worked out by hand") {
   const auto figures = metrics_of(four_tasks());
   CHECK(figures.average_incremental_accuracy == Approx((65 + 72 + 69 + 58) / 4.0));
   CHECK(figures.average_accuracy_task_mean == Approx((65 + 70 + 70 + 65) / 4.0)); // means of the rows
@@ -26,7 +26,7 @@ TEST_CASE("the figures of a matrix of four tasks, worked by hand") {
   CHECK(figures.backward_transfer == Approx(-15.0));
 }
 
-TEST_CASE("the figures of three equal tasks, as the sheet of STSA works them (fact 16)") {
+TEST_CASE("the metrics of three equal tasks equal those in the STSA paper") {
   const auto figures =
       metrics_of({.rows = {{90}, {80, 70}, {60, 75, 50}}, .pooled = {90, 75, (60 + 75 + 50) / 3.0}}); // equal sizes
   CHECK(figures.average_incremental_accuracy == Approx(75.556).epsilon(1e-5));
@@ -36,8 +36,8 @@ TEST_CASE("the figures of three equal tasks, as the sheet of STSA works them (fa
   CHECK(figures.forgetting == Approx(12.5));
 }
 
-TEST_CASE("forgetting of three tasks by hand, with the last task and without (FedHAF's fact H13)") {
-  // The best of each column before the last row: 90, 80. At the end 40, 85, 60.
+TEST_CASE("forgetting of three tasks, with and without the last one, equals values worked out by hand") {
+  // The best values of each column before the last row are 90 and 80. The last row is 40, 85, 60.
   const auto figures = metrics_of({.rows = {{90}, {70, 80}, {40, 85, 60}}, .pooled = {90, 75, (40 + 85 + 60) / 3.0}});
   CHECK(figures.forgetting == Approx(((90 - 40) + (80 - 85)) / 2.0));
   CHECK(figures.forgetting_including_last == Approx(((90 - 40) + (85 - 85)) / 2.0)); // as in the paper: never negative
@@ -45,7 +45,7 @@ TEST_CASE("forgetting of three tasks by hand, with the last task and without (Fe
   CHECK(figures.average_incremental_accuracy == Approx((90 + 75 + 185 / 3.0) / 3.0));
 }
 
-TEST_CASE("one task is learnt and nothing is forgotten") {
+TEST_CASE("a single task has no forgetting") {
   const auto figures = metrics_of({.rows = {{75}}, .pooled = {75}});
   CHECK(figures.average_incremental_accuracy == 75.0);
   CHECK(figures.average_accuracy_task_mean == 75.0);
@@ -57,20 +57,20 @@ TEST_CASE("one task is learnt and nothing is forgotten") {
   CHECK_FALSE(figures.backward_transfer);
 }
 
-TEST_CASE("a run that ended before its first task did has no figures") {
+TEST_CASE("a run that ended during its first task has no metrics") {
   const auto figures = metrics_of({});
   CHECK_FALSE(figures.average_incremental_accuracy);
   CHECK_FALSE(figures.final_accuracy);
   CHECK_FALSE(figures.forgetting);
 }
 
-TEST_CASE("two tasks that stay as they were transfer plus zero, not minus zero") {
+TEST_CASE("two tasks with constant accuracy have transfer 0, not -0") {
   const auto figures = metrics_of({.rows = {{50}, {50, 70}}, .pooled = {50, 60}});
   CHECK(figures.backward_transfer == 0.0);
   CHECK_FALSE(std::signbit(*figures.backward_transfer));
 }
 
-TEST_CASE("the evaluation at the end of a task becomes a row") {
+TEST_CASE("the evaluation at the end of a task becomes a row of the matrix") {
   accuracy_matrix matrix;
   matrix.add({.task = {0}, .accuracy = 90.0, .accuracy_per_task = {90.0}, .end_of_task = true});
   matrix.add({.task = {1}, .accuracy = 70.0, .accuracy_per_task = {60.0, 85.0}, .end_of_task = true});
@@ -98,7 +98,7 @@ TEST_CASE("deciles lie between sorted values") {
   CHECK(deciles_of({0.0, 10.0}) == std::vector<double>{1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0});
 }
 
-TEST_CASE("forgetting during a task is measured against the best of the tasks before") {
+TEST_CASE("forgetting during a task is relative to the best accuracy before that task") {
   accuracy_matrix before;
   before.rows = {{80.0}, {60.0, 90.0}};
   CHECK_FALSE(forgetting_at(before, {.task = {0}, .accuracy_per_task = {50.0}}));

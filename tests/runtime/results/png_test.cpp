@@ -26,7 +26,7 @@ TEST_CASE("png_bytes() writes a gray image of 8 bits per sample") {
   CHECK(png_bytes(gray) == bytes);
 }
 
-TEST_CASE("png_bytes() writes colors pixel by pixel, whatever the strides of the tensor") {
+TEST_CASE("png_bytes() writes color pixels for any strides of the tensor") {
   const auto color = at::tensor({1, 2, 3, 4, 5, 6}, at::kByte).view({2, 3}).t().view({3, 2, 1});
   CHECK_FALSE(color.is_contiguous());
   CHECK(at::equal(decoded(png_bytes(color)), color));

@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// During its lifetime, the working directory is an empty one.
+/// Makes an empty folder the working directory during its lifetime.
 class elsewhere {
 public:
   elsewhere() : before_(fs::current_path()) { fs::current_path(folder_.path()); }
@@ -33,7 +33,7 @@ run_directory made_at(const fs::path& out) {
   return std::move(*made);
 }
 
-/// During its lifetime, a file system of `size` is mounted at `path`.
+/// Mounts a file system of `size` at `path` during its lifetime.
 class small_disk {
 public:
   small_disk(fs::path path, const char* size)
@@ -65,7 +65,7 @@ const std::vector<event_record> two_events{
 
 } // namespace
 
-TEST_CASE("a run.json or summary.json that is no ordinary file is not waited for") {
+TEST_CASE("a run.json or summary.json that is a pipe is refused without blocking") {
   const test::scratch_folder folder;
   auto made = run_directory::create(folder.path() / "run", "");
   REQUIRE(made);
@@ -81,7 +81,7 @@ TEST_CASE("a run.json or summary.json that is no ordinary file is not waited for
   CHECK(status.error().front().text.starts_with("is a named pipe; expected an ordinary file"));
 }
 
-TEST_CASE("runs of one name get folders of their own") {
+TEST_CASE("runs of one name get different folders") {
   const elsewhere here;
   for (const char* expected :
        {"runs/quick-fedavg-s1-01234567", "runs/quick-fedavg-s1-01234567-2", "runs/quick-fedavg-s1-01234567-3"}) {
@@ -92,7 +92,7 @@ TEST_CASE("runs of one name get folders of their own") {
   }
 }
 
-TEST_CASE("two creations at the same time never share a folder") {
+TEST_CASE("concurrent creations never share a folder") {
   const elsewhere here;
   std::vector<fs::path> paths(24);
   std::vector<std::thread> threads;
@@ -109,20 +109,20 @@ TEST_CASE("two creations at the same time never share a folder") {
   CHECK(distinct.contains("runs/same-24"));
 }
 
-TEST_CASE("a run's folder appears with its mark, and nothing is left beside it") {
+TEST_CASE("a run's folder appears with its mark, and no temporary folder remains") {
   const test::scratch_folder folder;
   const auto out = folder.path() / "run";
   {
     const auto made = run_directory::create(out, "");
     REQUIRE(made);
-    CHECK(run_directory::never_began(out));      // killed at this point, it does not block the next run
-    CHECK_FALSE(run_directory::create(out, "")); // but it is locked during its lifetime
+    CHECK(run_directory::never_began(out));      // a process killed at this point does not block the next run
+    CHECK_FALSE(run_directory::create(out, "")); // the folder is locked during the run's lifetime
   }
   CHECK(run_directory::create(out, ""));
   CHECK(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()) == 1);
 }
 
-TEST_CASE("an --out that exists is refused, and one whose parents are missing is made") {
+TEST_CASE("an existing --out is refused, and missing parents are created") {
   const test::scratch_folder folder;
   const auto out = folder.path() / "a" / "b" / "c";
   CHECK(made_at(out).path() == out);
@@ -137,7 +137,7 @@ TEST_CASE("an --out that exists is refused, and one whose parents are missing is
   CHECK_FALSE(run_directory::create(folder.path() / "file", "name"));
 }
 
-TEST_CASE("a folder whose run was killed before it began is taken over, and no other") {
+TEST_CASE("the folder of a run killed before it began is reused, and no other folder") {
   const test::scratch_folder folder;
   const auto out = folder.path() / "run";
   const auto refused = [&] { return !run_directory::create(out, "name").has_value(); };
@@ -160,7 +160,7 @@ TEST_CASE("a folder whose run was killed before it began is taken over, and no o
   CHECK(refused());
 }
 
-TEST_CASE("a run whose folder is renamed or removed cannot write elsewhere") {
+TEST_CASE("a run whose folder is renamed or removed cannot write into another one") {
   const test::scratch_folder folder;
   auto run = made_at(folder.path() / "run");
   run.add(evaluation_record{});
@@ -206,7 +206,7 @@ TEST_CASE("cut_back() does not follow a link in place of events.csv") {
   CHECK(test::content_of(other) == "precious");
 }
 
-TEST_CASE("a folder in which nothing can be made is a finding, not an exception") {
+TEST_CASE("a folder that cannot be written is reported as an error, not as an exception") {
   const test::scratch_folder folder;
   test::write_file(folder.path() / "file", "");
   for (const auto& out : {folder.path() / "file" / "run", fs::path("/proc/mneme/run"), fs::path("/proc/mneme")}) {
@@ -217,7 +217,7 @@ TEST_CASE("a folder in which nothing can be made is a finding, not an exception"
   }
 }
 
-TEST_CASE("evaluations become lines of metrics.jsonl at once") {
+TEST_CASE("evaluations are appended to metrics.jsonl at once") {
   const test::scratch_folder folder;
   auto run = made_at(folder.path() / "run");
   const evaluation_record first{.accuracy = 50.0, .accuracy_per_task = {50.0}};
@@ -238,7 +238,7 @@ TEST_CASE("events.csv has nanoseconds, clients from 0, tasks and rounds from 1")
                                                        "3662.000000000,server,close,,2,10,0\n");
 }
 
-TEST_CASE("the accuracy matrix has a column per task of the run and a row per task so far") {
+TEST_CASE("the accuracy matrix has a column per task of the run and a row per finished task") {
   const test::scratch_folder folder;
   auto run = made_at(folder.path() / "run");
   run.write_matrix({.rows = {{100.0 / 3.0}, {12.5, 100.0}}, .pooled = {0.0, 0.0}}, 3);
@@ -247,7 +247,7 @@ TEST_CASE("the accuracy matrix has a column per task of the run and a row per ta
                                                                 "2,12.5,100,\n");
 }
 
-TEST_CASE("partition.csv names rows of the file, whatever the transform") {
+TEST_CASE("partition.csv names rows of the file, for any transform") {
   const test::scratch_folder folder;
   auto run = made_at(folder.path() / "run");
   dataset train;
@@ -257,7 +257,7 @@ TEST_CASE("partition.csv names rows of the file, whatever the transform") {
         "row,client,task\n0,0,1\n0,0,1\n10,1,1\n10,1,1\n1,0,2\n1,0,2\n11,1,2\n11,1,2\n");
 }
 
-TEST_CASE("a file that cannot be written is named, and the files before it stay whole") {
+TEST_CASE("a file that cannot be written is named, and earlier files stay intact") {
   const test::scratch_folder folder;
   auto run = made_at(folder.path() / "run");
   run.write("scenario.toml", "seed = 1\n");
@@ -271,7 +271,7 @@ TEST_CASE("a file that cannot be written is named, and the files before it stay 
   CHECK(test::content_of(run.path() / "metrics.jsonl") == json_text(evaluation_record{}) + "\n");
 }
 
-TEST_CASE("a disk that is really full leaves whole files") {
+TEST_CASE("a full disk leaves intact files") {
   const test::scratch_folder folder;
   const small_disk disk(folder.path(), "size=64k");
   if (!disk.mounted())
@@ -304,7 +304,7 @@ TEST_CASE("a run directory has one owner at a time") {
   CHECK(run_directory::open(folder.path() / "run"));
 }
 
-TEST_CASE("a folder without a scenario is no run, nor is a file") {
+TEST_CASE("a folder without a scenario, and a file, are no run directories") {
   const test::scratch_folder folder;
   test::write_file(folder.path() / "file", "");
   const auto complaint = [](const fs::path& path) { return run_directory::open(path).error().at(0).text; };
@@ -313,7 +313,7 @@ TEST_CASE("a folder without a scenario is no run, nor is a file") {
   CHECK_THAT(complaint(folder.path() / "nothing"), ContainsSubstring("no folder"));
 }
 
-TEST_CASE("a run directory remembers where it comes from and how it ended") {
+TEST_CASE("a run directory records its origin and its end") {
   const test::scratch_folder folder;
   auto run = made_at(folder.path() / "run");
   CHECK_FALSE(run.origin());
@@ -398,11 +398,11 @@ TEST_CASE("cut_back() removes later lines, and writing continues from there") {
                                                  "3662.000000000,server,close,,2,10,0\n");
 }
 
-TEST_CASE("accuracies of classes are listed task by task, for those that have been seen") {
+TEST_CASE("accuracies of seen classes are listed per task") {
   const test::scratch_folder folder;
   auto run = made_at(folder.path() / "run");
   const std::vector<evaluation_record> evaluations{{.per_class = {{4, 3}, {3, 1}, {0, 0}}},
-                                                   {.round = {1}}, // in the middle of a task
+                                                   {.round = {1}}, // during a task
                                                    {.task = {1}, .round = {2}, .per_class = {{4, 0}, {3, 3}, {2, 1}}}};
   run.write_classes(evaluations, {"T-shirt", "a, \"b\""});
   CHECK(test::content_of(run.path() / "accuracy_per_class.csv") == "after_task,class,name,rows,accuracy\n"
@@ -413,7 +413,7 @@ TEST_CASE("accuracies of classes are listed task by task, for those that have be
                                                                    "2,2,,2,50\n");
 }
 
-TEST_CASE("a run that starts again from the beginning finds nothing of the one before") {
+TEST_CASE("a run restarted from the beginning removes the files of the previous attempt") {
   const test::scratch_folder folder;
   auto run = made_at(folder.path() / "run");
   run.add(evaluation_record{});

@@ -27,7 +27,7 @@ timeline after(std::uint32_t rounds) {
 
 } // namespace
 
-TEST_CASE("a timeline has a bin per round, and never more than a thousand") {
+TEST_CASE("a timeline has a bin per round, but at most a thousand bins") {
   CHECK(after(0).bins().empty());
   CHECK(after(1'000).bins().size() == 1'000);
   CHECK(after(1'000).bins()[999].first == round_id{999});
@@ -48,7 +48,7 @@ TEST_CASE("a timeline has a bin per round, and never more than a thousand") {
   }
 }
 
-TEST_CASE("a bin has the counts of its end and the most that were in flight") {
+TEST_CASE("a bin has the counts at its end and the largest number in flight") {
   const auto bins = after(8'000).bins(); // eight rounds each
   REQUIRE(bins.size() == 1'000);
   CHECK(bins[0].in_flight == 0); // round 7
@@ -58,7 +58,7 @@ TEST_CASE("a bin has the counts of its end and the most that were in flight") {
   CHECK(bins[999].task == task_id{7});
 }
 
-TEST_CASE("a timeline goes on after a checkpoint as if there had been none") {
+TEST_CASE("a timeline continues after a checkpoint as if uninterrupted") {
   auto first = after(1'500);
   archive saved;
   saved(first);
@@ -71,7 +71,7 @@ TEST_CASE("a timeline goes on after a checkpoint as if there had been none") {
   CHECK((second.bins() == after(2'500).bins()));
 }
 
-TEST_CASE("a line says what the bin holds, counted from one") {
+TEST_CASE("a line of the timeline counts tasks and rounds from 1") {
   CHECK(json_text(round_of(3)) ==
         R"({"first_round":4,"round":4,"task":1,"virtual_s":4.0,"in_flight":3,"in_flight_max":0,"clients_enrolled":103,)"
         R"("client_rounds":40,"late_uploads":0,"dropped":0,"upload_bytes":4000,"download_bytes":0,)"
@@ -79,7 +79,7 @@ TEST_CASE("a line says what the bin holds, counted from one") {
   CHECK(json_text(timeline_bin{}).find(R"("staleness_mean":null)") != std::string::npos);
 }
 
-TEST_CASE("a round that the timeline has is not added again") {
+TEST_CASE("a round that the timeline already has is not added again") {
   timeline course;
   course.add({.first = {3}, .last = {3}});
   CHECK_THROWS_AS(course.add({.first = {3}, .last = {3}}), std::invalid_argument);

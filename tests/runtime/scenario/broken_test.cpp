@@ -9,7 +9,7 @@ using namespace mneme::test;
 
 namespace {
 
-/// An entry of broken_scenarios.txt.
+/// Entry of broken_scenarios.txt.
 struct broken {
   std::string name{}, toml{}, findings{};
 };
@@ -47,7 +47,7 @@ std::string expected_names(const Entries& entries) {
 
 } // namespace
 
-TEST_CASE("what is wrong with a scenario is said where it is, with what was expected", "[scenario]") {
+TEST_CASE("errors of a scenario have their location and the expected value", "[scenario]") {
   const auto cases = broken_scenarios();
   REQUIRE(cases.size() >= 110);
   for (const auto& example : cases) {
@@ -59,14 +59,14 @@ TEST_CASE("what is wrong with a scenario is said where it is, with what was expe
   }
 }
 
-TEST_CASE("bytes that are no UTF-8 are refused where they stand", "[scenario]") {
+TEST_CASE("invalid UTF-8 is refused with its location", "[scenario]") {
   const scenario_folder folder;
   folder.write("broken.toml", "title = \"\xff\xfe\"\n" + probe_sections);
   CHECK(folder.refusal("broken.toml") ==
         "broken.toml:1:9: error: not valid TOML: Encountered invalid utf-8 sequence\n");
 }
 
-TEST_CASE("an unknown name gets the nearest registered one and the full list", "[scenario]") {
+TEST_CASE("an unknown name is refused with the nearest registered one and the full list", "[scenario]") {
   const scenario_folder folder;
   folder.write("a.toml", "[strategy]\nname = \"probe-metod\"\nmu = 1\n[model]\nname = \"prob-net\"\nhidden = [1]\n"
                          "[data]\nname = \"mnits\"\n");
@@ -78,7 +78,7 @@ TEST_CASE("an unknown name gets the nearest registered one and the full list", "
                                         expected_names(data_sources()) + "; did you mean \"mnist\"?\n");
 }
 
-TEST_CASE("a scenario that is not there, or is no file, is refused by name", "[scenario]") {
+TEST_CASE("a missing scenario and a folder are refused by name", "[scenario]") {
   const scenario_folder folder;
   folder.write("quickstart.toml", probe_sections);
   CHECK(folder.refusal("quikstart.toml") == "quikstart.toml: error: no such file; did you mean 'quickstart.toml'?\n");
@@ -90,13 +90,13 @@ TEST_CASE("a scenario that is not there, or is no file, is refused by name", "[s
   CHECK(folder.refusal("huge.toml") == "huge.toml: error: larger than 16 MiB; expected a scenario file in TOML\n");
 }
 
-TEST_CASE("a key that the chosen kind does not read is a warning if the user gave it", "[scenario]") {
+TEST_CASE("setting a key that the chosen kind does not read gives a warning", "[scenario]") {
   const scenario_folder folder;
   folder.write("a.toml", "[rounds]\nlate = \"keep\"\n[partition]\nkind = \"iid\"\nbeta = 0.3\nclass_share = 0.6\n"
                          "[tasks]\nkind = \"single\"\ncount = 7\n[training]\noptimizer = \"adam\"\nmomentum = 0.9\n" +
                              probe_sections);
   const auto read = folder.read("a.toml");
-  CHECK(folder.all(read.warnings) == // class_share has its default, so setting it changes nothing
+  CHECK(folder.all(read.warnings) == // class_share is set to its default, so it has no effect
         "a.toml:2:8: error: rounds.late has no effect: only rounds with a deadline read it\n"
         "a.toml:5:8: error: partition.beta has no effect: only partition.kind = \"dirichlet\" and "
         "\"dirichlet-capped\" read it\n"
@@ -105,7 +105,7 @@ TEST_CASE("a key that the chosen kind does not read is a warning if the user gav
   CHECK(read.value.tasks.count == 1);
 }
 
-TEST_CASE("keys of images have no effect on rows of tokens, and those of idx files only there", "[scenario]") {
+TEST_CASE("keys of images have no effect on token rows, and keys of idx files only on idx data", "[scenario]") {
   const scenario_folder folder;
   folder.write("a.toml",
                "[data]\nname = \"shakespeare\"\ntransposed = true\nnormalize = \"unit\"\nside = 64\n" + probe_sections);
@@ -117,7 +117,7 @@ TEST_CASE("keys of images have no effect on rows of tokens, and those of idx fil
   CHECK(folder.read("b.toml").warnings.empty());
 }
 
-TEST_CASE("what moves pixels is refused for rows of tokens, and domains where rows know none", "[scenario]") {
+TEST_CASE("settings that move pixels are refused for token rows, and domains for data without domains", "[scenario]") {
   const scenario_folder folder;
   folder.write("a.toml", "[data]\nname = \"shakespeare\"\n[training]\naugment = \"crop-flip\"\n" + probe_sections);
   CHECK(folder.refusal("a.toml") == "a.toml:4:11: error: training.augment: expected \"none\", because the rows of "
@@ -130,7 +130,7 @@ TEST_CASE("what moves pixels is refused for rows of tokens, and domains where ro
         "data set with domains: arrays, csv, digits, folder, nico-common, nico-unique, open-image, pacs\n");
 }
 
-TEST_CASE("a run in which nobody ever answers is warned of", "[scenario]") {
+TEST_CASE("a run in which no client ever responds gives a warning", "[scenario]") {
   const scenario_folder folder;
   folder.write("a.toml", "[devices]\ndropout = 1\n" + probe_sections);
   CHECK(folder.all(folder.read("a.toml").warnings) ==

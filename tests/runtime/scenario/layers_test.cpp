@@ -4,7 +4,7 @@
 using namespace mneme;
 using namespace mneme::test;
 
-TEST_CASE("a scenario overrides its base, and the command line both", "[scenario]") {
+TEST_CASE("a scenario overrides its base, and the command line overrides both", "[scenario]") {
   const scenario_folder folder;
   folder.write("base/world.toml",
                "title = \"base\"\nseed = 3\n[clients]\ncount = 40\n[rounds]\ncohort = 4\nper_task = 2\n");
@@ -19,10 +19,10 @@ TEST_CASE("a scenario overrides its base, and the command line both", "[scenario
   CHECK(read.value.rounds.per_task == 2);
   CHECK(folder.relative(read.value.where("clients.count")) == "base/world.toml:4:9");
   CHECK(read.value.where("rounds.cohort") == "--set");
-  CHECK(folder.relative(read.value.where("rounds.late")) == "paper/a.toml"); // not given
+  CHECK(folder.relative(read.value.where("rounds.late")) == "paper/a.toml"); // set by the base only
 }
 
-TEST_CASE("a base that two bases extend is read once, below both", "[scenario]") {
+TEST_CASE("a base that two bases extend is read once, with the lowest precedence", "[scenario]") {
   const scenario_folder folder;
   folder.write("root.toml", "[clients]\ncount = 10\n[rounds]\nper_task = 1\n");
   folder.write("left.toml", "extends = \"root.toml\"\n[clients]\ncount = 20\n");
@@ -33,7 +33,7 @@ TEST_CASE("a base that two bases extend is read once, below both", "[scenario]")
   CHECK(read.value.rounds.per_task == 3);
 }
 
-TEST_CASE("letters for which toml++ has no answer are refused where they stand", "[scenario]") {
+TEST_CASE("characters that toml++ does not locate are refused with their location", "[scenario]") {
   const scenario_folder folder;
   for (const char* const letter : {"\u02CD", "\u00E9", "\u2CF0"}) {
     folder.write("a.toml", std::string("[clients]\ncount ") + letter + " = 4\n");
@@ -41,7 +41,7 @@ TEST_CASE("letters for which toml++ has no answer are refused where they stand",
   }
 }
 
-TEST_CASE("scenarios that extend each other are refused, naming the circle", "[scenario]") {
+TEST_CASE("scenarios that extend each other are refused, and the cycle is named", "[scenario]") {
   const scenario_folder folder;
   folder.write("a.toml", "extends = \"b.toml\"\n" + probe_sections);
   folder.write("b.toml", "[clients]\ncount = 4\n\n[rounds]\n");
@@ -55,7 +55,7 @@ TEST_CASE("scenarios that extend each other are refused, naming the circle", "[s
         "c.toml:1:11: error: extends = \"./c.toml\": a cycle: c.toml -> c.toml; a scenario cannot extend itself\n");
 }
 
-TEST_CASE("a base that is missing is refused where it is named", "[scenario]") {
+TEST_CASE("a missing base is refused at the line that names it", "[scenario]") {
   const scenario_folder folder;
   folder.write("base/mnist.toml", "[clients]\ncount = 4\n");
   folder.write("a.toml", "extends = \"base/mnits.toml\"\n" + probe_sections);
@@ -67,7 +67,7 @@ TEST_CASE("a base that is missing is refused where it is named", "[scenario]") {
         "b.toml:1:11: error: extends: expected a path of a scenario file, as in \"../base/x.toml\"\n");
 }
 
-TEST_CASE("findings of a base and of what extends it come together, the base first", "[scenario]") {
+TEST_CASE("errors of a base and of the file that extends it are reported together, the base first", "[scenario]") {
   const scenario_folder folder;
   folder.write("base.toml", "[clients]\ncount = 0\n[data\n");
   folder.write("keys.toml", "[clients]\ncont = 0\n");
@@ -78,7 +78,7 @@ TEST_CASE("findings of a base and of what extends it come together, the base fir
         "a.toml:3:12: error: rounds.per_task = 0: expected an integer in [1, 1000000000]\n");
 }
 
-TEST_CASE("paths are relative to the file that says them", "[scenario]") {
+TEST_CASE("paths are relative to the file that sets them", "[scenario]") {
   const scenario_folder folder;
   folder.write("base/split.csv", "client,row\n0,1\n");
   folder.write("base/b.toml", "[partition]\nkind = \"file\"\nfile = \"split.csv\"\n");
@@ -88,7 +88,7 @@ TEST_CASE("paths are relative to the file that says them", "[scenario]") {
   CHECK(folder.read("paper/a.toml", {{"data.root", "."}}).value.data.root == here / "");
 }
 
-TEST_CASE("an override takes a value of TOML, and what is none as a string", "[scenario]") {
+TEST_CASE("an override accepts TOML values and treats other text as a string", "[scenario]") {
   const scenario_folder folder;
   folder.write("a.toml", probe_sections);
   const auto read = folder.read("a.toml", {{"title", "a b = c"},
@@ -108,7 +108,7 @@ TEST_CASE("an override takes a value of TOML, and what is none as a string", "[s
   CHECK(resolved_text(read.value).find("\nmu = 3.0\n") != std::string::npos);
 }
 
-TEST_CASE("an override that is wrong is refused like a file", "[scenario]") {
+TEST_CASE("an invalid override is refused like a file", "[scenario]") {
   const scenario_folder folder;
   folder.write("a.toml", probe_sections);
   const auto refused = [&](const char* key, const char* value) { return folder.refusal("a.toml", {{key, value}}); };
@@ -125,7 +125,7 @@ TEST_CASE("an override that is wrong is refused like a file", "[scenario]") {
   CHECK(refused("extends", "b.toml") == "--set: error: extends = \"b.toml\": expected in a scenario file only\n");
 }
 
-TEST_CASE("a preset sets defaults in any section, and keys given anywhere win", "[scenario]") {
+TEST_CASE("a preset sets defaults in any section, and explicit keys take precedence", "[scenario]") {
   const scenario_folder folder;
   folder.write("base.toml", "[training]\nepochs = 7\n");
   folder.write("a.toml", "extends = \"base.toml\"\n[strategy]\nname = \"probe-method\"\npreset = \"small\"\n"
@@ -140,14 +140,14 @@ TEST_CASE("a preset sets defaults in any section, and keys given anywhere win", 
   CHECK(folder.read("a.toml", {{"strategy.preset", ""}}).value.clients.count == 20);
 }
 
-TEST_CASE("a preset's own value for a key that is not read is no warning", "[scenario]") {
+TEST_CASE("a preset's value for a key that is not read gives no warning", "[scenario]") {
   const scenario_folder folder;
   folder.write("a.toml", "[partition]\nkind = \"iid\"\n[strategy]\nname = \"probe-method\"\npreset = \"small\"\n"
                          "[model]\nname = \"probe-net\"\n");
   CHECK(folder.all(folder.read("a.toml").warnings).empty());
 }
 
-TEST_CASE("keys of a model that a later layer replaces are a warning", "[scenario]") {
+TEST_CASE("keys of a model that a later layer replaces give a warning", "[scenario]") {
   const scenario_folder folder;
   folder.write("a.toml", probe_sections + "hidden = [7]\nweights = \"\"\n");
   const auto read = folder.read("a.toml", {{"model.name", "probe-stem"}});
@@ -157,7 +157,7 @@ TEST_CASE("keys of a model that a later layer replaces are a warning", "[scenari
   CHECK(resolved_text(read.value).find("stem = \"cifar\"") != std::string::npos);
 }
 
-TEST_CASE("the cohort is the smaller of ten and everybody, unless given", "[scenario]") {
+TEST_CASE("the default cohort is the smaller of ten and the number of clients", "[scenario]") {
   const scenario_folder folder;
   folder.write("a.toml", probe_sections);
   CHECK(folder.read("a.toml").value.rounds.cohort == 10);
@@ -166,7 +166,7 @@ TEST_CASE("the cohort is the smaller of ten and everybody, unless given", "[scen
   CHECK(folder.read("a.toml", {{"clients.count", "500"}, {"rounds.cohort", "300"}}).value.rounds.cohort == 300);
 }
 
-TEST_CASE("a key of countless parts is refused before it becomes as many tables", "[scenario]") {
+TEST_CASE("a key with too many parts is refused before its tables are created", "[scenario]") {
   const scenario_folder folder;
   std::string parts = "a";
   for (int i = 0; i < 224'000; ++i)
@@ -180,7 +180,7 @@ TEST_CASE("a key of countless parts is refused before it becomes as many tables"
   CHECK(folder.read("good.toml", {{"title", "{" + parts + " = 1}"}}).value.title == "{" + parts + " = 1}");
 }
 
-TEST_CASE("scenarios in a long row of bases take memory as their text, and an endless row is refused", "[scenario]") {
+TEST_CASE("a long chain of bases takes memory in proportion to its text, and an endless one is refused", "[scenario]") {
   const scenario_folder folder;
   for (int i = 0; i < 1'200; ++i)
     folder.write(std::to_string(i) + ".toml", "extends = \"" + std::to_string(i + 1) + ".toml\"\n");
@@ -189,5 +189,5 @@ TEST_CASE("scenarios in a long row of bases take memory as their text, and an en
   CHECK(folder.refusal("800.toml").empty());
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
-  CHECK(usage.ru_maxrss < 4'000'000); // KiB; 16 MiB for each of them would exceed it
+  CHECK(usage.ru_maxrss < 4'000'000); // KiB; 16 MiB per file would exceed it
 }

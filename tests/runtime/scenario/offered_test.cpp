@@ -39,7 +39,7 @@ std::string refusal(const std::string& text, const overrides& over = {}) {
 
 } // namespace
 
-TEST_CASE("an offered scenario names no file of the machine that reads it, by any key", "[scenario]") {
+TEST_CASE("an offered scenario that names a file of the reading machine by any key is refused", "[scenario]") {
   const auto keys = all_path_keys();
   CHECK(keys.size() >= 10);
   for (const auto& [method, section, name] : keys) {
@@ -54,7 +54,7 @@ TEST_CASE("an offered scenario names no file of the machine that reads it, by an
   }
 }
 
-TEST_CASE("an offered scenario extends nothing, and is read as others are", "[scenario]") {
+TEST_CASE("an offered scenario cannot extend a file and is otherwise read like any scenario", "[scenario]") {
   const scenario_folder folder;
   const auto base = folder.write("base.toml", "[clients]\ncount = 40\n");
   CHECK(refusal("extends = \"" + base.string() + "\"\n" + probe_sections) ==

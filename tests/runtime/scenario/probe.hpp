@@ -9,7 +9,7 @@ namespace mneme::test {
 /// "broken") and [model] name = "probe-net" (hidden, probed) and "probe-stem" (stem).
 inline const std::string probe_sections = "\n[strategy]\nname = \"probe-method\"\n[model]\nname = \"probe-net\"\n";
 
-/// A folder of scenario files; locations in diagnostics are relative to it.
+/// Folder of scenario files; locations in diagnostics are relative to it.
 class scenario_folder {
 public:
   /// Writes a file below the folder.
@@ -28,7 +28,7 @@ public:
       FAIL("refused:\n" << all(got.error()));
     return std::move(*got);
   }
-  /// The errors, one per line, with locations relative to the folder; "" if there are none.
+  /// Errors, one per line, with locations relative to the folder; "" if there are none.
   [[nodiscard]] std::string refusal(const std::string& name, const overrides& over = {}) const {
     const auto got = read_scenario(folder_.path() / name, over);
     return got ? "" : all(got.error());
@@ -39,7 +39,7 @@ public:
       text += relative(diagnostic_text(diagnostic)) + "\n";
     return text;
   }
-  /// The text without the folder's path.
+  /// Text without the folder's path.
   [[nodiscard]] std::string relative(std::string text) const {
     const auto lead = folder_.path().string() + "/";
     for (auto at = text.find(lead); at != std::string::npos; at = text.find(lead))

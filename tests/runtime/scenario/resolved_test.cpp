@@ -7,7 +7,7 @@ using namespace mneme::test;
 
 namespace {
 
-/// Another legal value for every key, except for keys with tests of their own.
+/// Another valid value for every key that has no test of its own.
 const std::vector<std::pair<std::string, std::string>> other_values{
     {"seed", "2"},
     {"data.train_rows", "100"},
@@ -158,7 +158,7 @@ TEST_CASE("every key but title, workers, checkpoints and data.root changes the d
   }
 }
 
-TEST_CASE("no key is forgotten by the tests of the digest", "[scenario]") {
+TEST_CASE("the digest tests cover every key", "[scenario]") {
   // Keys with a single legal value, file keys, and keys without effect on a run.
   std::set<std::string> known{"title", "data.root", "tasks.transform", "partition.file", "devices.availability_file",
                               "devices.capacity_file", "devices.link_file", "model.weights", "model.seed_weights",
@@ -179,7 +179,7 @@ TEST_CASE("no key is forgotten by the tests of the digest", "[scenario]") {
       }
 }
 
-TEST_CASE("the digest knows nothing of title, workers, checkpoints, data.root, and the order of keys", "[scenario]") {
+TEST_CASE("title, workers, checkpoints, data.root and the order of keys do not change the digest", "[scenario]") {
   const scenario_folder folder;
   folder.write("a.toml",
                "title = \"a\"\nseed = 5\n[clients]\ncount = 30\n[rounds]\ncohort = 3\nper_task = 2\n" + probe_sections);
@@ -192,7 +192,7 @@ TEST_CASE("the digest knows nothing of title, workers, checkpoints, data.root, a
   CHECK(scenario_digest(folder.read("a.toml").value).size() == 32);
 }
 
-TEST_CASE("a path counts by the content of its file", "[scenario]") {
+TEST_CASE("a path counts in the digest by the content of its file", "[scenario]") {
   const scenario_folder folder;
   folder.write("x/split.csv", "client,row\n0,1\n");
   folder.write("y/other.csv", "client,row\n0,1\n");
@@ -224,7 +224,7 @@ TEST_CASE("device values keep the form in which they were given", "[scenario]") 
                   "downlink_mbit = { median = 7.0, sigma = 0.0 }\nproxy_uplink_mbit = ") != std::string::npos);
 }
 
-TEST_CASE("a resolved scenario read again warns of nothing new", "[scenario]") {
+TEST_CASE("reading a resolved scenario gives no new warnings", "[scenario]") {
   const scenario_folder folder;
   folder.write("a.toml", "[tasks]\nkind = \"single\"\n[partition]\nkind = \"iid\"\n" + probe_sections);
   for (const char* mode : {"sync", "async"}) {
@@ -233,7 +233,7 @@ TEST_CASE("a resolved scenario read again warns of nothing new", "[scenario]") {
   }
 }
 
-TEST_CASE("the device \"cuda\" is the first, in the resolved scenario, too", "[scenario]") {
+TEST_CASE("the device \"cuda\" becomes the first one, also in the resolved scenario", "[scenario]") {
   const scenario_folder folder;
   folder.write("a.toml", "[worker]\ndevice = \"cuda\"\n" + probe_sections);
   const auto read = folder.read("a.toml");
@@ -241,7 +241,7 @@ TEST_CASE("the device \"cuda\" is the first, in the resolved scenario, too", "[s
   CHECK(resolved_text(read.value).find("\ndevice = \"cuda:0\"\n") != std::string::npos);
 }
 
-TEST_CASE("a projection that a file gives has the file's width in the resolved scenario", "[scenario]") {
+TEST_CASE("a projection file's width is used in the resolved scenario", "[scenario]") {
   const scenario_folder folder;
   const std::string header = R"({"W_R":{"dtype":"F32","shape":[3,7],"data_offsets":[0,84]}})";
   std::string bytes(8, '\0');
@@ -260,6 +260,6 @@ TEST_CASE("a projection that a file gives has the file's width in the resolved s
         "c.toml:4:20: error: strategy.projection_width = 12 has no effect: a file sets it to 7\n");
   CHECK(scenario_digest(same.value) == scenario_digest(read.value));
   CHECK(scenario_digest(other.value) == scenario_digest(read.value));
-  folder.write("projection.safetensors", "no such format"); // reported when the run is loaded
+  folder.write("projection.safetensors", "no such format"); // loading the run reports it
   CHECK(resolved_text(folder.read("a.toml").value).find("\nprojection_width = 5000\n") != std::string::npos);
 }

@@ -23,7 +23,7 @@ TEST_CASE("the schema has every key with its type, range, words and default") {
   CHECK(sections.at("tasks").at("properties").at("class_order").at("anyOf").at(1).at("items").at("type") == "integer");
 }
 
-TEST_CASE("each method has its own keys and no other's") {
+TEST_CASE("the schema of each method has its own keys and no others") {
   const auto schema = json::parse(mneme::scenario_schema_text());
   const auto& choices = schema.at("properties").at("strategy").at("allOf");
   CHECK(choices.size() == mneme::strategies().size());

@@ -1,4 +1,4 @@
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include "runtime/base/digest.hpp"
 #include "runtime/storage/checkpoint_file.hpp"
@@ -27,7 +27,7 @@ std::vector<archive> parts_of(int number, std::int64_t floats = 100) {
 
 std::string accept_all(const checkpoint&) { return ""; }
 
-/// The number in the newest complete checkpoint, 0 if there is none; `broken` counts damaged newer ones.
+/// Number in the newest complete checkpoint, 0 if there is none; `broken` counts damaged newer ones.
 int newest(const fs::path& folder, std::size_t broken = 0) {
   auto search = find_checkpoint(folder, label, accept_all);
   REQUIRE(search);
@@ -55,7 +55,7 @@ std::vector<fs::path> files_in(const fs::path& folder) {
 
 } // namespace
 
-TEST_CASE("the newest checkpoint is found, and only as many as wanted are kept") {
+TEST_CASE("the newest checkpoint is found, and only the given number is kept") {
   const scratch_folder folder;
   const auto path = folder.path() / "checkpoint";
   CHECK(newest(path) == 0);
@@ -71,7 +71,7 @@ TEST_CASE("the newest checkpoint is found, and only as many as wanted are kept")
   CHECK(files_in(path).size() == 3);
 }
 
-TEST_CASE("a checkpoint that is cut, at any byte, is passed over for the one before") {
+TEST_CASE("a checkpoint truncated at any byte is skipped in favor of the previous one") {
   const scratch_folder folder;
   checkpoint_folder kept(folder.path(), label, 2);
   kept.write(parts_of(1));
@@ -88,7 +88,7 @@ TEST_CASE("a checkpoint that is cut, at any byte, is passed over for the one bef
   CHECK(newest(folder.path()) == 2);
 }
 
-TEST_CASE("a checkpoint with a flipped bit, wherever it is, is passed over for the one before") {
+TEST_CASE("a checkpoint with any flipped bit is skipped in favor of the previous one") {
   const scratch_folder folder;
   checkpoint_folder kept(folder.path(), label, 2);
   kept.write(parts_of(1));
@@ -103,7 +103,7 @@ TEST_CASE("a checkpoint with a flipped bit, wherever it is, is passed over for t
   }
 }
 
-TEST_CASE("where no checkpoint is whole there is none, and all are named") {
+TEST_CASE("if no checkpoint is intact, none is found and all are named") {
   const scratch_folder folder;
   checkpoint_folder kept(folder.path(), label, 2);
   kept.write(parts_of(1));
@@ -119,7 +119,7 @@ TEST_CASE("where no checkpoint is whole there is none, and all are named") {
   CHECK_THAT(search->broken[0].text, ContainsSubstring("not whole: its checksum is wrong"));
 }
 
-TEST_CASE("a checkpoint that is whole but of no use is passed over with the reason") {
+TEST_CASE("an intact but unusable checkpoint is skipped with the reason") {
   const scratch_folder folder;
   checkpoint_folder kept(folder.path(), label, 3);
   for (int i = 1; i <= 3; ++i)
@@ -162,7 +162,7 @@ TEST_CASE("a checkpoint of another scenario, program or format is refused with t
   CHECK_THAT(refusal(label), ContainsSubstring("format 99") && ContainsSubstring("format 4"));
 }
 
-TEST_CASE("what is newer than the checkpoint that a run goes on from is taken away") {
+TEST_CASE("checkpoints newer than the one that a run resumes from are removed") {
   const scratch_folder folder;
   checkpoint_folder kept(folder.path(), label, 3);
   for (int i = 1; i <= 3; ++i)
@@ -177,7 +177,7 @@ TEST_CASE("what is newer than the checkpoint that a run goes on from is taken aw
   CHECK(files_in(folder.path()).empty());
 }
 
-TEST_CASE("a checkpoint that finds no room leaves those before it whole") {
+TEST_CASE("a checkpoint that does not fit on the disk leaves earlier ones intact") {
   const scratch_folder folder;
   if (::mount("tmpfs", folder.path().c_str(), "tmpfs", 0, "size=256k") != 0)
     SKIP("this machine does not let the test mount a small disk");

@@ -1,5 +1,5 @@
 #include "runtime/storage/client_memory_store.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include "runtime/base/rng.hpp"
 #include <catch2/catch_test_macros.hpp>
@@ -27,7 +27,7 @@ bool equal(const memory_ref& a, const memory_ref& b) {
 
 } // namespace
 
-TEST_CASE("a book with little room remembers what one without a limit does") {
+TEST_CASE("a store with a memory limit returns the same memories as one without") {
   client_memory_store memories, little(4096);
   rng_stream draw({.seed = 5, .purpose = first_method_purpose});
   for (std::uint64_t i = 0; i < 2000; ++i) {
@@ -57,7 +57,7 @@ TEST_CASE("a book with little room remembers what one without a limit does") {
   CHECK(at == memories.size());
 }
 
-TEST_CASE("a memory larger than the limit goes to the file at once, and null forgets") {
+TEST_CASE("a memory larger than the limit is written to the file at once, and null removes it") {
   client_memory_store book(16);
   book.put({4'000'000}, memory_of(1, 100));
   CHECK(book.in_file() == 1);

@@ -24,7 +24,7 @@ std::string refusal_of(const std::filesystem::path& file) {
 
 } // namespace
 
-TEST_CASE("what is kept is read back, by other readers of the format, too") {
+TEST_CASE("keep_tensors() writes files that other safetensors readers can read") {
   const scratch_folder folder;
   const auto file = folder.path() / "kept.safetensors";
   keep_tensors(file, two_tensors());
@@ -37,7 +37,7 @@ TEST_CASE("what is kept is read back, by other readers of the format, too") {
   CHECK(plain->at("b").equal(at::tensor({4, 5}, at::kLong)));
 }
 
-TEST_CASE("no byte of what is kept can change unseen") {
+TEST_CASE("every changed byte of a kept file is detected or harmless") {
   const scratch_folder folder;
   const auto file = folder.path() / "kept.safetensors";
   keep_tensors(file, two_tensors());
@@ -55,7 +55,7 @@ TEST_CASE("no byte of what is kept can change unseen") {
   CHECK(harmless < 8);
 }
 
-TEST_CASE("a file under another's name, of an earlier version, or cut short is refused in words") {
+TEST_CASE("a file under another name, of an earlier version, or truncated is refused with the reason") {
   const scratch_folder folder;
   const auto file = folder.path() / "kept.safetensors", other = folder.path() / "other.safetensors";
   keep_tensors(file, two_tensors());

@@ -1,6 +1,6 @@
 #include "runtime/models/function.hpp"
 #include "runtime/storage/parameters.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include "tests/support/nets.hpp"
 #include "tests/support/scratch.hpp"
@@ -12,7 +12,7 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-/// Two layers without computations: 2 inputs, 3 hidden, 2 classes; P = 17.
+/// Two layers without computations: 2 inputs, 3 hidden units, 2 classes; P = 17.
 class small_net final : public model {
 public:
   const std::vector<parameter>& layout() const noexcept override { return layout_; }
@@ -40,7 +40,7 @@ private:
 const small_net net;
 const at::Tensor counted = at::arange(17, at::kFloat); // [P]
 
-/// The parameters of `counted` except those named.
+/// Parameters of `counted` except the given ones.
 tensor_map without(std::initializer_list<std::string_view> names) {
   tensor_map result;
   for (const auto& [name, value] : named_parameters(net, counted))
@@ -64,7 +64,7 @@ std::string only_finding(const tensor_map& named, const at::Tensor* head_from = 
 
 } // namespace
 
-TEST_CASE("flat weights have names and shapes, and come back") {
+TEST_CASE("named_parameters() and flat_parameters() are inverse to each other") {
   const auto named = named_parameters(net, counted);
   CHECK(named.size() == 4);
   CHECK(at::equal(named.at("fc1.weight"), at::arange(6, at::kFloat).view({3, 2})));
@@ -74,7 +74,7 @@ TEST_CASE("flat weights have names and shapes, and come back") {
   CHECK(at::equal(*flat, counted));
 }
 
-TEST_CASE("weights of half precision are taken as float32") {
+TEST_CASE("half-precision weights are converted to float32") {
   const auto named = with(without({"fc1.bias"}), "fc1.bias", at::arange(6, 9, at::kFloat).to(at::kBFloat16));
   const auto flat = flat_parameters(net, named, "", nullptr);
   REQUIRE(flat);
@@ -82,7 +82,7 @@ TEST_CASE("weights of half precision are taken as float32") {
   CHECK(at::equal(*flat, counted));
 }
 
-TEST_CASE("missing, extra and misshapen tensors are named, all at once") {
+TEST_CASE("missing, additional and misshapen tensors are reported together") {
   CHECK_THAT(only_finding(without({"fc1.bias"})), ContainsSubstring("'fc1.bias' of shape [3] is missing"));
   CHECK_THAT(only_finding(without({"fc2.weight"})), ContainsSubstring("'fc2.weight'"));
   CHECK_THAT(only_finding(with(without({}), "bn1.weight", at::ones({3}))), ContainsSubstring("'bn1.weight'"));
@@ -93,7 +93,7 @@ TEST_CASE("missing, extra and misshapen tensors are named, all at once") {
   CHECK(many.error().size() == 3);
 }
 
-TEST_CASE("adapters are read under the names of the authors' code, too") {
+TEST_CASE("adapters are also read under the names of the official code") {
   const auto vit =
       net_of("vit", {3, 8, 8}, 5, {{"patch", "4"}, {"width", "20"}, {"depth", "1"}, {"heads", "2"}, {"adapter", "3"}});
   const auto flat = initial_weights(*vit, 3) + 0.5;
@@ -117,13 +117,13 @@ TEST_CASE("adapters are read under the names of the authors' code, too") {
   CHECK_THAT(twice.error()[0].text, ContainsSubstring("'blocks.0.adapter.up.bias' is there a second time"));
 }
 
-TEST_CASE("weights that are whole numbers or not finite are refused") {
+TEST_CASE("integer weights, and NaN or infinite ones, are refused") {
   CHECK_THAT(only_finding(with(without({}), "fc1.bias", at::ones({3}, at::kLong))),
              ContainsSubstring("'fc1.bias' is Long"));
   CHECK_THAT(only_finding(with(without({}), "fc1.bias", at::full({3}, NAN))), ContainsSubstring("not finite"));
 }
 
-TEST_CASE("a head that is absent, or made for other classes, is taken from elsewhere as a whole") {
+TEST_CASE("a missing head, or one for other classes, is replaced as a whole") {
   const auto head_from = at::full({17}, -1.0f); // [P]
   const auto expected_flat = at::cat({counted.slice(0, 0, 9), head_from.slice(0, 9, 17)});
   for (const auto& named : {without({"fc2.weight", "fc2.bias"}), without({"fc2.bias"}),
@@ -137,14 +137,14 @@ TEST_CASE("a head that is absent, or made for other classes, is taken from elsew
   CHECK(at::equal(*own, counted));
 }
 
-TEST_CASE("only the head may come from elsewhere") {
+TEST_CASE("only the head may be replaced") {
   const auto head_from = at::zeros({17});
   CHECK_THAT(only_finding(without({"fc1.bias", "fc2.weight", "fc2.bias"}), &head_from),
              ContainsSubstring("'fc1.bias'"));
   CHECK_THAT(only_finding(with(without({}), "extra", at::ones({1})), &head_from), ContainsSubstring("'extra'"));
 }
 
-TEST_CASE("written tensors have PyTorch's layout, although filters lie permuted in memory") {
+TEST_CASE("written tensors have PyTorch's layout, although filters are permuted in memory") {
   const auto cnn = net_of("cnn", {3, 8, 8}, 4); // conv2 gives 64 x 4 x 4, the pooling 64 x 2 x 2
   const auto flat = at::arange(cnn->size(), at::kFloat);
   const auto named = named_parameters(*cnn, flat);
@@ -165,7 +165,7 @@ TEST_CASE("written tensors have PyTorch's layout, although filters lie permuted 
   CHECK(named.at("fc2.weight")[3][5].item<float>() == static_cast<float>(offset_of("fc2.weight") + 3 * 128 + 5));
 }
 
-TEST_CASE("a file of every model reads back bit-equal") {
+TEST_CASE("a file of every model reads back bitwise equal") {
   const scratch_folder folder;
   const model_keys groups{{"norm", "group"}}, convolutions{{"shortcut", "conv1x1"}};
   const std::vector<model_ref> nets{net_of("cnn", {3, 9, 8}, 4), net_of("lenet", {1, 28, 28}, 10),
@@ -185,7 +185,7 @@ TEST_CASE("a file of every model reads back bit-equal") {
   }
 }
 
-TEST_CASE("a file of torchvision's is read: batch counters are left out, another head is left alone") {
+TEST_CASE("a file of torchvision is read without its batch counters and without its head") {
   const scratch_folder folder;
   const auto resnet = net_of("resnet8", {3, 8, 8}, 5, {{"shortcut", "conv1x1"}});
   const auto flat = initial_weights(*resnet, 3), fresh = initial_weights(*resnet, 4);
@@ -216,7 +216,7 @@ TEST_CASE("a file of torchvision's is read: batch counters are left out, another
   }
 }
 
-TEST_CASE("a net without a head leaves the file's head unread, and nothing else") {
+TEST_CASE("a net without a head ignores only the file's head") {
   const auto whole = net_of("resnet8", {3, 9, 9}, 4);
   auto kind = kind_of("resnet8");
   kind->use_head(head_kind::none);
@@ -232,7 +232,7 @@ TEST_CASE("a net without a head leaves the file's head unread, and nothing else"
              ContainsSubstring("'layer4.0.conv1.weight' of shape [1] belongs to no parameter"));
 }
 
-TEST_CASE("a file's head under another name than the net's is left unread, where the net's own is not in the file") {
+TEST_CASE("a head with another name is ignored if the file lacks the net's own head") {
   const auto others = at::arange(17, at::kFloat);
   tensor_map named;
   named.put("fc1.weight", at::full({3, 2}, 5.0F));

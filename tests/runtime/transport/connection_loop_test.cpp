@@ -53,7 +53,7 @@ public:
   bool may_retry(connection_id which) {
     return waited([&] { return may_retry_.contains(which); }, [&] { return may_retry_.at(which); });
   }
-  /// The reason of any closed connection.
+  /// Reason of any closed connection.
   std::string any_reason() {
     return waited([&] { return !reasons_.empty(); }, [&] { return reasons_.begin()->second; });
   }
@@ -118,12 +118,12 @@ void check_a_message(two_ends& ends) {
 
 } // namespace
 
-TEST_CASE("messages cross a plain connection on the loopback") {
+TEST_CASE("messages pass over a plain loopback connection") {
   two_ends ends(nullptr, nullptr);
   check_a_message(ends);
 }
 
-TEST_CASE("messages cross a connection of two that the same authority has signed") {
+TEST_CASE("messages pass between two peers with certificates of the same authority") {
   const test::scratch_folder folder;
   REQUIRE(make_keys(folder.path()));
   const auto mine = identity_in(folder.path(), folder.path() / "ca.pem");
@@ -131,13 +131,13 @@ TEST_CASE("messages cross a connection of two that the same authority has signed
   check_a_message(ends);
 }
 
-TEST_CASE("a peer of another authority is not believed, on either side") {
+TEST_CASE("a peer with a certificate of another authority is rejected on both sides") {
   const test::scratch_folder ours, theirs;
   REQUIRE(make_keys(ours.path()));
   REQUIRE(make_keys(theirs.path()));
   const auto mine = identity_in(ours.path(), ours.path() / "ca.pem");
   {
-    two_ends ends(mine, identity_in(theirs.path(), ours.path() / "ca.pem")); // it trusts us, but we do not trust it
+    two_ends ends(mine, identity_in(theirs.path(), ours.path() / "ca.pem")); // only the peer trusts us
     CHECK_THAT(ends.server_sees.any_reason(), ContainsSubstring("certificate that is not accepted"));
     CHECK_THAT(ends.client_sees.reason(ends.which), ContainsSubstring("alert"));
   }
@@ -147,7 +147,7 @@ TEST_CASE("a peer of another authority is not believed, on either side") {
   }
 }
 
-TEST_CASE("messages cross a connection of two with the same secret") {
+TEST_CASE("messages pass between two peers with the same secret") {
   const auto mine = tls_identity::load({.secret = "0123456789abcdef"}).value();
   two_ends ends(mine, mine);
   check_a_message(ends);
@@ -168,7 +168,7 @@ TEST_CASE("a peer with another secret, or with a certificate, is rejected on bot
   CHECK_THAT(reversed.client_sees.reason(reversed.which), ContainsSubstring("does not have the same secret"));
 }
 
-TEST_CASE("plain peers and encrypted ones do not understand each other, and say so") {
+TEST_CASE("plain and encrypted peers reject each other with a reason") {
   const test::scratch_folder folder;
   REQUIRE(make_keys(folder.path()));
   const auto mine = identity_in(folder.path(), folder.path() / "ca.pem");
@@ -182,7 +182,7 @@ TEST_CASE("plain peers and encrypted ones do not understand each other, and say 
   }
 }
 
-TEST_CASE("a peer that does not say who it is, or falls silent, is let go") {
+TEST_CASE("a peer that does not authenticate, or falls silent, is disconnected") {
   const connection_limits hasty{.introduction = std::chrono::milliseconds(300),
                                 .silence = std::chrono::milliseconds(300)};
   {
@@ -198,7 +198,7 @@ TEST_CASE("a peer that does not say who it is, or falls silent, is let go") {
   CHECK(sees.any_reason() == "does not say who it is");
 }
 
-TEST_CASE("silent strangers keep nobody out, however many come") {
+TEST_CASE("silent unknown peers do not block other connections, however many connect") {
   witness sees, client_sees;
   connection_loop loop(nullptr, {}, sees), client(nullptr, {}, client_sees);
   const auto place = place_of(loop.listen(any_port).value());
@@ -214,20 +214,20 @@ TEST_CASE("silent strangers keep nobody out, however many come") {
   client.trust(client_sees.next_opened());
 }
 
-TEST_CASE("before a peer is trusted its messages are short") {
+TEST_CASE("messages of a peer are limited in size until it is trusted") {
   two_ends ends(nullptr, nullptr);
   ends.client.send(ends.which, numbers(100'000));
   CHECK_THAT(ends.server_sees.any_reason(), ContainsSubstring("announces a message of 400008 bytes; at most 65536"));
 }
 
-TEST_CASE("a node that nobody runs cannot be reached") {
+TEST_CASE("connecting to a port without a listener fails") {
   witness sees;
   connection_loop loop(nullptr, {}, sees);
   const auto which = loop.connect(place_of(1));
   CHECK_THAT(sees.reason(which), ContainsSubstring("cannot be reached: Connection refused"));
 }
 
-TEST_CASE("every address of a node is tried, and the last one tells why none can be reached") {
+TEST_CASE("every address of a host is tried, and the error is that of the last one") {
   witness server_sees, sees;
   connection_loop server(nullptr, {}, server_sees), loop(nullptr, {}, sees);
   auto place = place_of(1);
@@ -238,7 +238,7 @@ TEST_CASE("every address of a node is tried, and the last one tells why none can
   CHECK(sees.next_opened() == opened);
 }
 
-TEST_CASE("without keys only the loopback is open, and keys that are no keys are named") {
+TEST_CASE("without TLS files only the loopback is allowed, and invalid files are named") {
   witness sees;
   connection_loop loop(nullptr, {}, sees);
   CHECK_THAT(loop.listen({.host = "0.0.0.0", .port = 0}).error().front().text,
@@ -254,7 +254,7 @@ TEST_CASE("without keys only the loopback is open, and keys that are no keys are
   CHECK_THAT(found.error()[2].text, ContainsSubstring("'/dev/null' is a device; expected an ordinary file"));
 }
 
-TEST_CASE("keys are never written over others, and their owner alone may read them") {
+TEST_CASE("key files are never overwritten and readable only by their owner") {
   const test::scratch_folder folder;
   REQUIRE(make_keys(folder.path() / "keys"));
   for (const char* name : {"ca.key", "node.key"})

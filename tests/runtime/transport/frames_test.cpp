@@ -37,7 +37,7 @@ bytes all_of(frame_writer& from, bool copies = false, std::size_t step = frame_b
   return all;
 }
 
-/// A preamble and the header of a frame.
+/// Preamble and header of a frame.
 bytes begun_with(std::uint32_t length, std::uint8_t kind) {
   frame_writer writer;
   bytes out = all_of(writer);
@@ -49,7 +49,7 @@ bytes begun_with(std::uint32_t length, std::uint8_t kind) {
 
 } // namespace
 
-TEST_CASE("messages arrive as they were sent, however the stream is cut") {
+TEST_CASE("messages arrive as sent, however the stream is split") {
   frame_writer writer;
   std::vector<std::vector<std::uint8_t>> sent;
   for (const std::size_t size : {1U, 100U, 1'000'000U, 3U}) {
@@ -79,7 +79,7 @@ TEST_CASE("messages arrive as they were sent, however the stream is cut") {
   }
 }
 
-TEST_CASE("what is sent in pieces and in one piece is the same, wherever the link stops") {
+TEST_CASE("messages sent in pieces and as a whole are equal, for any split of the stream") {
   tensor_map tensors; // one is sent by reference, one is copied
   tensors.put("long", at::arange(200'000, at::kFloat));
   tensors.put("short", at::arange(3, at::kFloat));
@@ -121,7 +121,7 @@ TEST_CASE("what is sent in pieces and in one piece is the same, wherever the lin
   }
 }
 
-TEST_CASE("a sender stops at the window and goes on with what is confirmed") {
+TEST_CASE("a sender stops at the window and continues after acknowledgments") {
   frame_writer writer;
   writer.add(message_of(std::vector<std::uint8_t>(2 * window_bytes)));
   const auto first = all_of(writer);
@@ -133,12 +133,12 @@ TEST_CASE("a sender stops at the window and goes on with what is confirmed") {
                        MessageMatches(ContainsSubstring("confirms more bytes than it was sent")));
 }
 
-TEST_CASE("a receiver holds credits back until whole messages have been consumed") {
+TEST_CASE("a receiver holds back credits until whole messages have been consumed") {
   frame_writer writer;
   writer.add(message_of(std::vector<std::uint8_t>(window_bytes + credit_bytes_min)));
   frame_reader reader(2 * window_bytes);
   reader.feed(all_of(writer));
-  const auto credit = reader.take_credit(); // a partial message is acknowledged while it arrives
+  const auto credit = reader.take_credit(); // a partial message is acknowledged as it arrives
   CHECK(credit == window_bytes);
   writer.confirmed(credit);
   reader.feed(all_of(writer));
@@ -160,7 +160,7 @@ TEST_CASE("credits are not sent for a few bytes") {
   CHECK(reader.take_credit() == credit_bytes_min - 9 + 8 + 9);
 }
 
-TEST_CASE("what breaks the protocol is named, and takes no memory") {
+TEST_CASE("protocol violations are named and allocate no memory") {
   const auto complaint = [](const bytes& stream) {
     frame_reader reader(1000);
     try {
@@ -186,7 +186,7 @@ TEST_CASE("what breaks the protocol is named, and takes no memory") {
   CHECK(complaint(long_message) == "announces a message of 4294967295 bytes; at most 1000 are taken here");
 }
 
-TEST_CASE("bytes drawn at random never do more than break the protocol") {
+TEST_CASE("random bytes only cause protocol errors") {
   rng_stream stream({.seed = 7, .purpose = first_method_purpose});
   frame_writer writer;
   writer.add(message_of(std::vector<std::uint8_t>(300)));

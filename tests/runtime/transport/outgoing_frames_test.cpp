@@ -25,7 +25,7 @@ struct framed_message {
 
 } // namespace
 
-TEST_CASE("long pieces of messages leave from where they are, short ones with the headers between them") {
+TEST_CASE("long pieces of messages are sent in place, short ones are copied with their headers") {
   const auto header = bytes_of(8), piece = bytes_of(100), blob = bytes_of(5000);
   const auto message = std::make_shared<const archive>();
   outgoing_frames out(false);
@@ -43,7 +43,7 @@ TEST_CASE("long pieces of messages leave from where they are, short ones with th
   CHECK(pieces[2].size() == 8);
 }
 
-TEST_CASE("what has left is not sent again, and holds no message any more once all has left") {
+TEST_CASE("sent bytes are not sent again, and a fully sent message is released") {
   framed_message sent(false);
   auto& [header, blob, message, out] = sent;
   out.advance(1008);
@@ -59,7 +59,7 @@ TEST_CASE("what has left is not sent again, and holds no message any more once a
   CHECK(out.pieces()[0].size() == 8);
 }
 
-TEST_CASE("where bytes are encrypted all of them are one piece") {
+TEST_CASE("encrypted bytes form a single piece") {
   framed_message sent(true);
   auto& [header, blob, message, out] = sent;
   REQUIRE(out.pieces().size() == 1);
@@ -68,7 +68,7 @@ TEST_CASE("where bytes are encrypted all of them are one piece") {
   CHECK(message.use_count() == 1);
 }
 
-TEST_CASE("of very many pieces the first ones leave first") {
+TEST_CASE("of too many pieces, the first ones are sent first") {
   const auto header = bytes_of(8), blob = bytes_of(600);
   const auto message = std::make_shared<const archive>();
   outgoing_frames out(false);

@@ -14,7 +14,7 @@ namespace {
 
 using runner = std::function<at::Tensor(const operands&)>;
 
-/// Seconds per call, over enough calls for a tenth of a millisecond.
+/// Seconds per call, averaged over `calls` calls.
 double seconds_of_call(const std::function<void()>& call, int calls) {
   const double began = wall_seconds();
   for (int i = 0; i < calls; ++i)
@@ -33,7 +33,7 @@ bool same_bits(const at::Tensor& a, const at::Tensor& b) {
   return x.sizes() == y.sizes() && std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0;
 }
 
-/// A copy that starts `elements` after a cache line boundary.
+/// Copies a tensor to memory that begins `elements` after a cache line boundary.
 at::Tensor moved(const at::Tensor& from, std::int64_t elements) {
   constexpr std::int64_t line = 64;
   auto memory = at::empty({from.numel() + 2 * line}, from.options());
@@ -42,7 +42,7 @@ at::Tensor moved(const at::Tensor& from, std::int64_t elements) {
   return memory.narrow(0, first, from.numel()).view(from.sizes()).copy_(from);
 }
 
-/// True if the bits of the result do not depend on the alignment of any operand.
+/// True if the result's bits do not depend on the alignment of any operand.
 bool is_placed(const runner& run, const operands& in) {
   const auto expected = run(in).clone();
   for (std::size_t i = 0; i < in.size(); ++i)
@@ -55,7 +55,7 @@ bool is_placed(const runner& run, const operands& in) {
   return true;
 }
 
-/// True if each model's result has the same bits as when it is computed alone.
+/// True if each model's result has the bits that it has when computed alone.
 bool is_grouped(const runner& run, const operands& in) {
   const auto together = run(in).clone();
   for (std::int64_t k = 0; k < together.size(0); ++k) {

@@ -6,15 +6,15 @@
 #include <vector>
 namespace mneme::bench {
 
-// Axis K: models; the first axis of every operand and result.
+// K models: the first axis of every operand and result.
 
 using operands = std::vector<at::Tensor>;
 
 struct contest {
   std::string kernel{}; ///< Our kernel's name: "dot_product".
   std::string shape{};  ///< "10 x 784 -> 100"
-  operands in{};        ///< Read by both, changed by neither.
-  at::Tensor out{};     ///< Receives our result; has the shape of theirs.
+  operands in{};        ///< Read by both sides.
+  at::Tensor out{};     ///< Receives our result; has the shape of LibTorch's.
   std::function<void(const operands&, at::Tensor&)> ours{};
   std::function<at::Tensor(const operands&)> theirs{};
 };
@@ -22,8 +22,8 @@ struct contest {
 /// Result of a comparison.
 struct figures {
   double our_us = 0.0, their_us = 0.0; ///< Microseconds per call for all models: minimum over many calls.
-  double ratio = 0.0, ratio_min = 0.0, ratio_max = 0.0; ///< Theirs / ours: median and range of five runs.
-  bool equal_bits = false;                              ///< Both results are bitwise equal.
+  double ratio = 0.0, ratio_min = 0.0, ratio_max = 0.0; ///< LibTorch's time / ours: median and range of five runs.
+  bool equal_bits = false;                              ///< true: both results are bitwise equal.
   // True if a model's bits depend neither on the alignment of its operands (placed) nor on the other models (grouped).
   bool ours_placed = false, theirs_placed = false;
   bool ours_grouped = false, theirs_grouped = false;
@@ -34,7 +34,7 @@ struct figures {
 /// Standard normal values.
 [[nodiscard]] at::Tensor drawn(at::IntArrayRef sizes, std::uint64_t seed);
 
-/// All comparisons, by subject.
+/// All comparisons, grouped by subject.
 [[nodiscard]] std::vector<contest> product_contests();
 [[nodiscard]] std::vector<contest> convolution_contests();
 [[nodiscard]] std::vector<contest> image_contests(); ///< Pooling, normalization, pixels.

@@ -47,7 +47,7 @@ struct norm_shape {
   }
 };
 
-/// Mean and 1 / deviation of every channel, as input of normalisation_layer.
+/// Mean and 1 / standard deviation of every channel, as normalisation_layer expects them.
 void measure(const float* x, const norm_shape& shape, float* mean, float* scale) {
   std::vector<double> sums(static_cast<std::size_t>(shape.channels)), squares(sums.size());
   kernels::sum_from_pivot(x, shape.pixels(), shape.channels, sums.data(), squares.data());

@@ -12,7 +12,7 @@
 namespace mneme::bench {
 namespace {
 
-/// A fully connected layer of K models.
+/// Fully connected layer of K models.
 struct linear_shape {
   std::int64_t models = 1, rows = 10, in = 0, out = 0;
   [[nodiscard]] std::string text() const {
@@ -25,7 +25,7 @@ const float* part(const at::Tensor& group, std::int64_t k) {
 }
 float* part(at::Tensor& group, std::int64_t k) { return group.mutable_data_ptr<float>() + k * group.stride(0); }
 
-/// y = x W^T + b
+/// Forward pass: y = x W^T + b.
 contest forward_of(const linear_shape& shape) {
   return {.kernel = "dot_product",
           .shape = shape.text(),
@@ -54,7 +54,7 @@ contest forward_of(const linear_shape& shape) {
               }};
 }
 
-/// dx = dy W
+/// Input gradient: dx = dy W.
 contest input_gradient_of(const linear_shape& shape) {
   return {.kernel = "row_product, dx",
           .shape = shape.text(),
@@ -80,7 +80,7 @@ contest input_gradient_of(const linear_shape& shape) {
               }};
 }
 
-/// W' = W - rate dy^T x: one step of plain SGD
+/// One step of plain SGD: W' = W - rate dy^T x.
 contest step_of(const linear_shape& shape) {
   constexpr float rate = 0.1F;
   return {.kernel = "row_product, W - r dy^T x",
@@ -112,7 +112,7 @@ contest step_of(const linear_shape& shape) {
               }};
 }
 
-/// b' = b - rate sum of dy
+/// One step of plain SGD for the bias: b' = b - rate * (sum of dy over rows).
 contest bias_step_of(const linear_shape& shape) {
   constexpr float rate = 0.1F;
   return {.kernel = "sum_rows",

@@ -11,7 +11,7 @@
 namespace mneme::bench {
 namespace {
 
-/// Rows of tokens, or of attention scores.
+/// Size of a matrix with one row per token, or one row of attention scores.
 struct row_shape {
   std::int64_t rows = 0, columns = 0;
   [[nodiscard]] std::string text() const { return std::to_string(rows) + " x " + std::to_string(columns); }

@@ -193,7 +193,7 @@ contest loss_of(std::int64_t models, std::int64_t rows, std::int64_t classes) {
                                                          .rows = rows,
                                                          .classes = classes});
               },
-          .theirs = [](const operands& in) { // losses, and the gradient without a one-hot matrix
+          .theirs = [](const operands& in) { // the loss, and its gradient without a one-hot matrix
             const auto log_p = at::log_softmax(in[0], 2);
             const auto labels = in[1].unsqueeze(2), weight = in[2].unsqueeze(2);
             const auto losses = (at::gather(log_p, 2, labels) * weight).sum({1, 2});
@@ -242,10 +242,10 @@ contest folded(std::int64_t n) {
 
 std::vector<contest> training_contests() {
   std::vector<contest> contests;
-  for (const std::int64_t n : {320, 12800, 501760}) // a step's activations: mlp of B2, mlp, cnn
+  for (const std::int64_t n : {320, 12800, 501760}) // activations of a step: mlp of B2, mlp, cnn
     for (const auto& made : {relu_of, relu_back_of, sum_of, masked})
       contests.push_back(made(n));
-  for (const std::int64_t n : {2410, 79510, 1626442}) // weights: mlp of B2, mlp of B2c, cnn
+  for (const std::int64_t n : {2410, 79510, 1626442}) // numbers of weights: mlp of B2, mlp of B2c, cnn
     for (const auto& made : {scaled, pulled_back, squares_of, finite_of, sgd_of, adam_of, folded})
       contests.push_back(made(n));
   contests.push_back(loss_of(1, 10, 10));

@@ -1,9 +1,9 @@
-/// bare: sequential LibTorch code: one client after the other, autograd, one optimizer step per parameter.
+/// bare: sequential LibTorch loop. One client after the other, autograd, one optimizer step per parameter.
 #pragma once
 #include "tools/bench/loops/contender.hpp"
 namespace mneme::bench {
 
-/// The loop; derived classes add the weights and the forward pass of a net.
+/// Base of the sequential loops. Derived classes add the weights and the forward pass of a net.
 class bare_loop : public contender {
 public:
   bare_loop(const workload& load, std::vector<at::Tensor> start);
@@ -11,7 +11,7 @@ public:
   [[nodiscard]] double weights_norm() const final;
 
 protected:
-  /// Logits [B, classes] of pixels x [B, F].
+  /// Returns the logits [B, classes] of pixels x [B, F].
   [[nodiscard]] virtual at::Tensor forward(const at::Tensor& x, const std::vector<at::Tensor>& weights) const = 0;
 
 private:

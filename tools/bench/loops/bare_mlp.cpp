@@ -1,4 +1,4 @@
-// bare_mlp: an MLP with layers F - hidden - classes and ReLU.
+// bare_mlp: an MLP with layers of F, `hidden` and `classes` units, and ReLU.
 #include "tools/bench/loops/bare.hpp"
 #include <ATen/ops/linear.h>
 #include <ATen/ops/relu.h>

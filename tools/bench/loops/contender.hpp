@@ -10,7 +10,7 @@ namespace mneme::bench {
 
 // Shapes: N all rows, K stacked models, B rows of a batch, F pixels of a row, P parameters.
 
-/// The work of every contender. Client c holds the rows c * rows ... (c + 1) * rows - 1.
+/// Work of every contender. Client c holds the rows c * rows to (c + 1) * rows - 1.
 struct workload {
   std::vector<std::int64_t> shape{}; ///< Shape of one row: [features], or [channels, height, width].
   std::int64_t hidden = 0;           ///< Width of the MLP's hidden layer; unused by the CNN.
@@ -25,14 +25,14 @@ struct workload {
   [[nodiscard]] std::int64_t steps() const { return rows / batch; }
 };
 
-/// Generated rows, the same for every contender, stored as such programs do: normalized floats.
+/// Generated rows, the same for every contender, stored as normalized floats like in such programs.
 struct population {
   at::Tensor images; ///< [N, F] float32 in [-1, 1]
   at::Tensor labels; ///< [N] int64
 };
 [[nodiscard]] population made_population(const workload& load);
 
-/// Clients of a round, and the order in which a client trains on its rows; the same for every contender.
+/// Clients of a round; the same for every contender.
 [[nodiscard]] std::vector<std::int64_t> cohort_of(const workload& load, std::int64_t round);
 [[nodiscard]] std::vector<std::int64_t> visiting_order(const workload& load, std::int64_t round, std::int64_t client);
 
@@ -45,21 +45,21 @@ struct population {
 /// Euclidean norm of all weights.
 [[nodiscard]] double norm_of(const std::vector<at::Tensor>& weights);
 
-/// A loop under measurement.
+/// Training loop to be measured.
 class contender {
 public:
   virtual ~contender() = default;
-  /// One epoch of plain SGD for every client of the cohort, from the same weights; their mean is the start of the next
-  /// round.
+  /// Trains each client of the cohort for one epoch of plain SGD from the same weights. The mean of their weights is
+  /// the start of the next round.
   virtual void round(std::int64_t number, std::span<const std::int64_t> cohort) = 0;
-  /// Euclidean norm of all weights, which is equal for contenders that did the same work.
+  /// Euclidean norm of all weights. Contenders that did the same work have nearly the same norm.
   [[nodiscard]] virtual double weights_norm() const = 0;
 };
 
-/// Sequential training with autograd and LibTorch's operators.
+/// Loops that train sequentially, with autograd and LibTorch's operators.
 [[nodiscard]] std::unique_ptr<contender> bare_mlp(const workload& load);
 [[nodiscard]] std::unique_ptr<contender> bare_cnn(const workload& load);
-/// `width` stacked clients: one operator per layer computes all of them.
+/// Loops that train `width` stacked clients: one operator per layer computes all of them.
 [[nodiscard]] std::unique_ptr<contender> stacked_cnn(const workload& load);
 [[nodiscard]] std::unique_ptr<contender> stacked_mlp_autograd(const workload& load);
 [[nodiscard]] std::unique_ptr<contender> stacked_mlp_by_hand(const workload& load);

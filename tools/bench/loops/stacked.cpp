@@ -35,7 +35,7 @@ void stacked_loop::train(std::int64_t number, std::span<const std::int64_t> grou
   {
     const at::NoGradGuard no_gradients;
     for (std::size_t i = 0; i < start_.size(); ++i)
-      weights_[i].copy_(start_[i]); // copied to all K
+      weights_[i].copy_(start_[i]); // broadcast over axis K
   }
   const auto rows = group_rows(number, group); // [steps, K * B]
   for (std::int64_t step = 0; step < workload_.steps(); ++step)

@@ -1,21 +1,21 @@
-/// stacked: trains K clients together with one additional axis per tensor, the usual way to amortize operator overhead
-/// for small nets.
+/// stacked: trains K clients together with one more axis per tensor, the usual way to amortize operator overhead of
+/// small nets.
 #pragma once
 #include "tools/bench/loops/contender.hpp"
 namespace mneme::bench {
 
-/// The loop over groups of K clients; derived classes add a training step.
+/// Loop over groups of K clients. Derived classes add a training step.
 class stacked_loop : public contender {
 public:
-  /// @param start one tensor per parameter, in the layout of the stack
+  /// @param start one tensor per parameter, without axis K, in the layout of weights_
   stacked_loop(const workload& load, std::vector<at::Tensor> start);
   void round(std::int64_t number, std::span<const std::int64_t> cohort) final;
   [[nodiscard]] double weights_norm() const final;
 
 protected:
-  /// x: [K, B, F], labels: [K * B]
+  /// Trains on one batch per model. @param x [K, B, F] @param labels [K * B]
   virtual void take_step(const at::Tensor& x, const at::Tensor& labels) = 0;
-  /// Backward pass from the sum of all losses, and a step. Each model's loss is the mean over its own rows.
+  /// Backward pass from the sum of all losses, then a step. Each model's loss is the mean over its own rows.
   void step_by_autograd(const at::Tensor& logits, const at::Tensor& labels); // [K, B, classes], [K * B]
 
   workload workload_;

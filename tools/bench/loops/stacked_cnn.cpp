@@ -1,10 +1,10 @@
-// stacked_cnn: the CNN of bare_cnn for K stacked clients: grouped convolutions with K groups; autograd.
+// stacked_cnn: the CNN of bare_cnn for K stacked clients, by grouped convolutions with K groups; autograd.
 #include "tools/bench/loops/stacked.hpp"
 #include <ATen/ATen.h>
 namespace mneme::bench {
 namespace {
 
-/// As in bare_cnn, except that linear layers are [in, out] and [1, out].
+/// First weights as in bare_cnn, but linear layers have the shapes [in, out] and [1, out].
 std::vector<at::Tensor> transposed_weights(const workload& load) {
   auto tensors = first_cnn_weights(load);
   for (std::size_t i = 4; i < tensors.size(); ++i)
@@ -22,7 +22,7 @@ public:
   }
 
 private:
-  /// Convolution and ReLU of maps [B, K * C, H, W].
+  /// Convolution and ReLU of feature maps [B, K * C, H, W].
   [[nodiscard]] at::Tensor convolved(const at::Tensor& maps, std::size_t layer) const {
     return at::relu(at::conv2d(maps, weights_[layer].flatten(0, 1), weights_[layer + 1].flatten(0, 1), {1, 1},
                                at::IntArrayRef{0, 0}, {1, 1}, workload_.width));

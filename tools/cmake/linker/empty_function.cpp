@@ -1,9 +1,8 @@
-// Ends with 0 if its linker knows where every function keeps its handlers, with 1 if an exception finds none.
-//
-// empty() has not one instruction, so that caught() begins at the same address, and so do the cold parts of functions
-// from which g++ -O2 has removed all but what cannot be reached. The search table of a program (.eh_frame_hdr) may name
-// one of the two only. GNU ld and gold keep caught(); lld keeps empty(), as long as LLVM's issue 218124 is open in it,
-// and mold its issue 1648: then what caught() throws ends the program. A coroutine of a method fell to that fate.
+// Tests the linker's exception table (.eh_frame_hdr). Exit code 0: the exception handler of caught() is found; 1: not.
+// empty() has no instruction, so caught() begins at the same address. g++ -O2 makes such empty functions from cold
+// parts that it proves unreachable. The table may have one entry per address only. GNU ld and gold keep the entry of
+// caught(). lld (LLVM issue 218124) and mold (issue 1648) keep that of empty(), so an exception in caught() ends the
+// program. This has happened to the coroutine of a method.
 #include <cstdlib>
 #include <exception>
 
@@ -18,6 +17,6 @@
 }
 
 int main() {
-  std::set_terminate([] { std::_Exit(1); }); // without a core
+  std::set_terminate([] { std::_Exit(1); }); // exit without a core dump
   return caught();
 }

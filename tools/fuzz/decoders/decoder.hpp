@@ -1,4 +1,4 @@
-/// decoder: something that reads bytes which the program did not write, as libFuzzer plays it.
+/// decoder: reader of untrusted bytes, as a target of libFuzzer.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -13,7 +13,7 @@ using bytes = std::span<const std::uint8_t>;
 struct decoder {
   const char* group = ""; ///< Decoders of a group are searched in turns, in one process.
   const char* name = "";  ///< tools/fuzz/decoders/seeds.py has honest inputs under the same name.
-  /// Reads the input to its end or refuses it, by the exceptions or the values that its callers expect.
+  /// Reads the input to its end or rejects it by the exceptions or values that its callers handle.
   std::function<void(bytes)> read{};
 };
 
@@ -23,7 +23,8 @@ struct decoder {
 [[nodiscard]] std::vector<decoder> data_decoders();
 [[nodiscard]] std::vector<decoder> module_decoders();
 
-/// A file of this content in the process's own folder below $TMPDIR, until the next of the same name is made.
+/// Writes a file with this content into the process's folder below $TMPDIR. It exists until the next call with the same
+/// name.
 [[nodiscard]] std::filesystem::path file_of(bytes content, const std::string& name);
 
 } // namespace mneme::fuzz

@@ -1,6 +1,6 @@
-// fuzz_decoders: libFuzzer's way into every decoder; tools/fuzz/decoders/run builds it, brings inputs, starts it.
-//   MNEME_DECODERS=GROUP fuzz_decoders CORPUS...      the first byte of an input picks the decoder of the group
-//   MNEME_DECODERS=list fuzz_decoders                 prints "group name" for each, in the order of that byte
+// fuzz_decoders: libFuzzer's entry to all decoders. tools/fuzz/decoders/run builds it, provides inputs and starts it.
+//   MNEME_DECODERS=GROUP fuzz_decoders CORPUS...      the first byte of an input selects the decoder of the group
+//   MNEME_DECODERS=list fuzz_decoders                 prints "group name" of each decoder, in the order of that byte
 #include "tools/fuzz/decoders/decoder.hpp"
 #include <ATen/Parallel.h>
 #include <cstdio>
@@ -20,7 +20,7 @@ std::vector<decoder> all_decoders() {
   return all;
 }
 
-/// Those of the group that the environment names.
+/// Decoders of the group in $MNEME_DECODERS. Ends the process with code 2 if there are none.
 std::vector<decoder> asked_for() {
   const char* const named = std::getenv("MNEME_DECODERS");
   const std::string_view group = named ? named : "";

@@ -11,7 +11,7 @@ constexpr std::array<std::int64_t, 3> rows_of_run{3, 10, 10};
 
 std::string_view text_of(bytes in) { return {reinterpret_cast<const char*>(in.data()), in.size()}; }
 
-/// The archive, and what is asked of each entry before anybody else reads it.
+/// Reads an archive and applies the checks that each entry has to pass before LibTorch reads it.
 void read_archive(bytes in) {
   const auto entries = zip_entries(in, inflated_bytes_max);
   if (!entries)
@@ -28,7 +28,7 @@ void read_archive(bytes in) {
 void read_pickle(bytes in) { (void)pickle_refusal(text_of(in), pickle_root::module, {{"0", 64}}); }
 void read_code(bytes in) { (void)code_refusals({{.name = "code/__torch__.py", .text = std::string(text_of(in))}}); }
 
-/// With LibTorch's own readers behind ours.
+/// Loads a module: our checks, then LibTorch's parsers.
 void read_module(bytes in) {
   (void)load_module(file_of(in, "net.pt"), {.input = rows_of_run, .classes = 3, .layers = {.cell = false}});
 }

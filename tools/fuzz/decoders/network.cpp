@@ -14,7 +14,7 @@ archive::buffer buffer_of(bytes in) {
   return std::make_shared<const std::vector<std::byte>>(all.begin(), all.end());
 }
 
-/// As connections do: into messages as far as it goes.
+/// Feeds a stream to the reader as a connection does: first into the buffer of a message, then the rest.
 void feed(frame_reader& reader, std::span<const std::byte> stream) {
   const auto room = reader.room();
   const auto placed = std::min(room.size(), stream.size());
@@ -23,7 +23,7 @@ void feed(frame_reader& reader, std::span<const std::byte> stream) {
   reader.feed(stream.subspan(placed));
 }
 
-/// A stream in pieces whose length the first byte gives.
+/// Reads frames from a stream that arrives in pieces; the first byte determines their length.
 void read_frames(bytes in) {
   if (in.empty())
     return;
@@ -51,7 +51,7 @@ void read_as(archive& content) {
   content.expect_end();
 }
 
-/// Any message, by its kind, as both ends read it.
+/// Reads any message by its kind, as run and node do.
 void read_message(bytes in) {
   const auto message = buffer_of(in);
   try {

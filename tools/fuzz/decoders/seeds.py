@@ -1,4 +1,4 @@
-"""Honest inputs for the decoders: those of reader_cases.py, what a run and a node say to each other, and a few more."""
+"""Valid inputs of the decoders: those of reader_cases.py, messages between a run and a node, and some more."""
 import io
 import os
 import socket
@@ -14,21 +14,21 @@ from disturbed_runs import ROOT  # noqa: E402
 from node_streams import Link, MessageReader, framed  # noqa: E402
 from reader_cases import CASES  # noqa: E402
 
-# Decoders that read what a case of reader_cases.py damages.
+# Decoders whose seeds are the inputs of cases in reader_cases.py.
 OF_CASES = {"toml": ["toml"], "safetensors": ["safetensors"], "idx": ["idx"], "gz": ["gz"], "xz": ["xz", "xz_streams"],
             "idx_images": ["idx_images"], "cifar": ["cifar"], "pacs": ["pacs"], "jpeg": ["jpeg"],
             "partition": ["partition"], "availability": ["availability"], "archive": ["module"], "module": ["module"],
             "pickle": ["forged_module_pickle"], "code": ["forged_module_code"], "run_json": ["run_json"],
             "checkpoint": ["forged_checkpoint", "forged_memories_of_fil_ver", "forged_memories_of_stsa"]}
-# Cases whose readers walk folders: tools/fuzz/run plays them from outside, with the whole program.
+# Cases whose readers need folders or the whole program: only tools/fuzz/run fuzzes them.
 BY_PROGRAM_ONLY = {"lists", "torn_checkpoint", "forged_memories_of_lga", "forged_memories_of_fedhaf",
                    "forged_memories_of_osi_fl"}
 BY_PROGRAM_ONLY |= {"png_folder", "csv", "quoted_csv", "own_safetensors", "npz", "packed_npz", "npy", "high_bytes_npy",
-                    "links", "capacity"}  # whole scenarios
+                    "links", "capacity"}  # inputs are whole scenarios
 BY_PROGRAM_ONLY |= {"palette_png", "deep_png", "progressive_jpeg", "ycck_jpeg"}
 BY_PROGRAM_ONLY |= {f"forged_memories_of_tiny_{run}" for run in ("er", "scaffold", "stsa", "fed_il_plus", "moon",
                                                                  "buffered")}
-RUN_FILES = ("summary.json", "metrics.jsonl", "timeline.jsonl", "scenario.toml")  # as state.cpp counts them
+RUN_FILES = ("summary.json", "metrics.jsonl", "timeline.jsonl", "scenario.toml")  # in the order of state.cpp
 
 
 def _png(side=8):
@@ -55,7 +55,7 @@ def _small_archive():
 
 
 class _Said:
-    """All that a link carries, both ways, by direction."""
+    """Records all bytes on a link, by direction."""
 
     def __init__(self):
         self.bytes = {"run": b"", "node": b""}
@@ -69,7 +69,7 @@ class _Said:
 
 
 def _conversation(program, folder, scenario):
-    """{"run": bytes, "node": bytes}: the traffic of a run with one node, by sender."""
+    """Returns {"run": bytes, "node": bytes}: the traffic of a run with one node, by sender."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     said = _Said()
@@ -113,19 +113,19 @@ def _run_folder(program, folder):
 
 
 def honest_inputs(program, folder):
-    """{decoder: [bytes]}"""
+    """Returns {decoder: [bytes]}."""
     cases = {name: CASES[name](os.path.join(folder, name), program).honest
              for names in OF_CASES.values() for name in names}
     made = {decoder: [bytes(cases[name]) for name in names] for decoder, names in OF_CASES.items()}
     made |= _texts() | _network(program, folder)
-    made |= {"png": [_png()], "run_folder": _run_folder(program, folder), "tensors": [bytes(16)]}  # no maps, twice
+    made |= {"png": [_png()], "run_folder": _run_folder(program, folder), "tensors": [bytes(16)]}  # no maps
     made["archive"].append(_small_archive())
     made["pacs"] = [made["pacs"][0][:8 * 3074]]
     return made
 
 
 def write_corpus(folder, decoders, inputs):
-    """One file for each input; its first byte is the decoder's number within its group."""
+    """Writes one file per input, whose first byte is the decoder's number within its group."""
     os.makedirs(folder, exist_ok=True)
     for number, name in enumerate(decoders):
         for count, content in enumerate(inputs[name]):

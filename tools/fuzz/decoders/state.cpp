@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t digest_bytes = 16;
 
-/// What the bytes say of their scenario and program, so that a checkpoint is not of another one.
+/// Scenario and program that the bytes name, so that the label of the checkpoint matches.
 checkpoint_label label_in(const std::vector<std::byte>& file) {
   constexpr std::size_t head_bytes = 12;
   checkpoint_label label;
@@ -27,7 +27,7 @@ checkpoint_label label_in(const std::vector<std::byte>& file) {
   return label;
 }
 
-/// The part of the recorder is read whole, the other up to where values of a method begin.
+/// Reads the recorder's section to its end, and the run's section up to the values of the method.
 std::string refusal_of(const checkpoint& found) {
   if (found.sections.size() != checkpoint_parts)
     return "it has other parts";
@@ -40,7 +40,7 @@ std::string refusal_of(const checkpoint& found) {
   return "";
 }
 
-/// A checkpoint whose checksum fits, whatever else it is.
+/// Reads a checkpoint with any content but a valid checksum.
 void read_checkpoint(bytes in) {
   const auto all = std::as_bytes(in);
   std::vector<std::byte> file(all.begin(), all.end());
@@ -53,7 +53,7 @@ void read_checkpoint(bytes in) {
   (void)find_checkpoint(path.parent_path(), label_in(file), refusal_of);
 }
 
-/// Maps of tensors as checkpoints and messages have them.
+/// Reads tensor maps as checkpoints and messages contain them.
 void read_tensors(bytes in) {
   const auto all = std::as_bytes(in);
   const auto buffer = std::make_shared<const std::vector<std::byte>>(all.begin(), all.end());
@@ -75,7 +75,7 @@ void read_run_json(bytes in) {
   (void)status_in(file);
 }
 
-/// A folder of a run, one of whose files the first byte picks; the others are honest.
+/// Reads a run directory in which one file has fuzzed content; the first byte selects the file. The others are valid.
 void read_run_folder(bytes in) {
   if (in.empty())
     return;

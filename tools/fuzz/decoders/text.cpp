@@ -22,7 +22,7 @@ void read_sweep_file(bytes in) {
     (void)read_sweep(file);
 }
 
-/// Two clients hold thirty rows of three classes.
+/// Scenario in which two clients hold thirty rows of three classes.
 const scenario& small_scenario() {
   static const scenario made = [] {
     constexpr std::string_view text = "seed = 1\n[data]\nname = \"synthetic\"\nshape = [4]\nclasses = 3\nrows = 30\n"

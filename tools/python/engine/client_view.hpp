@@ -5,12 +5,12 @@
 #include <optional>
 namespace mneme {
 
-/// The broadcast as Python sees it, shared by all clients of a round.
+/// Broadcast as passed to Python, shared by all clients of a round.
 struct broadcast_view {
   broadcast sent{};
   tensors_ref weights{};       ///< All weights of the net [P]; null if none were sent.
-  nb::object weights_object{}; ///< The same as a torch tensor, or None.
-  nb::object tensors_object{}; ///< dict: the other tensors.
+  nb::object weights_object{}; ///< The weights as a torch tensor, or None.
+  nb::object tensors_object{}; ///< dict of the other tensors.
   [[nodiscard]] bool is_of(const broadcast& in) const;
 };
 
@@ -26,13 +26,13 @@ struct client_view {
   [[nodiscard]] job_world world() const;
 };
 
-/// `mneme.Upload(weights, tensors, rows=, memory=, counts=)`
+/// Upload as returned by Python: `mneme.Upload(weights, tensors, rows=, memory=, counts=)`.
 struct upload_object {
   nb::object weights{}, tensors{}, memory{}, counts{};
   std::optional<std::int64_t> rows{};
 };
 
-/// A stream of random numbers of a client or server.
+/// Random number stream of a client or server.
 struct random_stream {
   rng_stream stream;
 };

@@ -7,7 +7,7 @@ generator_run::generator_run(nb::object started, const char* where) : where_(whe
   if (PyIter_Check(started.ptr()))
     generator_ = std::move(started);
   else
-    value_ = std::move(started); // the function has no yield
+    value_ = std::move(started); // a function without yield
 }
 
 void generator_run::advance(const std::vector<nb::object>& results) {

@@ -5,20 +5,21 @@
 #include <optional>
 namespace mneme {
 
-/// A generator, or the return value of a plain function. All calls require the GIL.
+/// Generator, or the return value of a plain function. All calls require the GIL.
 class generator_run {
 public:
   /// @param where name of the function for messages: "client_round"
   generator_run(nb::object started, const char* where);
 
-  /// Resumes the generator with the results of the last jobs, until it yields or returns. Throws user_error().
+  /// Resumes the generator with the results of the last jobs, until it yields or returns. Throws user_error() if it
+  /// raises an exception or yields something other than jobs.
   void advance(const std::vector<nb::object>& results);
   [[nodiscard]] bool is_over() const noexcept { return value_.is_valid(); }
-  /// The jobs it yielded last.
+  /// Jobs that the generator yielded last.
   [[nodiscard]] const std::vector<job_request*>& jobs() const noexcept { return jobs_; }
-  /// Its return value. @pre is_over()
+  /// Return value of the generator. @pre is_over()
   [[nodiscard]] const nb::object& value() const noexcept { return value_; }
-  /// Error about a yielded or returned value, with the generator's current line.
+  /// Returns an error about a yielded or returned value, with the generator's current line.
   [[nodiscard]] std::runtime_error error(const std::string& text) const { return user_error(generator_, where_, text); }
 
 private:
@@ -27,13 +28,13 @@ private:
 
   nb::object generator_, yielded_, value_;
   std::vector<job_request*> jobs_; // owned by yielded_
-  bool is_list_ = false;           // a tuple or list of jobs was yielded, so a tuple of results is sent
+  bool is_list_ = false;           // true: a tuple or list was yielded, so a tuple of results is sent
   const char* where_;
 };
 
 /// Moves the content of the requests into a plan for the engine.
 [[nodiscard]] plan taken_stage(const std::vector<job_request*>& requests);
-/// Results of the jobs of a stage; throws job_error for the first failed one. @param owner of the jobs
+/// Results of the jobs of a stage. Throws job_error for the first failed one. @param owner id of the stage's first job
 [[nodiscard]] std::vector<work_output> outputs_of(outcomes results, job_id owner);
 [[nodiscard]] std::vector<nb::object> objects_of(const std::vector<work_output>& outputs);
 

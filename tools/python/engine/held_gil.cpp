@@ -2,7 +2,7 @@
 namespace mneme {
 namespace {
 
-/// Python thread state of an engine thread, from its first scope to its end.
+/// Python thread state of an engine thread, kept from its first scope to the end of the thread.
 class kept_thread_state {
 public:
   kept_thread_state() {

@@ -1,4 +1,4 @@
-/// held_gil: holds the GIL for a scope, and keeps the thread's Python state between scopes.
+/// held_gil: holds the GIL in a scope, and keeps the thread's Python state between scopes.
 #pragma once
 #include <nanobind/nanobind.h>
 namespace mneme {

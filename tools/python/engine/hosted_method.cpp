@@ -15,7 +15,7 @@ namespace mneme {
 namespace {
 
 constexpr std::uint32_t rounds_checked = 2;
-constexpr std::size_t views_max = 8; // broadcasts in use by clients of an asynchronous run
+constexpr std::size_t views_max = 8; // limit of broadcasts that clients of an asynchronous run use
 
 std::string text_attribute(nb::handle type, const char* name) { return nb::cast<std::string>(type.attr(name)); }
 
@@ -52,7 +52,7 @@ void hosted_method::keys(key_table& table) {
   table.text("source", source_, "Digest of the method's source in Python; a run goes on only with the same.");
 }
 
-/// @param described (name, default, low, high, choices, help); bounds are None if there are none
+/// Declares a key. @param described tuple (name, default, low, high, choices, help); a bound is None if there is none
 void hosted_method::bind_key(key_table& table, nb::handle described) {
   const auto name = nb::cast<std::string>(described[0]);
   const auto help = nb::cast<std::string>(described[5]);
@@ -63,7 +63,7 @@ void hosted_method::bind_key(key_table& table, nb::handle described) {
     bounds.low = nb::cast<double>(low);
   if (!high.is_none())
     bounds.high = nb::cast<double>(high);
-  constexpr double whole_max = 0x1p53; // a double represents every integer up to this one
+  constexpr double whole_max = 0x1p53; // a double represents all integers up to 2^53
   range<std::int64_t> whole{.low = static_cast<std::int64_t>(-whole_max), .high = static_cast<std::int64_t>(whole_max)};
   if (!low.is_none())
     whole.low = static_cast<std::int64_t>(std::clamp(bounds.low, -whole_max, whole_max));
@@ -166,7 +166,7 @@ void host_method(nb::object type) {
   auto& entries = registered<strategy_entry>();
   const auto same = [&](const strategy_entry& entry) { return entry.name == name; };
   const bool is_known = std::any_of(entries.begin(), entries.end(), same);
-  static auto* const hosted = new std::map<std::string, nb::object>; // must outlive the interpreter
+  static auto* const hosted = new std::map<std::string, nb::object>; // never destroyed: the interpreter may end first
   if (is_known && !hosted->contains(name))
     throw std::invalid_argument(fmt::format("'{}' is a method of mneme's own; give yours another name", name));
   (*hosted)[name] = std::move(type);
@@ -196,7 +196,7 @@ nb::list parameters_of(const setup_view& view) {
   return listed;
 }
 
-/// Splits flat weights into tensors, by name and in PyTorch's layout.
+/// Splits flat weights [P] into tensors by name, in PyTorch's layout.
 nb::dict unflattened(const setup_view& view, nb::handle weights) {
   const auto flat = flat_tensor_of(weights, view.setup->net->size(), "weights");
   nb::dict named;
@@ -205,7 +205,7 @@ nb::dict unflattened(const setup_view& view, nb::handle weights) {
   return named;
 }
 
-/// Inverse of unflattened(); missing names are zeros.
+/// Inverse of unflattened(). Missing names become zeros.
 nb::object flattened(const setup_view& view, nb::handle named) {
   const auto tensors = tensors_of(named, "tensors");
   auto flat = at::zeros({view.setup->net->size()}, at::kFloat);

@@ -7,14 +7,14 @@
 #include <variant>
 namespace mneme {
 
-/// Value of a key.
+/// Value of a key of a Python method.
 using hosted_value = std::variant<bool, std::int64_t, double, std::string, std::vector<std::int64_t>,
                                   std::vector<double>, std::vector<std::string>>;
 
-/// Its halves hold the GIL while they run, and never during computations.
+/// Strategy whose halves are Python objects. They hold the GIL while they run, but never while jobs are computed.
 class hosted_method final : public strategy, public client_rows_user {
 public:
-  /// @param type a subclass of mneme.Method
+  /// @param type subclass of mneme.Method
   explicit hosted_method(nb::object type);
   ~hosted_method() override;
   hosted_method(const hosted_method&) = delete;
@@ -29,17 +29,17 @@ public:
   [[nodiscard]] std::unique_ptr<server_half> make_server() const override;
   void set_client_rows(const std::shared_ptr<const client_rows>& rows) override { client_rows_ = rows; }
 
-  // For its halves, which hold the GIL.
+  // Functions for its halves. They require the GIL.
   [[nodiscard]] const method_setup& setup() const { return setup_; }
   [[nodiscard]] const travelling_weights& travelling() const { return travelling_; }
   /// Instance of the user's class. @pre prepare() was called
   [[nodiscard]] const nb::object& instance() const { return instance_; }
   [[nodiscard]] const nb::object& client_function() const { return client_function_; }
-  /// Python's view of the broadcast, shared by all clients of a round.
+  /// Python object of the broadcast, shared by all clients of a round.
   [[nodiscard]] nb::object view_of(const broadcast& in) const;
-  /// Owner of the rows that a client may name in this round.
+  /// Owner of the rows that a client may select in this round.
   [[nodiscard]] std::shared_ptr<const row_owner> owner_of(const client_context& ctx, const broadcast& in) const;
-  /// True in the first rounds, in which client halves run twice and must agree.
+  /// True in the first rounds, in which each client half runs twice with equal results required.
   [[nodiscard]] static bool is_checked(const round_place& place);
 
 private:
@@ -48,13 +48,13 @@ private:
 
   nb::object type_, instance_, client_function_;
   std::string name_;
-  std::string source_digest_, source_; // of the class; as in the scenario
-  bool is_mended_ = false;             // true: the two may differ
+  std::string source_digest_, source_; // digest of the class's source, and the one in the scenario
+  bool is_mended_ = false;             // true: the two may differ, because the user has changed the source
   std::map<std::string, hosted_value> values_;
   std::vector<preset> presets_;
   method_needs needs_;
   method_setup setup_;
-  std::weak_ptr<const client_rows> client_rows_; // of the run
+  std::weak_ptr<const client_rows> client_rows_; // training rows of the run
   travelling_weights travelling_;
   mutable std::deque<nb::object> views_; // broadcast_view objects, newest last; guarded by the GIL
 };

@@ -1,11 +1,11 @@
-/// hosted_round: one round of a client half written as a Python generator.
+/// hosted_round: one round of a client half that is written as a Python generator.
 #pragma once
 #include "tools/python/engine/generator_run.hpp"
 #include "tools/python/engine/hosted_method.hpp"
 namespace mneme {
 
-/// In the first rounds the generator runs twice, and both runs must yield the same jobs and results. This detects
-/// dependence on a clock, a counter or an unseeded generator. Acquires the GIL itself.
+/// Acquires the GIL itself. In the first rounds the generator runs twice, and both runs must yield the same jobs and
+/// results. This detects dependence on a clock, a counter or an unseeded random number generator.
 class hosted_round {
 public:
   hosted_round(const hosted_method& method, client_context& ctx) : method_(method), context_(ctx) {}
@@ -13,7 +13,7 @@ public:
   hosted_round(const hosted_round&) = delete;
   hosted_round& operator=(const hosted_round&) = delete;
 
-  /// Runs to the first jobs or to the end. To be called once, first.
+  /// Runs to the first jobs or to the end. Must be the first call, and the only one of begin().
   void begin(const broadcast& in);
   [[nodiscard]] bool is_over() const { return halves_.front().run.is_over(); }
   [[nodiscard]] plan take_stage() { return std::move(stage_); }

@@ -91,7 +91,7 @@ void server_object::fold(const delivery& in) const {
 
 namespace {
 
-/// Python's close_round(), stage by stage. Acquires the GIL itself.
+/// Runs Python's close_round() stage by stage. Acquires the GIL itself.
 class server_step {
 public:
   explicit server_step(server_context& ctx) : context_(ctx) {}
@@ -181,7 +181,8 @@ std::map<std::string, double> server_object::figures() const {
   });
 }
 
-/// Includes the position in the round, since a checkpoint may be taken between open_round() and fold().
+/// Saves or restores the state, with the position in the round: a checkpoint may be taken between open_round() and
+/// fold().
 void server_object::persist(archive& state) {
   state(place_);
   if (state.loading() && place_)
@@ -201,7 +202,7 @@ void server_object::persist(archive& state) {
     under_gil("restore", [&] { object_.attr("_unpack")(text, torch_dict(&tensors)); });
 }
 
-// -- a server without the averaging base ------------------------------------------------------------------------------
+// -- server without the averaging base --------------------------------------------------------------------------------
 
 namespace {
 
@@ -230,12 +231,12 @@ private:
 };
 
 class hosted_averaging_server;
-/// Functions for Python's AveragingServer.
+/// Native functions that Python's AveragingServer calls.
 struct averaging_host {
   hosted_averaging_server* server = nullptr; ///< Null after the server's destruction.
 };
 
-/// The averaging server with steps that Python may override. Other steps run natively.
+/// Averaging server whose steps a Python class may override. The other steps run natively.
 class hosted_averaging_server final : public averaging_server {
 public:
   explicit hosted_averaging_server(const hosted_method& method)
@@ -291,7 +292,7 @@ public:
     object_.persist(state);
   }
 
-  // Called by Python, with the GIL. Tensors other than the weights are averaged by name with the same weights.
+  // Called by Python, with the GIL. Tensors other than the weights are averaged by name, with the same client weights.
   void fold_natively(const delivery& in) {
     const double weight = weight_of(in);
     auto learnt = in;
@@ -318,7 +319,7 @@ public:
       throw std::invalid_argument(written_text);
     go_on_from(flat_tensor_of(value, method_.setup().net->size(), "self.weights").clone());
   }
-  /// Mean of the folded uploads; the server's weights if nothing was folded.
+  /// Mean of the folded uploads; the server's own weights if nothing was folded.
   nb::object mean(const std::string& name) {
     if (name == flat_weights) {
       const auto before = weights();
@@ -348,12 +349,12 @@ private:
   nb::object host_; // averaging_host
   server_object object_;
   bool opens_, folds_, closes_, predicts_;         // true: overridden by the user's class
-  std::map<std::string, weighted_average> others_; // tensors other than the weights, in the open round
-  nb::object shown_;                               // the weights as passed to Python,
-  at::Tensor shown_of_;                            // and the engine's tensor of them
+  std::map<std::string, weighted_average> others_; // averages of other tensors in the open round
+  nb::object shown_;                               // Python object of the weights
+  at::Tensor shown_of_;                            // engine tensor from which shown_ was made
 };
 
-/// Replaces a server whose constructor failed: the first step of the run fails with the reason.
+/// Replaces a server whose constructor failed, so that the first step of the run fails with the reason.
 class failed_server final : public server_half {
 public:
   explicit failed_server(std::string reason) : reason_(std::move(reason)) {}

@@ -4,7 +4,7 @@
 #include "tools/python/engine/hosted_method.hpp"
 namespace mneme {
 
-/// An upload as passed to Python's fold(). Valid during the call.
+/// Upload as passed to Python's fold(); valid during the call.
 struct delivery_view {
   const delivery* in = nullptr; ///< Null after the call.
   [[nodiscard]] const delivery& live() const;
@@ -15,19 +15,20 @@ struct server_view {
   const method_setup* setup = nullptr;
   server_context* context = nullptr; ///< Null outside a step.
   round_place place{};
-  tensors_ref start{};       ///< Default initial weights of its jobs; may be null.
-  bool central_data = false; ///< The method declares that its server reads training rows.
+  tensors_ref start{};       ///< Default initial weights of jobs [P]; may be null.
+  bool central_data = false; ///< true: the method declares that its server reads training rows.
   std::shared_ptr<const row_owner> owner = std::make_shared<const row_owner>();
   [[nodiscard]] server_context& live() const;
   [[nodiscard]] job_world world() const;
-  /// All training rows of a task. Throws std::invalid_argument for an unknown task, and if `central_data` is false.
+  /// Returns all training rows of a task. Throws std::invalid_argument for an unknown task, and if `central_data` is
+  /// false.
   [[nodiscard]] row_set rows_of_task(std::int64_t task) const;
 };
 
 /// Python's server object, with the operations common to both kinds of servers. Acquires the GIL itself.
 class server_object {
 public:
-  /// @param host object for callbacks from Python, or None
+  /// @param host object with the native functions for Python, or None
   server_object(const hosted_method& method, nb::object host);
   ~server_object();
   server_object(const server_object&) = delete;
@@ -37,13 +38,13 @@ public:
   [[nodiscard]] bool overrides(const char* name) const;
   /// Sets Python's self.place for all later calls.
   void enter(const round_place& place);
-  /// Tensors that open_round() adds to the broadcast; null if none.
+  /// Tensors that Python's open_round() adds to the broadcast; null if there are none.
   [[nodiscard]] tensors_ref opened() const;
   void fold(const delivery& in) const;
   /// Runs close_round() and the jobs that it yields.
   [[nodiscard]] task<void> close(server_context& ctx, const round_place& place, tensors_ref start);
-  /// Weights [P] from Python's self.weights, or from the result of predict(). Immutable: tensors that Python can modify
-  /// are copied.
+  /// Returns weights [P] from Python's self.weights, or from the result of predict(). They are immutable: tensors that
+  /// Python can modify are copied. @param attribute name of the source in errors
   [[nodiscard]] at::Tensor weights(const char* attribute) const;
   [[nodiscard]] std::map<std::string, double> figures() const;
   void persist(archive& state);

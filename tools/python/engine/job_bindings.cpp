@@ -12,7 +12,7 @@ loss_object object_of(objective_terms terms) {
   return {.terms = std::move(terms), .objective = std::move(objective)};
 }
 
-/// Converts a Python or NumPy number. Throws nb::type_error for other types.
+/// Converts a Python or NumPy number to double. Throws nb::type_error for other types.
 double factor_of(nb::handle value) {
   const bool is_number = !PyBool_Check(value.ptr()) && !PyUnicode_Check(value.ptr()) && PyNumber_Check(value.ptr()) &&
                          !nb::isinstance<loss_object>(value);
@@ -37,7 +37,7 @@ loss_object plus(const loss_object& loss, nb::handle other) {
   return object_of(loss.terms.plus(more->terms));
 }
 
-/// 0 + loss, since sum(losses) starts with 0.
+/// Implements 0 + loss, since Python's sum(losses) starts with 0.
 loss_object plus_from_left(const loss_object& loss, nb::handle other) {
   if (PyLong_Check(other.ptr()) && !PyBool_Check(other.ptr()) && nb::cast<std::int64_t>(other) == 0)
     return loss;

@@ -13,12 +13,12 @@ namespace {
 
 using nb::literals::operator""_a;
 
-/// Reads options by name, and reports options that are left.
+/// Reads options by name, and reports those that were not read.
 class option_reader {
 public:
   option_reader(const char* job, const nb::kwargs& options) : job_(job), options_(options), unread_(options.size()) {}
 
-  /// Returns null if the option is missing or None. To be called once per option.
+  /// Returns an option, or null if it is missing or None. To be called once per option.
   [[nodiscard]] nb::object find(const char* name) {
     known_.at(static_cast<std::size_t>(known_count_++)) = name;
     if (unread_ == 0)
@@ -96,7 +96,7 @@ public:
                                             nb::cast<std::string>(nb::repr(value)).substr(0, 100), expected));
   }
   [[nodiscard]] std::string label(const char* name) const { return fmt::format("ctx.{}: {}", job_, name); }
-  /// Throws if options are left.
+  /// Throws std::invalid_argument if options were not read.
   void finish() const {
     if (unread_ == 0)
       return;
@@ -110,7 +110,7 @@ public:
   }
 
 private:
-  /// Throws if the rows belong to another client or to the server.
+  /// Returns the rows. Throws std::invalid_argument if they belong to another client or to the server.
   [[nodiscard]] sample_view rows_of_world(const char* name, const row_set& given, const job_world& world) const {
     if (!given.owner)
       return given.samples;
@@ -183,7 +183,7 @@ void side_options(option_reader& options, const job_world& world, train_job& job
   options.number("replay_weight", job.options.replay_weight, 0.0);
 }
 
-/// Throws unless a teacher is given exactly if the loss uses one.
+/// Throws std::invalid_argument if the loss needs a teacher and none is given, or the reverse.
 void expect_teacher(const train_job& job, bool reads_teacher) {
   const bool has_teacher = !job.teachers.empty();
   if (reads_teacher != has_teacher)
@@ -263,7 +263,7 @@ job_request evaluate_request(const job_world& world, const nb::kwargs& given) {
 
 namespace {
 
-/// True for the same object, and for two sets of generated rows with equal tensors.
+/// True for the same data set, and for two sets of generated rows with equal tensors.
 bool same_source(const dataset* a, const dataset* b) {
   return a == b || (a && b && a->passing && b->passing && a->labels == b->labels && equal_bits(a->images, b->images) &&
                     equal_bits(a->vectors, b->vectors) && equal_bits(a->deviations, b->deviations));

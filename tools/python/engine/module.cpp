@@ -1,11 +1,11 @@
-// The module mneme._engine: the engine's interface for the package in ../mneme.
+// module: the Python module mneme._engine, used by the package in ../mneme.
 #include "tools/python/engine/hosted_method.hpp"
 #include "tools/python/engine/hosted_server.hpp"
 #include "tools/python/engine/run_handle.hpp"
 
 NB_MODULE(_engine, module) {
   mneme::find_torch();
-  nanobind::set_leak_warnings(false); // registered classes live as long as the process
+  nanobind::set_leak_warnings(false); // registered classes are never released
   mneme::bind_jobs(module);
   mneme::bind_client_view(module);
   mneme::bind_servers(module);

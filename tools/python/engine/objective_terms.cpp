@@ -9,7 +9,7 @@
 namespace mneme {
 namespace {
 
-/// gradients += factor * side["correction"], for one segment of the weights.
+/// Adds factor * side["correction"] to the gradients of one segment of the weights.
 void add_correction(double factor, const at::Tensor& weights, std::int64_t offset, const tensor_map* side,
                     at::Tensor& gradients) {
   if (!side || !side->find("correction"))
@@ -69,7 +69,7 @@ public:
   }
 
 private:
-  /// A factor of 1 does not change the bits of the term.
+  /// Adds a term. A factor of 1 leaves its bits unchanged.
   static void add(loss_output& sum, loss_output term, const char* name, double factor) {
     if (factor != 1.0) {
       term.values = term.values * factor;
@@ -88,7 +88,7 @@ private:
   objective_terms terms_;
   std::string identity_;
   loss_ref pull_;         // nullptr: no proximal term
-  loss_ref distillation_; // nullptr: none
+  loss_ref distillation_; // nullptr: no distillation
 };
 
 void expect_same(bool is_same, const std::string& term, const std::string& first, const std::string& second) {

@@ -1,4 +1,4 @@
-/// objective_terms: training objectives of Python methods as sums of terms with factors, computed for all clients of a
+/// objective_terms: training objectives of Python methods as weighted sums of terms, computed for all clients of a
 /// batch together.
 #pragma once
 #include "strategies/baselines/old_knowledge.hpp"
@@ -7,38 +7,39 @@
 #include <vector>
 namespace mneme {
 
-/// The terms of an objective, each at most once. A factor of the objective multiplies all terms.
+/// Terms of an objective, each at most once. A factor of the objective multiplies all terms.
 struct objective_terms {
   struct written_term {
     std::shared_ptr<const python_loss> loss{};
     double factor = 1.0;
   };
-  std::optional<double> cross_entropy{}; ///< Factor.
+  std::optional<double> cross_entropy{}; ///< Factor of the cross-entropy.
   std::optional<double> proximal{};      ///< mu times the factor: mu / 2 |w - start|^2 (Li et al. 2020, eq. 2).
-  /// Factor: side["correction"] [P] is added to the gradient of every step (Karimireddy et al. 2020, SCAFFOLD, eq. 3).
+  /// Factor of side["correction"] [P], added to the gradient of every step (Karimireddy et al. 2020, SCAFFOLD, eq. 3).
   std::optional<double> correction{};
   /// weight * KD over the classes of the job's teacher, which are the first classes of the loss (Li and Hoiem 2018,
-  /// "Learning without Forgetting", eqs. 2 and 3). The weight includes the factor.
-  ///     KD = -sum_c softmax(z_teacher / T)_c log softmax(z / T)_c, not multiplied by T^2.
+  /// "Learning without Forgetting", eqs. 2 and 3). The weight includes the objective's factor.
+  ///     KD = -sum_c softmax(z_teacher / T)_c log softmax(z / T)_c, without the factor T^2
   std::optional<distillation_options> distillation{};
   std::vector<written_term> written{}; ///< Losses written in Python.
 
-  /// Throws std::invalid_argument if the factor is not finite.
+  /// Multiplies all terms. Throws std::invalid_argument if the factor is not finite.
   [[nodiscard]] objective_terms times(double factor) const;
-  /// Union; a term of both is included once. Throws std::invalid_argument if its factor or parameters differ.
+  /// Returns the union. A term of both is included once. Throws std::invalid_argument if its factor or parameters
+  /// differ.
   [[nodiscard]] objective_terms plus(const objective_terms& others) const;
-  /// Each term with factor and parameters; Python losses by their digest.
+  /// Lists the terms with factors and parameters; Python losses by their digest.
   [[nodiscard]] std::string text() const;
 };
 
-/// Loss that computes the terms. @pre there is at least one
+/// Returns a loss that computes the terms. @pre there is at least one term
 [[nodiscard]] loss_ref objective_of(const objective_terms& terms);
 
 /// Cross-entropy and proximal term. Throws std::invalid_argument unless mu is finite and >= 0.
 [[nodiscard]] objective_terms proximal_terms(double mu);
-/// Cross-entropy and correction.
+/// Cross-entropy and correction, each with factor 1.
 [[nodiscard]] objective_terms corrected_terms();
-/// Distillation only. Throws std::invalid_argument unless both are finite, weight >= 0 and temperature > 0.
+/// Distillation only. Throws std::invalid_argument unless both values are finite, weight >= 0 and temperature > 0.
 [[nodiscard]] objective_terms distillation_terms(double weight, double temperature);
 
 } // namespace mneme

@@ -1,4 +1,4 @@
-/// python_loss: a loss written in Python, with gradients by torch's autograd, one model at a time.
+/// python_loss: loss written in Python, with gradients by torch's autograd, computed one model at a time.
 #pragma once
 #include "runtime/method/differentiable_loss.hpp"
 #include <nanobind/nanobind.h>
@@ -6,7 +6,7 @@ namespace mneme {
 
 namespace nb = nanobind;
 
-/// A base, so that the name is set before differentiable_loss keeps a pointer to its text.
+/// Base class that holds the name, because differentiable_loss keeps a pointer to its text.
 struct python_loss_name {
   std::string name_;
 };
@@ -14,7 +14,7 @@ struct python_loss_name {
 /// `function(logits [R, C], labels [R])` returns the loss of each row [R]. Padded rows are not passed.
 class python_loss final : private python_loss_name, public differentiable_loss {
 public:
-  /// @param identity losses of equal ones are the same and may share a batch
+  /// @param identity losses with equal identities are the same and may share a batch
   python_loss(nb::object function, std::string name, const std::string& identity);
   ~python_loss() override;
   python_loss(const python_loss&) = delete;

@@ -20,7 +20,7 @@ void row_owner::expect_alive() const {
     throw std::invalid_argument("rows of a run were used after its end; keep their numbers, not the rows");
 }
 
-/// The newest task whose visible rows equal `shown_`: the task of the broadcast, unless it is hidden from the client.
+/// Newest task whose visible rows are `shown_`: the task of the broadcast, unless that is hidden from the client.
 std::int64_t row_owner::newest_task(const client_rows& known) const {
   const auto shows = [&](std::int64_t task) {
     const auto view = known.view(*client_, {static_cast<std::uint32_t>(task)});
@@ -51,9 +51,9 @@ bool row_owner::has_held(std::int64_t row) const { return std::binary_search(hel
 
 namespace {
 
-/// Converts to int64 [m] on the host. @param what "row numbers" or "positions", for messages
+/// Converts to int64 [m] on the host. @param what "row numbers" or "positions", for error messages
 at::Tensor whole_numbers(const at::Tensor& given, const char* what) {
-  if (given.numel() == 0 && given.dim() == 1) // torch creates empty lists as float32
+  if (given.numel() == 0 && given.dim() == 1) // torch converts empty lists to float32
     return at::empty({0}, at::kLong);
   if (!at::isIntegralType(given.scalar_type(), false) || given.dim() != 1)
     throw std::invalid_argument(fmt::format("{} are {} of {} axes; expected whole numbers [m]", what,

@@ -20,7 +20,7 @@ using nb::literals::operator""_a;
 
 std::atomic<bool> is_running{false};
 
-/// Runs the command line with the methods registered in this process. Flushes the output.
+/// Runs a command line with the methods registered in this process. Flushes the output. Returns the exit code.
 int run_words(const std::vector<std::string>& words) {
   const nb::gil_scoped_release released;
   std::vector<const char*> pointers;
@@ -57,7 +57,8 @@ findings_list listed(const diagnostics& findings) {
   return pairs;
 }
 
-/// (errors, warnings) of a scenario and its data, and its resolved text if there are no errors.
+/// Validates a scenario and its data. Returns (errors, warnings, resolved text, digest); text and digest are empty if
+/// the scenario cannot be read.
 nb::tuple checked(const std::filesystem::path& file, const overrides& over, bool with_data) {
   diagnostics wrong, doubtful;
   std::string resolved, digest;
@@ -138,7 +139,7 @@ bool run_handle::wait(double seconds) {
     version_ = live_->wait_beyond(version_, std::chrono::milliseconds(static_cast<std::int64_t>(1000.0 * seconds)));
   const bool is_over = is_over_.load();
   if (is_over && thread_.joinable())
-    thread_.join(); // before the interpreter can finalize, which the thread needs to end
+    thread_.join(); // the thread needs the interpreter to end, so it ends before finalization
   return is_over;
 }
 

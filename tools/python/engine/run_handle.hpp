@@ -1,4 +1,4 @@
-/// run_handle: a run in this process, on a thread of its own, controlled from Python.
+/// run_handle: a run in this process, on its own thread, controlled from Python.
 #pragma once
 #include "actors/run/simulation.hpp"
 #include "runtime/results/live_view.hpp"
@@ -10,9 +10,9 @@ namespace mneme {
 
 namespace nb = nanobind;
 
-/// Settings of a run besides its scenario.
+/// Scenario and options of a run.
 struct run_description {
-  std::filesystem::path scenario{}; ///< A scenario file, or a run directory to resume.
+  std::filesystem::path scenario{}; ///< Scenario file, or a run directory to resume.
   bool resumes = false;
   overrides settings{};
   std::filesystem::path out{}; ///< Empty: a folder below runs/.
@@ -23,7 +23,7 @@ struct run_description {
   accept_options accept{};
 };
 
-/// At most one per process. All calls require the GIL, which is released while waiting.
+/// Only one may be active per process. All calls require the GIL, which is released while waiting.
 class run_handle {
 public:
   /// Starts the run. Throws std::runtime_error if another run is active in this process.
@@ -34,19 +34,20 @@ public:
 
   /// Waits at most `seconds`. Returns true if the run has ended.
   [[nodiscard]] bool wait(double seconds);
-  /// Asks the run to finish the current event, write a checkpoint and end.
+  /// Makes the run finish the current event, write a checkpoint and end.
   void interrupt() { interrupts_.store(1); }
-  /// JSON of this process's evaluations since the last call.
+  /// Returns the evaluations of this process since the last call, as JSON.
   [[nodiscard]] std::vector<std::string> evaluations();
-  /// (rounds done, rounds, tasks, seconds).
+  /// Returns (rounds done, rounds, tasks, seconds).
   [[nodiscard]] nb::tuple pace() const;
-  /// Rounds done before this process resumed the run.
+  /// Number of rounds that were done before this process resumed the run.
   [[nodiscard]] std::int64_t rounds_before() const { return live_->now().rounds_before; }
-  /// Warnings of the scenario: (where, text).
+  /// Warnings of the scenario, each a location and a text.
   [[nodiscard]] const diagnostics& warnings() const { return warnings_; }
-  /// After the end: errors of a scenario that could not start,
+  /// Errors of a scenario that could not start; available after the end.
   [[nodiscard]] const diagnostics& findings() const { return findings_; }
-  /// or (status, error, folder, folder to resume from); only the folder if there was nothing to resume.
+  /// Returns (status, error, folder, folder to resume from) of a run that started; only the folder if there was nothing
+  /// to resume.
   [[nodiscard]] nb::object summary() const;
 
 private:

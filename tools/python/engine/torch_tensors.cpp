@@ -10,7 +10,7 @@
 namespace mneme {
 namespace {
 
-/// Memory layout of a torch.Tensor: the first members in torch/csrc/autograd/python_variable.h of version 2.11.
+/// First members of torch.Tensor's memory layout, as in torch/csrc/autograd/python_variable.h of version 2.11.
 struct tensor_object {
   PyObject_HEAD at::Tensor tensor;
 };
@@ -18,7 +18,7 @@ using wrap_function = PyObject* (*)(const at::TensorBase&);
 
 struct torch_parts {
   wrap_function wrap = nullptr;
-  PyObject* tensor_type = nullptr; // torch.Tensor, kept for the life of the process
+  PyObject* tensor_type = nullptr; // torch.Tensor; never released
 };
 torch_parts& parts() {
   static torch_parts known;
@@ -27,7 +27,7 @@ torch_parts& parts() {
 
 std::string class_name(nb::handle object) { return nb::cast<std::string>(nb::str(object.type().attr("__name__"))); }
 
-/// Converts numbers and lists to tensors like torch, but to double and int64.
+/// Converts a number or list to a torch tensor, a float to float64. Throws std::invalid_argument that names `meaning`.
 nb::object as_tensor(nb::handle object, const std::string& meaning) {
   if (PyObject_IsInstance(object.ptr(), parts().tensor_type) == 1)
     return nb::borrow(object);
@@ -90,7 +90,7 @@ at::Tensor tensor_of(nb::handle object, const std::string& meaning) {
 
 namespace {
 
-/// In NaN and infinity, all exponent bits are set.
+/// False for NaN and infinity, whose exponent bits are all set.
 bool is_finite_number(float value) { return (std::bit_cast<std::uint32_t>(value) & 0x7f800000u) != 0x7f800000u; }
 
 void expect_finite(const at::Tensor& flat, const std::string& meaning) {

@@ -1,4 +1,4 @@
-/// torch_tensors: converts between LibTorch's tensors and torch's Python objects without copies.
+/// torch_tensors: converts between LibTorch's tensors and torch's Python objects, without copies where possible.
 #pragma once
 #include "runtime/base/tensor_map.hpp"
 #include <nanobind/nanobind.h>
@@ -6,14 +6,14 @@ namespace mneme {
 
 namespace nb = nanobind;
 
-/// Finds the functions that wrap tensors in the LibTorch that `import torch` has loaded. Throws std::runtime_error if
-/// it is not loaded.
+/// Finds the functions that wrap tensors in the LibTorch loaded by `import torch`. Throws std::runtime_error if it is
+/// not loaded.
 void find_torch();
 
-/// A Python tensor that shares the memory of `value`, without its graph. Its version starts at 0, so that writes to
-/// immutable tensors are detected (was_written). None if undefined. @pre the GIL is held
+/// Returns a Python tensor that shares the memory of `value`, without its graph; None if `value` is undefined. Its
+/// version starts at 0, so that was_written() detects writes to immutable tensors. @pre the GIL is held
 [[nodiscard]] nb::object torch_object(const at::Tensor& value);
-/// The tensor itself with its graph, for autograd. @pre the GIL is held
+/// Returns a Python object of the same tensor with its graph, for autograd. @pre the GIL is held
 [[nodiscard]] nb::object torch_wrapped(const at::Tensor& value);
 /// Converts a Python tensor, with its graph. Throws std::invalid_argument for other objects. @pre the GIL is held
 [[nodiscard]] at::Tensor graph_of(nb::handle object, const std::string& meaning);
@@ -23,9 +23,10 @@ void find_torch();
 /// Converts a Python tensor to a contiguous one without a graph; shares memory if possible. Throws
 /// std::invalid_argument that names `meaning`. @pre the GIL is held
 [[nodiscard]] at::Tensor tensor_of(nb::handle object, const std::string& meaning);
-/// Likewise for weights of a net: float32 [count], finite.
+/// The same for weights of a net: float32 [count], finite.
 [[nodiscard]] at::Tensor flat_tensor_of(nb::handle object, std::int64_t count, const std::string& meaning);
-/// Converts a mapping from names to torch tensors, numbers, or lists of numbers.
+/// Converts a mapping from names to torch tensors, numbers, or lists of numbers. Throws std::invalid_argument for
+/// others.
 [[nodiscard]] tensor_map tensors_of(nb::handle mapping, const std::string& meaning);
 /// Converts to a dict of tensors; null gives an empty dict.
 [[nodiscard]] nb::dict torch_dict(const tensor_map* tensors);

@@ -10,7 +10,7 @@ nb::object& first_error() {
   return *kept;
 }
 
-/// str(object); lone surrogates, which UTF-8 cannot represent, are escaped.
+/// Returns str(object). Escapes lone surrogates, which UTF-8 cannot represent.
 std::string text_of(nb::handle object) {
   const nb::str text(object);
   const auto bytes = nb::steal(PyUnicode_AsEncodedString(text.ptr(), "utf-8", "backslashreplace"));
@@ -19,7 +19,7 @@ std::string text_of(nb::handle object) {
   return {PyBytes_AsString(bytes.ptr()), static_cast<std::size_t>(PyBytes_Size(bytes.ptr()))};
 }
 
-/// True for files of the package or of torch, as opposed to the user's code.
+/// True for files of the package or of torch; false for the user's code.
 bool is_ours(const std::string& file) {
   const auto folder = std::filesystem::path(file).parent_path().filename();
   return folder == "mneme" || file.find("/torch/") != std::string::npos || file.starts_with("<frozen");

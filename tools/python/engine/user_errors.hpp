@@ -8,12 +8,12 @@ namespace mneme {
 
 namespace nb = nanobind;
 
-/// "FILE:LINE: in client_round: ZeroDivisionError: division by zero". FILE:LINE is the innermost line outside the
-/// package. The exception is kept for take_first_error(). @pre the GIL is held
+/// Formats "FILE:LINE: in client_round: ZeroDivisionError: division by zero". FILE:LINE is the innermost line outside
+/// the package. Keeps the exception for take_first_error(). @pre the GIL is held
 [[nodiscard]] std::runtime_error user_error(nb::python_error& thrown, const char* where);
-/// Error for an invalid value that a generator yielded or returned, with its current line.
+/// Returns an error for an invalid value that a generator yielded or returned, with its current line.
 [[nodiscard]] std::runtime_error user_error(nb::handle generator, const char* where, const std::string& text);
-/// The first exception since the last call, or None. @pre the GIL is held
+/// Returns the first exception since the last call, or None. @pre the GIL is held
 [[nodiscard]] nb::object take_first_error();
 
 /// Runs `act` with the GIL and converts Python exceptions to std::runtime_error.

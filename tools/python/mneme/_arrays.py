@@ -36,7 +36,7 @@ def is_split(value):
 
 
 def as_pixels(picture, mode):
-    """[C, H, W] uint8, or [H, W] of a gray image."""
+    """Converts an image to [C, H, W] uint8, or to [H, W] if it is gray."""
     import numpy
     pixels = torch.from_numpy(numpy.array(picture.convert(mode), dtype=numpy.uint8))
     return pixels.permute(2, 0, 1).contiguous() if pixels.dim() == 3 else pixels
@@ -47,8 +47,8 @@ def are_pictures(value):
 
 
 def stacked_pictures(parts):
-    """[N, 3, H, W] of each part {where: images}, or [N, H, W] if all images of all parts are gray. Equal to Pillow's
-    convert("RGB") and convert("L")."""
+    """Converts the images of each part, {where: images}, to [N, 3, H, W], or to [N, H, W] if all are gray. Pixels are
+    those of Pillow's convert("RGB") and convert("L")."""
     modes = set()
     for where, pictures in parts.items():
         for row, picture in enumerate(pictures):
@@ -85,7 +85,7 @@ def as_tensor(value, where):
         if not isinstance(value, torch.Tensor) and hasattr(value, "__array__"):
             import numpy
             value = numpy.asarray(value)
-            value = numpy.array(value, dtype=value.dtype.newbyteorder("="), order="C")  # byte order of torch
+            value = numpy.array(value, dtype=value.dtype.newbyteorder("="), order="C")  # native byte order
         tensor = torch.as_tensor(value)
     except (TypeError, ValueError, RuntimeError) as wrong:
         refuse(where, f"{kind_of(value)} is no array of numbers: {wrong}")
@@ -115,7 +115,7 @@ def as_float32(rows, where):
 
 
 def as_int64(values, where):
-    """Converts integers of any type; a value beyond int64 is an error that names it."""
+    """Converts integers of any type to int64. A value out of range is an error that names it."""
     numbers = values.to(torch.int64)
     if values.dtype == torch.uint64 and bool((numbers < 0).any()):
         row = int((numbers < 0).nonzero()[0][0])
@@ -127,7 +127,7 @@ def as_int64(values, where):
 
 
 def as_texts(value):
-    """A list of strings, or None for other values."""
+    """Returns a list of strings; None for other values."""
     if isinstance(value, torch.Tensor):
         return None
     if hasattr(value, "__array__"):
@@ -140,7 +140,7 @@ def as_texts(value):
 
 
 def as_labels(value, where):
-    """[N] int64 from integers of any type."""
+    """Converts integers of any type to labels [N] int64."""
     if isinstance(value, (list, tuple)) and any(isinstance(label, str) for label in value):
         row = next(row for row, label in enumerate(value) if not isinstance(label, str))
         refuse(where, f"row {row} is {value[row]!r} among texts; expected texts alone, or whole numbers alone")
@@ -151,9 +151,9 @@ def as_labels(value, where):
 
 
 def numbered(train, test, where, what="class", names=None):
-    """(names or None, train, test) with labels as numbers. Strings are numbered by their position in `names`, or in the
-    sorted strings of the training part. test: None if there is none. where: locations for errors, (train's, test's).
-    what: "class" or "domain"."""
+    """Converts labels to numbers: (names or None, train, test). Strings are numbered by their position in `names`, or
+    in the sorted strings of the training part. test: None if there is none. where: locations for errors, (train's,
+    test's). what: "class" or "domain"."""
     parts = [part for part in (train, test) if part is not None]
     texts = [as_texts(part) for part in parts]
     if all(part is None for part in texts):
@@ -176,7 +176,7 @@ def numbered(train, test, where, what="class", names=None):
 
 
 def items_of(dataset, where):
-    """(rows, or a list of images; labels) of a map-style Dataset with items (row, label)."""
+    """Returns (rows, or a list of images; labels) of a map-style Dataset with items (row, label)."""
     if isinstance(dataset, torch.utils.data.IterableDataset) or not hasattr(dataset, "__len__"):
         refuse(where, f"{kind_of(dataset)} has no length; expected a map-style Dataset, with len() and an index")
     rows, labels = [], []
@@ -195,7 +195,7 @@ def items_of(dataset, where):
 
 
 def names_of_classes(dataset):
-    """`classes` of a torchvision Dataset, also inside a Subset."""
+    """`classes` of a torchvision Dataset, also if it is inside a Subset."""
     while hasattr(dataset, "dataset") and not hasattr(dataset, "classes"):
         dataset = dataset.dataset
     names = getattr(dataset, "classes", None)
@@ -215,7 +215,7 @@ def is_splits(value):
 
 
 def parts_of(splits):
-    """(train, test or None) of a DatasetDict."""
+    """Returns (train, test or None) of a DatasetDict."""
     names = list(splits)
     others = [name for name in names if name != "train"]
     if "train" not in names or len(others) > 1 or not set(others) <= set(TEST_SPLITS):
@@ -226,7 +226,7 @@ def parts_of(splits):
 
 
 def column_of(split, name, what):
-    """A column as a numpy array; bytes are kept."""
+    """A column as a numpy array; bytes stay bytes."""
     import numpy
     if not hasattr(split, "select_columns") or not hasattr(split, "__len__"):
         refuse("data", f"{kind_of(split)} has no length; expected rows in memory: load_dataset(..., streaming=False)")
@@ -241,7 +241,7 @@ def column_of(split, name, what):
 
 
 def rows_of(split, columns):
-    """[N, ...] of a column, or [N, F] of several, or a list of images."""
+    """[N, ...] from one column, [N, F] from several, or a list of images."""
     import numpy
     if not isinstance(columns, str):
         columns = [column_of(split, name, "rows").astype(numpy.float32) for name in columns]

@@ -7,7 +7,7 @@ from mneme._tokens import Untraceable, is_token
 
 
 def square(value, what):
-    """n of (n, n) or n."""
+    """Returns n for (n, n) or n."""
     sides = {value} if isinstance(value, int) else set(value)
     if len(sides) != 1 or not isinstance(next(iter(sides)), int):
         raise Untraceable(f"{what} = {value}; expected a square")
@@ -35,7 +35,7 @@ def gelu_text(approximate="none"):
 
 
 def dropout_text(p=0.5, training=True):
-    return f"dropout {p}" if p else ""  # evaluation mode has no dropout, whatever the mode in which the net was traced
+    return f"dropout {p}" if p else ""  # evaluation mode has no dropout, even if the net was traced in training mode
 
 
 def flatten_text(start_dim=0, end_dim=-1):
@@ -45,7 +45,7 @@ def flatten_text(start_dim=0, end_dim=-1):
 
 
 def view_text(*sizes):
-    """Text of view(rows, -1) and view(-1, numbers), which flatten each image."""
+    """Text of view(rows, -1) and view(-1, numbers), which flatten images."""
     sizes = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes
     is_flat = len(sizes) == 2 and (sizes[1] == -1 or isinstance(sizes[1], int) and (
         sizes[0] == -1 or isinstance(sizes[0], torch.fx.Node)))
@@ -62,7 +62,7 @@ def mean_text(dim=None, keepdim=False):
 
 
 def plain(text):
-    """Returns `text` for a function of one tensor, which may be in-place."""
+    """Makes a converter that returns `text` for a function of one tensor, which may be in-place."""
     return (), lambda: text
 
 
@@ -85,7 +85,7 @@ IN_PLACE = "inplace"
 
 
 def call_text(node):
-    """Text of a function or method call; "" if it computes nothing."""
+    """Text of a function or method call; "" for the identity."""
     token = is_token(node)
     if token in (0, -1):
         return "first-token" if token == 0 else "last-token"

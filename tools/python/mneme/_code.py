@@ -12,22 +12,22 @@ from mneme._methods import Method, host
 
 
 def loaded(path):
-    """The module of a Python file with this absolute path; executes the file unless it is imported already."""
+    """Imports the Python file with this absolute path, unless it is imported already, and returns its module."""
     name = os.path.splitext(os.path.basename(path))[0]
     known = sys.modules.get(name)
     if getattr(known, "__file__", None) != path:
-        if known is not None:  # the name is taken by another module
+        if known is not None:  # another module has this name
             name = f"{name}_{hashlib.sha256(path.encode()).hexdigest()[:8]}"
         spec = importlib.util.spec_from_file_location(name, path)
         known = importlib.util.module_from_spec(spec)
         sys.modules[name] = known
-        sys.path.insert(0, os.path.dirname(path))  # for modules in the same folder
+        sys.path.insert(0, os.path.dirname(path))  # for imports from the file's folder
         spec.loader.exec_module(known)
     return known
 
 
 def methods_of(path):
-    """The named Method classes of a file, in file order. Raises ScenarioError if there is none, and any exception of
+    """Named Method classes of a file, in file order. Raises ScenarioError if there is none, and forwards exceptions of
     the file."""
     path = os.path.abspath(os.fspath(path))
     if not os.path.isfile(path):
@@ -41,7 +41,7 @@ def methods_of(path):
 
 
 def run_with(files, words):
-    """Runs the command line in this process with the methods of these files; returns the exit code."""
+    """Runs the command line in this process with the methods of these files. Returns the exit code."""
     try:
         for file in files:
             host(methods_of(file))
@@ -54,7 +54,7 @@ def run_with(files, words):
         return 2
     code = _engine._run_words(["mneme", *words])
     thrown = _engine._take_error()
-    if thrown is not None:  # the message is already printed; this adds the traceback
+    if thrown is not None:  # the program has printed the message; this adds the traceback
         print("the method's exception was raised by", file=sys.stderr)
         traceback.print_tb(thrown.__traceback__)
     return code

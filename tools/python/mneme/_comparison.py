@@ -1,4 +1,4 @@
-"""Tables of runs: the data behind `mneme compare`."""
+"""Tables of runs, as printed by `mneme compare`."""
 import csv
 import io
 import os
@@ -43,7 +43,8 @@ def compare(folders: Path | Run | Iterable[Path | Run], *, by: str | Iterable[st
 
 
 def chosen(listed, keys, methods):
-    """(folders, --where conditions) that select the runs with these keys, without runs of other method sources."""
+    """Returns (folders, --where conditions) that select the runs with these keys, without runs of other method
+    sources."""
     host(methods)
     sources = {method.name: method._source_digest() for method in methods}
     names = [os.fspath(getattr(folder, "folder", folder)) for folder in listed]
@@ -57,7 +58,7 @@ def chosen(listed, keys, methods):
             stale.add(source)
         elif all(value_of(scenario, key) == value for key, value in keys.items()):
             kept.append(run)
-    if any(held and held[0].folder == os.path.abspath(name) for name, held in found.items()):  # not for single runs
+    if any(held and held[0].folder == os.path.abspath(name) for name, held in found.items()):  # a single run
         return kept, []
     conditions = [f"{key}={value}" for key, value in keys.items()]
     return names, conditions + [f"strategy.source!={old}" for old in sorted(stale)]

@@ -20,7 +20,7 @@ FOLDER = os.path.join("runs", "data")
 
 
 def wrong_labels(rows, labels):
-    """Error text for the labels of a part, or ""; values of rows are checked by the engine."""
+    """Error text for the labels of a part; "" if they are valid. The engine checks the rows."""
     if len(labels) != len(rows):
         return f"{len(labels)} labels of {len(rows)} rows; expected one of each"
     if len(labels) and int(labels.min()) < 0:
@@ -30,7 +30,7 @@ def wrong_labels(rows, labels):
 
 
 def wrong_types(arrays):
-    """(where, text) for arrays of unsupported types."""
+    """Errors (where, text) for arrays of unsupported types."""
     for part in ("train", "test"):
         rows, labels = arrays.get(part + "_x"), arrays.get(part + "_y")
         if rows is None:
@@ -44,12 +44,12 @@ def wrong_types(arrays):
 
 
 def ambiguous(rows):
-    """True for images whose channels could be the second or the last axis."""
+    """True if either the second or the last axis could hold the channels."""
     return rows.dim() == 4 and rows.shape[1] in (1, 3) and rows.shape[3] in (1, 3)
 
 
 def rows_of_parts(parts, layout):
-    """({where: rows or None}, layout); lists of images become arrays with channels first."""
+    """Returns ({where: rows or None}, layout). Lists of images become arrays with channels first."""
     parts = {where: part for where, part in parts.items() if part is not None}
     if not all(map(are_pictures, parts.values())):
         return {where: as_rows(part, where) for where, part in parts.items()}, layout
@@ -122,7 +122,7 @@ class Data:
         return cls(*[array for part in zip(shown, labelled) for array in part], **{**parts, **options})
 
     def keys(self) -> dict[str, Any]:
-        """The keys of [data]; writes the data file if it does not exist."""
+        """Returns the keys of [data]. Writes the data file if it does not exist."""
         os.makedirs(self.folder, exist_ok=True)
         content = _safetensors.as_bytes(self.arrays, self.names)
         path = os.path.join(os.path.abspath(self.folder), hashlib.sha256(content).hexdigest()[:32] + ".safetensors")
@@ -151,7 +151,7 @@ def said(scenario, overrides, section, name):
 
 
 def partition_keys(partition, data, scenario, overrides):
-    """The keys of [partition], from the client of each training row."""
+    """Returns the keys of [partition]. partition: the client of each training row, or a function that returns it"""
     clients = said(scenario, overrides, "clients", "count")
     if callable(partition):
         if data is None or clients is None:
@@ -190,7 +190,7 @@ def data_of(value):
 
 
 def described(scenario, data, partition, overrides):
-    """The keys for `data` and `partition`."""
+    """Returns the keys that describe `data` and `partition`."""
     data = data_of(data)
     keys = data.keys() if data is not None else {}
     if partition is not None:

@@ -63,7 +63,7 @@ def kind_of(text):
 
 
 def block_before(texts, end):
-    """Start of the block that ends at texts[end]."""
+    """Index of the start of the block that ends at texts[end]."""
     depth = 0
     for at in range(end, -1, -1):
         depth += texts[at] == "]"
@@ -74,7 +74,7 @@ def block_before(texts, end):
 
 
 def first_token_alone(texts):
-    """An equivalent net whose last block computes only the first token, if only that one is used afterwards."""
+    """Returns an equivalent net whose last block computes only the first token, if later layers use only that one."""
     if "first-token" not in texts:
         return texts
     last = len(texts) - 1 - texts[::-1].index("first-token")

@@ -4,12 +4,12 @@ from typing import Any
 
 
 def finding_text(where: str, text: str) -> str:
-    """"where: text"; the location is omitted if the text begins with it."""
+    """Formats "where: text". Omits the location if the text begins with it."""
     return f"{where}: {text}" if where and not text.startswith(where) else text
 
 
 class ScenarioError(ValueError):
-    """A scenario, its data or a run directory is invalid; nothing was written.
+    """Error of a scenario, its data or a run directory. Nothing was written.
 
     `findings` lists all errors as (where, text). `where` is FILE:LINE:COLUMN, or a key of a dict.
     """
@@ -18,12 +18,12 @@ class ScenarioError(ValueError):
         self.findings = list(dict.fromkeys(findings))
         super().__init__("\n".join(finding_text(where, text) for where, text in self.findings))
 
-    def __reduce__(self) -> tuple[Any, ...]:  # makes the exception picklable, for workers of a sweep; likewise below
+    def __reduce__(self) -> tuple[Any, ...]:  # makes the exception picklable for workers of a sweep
         return type(self), (self.findings,)
 
 
 class RunFailed(RuntimeError):
-    """A run started and failed. `folder` has its results so far; mneme.resume(resume_from) continues it unless
+    """Error of a run that has started. `folder` has its results so far; mneme.resume(resume_from) resumes it unless
     `resume_from` is empty.
 
     `traceback` is the text of the method's exception; "" if none was raised in this process.
@@ -38,7 +38,7 @@ class RunFailed(RuntimeError):
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C stopped a run cleanly; mneme.resume(error.folder) continues it."""
+    """Raised if Ctrl-C has stopped a run. mneme.resume(error.folder) resumes it."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
@@ -49,4 +49,4 @@ class Interrupted(KeyboardInterrupt):
 
 
 class MnemeWarning(UserWarning):
-    """A valid scenario that is probably not intended."""
+    """Warning about a valid scenario that is probably a mistake."""

@@ -1,4 +1,4 @@
-"""Modules of torch as exported programs: torch.export.save, without what a run does not read."""
+"""Converts modules of torch to exported programs (torch.export.save) that contain only what a run reads."""
 import copy
 import io
 import logging
@@ -21,12 +21,12 @@ def first_line(error):
 
 
 def exported(module, example):
-    """The content of a .pt2 file of the module, in its own mode: .train() exports batch norms and dropout that train.
+    """Content of a .pt2 file of the module in its current mode: in .train(), batch norms and dropout train.
 
-    example: a batch of rows as forward() takes them. Its number of rows is free in the file.
+    example: a batch of rows as forward() takes them. The file accepts any number of rows.
     """
     rows = torch.as_tensor(example)
-    if rows.dim() == 0 or rows.shape[0] < 2:  # torch.export takes a size of 1 as fixed
+    if rows.dim() == 0 or rows.shape[0] < 2:  # torch.export treats a size of 1 as fixed
         rows = torch.stack([rows, rows]) if rows.dim() == 0 else rows.repeat(2, *[1] * (rows.dim() - 1))
     try:
         with quiet():
@@ -41,7 +41,7 @@ def exported(module, example):
 
 
 def advice(error):
-    """The usual change for the reason that PyTorch gives."""
+    """Usual fix for the error that PyTorch reports."""
     text = str(error)
     if "data-dependent" in text or "Dynamic control flow" in text or "GuardOnDataDependent" in text:
         return "expected branches on sizes and options only: torch.where() takes the place of an if on values"
@@ -64,13 +64,13 @@ def quiet():
         logging.disable(level)
 
 
-# -- from a shell -----------------------------------------------------------------------------------------------------
+# -- command line -----------------------------------------------------------------------------------------------------
 
 USAGE = "usage: python -m mneme export-net FILE.py:FUNCTION --rows 3x32x32 [--tokens] [--eval] [--out net.pt2]"
 
 
 def made_by(source):
-    """The module that FUNCTION of FILE.py returns."""
+    """Returns the module made by FUNCTION of FILE.py."""
     path, _, name = source.rpartition(":")
     if not path or not os.path.exists(path):
         raise ScenarioError([("net", f"{source}: expected FILE.py:FUNCTION, a file that exists; {USAGE}")])
@@ -83,7 +83,7 @@ def made_by(source):
 
 
 def export_net(words):
-    """mneme export-net: returns an exit code."""
+    """Implements mneme export-net. Returns the exit code."""
     import argparse
     parser = argparse.ArgumentParser(prog="python -m mneme export-net",
                                      description="Export the module that FUNCTION of FILE.py returns.")

@@ -9,7 +9,7 @@ from functools import lru_cache
 OURS = os.path.dirname(os.path.abspath(__file__))
 PYTHONS = tuple({os.path.realpath(sysconfig.get_path(name)) + os.sep for name in ("stdlib", "platstdlib")})
 INSTALLED = {"site-packages", "dist-packages"}
-WITHOUT_VERSION = {"mneme", "torch"}  # the package fits one minor version of torch
+WITHOUT_VERSION = {"mneme", "torch"}  # the package requires one minor version of torch
 
 
 @lru_cache(maxsize=4096)
@@ -24,7 +24,7 @@ def is_library_file(file):
 
 
 def library_of(module):
-    """"name" or "name version" of the library that contains this module; "" for the user's modules."""
+    """Returns "name" or "name version" of the library that contains this module; "" for the user's modules."""
     root = module.partition(".")[0]
     if root == "__main__" or not root:
         return ""
@@ -52,7 +52,7 @@ def version_of(root):
 
 
 def spec_file(root):
-    """The file of a package that is not imported yet; None if there is none."""
+    """File of a package that is not imported yet; None if it is not found."""
     if root in sys.modules:
         return None
     try:

@@ -16,7 +16,8 @@ Jobs = _engine.Job | tuple[_engine.Job, ...]
 
 
 class key(Generic[Value]):
-    """Declares a key of the method in [strategy] with default, range and meaning. On an object it is the value."""
+    """Declares a key of the method in [strategy] with default, range and meaning. On an instance, it is the key's
+    value."""
 
     def __init__(self, default: Value, low: float | None = None, high: float | None = None,
                  choices: Sequence[str] | None = None, help: str = "") -> None:
@@ -50,16 +51,16 @@ def cross_entropy() -> _engine.Loss:
     return _engine._cross_entropy
 
 
-_python_losses: dict[int, tuple[Any, _engine.Loss]] = {}  # by id of the function, which is kept alive
+_python_losses: dict[int, tuple[Any, _engine.Loss]] = {}  # by id of the function, which is kept alive here
 _known_names: set[str] = set()
 
 
 def loss(function: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> _engine.Loss:
     """Creates an objective from a Python function, also as a decorator: function(logits [B, C], labels [B]) returns the
-    loss of each row [B]; torch's autograd computes gradients. Labels count from the first class of the loss.
+    loss of each row [B]. torch's autograd computes gradients. Labels count from the first class of the loss.
 
     Native losses are computed for all clients of a batch together. A Python loss is computed model by model with the
-    GIL held; a message on stderr says so once.
+    GIL held, which is reported once on stderr.
     """
     if isinstance(function, _engine.Loss) or not callable(function):
         raise TypeError(f"mneme.loss({function!r}): expected a function of (logits, labels)")
@@ -69,7 +70,7 @@ def loss(function: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> _eng
     if name not in _known_names:
         _known_names.add(name)
         print(f"mneme: the loss '{name}' is Python's: it is computed for one client at a time", file=sys.stderr)
-    if "<locals>" in getattr(function, "__qualname__", "<locals>"):  # may be created in each round
+    if "<locals>" in getattr(function, "__qualname__", "<locals>"):  # such functions may be created in each round
         return _engine._python_loss(function, name, digest_of_source(function))
     made = _engine._python_loss(function, name, f"at {id(function)}")
     _python_losses[id(function)] = function, made
@@ -77,13 +78,13 @@ def loss(function: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> _eng
 
 
 class Server:
-    """The server half. Calls come one at a time, in virtual order.
+    """Server half of a method. Its functions are called one at a time, in virtual order.
 
     weights: [P] float32, the start of the next round. place: position in the run. method: the method's object with its
     keys and `setup`. ctx: in close_round(), creates the jobs to yield.
     """
 
-    method: Any  # the concrete Method, whose keys are its attributes
+    method: Any  # instance of the user's class, whose attributes are keys
     place: _engine.Place
     ctx: _engine.ServerContext
     weights: torch.Tensor
@@ -96,7 +97,7 @@ class Server:
         """Returns tensors to send in addition to `self.weights`, by name, or None."""
 
     def fold(self, upload: _engine.Delivery) -> None:
-        """Receives an upload. Add it to sums instead of a list, so that memory does not grow with the cohort."""
+        """Receives an upload. Add it to sums rather than to a list, so that memory does not grow with the cohort."""
         raise NotImplementedError("fold(self, upload) is missing; mneme.AveragingServer has one")
 
     def close_round(self) -> Generator[Jobs, Any, None] | None:
@@ -104,16 +105,16 @@ class Server:
         raise NotImplementedError("close_round(self) is missing; mneme.AveragingServer has one")
 
     def predict(self) -> torch.Tensor:
-        """The weights [P] to evaluate and save."""
+        """Returns the weights [P] to evaluate and save."""
         return self.weights
 
     def figures(self) -> Mapping[str, Any]:
-        """The method's metrics for summary.json, by name."""
+        """Returns the method's metrics for summary.json, by name."""
         return {}
 
     def state(self) -> dict[str, Any]:
-        """State for a checkpoint; default: every attribute. May contain tensors, numbers, strings, lists, tuples and
-        dicts."""
+        """Returns the state for a checkpoint; default: all attributes. It may contain tensors, numbers, strings, lists,
+        tuples and dicts."""
         return {name: value for name, value in vars(self).items() if name not in ("method", "place", "ctx", "_host")}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -123,7 +124,7 @@ class Server:
 
     @classmethod
     def _written(cls, name):
-        """The user's class that defines the function; None if only the package does."""
+        """Class of the user that defines the function; None if only the package defines it."""
         owner = next(base for base in cls.__mro__ if name in vars(base))
         return owner.__module__ != __name__
 
@@ -143,14 +144,14 @@ class AveragingServer(Server):
 
     velocity: Any = 0.0  # for methods with momentum; becomes a tensor in the first step
 
-    _host: Any  # set by the engine before any call
+    _host: Any  # set by the engine before the first call
 
     def __init__(self, method: "Method") -> None:
         self.method = method
 
     @property  # type: ignore[override]
     def weights(self) -> torch.Tensor:
-        """[P] float32, read-only; assign a new tensor to change it."""
+        """Weights [P] float32, read-only. Assign a new tensor to change them."""
         return self._host.weights
 
     @weights.setter
@@ -164,8 +165,8 @@ class AveragingServer(Server):
     def mean(self, name: str) -> torch.Tensor | None: ...
 
     def mean(self, name: str = "weights") -> Any:
-        """Mean of the tensors of this name that were folded since the last step ([P] for weights); None if no upload
-        had another name's tensor. Can be called once per step."""
+        """Mean of the tensors with this name folded since the last step ([P] for weights). None if no upload had
+        another name's tensor. May be called once per step."""
         return self._host.mean(name)
 
     def fold(self, upload: _engine.Delivery) -> None:
@@ -179,8 +180,8 @@ class AveragingServer(Server):
 class Method:
     """Base class of methods. Subclasses set a name, declare keys, and define client_round() and optionally a `Server`.
 
-    round_barrier: the server needs the uploads of one broadcast together. one_job: a client's round is a single
-    training whose upload has the size of the broadcast's weights; then results are computed while others are folded.
+    round_barrier: the server needs the uploads of one broadcast together. one_job: a client's round is one training
+    whose upload has the size of the broadcast's weights, so that results are computed while others are folded.
     blind_clients: the task is hidden from clients. central_data: the server trains on training rows. defaults: keys of
     other sections, as a dict. presets: {name: (meaning, dict of keys)}.
 
@@ -198,18 +199,19 @@ class Method:
     defaults: Mapping[str, Any] = {}
     presets: Mapping[str, tuple[str, Mapping[str, Any]]] = {}
     Server: type[Server] = AveragingServer
-    _mended = False  # True: resumes runs that were started with another source
+    _mended = False  # True: may resume runs that were started with another source
 
     def prepare(self) -> None:
-        """Called once before the run, when `self.setup` is set. Afterwards the object is shared and must not change."""
+        """Called once before the run, after `self.setup` is set. From then on the object is shared and must not
+        change."""
 
     def check(self) -> Sequence[tuple[str, str]]:
-        """Errors in keys and setup, as (key, text)."""
+        """Returns errors in keys and setup, as (key, text)."""
         return []
 
     def client_round(self, ctx: _engine.ClientContext,
                      broadcast: _engine.Broadcast) -> Generator[Jobs, Any, _engine.Upload]:
-        """One round of one client: a pure function that yields jobs and returns an Upload."""
+        """Runs one round of one client: a pure function that yields jobs and returns an Upload."""
         trained = yield ctx.train(start=broadcast.weights, loss=cross_entropy())
         return _engine.Upload(trained.weights, rows=trained.rows)
 
@@ -218,10 +220,10 @@ class Method:
         return self.setup.unflatten(weights)
 
     def flatten(self, tensors: Mapping[str, torch.Tensor]) -> torch.Tensor:
-        """Flat weights [P] from {name: tensor}, the inverse of unflatten(); missing names are zeros."""
+        """Joins {name: tensor} to flat weights [P]; the inverse of unflatten(). Missing names become zeros."""
         return self.setup.flatten(tensors)
 
-    # Called by the engine.
+        # Functions that the engine calls.
 
     @classmethod
     def _keys(cls):
@@ -271,7 +273,7 @@ class Method:
 
 
 def toml_of(keys):
-    """Nested keys as TOML, which the engine reads as a layer."""
+    """Formats nested keys as TOML, which the engine reads as a layer."""
     return "".join(f"{name} = {value}\n" for name, value in flattened(keys))
 
 
@@ -285,7 +287,7 @@ def host(methods):
         expect_method(method)
         if names.setdefault(method.name, method) is not method:
             raise TypeError(f"methods: {names[method.name]!r} and {method!r} have the same name '{method.name}'")
-        method._source_digest()  # refuses methods without a digest, and invalid defaults, before the run starts
+        method._source_digest()  # rejects methods without a digest and invalid defaults before the run starts
         method._defaults_toml()
         method._presets_toml()
         _engine._host(method)

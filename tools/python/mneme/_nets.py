@@ -44,7 +44,7 @@ def norm_text(norm):
 
 
 def exact(text, **expected):
-    """Text of a module whose settings must have these values."""
+    """Makes a converter for a module that requires these values of its settings."""
     def checked(module):
         for name, value in expected.items():
             if getattr(module, name) != value:
@@ -90,7 +90,7 @@ class Chain:
         return first_token_alone(self.between(inputs[0], output))
 
     def between(self, first, last):
-        """Texts of the layers after `first` up to `last`."""
+        """Texts of the layers after `first` up to and including `last`."""
         texts = []
         while last is not first:
             fresh, last = self.added(last) if self.is_sum(last) else self.single(last)
@@ -103,7 +103,7 @@ class Chain:
             "add", "add_")
 
     def added(self, node):
-        """Texts of a residual block or a patch embedding, and the node that is its input."""
+        """Texts of a residual block or a patch embedding, and its input node."""
         if node not in self.sums:
             embedded = embedding_of(self.traced, node, self.modules)
             if embedded:
@@ -126,7 +126,8 @@ class Chain:
         return (["residual [", *body, *(["] shortcut [", *shortcut] if shortcut else []), "]"], start)
 
     def chain_of(self, node):
-        """The node and its predecessors along first inputs; a sum is replaced by the start of its branches."""
+        """The node and its predecessors along first inputs. A sum is replaced by the node at which its branches
+        begin."""
         nodes = [node]
         while node.op != "placeholder":
             node = self.added(node)[1] if self.is_sum(node) else self.single(node)[1]
@@ -134,7 +135,7 @@ class Chain:
         return nodes
 
     def single(self, node):
-        """Texts of a layer or an encoder (empty for a layer without text), and its input node."""
+        """Texts of a layer or an encoder, and its input node; no text for a layer that computes nothing."""
         reads = node.args[0] if node.args else None
         if node.op == "call_module" and isinstance(self.modules[node.target], torch.nn.MultiheadAttention):
             raise Untraceable(f"the weights of '{node.target}' are used, not its output alone")
@@ -181,21 +182,22 @@ class Chain:
 
 
 class HasModel(Protocol):
-    """A Run."""
+    """Object with model() as of a Run."""
 
     def model(self) -> dict[str, torch.Tensor]: ...
 
 
 class Net:
-    """[model] of a net of torch. `layers` are its texts; None: it is a module in a file, which runs unfused."""
+    """Keys of [model] for a net of torch. `layers` are its texts; None: it is a module in a file, which runs
+    unfused."""
 
     def __init__(self, layers: Sequence[str] | None, tensors: Mapping[str, torch.Tensor] | None = None,
                  module: bytes = b"", folder: Path = FOLDER, names: Mapping[str, str] | None = None,
                  frozen: Sequence[str] = (), ending: str = ".pt2") -> None:
         self.layers, self.tensors, self.module, self.folder = layers, tensors, module, folder
-        self.ending = ending  # of the module's file: ".pt2", or ".pt" of TorchScript
-        self.names = names or {}  # of parameters that mneme calls otherwise: {in the module: in mneme}
-        self.frozen = list(frozen)  # model.frozen; a module's file holds requires_grad itself
+        self.ending = ending  # extension of the module's file: ".pt2", or ".pt" for TorchScript
+        self.names = names or {}  # renamed parameters: {name in the module: name in mneme}
+        self.frozen = list(frozen)  # model.frozen; the file of a module contains requires_grad itself
 
     def _file(self, content, ending):
         os.makedirs(self.folder, exist_ok=True)
@@ -205,12 +207,13 @@ class Net:
         return path
 
     def state_dict(self, run: HasModel) -> dict[str, torch.Tensor]:
-        """The final net of a Run with the module's names: module.load_state_dict(net.state_dict(run), strict=False)."""
+        """Returns the final net of a Run with the module's names: module.load_state_dict(net.state_dict(run),
+        strict=False)."""
         theirs = {ours: name for name, ours in self.names.items()}
         return {theirs.get(name, name): tensor for name, tensor in run.model().items()}
 
     def model(self) -> dict[str, Any]:
-        """The keys of [model] as a dict: {"model": net.model(), ...}; writes the weights file."""
+        """Returns the keys of [model] as a dict: {"model": net.model(), ...}. Writes the weights file."""
         if self.layers is None:
             return {"module": self._file(self.module, self.ending), "module_output": "scores"}
         keys = {"name": "layers", "layers": self.layers}
@@ -225,12 +228,15 @@ def net(module: torch.nn.Module, *, weights: bool = True, strict: bool = False, 
         folder: Path = FOLDER) -> Net:
     """Converts a torch.nn.Module, traced by torch.fx, to a net of mneme: {"model": mneme.net(module).model()}.
 
-    Its last layer has to be a Linear: the head, with a row for each class. `weights`: the run begins with the module's.
-    A module that is no chain of mneme's layers becomes a file, which runs client by client: a warning says so, or, if
-    `strict`, a ScenarioError does. It returns a score for each class. `example`: a batch of rows as forward() takes
-    them, with which torch.export writes the file (.pt2); batch norms and dropout train as in PyTorch. Without it the
-    file is TorchScript, which is deprecated and stays in evaluation mode. Parameters with requires_grad = False keep
-    their values; a normalization in evaluation mode within a net in training mode keeps its running statistics.
+    The last layer must be a Linear, the head, with a row per class. `weights`: the run starts with the module's
+    weights.
+
+    A module that is no chain of mneme's layers is written to a file and runs client by client; it must return a score
+    per class. A warning reports this, or a ScenarioError if `strict` is set. `example`: a batch of rows as forward()
+    takes them, with which torch.export writes the file (.pt2); batch norms and dropout train as in PyTorch. Without
+    `example` the file is TorchScript, which is deprecated and stays in evaluation mode. Parameters with requires_grad =
+    False keep their values. A normalization in evaluation mode within a net in training mode keeps its running
+    statistics.
     """
     if not isinstance(module, torch.nn.Module):
         raise TypeError(f"mneme.net({type(module).__name__}): expected a torch.nn.Module")
@@ -262,7 +268,7 @@ def net(module: torch.nn.Module, *, weights: bool = True, strict: bool = False, 
 
 
 def kept(module):
-    """Names of parameters and running statistics that training does not change."""
+    """Names of parameters and running statistics that training must not change."""
     for name, parameter in module.named_parameters():
         if not parameter.requires_grad:
             yield name
@@ -272,7 +278,7 @@ def kept(module):
 
 
 def named_layer(text):
-    """The name in a layer's text, which prefixes its parameters; "" if it has none."""
+    """Name in a layer's text, which prefixes its parameters; "" if it has none."""
     return text.split(": ")[0] if ": " in text else ""
 
 
@@ -280,7 +286,7 @@ EMBEDDED = ("cls_token", "pos_embed", "patch_embed.proj")
 
 
 def is_read(key, texts):
-    """True for a tensor of one of these layers. The module's forward() does not use other tensors."""
+    """True for a tensor of one of these layers; the module's forward() uses no others."""
     names = {named_layer(text) for text in texts}.union(EMBEDDED if texts[0].startswith("patch-embedding") else ())
     return not key.endswith("num_batches_tracked") and any(name and f"{key}.".startswith(f"{name}.") for name in names)
 

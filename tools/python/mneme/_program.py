@@ -8,8 +8,8 @@ CODE = "--python-code"
 
 def main():
     """Replaces this process by the program. `mneme export` and `mneme export-net` are implemented in Python. With
-    --python-code FILE, which may be repeated, the program runs in this process instead, and every command has the
-    methods of these files."""
+    --python-code FILE, which may be repeated, the program runs in this process, and all commands have the methods of
+    these files."""
     words = sys.argv[1:]
     if words[:1] == ["export"]:
         from mneme.loggers import export
@@ -23,11 +23,11 @@ def main():
     from mneme._code import run_with
     code = run_with(files, others)
     sys.stdout.flush()
-    os._exit(code)  # like the program: do not wait for loading threads
+    os._exit(code)  # the program also ends without waiting for loading threads
 
 
 def parted(words):
-    """(files of --python-code, the other words)"""
+    """Splits the arguments: (files of --python-code, the others)."""
     files, others = [], []
     words = iter(words)
     for word in words:

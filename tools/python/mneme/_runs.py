@@ -25,11 +25,11 @@ _engine._set_program(PROGRAM)
 LOOKS_PER_SECOND = 20
 OnEvaluation = Callable[[Record], object]
 OnEvaluations = OnEvaluation | Sequence[OnEvaluation] | None
-MENDED = "mended.jsonl"  # in a run whose method's source has changed
+MENDED = "mended.jsonl"  # file in a run whose method's source has changed
 
 
 class Run:
-    """The results of a run in its folder."""
+    """Results of a run in its folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = os.path.abspath(os.fspath(folder))
@@ -40,7 +40,7 @@ class Run:
         return os.path.join(self.folder, *names)
 
     def _opened(self, name):
-        """Opens the file; fails for pipes instead of blocking."""
+        """Opens a file of the run. Fails for pipes, because opening them would block."""
         if not os.path.isfile(self._path(name)):
             raise ScenarioError([(self._path(name), "is not an ordinary file; expected one, as a run writes it")])
         return open(self._path(name), encoding="utf-8")
@@ -76,13 +76,13 @@ class Run:
 
     @property
     def records(self) -> list[Record]:
-        """The evaluations in order, one dict each."""
+        """All evaluations in order, one dict each."""
         return self._lines("metrics.jsonl")
 
     @property
     def mended(self) -> list[dict[str, Any]]:
-        """[{"after_rounds", "source"}] of resume(..., mended=True): the method has this source after that many rounds.
-        Empty if the source never changed."""
+        """Changes by resume(..., mended=True), as [{"after_rounds", "source"}]: the method's source after that many
+        rounds. Empty if the source never changed."""
         return self._lines(MENDED)
 
     def _lines(self, name):
@@ -105,7 +105,7 @@ class Run:
 
     @property
     def matrix(self) -> Any:
-        """[T, T] accuracy in percent on task s after task t; NaN if undefined. A numpy array if numpy is installed."""
+        """Accuracy in percent [T, T] on task s after task t; NaN if undefined. A numpy array if numpy is installed."""
         with open(self._path("accuracy_matrix.csv"), encoding="utf-8") as file:
             lines = [line.rstrip("\n").split(",")[1:] for line in file][1:]
         rows = [[float(cell) if cell else float("nan") for cell in line] for line in lines]
@@ -116,12 +116,12 @@ class Run:
         return numpy.array(rows, dtype=float)
 
     def model(self, file: str = "model.safetensors") -> dict[str, torch.Tensor]:
-        """The final net as torch tensors by name, like a state_dict."""
+        """Final net as torch tensors by name, like a state_dict."""
         from mneme._safetensors import read
         return read(self._path(file))
 
     def scenario(self) -> str:
-        """The resolved scenario as text; running it gives the same digest."""
+        """Resolved scenario as text. Running it gives the same digest."""
         with open(self._path("scenario.toml"), encoding="utf-8") as file:
             return file.read()
 
@@ -155,7 +155,7 @@ class Report:
 
 
 def called(*words):
-    """Output of the program; its errors are raised as ScenarioError or RunFailed."""
+    """Runs the program and returns its output. Raises its errors as ScenarioError or RunFailed."""
     done = subprocess.run([PROGRAM, *map(os.fspath, words)], capture_output=True, text=True, check=False)
     if done.returncode == 2:
         raise ScenarioError(split_finding(line) for line in done.stderr.splitlines() if line)
@@ -170,7 +170,7 @@ def split_finding(line):
 
 
 def words_of(folders):
-    """Folders as command-line arguments; a leading dash is not taken as an option."""
+    """Folders as command-line arguments, protected against being read as options."""
     names = [os.fspath(getattr(folder, "folder", folder)) for folder in folders]
     return [os.path.join(".", name) if name.startswith("-") else name for name in names]
 
@@ -181,7 +181,7 @@ def warn_of(found):
 
 
 def callbacks_of(on_evaluation, loggers):
-    """All functions to call with each record."""
+    """List of all functions to call with each record."""
     given = [] if on_evaluation is None else list(on_evaluation) if isinstance(on_evaluation, (list, tuple)) else [
         on_evaluation]
     for name, listed in (("on_evaluation", given), ("loggers", loggers)):
@@ -210,20 +210,20 @@ def watch(handle, callbacks, progress, named):
                 for callback in callbacks:
                     callback(record)
             progress.moved(handle.pace())
-        except BaseException as error:  # includes KeyboardInterrupt; the run stops cleanly first
+        except BaseException as error:  # also KeyboardInterrupt; the run stops cleanly before it is raised
             stopped = stopped or error
             handle.interrupt()
     return stopped
 
 
 def performed(handle, callbacks, progress, folder="", named=list):
-    """The Run after the handle's run has ended successfully. @param named converts the engine's errors"""
+    """Waits for the run and returns its Run. @param named converts the engine's errors"""
     stopped = watch(handle, callbacks, progress, named)
     if handle.findings():
         raise ScenarioError(named(handle.findings()))
     ended = handle.summary()
     if ended is None:
-        return Run(folder)  # the run was already done
+        return Run(folder)  # the run was done before
     status, error, folder, resume_from = ended
     cause = _engine._take_error()
     if isinstance(stopped, KeyboardInterrupt) and status != "done":
@@ -242,13 +242,13 @@ def performed(handle, callbacks, progress, folder="", named=list):
 
 @contextlib.contextmanager
 def finishing(loggers):
-    """Calls finish() of the loggers with the run that is put into the list, or without a run on failure."""
+    """Calls finish() of the loggers with the run that was put into the list; without a run after a failure."""
     ended = []
     try:
         yield ended
     except BaseException:
         for logger in loggers:
-            with contextlib.suppress(Exception):  # the run's error takes precedence
+            with contextlib.suppress(Exception):  # the run's own error takes precedence
                 getattr(logger, "finish", lambda run: None)(None)
         raise
     for logger in loggers:
@@ -273,14 +273,16 @@ def run(scenario: Scenario, overrides: Keys = {}, *,  # noqa: B006
     a mneme.Data instead of [data]. partition: [rows] the client of each training row, or a function of (labels,
     clients, seed) that returns it. methods: Method classes that the scenario may name. threads: 0 means one per core.
     out: folder of the run, which must not exist. on_evaluation: a function, or a list of them, called with each record;
-    an exception in it stops the run cleanly. loggers: a list of mneme.loggers, called with each record and finished
-    with the run. trace: write events.csv, deliveries.csv and partition.csv. quiet: show no progress. accept:
-    "HOST:PORT" at which nodes (`mneme node --join HOST:PORT`) join and compute clients; for Python methods they must be
-    started with --python-code FILE. workers_min: begin when nodes with this many workers have joined. secret: of the
-    job, default $MNEME_SECRET; keys: files of certificate, key and authority instead. Off the loopback one of them is
-    needed. cluster: a mneme.cluster object, which starts the nodes; it chooses address and secret.
+    if one raises, the run stops cleanly. loggers: a list of mneme.loggers, called with each record, and with the run at
+    its end. trace: write events.csv, deliveries.csv and partition.csv. quiet: show no progress.
 
-    Ctrl-C stops the run cleanly; resume() continues it.
+    accept: "HOST:PORT" at which nodes (`mneme node --join HOST:PORT`) join and compute clients; for Python methods
+    start them with --python-code FILE. workers_min: begin once nodes with this many workers have joined. secret: shared
+    secret of run and nodes, default $MNEME_SECRET; keys: files of certificate, key and authority instead. Addresses
+    other than loopback need one of them. cluster: a mneme.cluster object that starts the nodes; it chooses address and
+    secret.
+
+    Ctrl-C stops the run cleanly; resume() resumes it.
     Raises ScenarioError before anything is written, and RunFailed afterwards.
     """
     callbacks = callbacks_of(on_evaluation, loggers)
@@ -305,7 +307,7 @@ def nodes_of(accept, workers_min, secret, keys, cluster):
         with cluster as (address, own_secret):
             yield address, workers_min or cluster.nodes, own_secret, keys
         return
-    if secret is None:  # certificates take precedence over a secret of the environment
+    if secret is None:  # certificates take precedence over $MNEME_SECRET
         secret = "" if keys or not accept else os.environ.get("MNEME_SECRET", "")
     if accept and secret and len(secret) < 16:
         raise ValueError(f"secret: expected at least 16 characters, found {len(secret)}; take secrets.token_hex(32)")
@@ -319,9 +321,9 @@ def resume(folder: Path | Run, *, methods: Sequence[type[Method]] = (), mended: 
     """Resumes an interrupted, killed or failed run and returns its Run. The digest equals that of an uninterrupted run.
     `methods` must be the same classes with the same source.
 
-    mended: accept a changed source. Existing results are kept; the run records from which round on the source is
-    different (`Run.mended`), and `mneme verify` does not accept it. threads, on_evaluation, loggers, quiet, accept,
-    workers_min, secret, keys and cluster: see run().
+    mended: accept a changed source. Existing results are kept, the run records the round from which the source differs
+    (`Run.mended`), and `mneme verify` rejects it. threads, on_evaluation, loggers, quiet, accept, workers_min, secret,
+    keys and cluster: see run().
     Raises ScenarioError if the run cannot be resumed, and RunFailed if it fails.
     """
     callbacks = callbacks_of(on_evaluation, loggers)
@@ -400,12 +402,12 @@ def schema(methods: Sequence[type[Method]] = ()) -> dict[str, Any]:
 
 
 def load(folder: Path) -> Run:
-    """The run in a folder."""
+    """Returns the run in a folder."""
     return Run(folder)
 
 
 def runs(folder: Path = "runs") -> list[Run]:
-    """All runs below a folder, by path."""
+    """Returns all runs below a folder, sorted by path."""
     found = []
     for path, folders, names in os.walk(os.fspath(folder)):
         folders.sort()

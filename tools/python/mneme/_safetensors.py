@@ -10,7 +10,7 @@ NAMES = {kind: name for name, kind in TYPES.items()}
 
 
 def read(path):
-    """{name: tensor} of a file."""
+    """Reads {name: tensor} from a file."""
     with open(path, "rb") as file:
         content = file.read()
     (length,) = struct.unpack("<Q", content[:8])

@@ -10,7 +10,7 @@ from mneme._errors import ScenarioError
 
 
 def toml(value):
-    """The value as TOML. None is not allowed."""
+    """Formats a value as TOML. None is not allowed."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (int, float)) or hasattr(value, "item") and getattr(value, "ndim", 1) == 0:
@@ -38,7 +38,7 @@ TABLES = {"devices.rows_per_second", "devices.uplink_mbit", "devices.downlink_mb
 
 
 def flattened(keys, above=""):
-    """[("section.key", TOML)] of nested dicts; keys may contain dots."""
+    """Converts nested dicts to [("section.key", TOML)]. Keys may contain dots."""
     pairs = []
     for name, value in keys.items():
         full = f"{above}.{name}" if above else str(name)
@@ -54,7 +54,7 @@ def slug(title):
 
 
 class Opened(NamedTuple):
-    """A scenario in the engine's form."""
+    """Scenario in the engine's form."""
 
     file: str
     settings: list[tuple[str, str]]  # [("section.key", TOML)]
@@ -62,7 +62,7 @@ class Opened(NamedTuple):
     is_made: bool                    # True: a temporary empty file; all keys are in `settings`
 
     def named(self, findings):
-        """Replaces locations in the command line or in the temporary file by the key of the dict."""
+        """Replaces locations in the command line or in the temporary file by keys of the dict."""
         return [self.with_key(where, text) for where, text in findings]
 
     def with_key(self, where, text):
@@ -83,7 +83,7 @@ class Opened(NamedTuple):
 
 @contextlib.contextmanager
 def opened(scenario, overrides):
-    """Context with an Opened. A temporary file is deleted at the end."""
+    """Context that provides an Opened. Deletes a temporary file at the end."""
     if not isinstance(overrides, Mapping):
         raise TypeError(f"overrides: {type(overrides).__name__}; expected a dict of keys, as in {{'rounds.cohort': 5}}")
     if not isinstance(scenario, (str, os.PathLike, Mapping)):

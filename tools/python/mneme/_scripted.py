@@ -56,7 +56,7 @@ class Encoder(nn.Module):
 
 def recurrent(rnn, with_state):
     """torch's LSTM, GRU or RNN as one operator call. with_state: forward() takes the initial state, which is zero
-    otherwise. A separate class for each, because TorchScript shares code by class."""
+    otherwise. TorchScript shares code by class, so each has its own class."""
     layers = rnn.num_layers * (2 if rnn.bidirectional else 1)
     rows = f"x.size({0 if rnn.batch_first else 1})"
     names = ", ".join(f"self.{name}" for group in rnn._all_weights for name in group)
@@ -106,7 +106,7 @@ def with_plain_parts(module, with_state):
 
 
 class Tracer(torch.fx.Tracer):
-    """Does not trace into replaced layers."""
+    """Tracer that does not trace into replaced layers."""
 
     def is_leaf_module(self, m, module_qualified_name):
         return isinstance(m, (torch.jit.ScriptModule, *PLAIN.values())) or super().is_leaf_module(
@@ -114,7 +114,7 @@ class Tracer(torch.fx.Tracer):
 
 
 def in_evaluation(module, with_state):
-    """A copy on the CPU in evaluation mode."""
+    """Copy of the module on the CPU in evaluation mode."""
     return with_plain_parts(copy.deepcopy(module).cpu().eval(), with_state)
 
 
@@ -127,7 +127,7 @@ def by_fx(module):
 
 
 def ways(module):
-    """(name, function of a copy of the module, with_state) of each way to a TorchScript module, in order."""
+    """Ways to make a TorchScript module, in order: (name, function of a copy of the module, with_state)."""
     states = (False, True) if any(type(part) in RECURRENT for part in module.modules()) else (False,)
     for name, way in (("torch.jit.script", by_script), ("torch.fx", by_fx)):
         for with_state in states:
@@ -147,7 +147,7 @@ def drops(node):
 
 
 def untrained_text(graph):
-    """Names the operators that evaluation mode changes in training, or ""."""
+    """Names the operators that do not train in evaluation mode, or ""."""
     nodes = list(nodes_of(graph))
     counts = {"batch norm keeps its running statistics": sum("batch_norm" in node.kind() for node in nodes),
               "dropout drops nothing": sum(map(drops, nodes))}
@@ -161,8 +161,8 @@ def untrained_text(graph):
 
 
 def scripted(module):
-    """(content of a TorchScript file, what evaluation mode changes in it). A module that torch.jit.script cannot read
-    is tried as torch.fx traces it."""
+    """Returns (content of a TorchScript file, effects of evaluation mode). A module that torch.jit.script cannot read
+    is traced by torch.fx."""
     reasons = {}
     for name, way, with_state in ways(module):
         buffer = io.BytesIO()

@@ -1,4 +1,4 @@
-"""Files of torch.export.save without what a run does not read. Needs no other part of the package."""
+"""Removes parts of torch.export.save's files that a run does not read. Needs no other part of the package."""
 import io
 import json
 import zipfile

@@ -20,8 +20,8 @@ TYPING = (types.GenericAlias, types.UnionType, typing.TypeVar, type(typing.Any),
 
 
 def digest_of_source(*roots):
-    """Hexadecimal digest of these functions and classes and everything that they refer to. Raises ScenarioError for
-    objects that cannot be hashed, by name."""
+    """Hexadecimal digest of these functions and classes and everything that they refer to. Raises ScenarioError with
+    the name of an object that cannot be hashed."""
     walk = Walk()
     try:
         for root in roots:
@@ -48,7 +48,7 @@ class Walk(CodeVisits, ObjectVisits):
             self.hash.update(len(content).to_bytes(8, "little") + content)
 
     def is_known(self, value):
-        """True if the value was visited before; then its number is hashed instead."""
+        """Returns True if the value was visited before, and hashes its number instead."""
         if id(value) in self.numbers:
             self.say("again", self.numbers[id(value)])
             return True
@@ -110,7 +110,7 @@ class Walk(CodeVisits, ObjectVisits):
             self.visit_foreign(value)
 
     def wrappers(self):
-        """Visitors of objects that wrap a function, by type."""
+        """Visitors for objects that wrap a function, by type."""
         each = self.visit_each
         return ((types.MethodType, lambda v: each("method", (v.__func__, v.__self__))),
                 (BUILT_IN, self.visit_built_in),
@@ -141,7 +141,7 @@ class Walk(CodeVisits, ObjectVisits):
             self.visit(part, f"{self.path[-1]}[{key!r}]"[:100])
 
     def digest_alone(self, value):
-        """Separate digest of an element of a set or a key, which have no order."""
+        """Separate digest of an element of a set or of a dict's key, which have no order."""
         if type(value) is str:
             return "s" + value
         alone = Walk()

@@ -10,14 +10,14 @@ import types
 from mneme._libraries import is_library_file, library_of
 from mneme._syntax import code_text, references_of
 
-HIDING = {"eval", "exec", "globals"}  # builtins that use names invisible in the code
+HIDING = {"eval", "exec", "globals"}  # builtins that use names that the code does not show
 OF_MODULES = {"__file__", "__name__", "__package__", "__spec__", "__loader__", "__doc__", "__path__", "__cached__",
               "__builtins__", "__annotations__"}
 PLAIN = (bool, int, float, str, tuple, list, dict, type, types.FunctionType, functools.partial)
 
 
 class CodeVisits:
-    """Part of the walk in _source.py."""
+    """Visitors of functions and modules for the walk in _source.py."""
 
     def visit_function(self, function):
         code = function.__code__
@@ -43,8 +43,8 @@ class CodeVisits:
             self.place, self.folder = before
 
     def visit_library_function(self, function, wrapped):
-        """Hashes a library function by name; also what it wraps or was created with, if that is the user's or a plain
-        value."""
+        """Hashes a library function by name. Also hashes the function that it wraps and its arguments if they are the
+        user's or plain values."""
         module = function.__globals__.get("__name__", "")
         self.say("library function", library_of(module) or module, function.__code__.co_qualname)
         if wrapped is not None:
@@ -105,7 +105,8 @@ class CodeVisits:
         self.path.pop()
 
     def visit_module(self, module, wanted, further=None):
-        """Hashes the wanted names of a user's module (None: all); for modules among them, the names in `further`."""
+        """Hashes the wanted names of a user's module (None: all). For modules among them, hashes the names in
+        `further`."""
         library = library_of(module.__name__)
         if library:
             self.say("library module", library, module.__name__)
@@ -138,7 +139,7 @@ class CodeVisits:
         self.say("built-in", self.library_named(module), function.__qualname__)
 
     def library_named(self, module):
-        """Hashes the library name, or the content of a user's compiled module."""
+        """Hashes a library by its name, and a user's compiled module by its content."""
         library = library_of(module)
         file = getattr(sys.modules.get(module), "__file__", None)
         if not library and file and not file.endswith(".py"):

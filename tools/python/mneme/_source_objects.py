@@ -16,11 +16,11 @@ NOT_SOURCE = {"__module__", "__dict__", "__weakref__", "__doc__", "__qualname__"
               "__classcell__", "summary", "_mended"}
 OF_A_RUN = {"setup", "place", "ctx", "_host", "_frozen"}  # set by runs
 DESCRIPTORS = (types.MemberDescriptorType, types.GetSetDescriptorType)
-HEAP_TYPE = 1 << 9  # of classes created by Python code: after exec() without __name__ they look like builtins
+HEAP_TYPE = 1 << 9  # flag of classes created by Python code; exec() without __name__ makes them look like builtins
 
 
 class ObjectVisits:
-    """Part of the walk in _source.py."""
+    """Visitors of classes and objects for the walk in _source.py."""
 
     def visit_class(self, cls):
         library = library_of(cls.__module__ or "builtins")
@@ -83,7 +83,7 @@ class ObjectVisits:
         self.say("object")
         self.visit(made_by, self.path[-1])
         self.visit(arguments, self.path[-1])
-        if isinstance(state, tuple) and len(state) == 2 and isinstance(state[1], dict):  # of a class with slots
+        if isinstance(state, tuple) and len(state) == 2 and isinstance(state[1], dict):  # state of a class with slots
             state = {**(state[0] or {}), **state[1]}
         if isinstance(state, dict):
             self.say("state", len(state))

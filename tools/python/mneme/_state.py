@@ -5,7 +5,7 @@ import torch
 
 
 def packed(value):
-    """(text, {name: tensor}); unpacked() restores an equal value."""
+    """Converts a value to (text, {name: tensor}), from which unpacked() restores an equal value."""
     tensors = {}
 
     def walk(part, path):

@@ -13,7 +13,7 @@ from mneme._runs import Run, resume, run
 from mneme._scenarios import opened
 from mneme._types import Executor, Keys, Path, Scenario
 
-TRIES = 3  # per point whose worker was killed
+TRIES = 3  # attempts per point whose worker is killed
 
 
 def sweep(scenario: Scenario, over: Mapping[str, Iterable[Any]] | None = None, seeds: Iterable[int] = (), *,
@@ -21,8 +21,8 @@ def sweep(scenario: Scenario, over: Mapping[str, Iterable[Any]] | None = None, s
           partition: Partition | None = None, out: Path = "runs",
           executor: Executor | Any = None, methods: Sequence[type[Method]] = (), threads: int = 1) -> list[Run]:
     """Runs a grid and returns its Runs in grid order: each combination of the values in `over` ({key: values}), once
-    for each of `seeds`. Completed points are kept and started ones resumed, so calling it again completes an
-    interrupted sweep.
+    for each of `seeds`. Keeps completed points and resumes started ones, so a second call completes an interrupted
+    sweep.
 
     scenario, overrides, data, partition and methods: see run(); a partition function is called for each point. out:
     folder for the runs. threads: per run; 0 means one per core.
@@ -45,7 +45,7 @@ def sweep(scenario: Scenario, over: Mapping[str, Iterable[Any]] | None = None, s
 
 
 def grid_of(over, seeds):
-    """{key: values}, the seeds last."""
+    """Returns {key: values} of the grid, the seeds last."""
     def is_list(values):
         return isinstance(values, Iterable) and not isinstance(values, (str, bytes, dict))
 
@@ -58,11 +58,11 @@ def grid_of(over, seeds):
 
 
 def planned(scenario, grid, overrides, data, partition, out):
-    """[(scenario, overrides, folder)], after checking all points."""
+    """Returns [(scenario, overrides, folder)] of all points, after validating them."""
     data = data_of(data)
     if data is not None:
         overrides.update(data.keys())
-    is_drawn = callable(partition)  # depends on the seed and clients of a point
+    is_drawn = callable(partition)  # true: depends on seed and clients of the point
     fixed = {} if partition is None or is_drawn else partition_keys(partition, data, scenario, overrides)
     points, wrong, taken = [], [], set()
     for values in itertools.product(*grid.values()):
@@ -82,7 +82,7 @@ def planned(scenario, grid, overrides, data, partition, out):
 
 
 def perform(point, methods, threads):
-    """The Run of a point: kept, resumed or started."""
+    """Keeps, resumes or starts the run of a point. Returns its Run."""
     scenario, chosen, folder = point
     if os.path.exists(os.path.join(folder, "scenario.toml")):
         return resume(folder, methods=methods, threads=threads, quiet=True)
@@ -91,8 +91,8 @@ def perform(point, methods, threads):
 
 
 def perform_there(point, methods, threads, known):
-    """perform() in another process; returns the folder. @param known sources of the methods, and texts of their files,
-    which the process may not have"""
+    """Runs perform() in another process and returns the folder. @param known sources of the methods, and texts of their
+    files, which that process may lack"""
     sources, texts = known
     for file, text in texts.items():
         _syntax.known_texts.setdefault(file, text)
@@ -105,7 +105,7 @@ def perform_there(point, methods, threads, known):
 
 
 class RayTasks:
-    """Gives Ray's tasks the interface submit() and result()."""
+    """Adapter that gives Ray's tasks submit() and result()."""
 
     def __init__(self, ray):
         self.ray = ray
@@ -122,7 +122,7 @@ class RayResult:
     def result(self):
         try:
             return self.ray.get(self.reference)
-        except self.ray.exceptions.RayTaskError as error:  # the function's own exception
+        except self.ray.exceptions.RayTaskError as error:  # exception of the function itself
             raise error.cause if isinstance(error.cause, Exception) else error from None
 
 
@@ -135,7 +135,7 @@ def worker_died(error):
 
 
 def submitted(executor, points, methods, threads):
-    """Folders of all points. A future whose process was killed is submitted again."""
+    """Folders of all points. A point whose process was killed is submitted again."""
     if not hasattr(executor, "submit") and hasattr(executor, "remote"):
         executor = RayTasks(executor)
     known = {method.name: method._source_digest() for method in methods}, dict(_syntax.known_texts)

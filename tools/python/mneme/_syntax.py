@@ -31,7 +31,7 @@ def code_text(function):
 
 @lru_cache(maxsize=4096)
 def text_within(text, code):
-    """Text of the function in this source with this code; None if there is none, or several."""
+    """Text of the function with this code in this source; None unless exactly one matches."""
     parsed = parsed_text(text, code.co_filename)
     if parsed is None or code not in parsed[1]:
         return None
@@ -74,14 +74,15 @@ def span_of_body(node):
 
 
 def span_of_code(code):
-    """((line, column) of the first and the last position) of the expression of a lambda."""
+    """Position of a lambda's expression: ((line, column) of its start, of its end)."""
     places = [place for place in code.co_positions() if None not in place and place[2] != place[3]]
     return (min((line, column) for line, _, column, _ in places),
             max((line, column) for _, line, _, column in places)) if places else None
 
 
 def node_text(node, is_root=False):
-    """A node as nested text. Decorators and defaults of the root are omitted, since they are hashed as objects."""
+    """Formats a node as nested text. Decorators and defaults of the root are omitted, since they are hashed as
+    objects."""
     if isinstance(node, list):
         return "[" + " ".join(map(node_text, node)) + "]"
     if not isinstance(node, ast.AST):
@@ -91,7 +92,7 @@ def node_text(node, is_root=False):
         is_absent = value is None and not isinstance(node, ast.Constant) or isinstance(value, list) and not value
         if name in SKIPPED or is_absent or is_root and name == "decorator_list":
             continue
-        if isinstance(node, ast.JoinedStr):  # Python 3.12 ends formats with an empty text
+        if isinstance(node, ast.JoinedStr):  # Python 3.12 adds an empty text at the end of formats
             value = [part for part in value if getattr(part, "value", None) != ""]
         if name == "body" and isinstance(value, list):
             value = without_docstring(node, value)
@@ -132,18 +133,19 @@ def bytecode_text(code):
 
 
 def has_docstring(code):
-    """Python 3.13 has a flag; earlier versions have a first constant that no instruction loads."""
+    """True if the code has a docstring: Python 3.13 has a flag; before, it is a first constant that no instruction
+    loads."""
     if sys.version_info >= (3, 13):
         return bool(code.co_flags & 0x4000000)
     return not any(step.opname == "LOAD_CONST" and step.arg == 0 for step in dis.get_instructions(code))
 
 
 class References:
-    """Names that code refers to."""
+    """Names to which code refers."""
 
     def __init__(self, code):
         self.globals = set()      # names of its module, or builtins
-        self.bare = set()         # those used other than by attribute access
+        self.bare = set()         # names that are used other than by attribute access
         self.attributes = set()   # attribute names of any object
         self.imports = []         # (module, level, names or None)
         for part in codes_within(code):

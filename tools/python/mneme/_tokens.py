@@ -7,10 +7,10 @@ import torch.fx
 
 
 class Untraceable(ValueError):
-    """A part of a module without an equivalent layer in mneme."""
+    """Error of a part of a module without an equivalent layer in mneme."""
 
 
-TOLERANCE = 1e-4  # between a part and the formula of its layer
+TOLERANCE = 1e-4  # largest difference between a part and the formula of its layer
 
 
 def is_own_attention(module):
@@ -25,14 +25,14 @@ def own_heads(module):
 
 
 class Tracer(torch.fx.Tracer):
-    """Does not trace into torch's modules and self-attention."""
+    """Tracer that does not trace into torch's modules and self-attention."""
 
     def is_leaf_module(self, m, module_qualified_name):
         return super().is_leaf_module(m, module_qualified_name) or is_own_attention(m)
 
 
 def attention_formula(x, heads, qkv, proj):
-    """Self-attention as computed by the layer `attention`. x: [N, T, W]; qkv, proj: (weight, bias)."""
+    """Computes self-attention as the layer `attention` does. x: [N, T, W]; qkv, proj: (weight, bias)."""
     rows, tokens, width = x.shape
     q, k, v = torch.nn.functional.linear(x, *qkv).view(rows, tokens, 3, heads, width // heads).permute(2, 0, 3, 1, 4)
     shares = (q @ k.transpose(-2, -1) / math.sqrt(width // heads)).softmax(-1)
@@ -81,7 +81,7 @@ def is_self_attention(node, module):
 
 
 def is_token(node):
-    """n of x[:, n], or None."""
+    """Returns n for x[:, n], or None."""
     if node.op != "call_function" or node.target is not operator.getitem or not isinstance(node.args[1], tuple):
         return None
     rows, *which = node.args[1]
@@ -115,7 +115,7 @@ def value_at(traced, node, x):
             UpTo(traced, node).run(x)
     except Reached as reached:
         return reached.value
-    except Exception as error:  # raised by the module's code
+    except Exception as error:  # of the module's code
         raise Untraceable(f"'{node.name}' cannot be computed by itself: {error}") from error
     raise Untraceable(f"'{node.name}' is never computed")
 

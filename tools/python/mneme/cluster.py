@@ -16,7 +16,8 @@ __all__ = ["Dask", "Ray", "Submitit"]
 
 
 def compute(address: str, secret: str, threads: int, options: tuple[str, ...]) -> int:
-    """Runs on a machine of the cluster: computes for the run at `address` until it is over. Returns the exit code."""
+    """Runs on a machine of the cluster and computes for the run at `address` until the run is over. Returns the exit
+    code."""
     command = [sys.executable, "-m", "mneme", "node", "--join", address, *options]
     if threads:
         command += ["--threads", str(threads)]
@@ -24,20 +25,20 @@ def compute(address: str, secret: str, threads: int, options: tuple[str, ...]) -
         try:
             return node.wait()
         except BaseException:
-            node.terminate()  # it gives its shards back
+            node.terminate()  # makes it give its shards back
             raise
 
 
 def wait_until_done(tasks: list[Any]) -> None:
-    """Waits at most 5 s for tasks with done(): nodes end with the run."""
+    """Waits at most 5 s for tasks to end; nodes end with the run."""
     until = time.monotonic() + 5
     while not all(task.done() for task in tasks) and time.monotonic() < until:
         time.sleep(0.1)
 
 
 class Cluster:
-    """Starts `nodes` processes of `mneme node` with `threads_per_node` workers each (0: one per core). options: further
-    options of `mneme node`, such as ("--python-code", "methods.py")."""
+    """Base class. Starts `nodes` processes of `mneme node` with `threads_per_node` workers each (0: one per core).
+    options: additional options of `mneme node`, such as ("--python-code", "methods.py")."""
 
     def __init__(self, nodes: int, threads_per_node: int = 0, options: tuple[str, ...] = ()):
         if nodes < 1:
@@ -46,11 +47,11 @@ class Cluster:
         self.secret = secrets.token_hex(32)
 
     def host(self) -> str:
-        """Address of this machine, as the others reach it."""
+        """Address at which the other machines reach this one."""
         return socket.gethostbyname(socket.gethostname())
 
     def __enter__(self) -> tuple[str, str]:
-        """Starts the nodes. Returns address and secret of the run that they join."""
+        """Starts the nodes. Returns address and secret of the run to join."""
         host = self.host()
         with socket.create_server((host, 0)) as listener:
             address = f"{host}:{listener.getsockname()[1]}"
@@ -68,7 +69,8 @@ class Cluster:
 
 
 class Ray(Cluster):
-    """One actor per node in a placement group with the strategy SPREAD. Ray restarts lost actors, which join again."""
+    """Starts one actor per node in a placement group with the strategy SPREAD. Ray restarts lost actors, which join
+    again."""
 
     def __init__(self, nodes: int, *, gpus_per_node: float = 0, threads_per_node: int = 1,
                  options: tuple[str, ...] = ()):
@@ -107,7 +109,7 @@ class Ray(Cluster):
 
 
 class Dask(Cluster):
-    """One task per node. client: a distributed.Client, whose workers need a thread per task. resources: of each
+    """Starts one task per node. client: a distributed.Client, whose workers need a thread per task. resources: of each
     task."""
 
     def __init__(self, client: Any, nodes: int | None = None, *, threads_per_node: int = 1,
@@ -135,7 +137,7 @@ class Dask(Cluster):
 
 
 class Submitit(Cluster):
-    """One job per node. executor: of submitit, with the parameters of each job."""
+    """Starts one job per node. executor: a submitit executor with the parameters of each job."""
 
     def __init__(self, executor: Any, nodes: int, *, threads_per_node: int = 0, options: tuple[str, ...] = ()):
         super().__init__(nodes, threads_per_node, options)

@@ -19,7 +19,7 @@ STEP = "round"
 
 
 def figures(record):
-    """[(name, number)] of an evaluation or a summary; a list gives one number per element."""
+    """Returns [(name, number)] of an evaluation or a summary; a list gives one number per element."""
     for name, value in record.items():
         if isinstance(value, bool) or name in ("task", STEP):
             continue
@@ -32,7 +32,7 @@ def figures(record):
 
 
 def keys_of(run):
-    """{"section.key": value} of the run's resolved scenario."""
+    """Returns {"section.key": value} of the run's resolved scenario."""
     import tomllib
     sections = tomllib.loads(run.scenario())
     flat = {}
@@ -42,13 +42,13 @@ def keys_of(run):
 
 
 class Logger:
-    """Called with each evaluation, and with the run at its end."""
+    """Base class. It is called with each evaluation, and with the run at its end."""
 
     def __call__(self, record: Record) -> None:
         raise NotImplementedError
 
     def finish(self, run: Run | None = None) -> None:
-        """Writes remaining data, and the keys and summary of the run if it is given."""
+        """Writes remaining data. If the run is given, also writes its keys and its summary."""
 
     def log(self, run: Run) -> None:
         """Writes everything about a run that has ended."""
@@ -118,7 +118,7 @@ class Wandb(Logger):
 
 
 def export(words):
-    """`mneme export RUN ...`: returns 0, or 2 for invalid arguments."""
+    """Implements `mneme export RUN ...`. Returns 0, or 2 for invalid arguments."""
     parser = argparse.ArgumentParser(prog="mneme export", description="Hand a run's records to a logger.")
     parser.add_argument("run", metavar="RUN", help="folder of the run")
     parser.add_argument("--tensorboard", metavar="DIR", help="write event files for TensorBoard")

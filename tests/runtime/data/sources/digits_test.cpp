@@ -1,5 +1,5 @@
 #include "runtime/data/data_sources.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include "tests/support/data.hpp"
 #include "tests/support/data_files.hpp"
@@ -7,7 +7,7 @@
 using namespace mneme;
 using namespace mneme::test;
 
-TEST_CASE("MNIST's rows come before USPS's, and each domain has its own limits", "[data]") {
+TEST_CASE("digits contains MNIST's rows, then USPS's, and each domain has its own limits", "[data]") {
   const scratch_folder root;
   const auto put = [&](const std::string& folder, const std::string& prefix, std::uint32_t side,
                        const std::string& classes) {
@@ -33,7 +33,7 @@ TEST_CASE("MNIST's rows come before USPS's, and each domain has its own limits",
 // The resized images in exact fractions (im: 256 bytes of one image):
 //   def taps(i): c = max(F(2*i+1, 2)*F(16, 28) - F(1, 2), 0); a = int(c); return a, min(a+1, 15), c-a
 //   pixel = int((im[ya,xa]*(1-wx) + im[ya,xb]*wx)*(1-wy) + (im[yb,xa]*(1-wx) + im[yb,xb]*wx)*wy + F(1, 2))
-TEST_CASE("digits are MNIST, then USPS at 28x28, in two domains", "[data]") {
+TEST_CASE("digits contains MNIST, then USPS at 28x28, as two domains", "[data]") {
   MNEME_NEEDS_DATA(mnist, "mnist");
   MNEME_NEEDS_DATA(usps, "usps");
   REQUIRE(mnist.parent_path() == usps.parent_path());

@@ -1,6 +1,6 @@
-// Data sets in folders by domain and class: NICO++ and OpenImage, with generated files.
+// Data sets in folders by domain and class, NICO++ and OpenImage, with generated files.
 #include "runtime/data/data_sources.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include "tests/support/data_files.hpp"
 #include "tests/support/jpeg_files.hpp"
@@ -57,7 +57,7 @@ void put_common(const path& root) {
 
 } // namespace
 
-TEST_CASE("nico-common: classes below domains, every fifth picture a test row", "[data]") {
+TEST_CASE("nico-common: classes are below domains, and every fifth image is a test row", "[data]") {
   const scratch_folder root;
   put_common(root.path());
   const auto data = load_data({.name = "nico-common", .root = root.path(), .side = 16}, 1);
@@ -77,7 +77,7 @@ TEST_CASE("nico-common: classes below domains, every fifth picture a test row", 
   CHECK(levels_of(few->train) == levels_of(data->test));
 }
 
-TEST_CASE("nico-unique: domains below classes, by name, and as many of each class", "[data]") {
+TEST_CASE("nico-unique: domains are below classes, in name order, with equal numbers per class", "[data]") {
   const scratch_folder root;
   const auto folder = root.path() / "NICO_Unique";
   put_five(folder / "bear" / "on tree", 20);
@@ -96,7 +96,7 @@ TEST_CASE("nico-unique: domains below classes, by name, and as many of each clas
              ContainsSubstring("car") && ContainsSubstring("error: holds 3 folders, and 2 of bear before it"));
 }
 
-TEST_CASE("open-image: a folder for each split, domain and class", "[data]") {
+TEST_CASE("open-image: each split, domain and class has a folder", "[data]") {
   const scratch_folder root;
   for (int domain = 0; domain < 6; ++domain)
     for (int label = 0; label < 20; ++label) {
@@ -114,7 +114,7 @@ TEST_CASE("open-image: a folder for each split, domain and class", "[data]") {
   CHECK(data->test.images[41][0][0][0].item<int>() == 2);
 }
 
-TEST_CASE("a broken picture and a class without any are named, each with its place", "[data]") {
+TEST_CASE("a broken image and a class without images are reported with their locations", "[data]") {
   const scratch_folder root;
   put_common(root.path());
   const auto folder = root.path() / "NICO_DG";
@@ -132,12 +132,12 @@ TEST_CASE("a broken picture and a class without any are named, each with its pla
              ContainsSubstring("grass/car: error: cannot be read"));
 }
 
-TEST_CASE("nico-common: lists say what is a training row, what a test row, and of which class", "[data]") {
+TEST_CASE("nico-common: lists determine training rows, test rows and classes", "[data]") {
   const scratch_folder root;
   put_common(root.path());
   const auto folder = root.path() / "NICO_DG";
   for (const auto* const name : {"autumn", "dim", "grass", "outdoor", "rock", "water"}) {
-    const std::string domain = name; // classes not in order of names, lines unordered
+    const std::string domain = name; // classes and lines in no particular order
     put(folder / (domain + "_train.txt"),
         domain + "/car/c.jpg 0\r\n" + domain + "/bear/b.png 1\n\n" + domain + "/bear/a.jpg 1\n");
     put(folder / (domain + "_test.txt"), domain + "/car/a.jpg 0");
@@ -172,7 +172,7 @@ TEST_CASE("nico-common: lists say what is a training row, what a test row, and o
              ContainsSubstring("dim_train.txt: error"));
 }
 
-TEST_CASE("nico-unique: a list for each class and domain", "[data]") {
+TEST_CASE("nico-unique: each class and domain has a list", "[data]") {
   const scratch_folder root;
   const auto folder = root.path() / "NICO_Unique";
   int level = 0;

@@ -2,7 +2,7 @@
 //   python3 -c 'import gzip,sys; l=gzip.open(sys.argv[1]).read()[8:]; p=gzip.open(sys.argv[2]).read()[16:]
 //   print(len(l), list(l[:8]), l[-1], sum(p))' LABELS.gz IMAGES.gz
 #include "runtime/data/data_sources.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include "tests/support/data.hpp"
 #include "tests/support/data_files.hpp"
@@ -29,7 +29,7 @@ void check(const image_table& table, std::int64_t side, const facts& known) {
   CHECK(table.domains.empty());
 }
 
-/// Pixel values in the file of image 0: row 14, columns 13 to 17; or, if `down`, rows 13 to 17, column 14.
+/// Pixels of image 0 in the file: row 14, columns 13 to 17; with `down` rows 13 to 17, column 14.
 labels middle(const at::Tensor& images, bool down) {
   labels values;
   for (int i = 13; i < 18; ++i)
@@ -39,7 +39,7 @@ labels middle(const at::Tensor& images, bool down) {
 
 } // namespace
 
-TEST_CASE("MNIST is read as published", "[data]") {
+TEST_CASE("MNIST has the published rows", "[data]") {
   MNEME_NEEDS_DATA(folder, "mnist");
   const auto data = load_data({.name = "mnist", .root = folder.parent_path()}, 1);
   REQUIRE(said(data) == "");
@@ -50,7 +50,7 @@ TEST_CASE("MNIST is read as published", "[data]") {
   CHECK(middle(data->train.images, true) == labels{225, 240, 45, 0, 0});
 }
 
-TEST_CASE("files that hold images transposed are turned upright", "[data]") {
+TEST_CASE("transposed images of EMNIST files are rotated upright", "[data]") {
   MNEME_NEEDS_DATA(folder, "fashion-mnist");
   const auto data = load_data(
       {.name = "fashion-mnist", .root = folder.parent_path(), .train_rows = 3, .test_rows = 1, .transposed = true}, 1);
@@ -63,7 +63,7 @@ TEST_CASE("files that hold images transposed are turned upright", "[data]") {
 // python3 -c 'import gzip; l=gzip.open("train-labels-idx1-ubyte.gz").read()[8:];
 // p=gzip.open("train-images-idx3-ubyte.gz") .read()[16:]; c=[0]*10; r=[i for i,x in enumerate(l) if c[x]<2 and not
 // c.__setitem__(x,c[x]+1)] print([l[i] for i in r], sum(sum(p[i*784:i*784+784]) for i in r))'
-TEST_CASE("the first two of each class of Fashion-MNIST are these", "[data]") {
+TEST_CASE("the first two rows of each class of Fashion-MNIST are the published ones", "[data]") {
   MNEME_NEEDS_DATA(folder, "fashion-mnist");
   const auto data =
       load_data({.name = "fashion-mnist", .root = folder.parent_path(), .test_rows = 1, .train_per_class = 2}, 1);
@@ -72,7 +72,7 @@ TEST_CASE("the first two of each class of Fashion-MNIST are these", "[data]") {
   CHECK(data->train.images.sum().item<std::int64_t>() == 1'171'984);
 }
 
-TEST_CASE("Fashion-MNIST is read as published", "[data]") {
+TEST_CASE("Fashion-MNIST has the published rows", "[data]") {
   MNEME_NEEDS_DATA(folder, "fashion-mnist");
   const auto data = load_data({.name = "fashion-mnist", .root = folder.parent_path()}, 1);
   REQUIRE(said(data) == "");
@@ -82,7 +82,7 @@ TEST_CASE("Fashion-MNIST is read as published", "[data]") {
   CHECK(data->deviation == std::vector{0.3530});
 }
 
-TEST_CASE("USPS is read in its own size", "[data]") {
+TEST_CASE("USPS has images of its own size", "[data]") {
   MNEME_NEEDS_DATA(folder, "usps");
   const auto data = load_data({.name = "usps", .root = folder.parent_path()}, 1);
   REQUIRE(said(data) == "");
@@ -91,7 +91,7 @@ TEST_CASE("USPS is read in its own size", "[data]") {
   CHECK(data->mean == std::vector{0.5});
 }
 
-TEST_CASE("USPS and emnist47 are found under their names", "[data]") {
+TEST_CASE("USPS and emnist47 are found under their file names", "[data]") {
   for (const auto& [name, side, classes] : {std::tuple{"usps", 16u, 10}, {"emnist47", 28u, 47}}) {
     const scratch_folder root;
     const auto at = root.path() / name;
@@ -111,7 +111,7 @@ TEST_CASE("USPS and emnist47 are found under their names", "[data]") {
   }
 }
 
-TEST_CASE("emnist47 holds 800 + 100 images of each of 47 classes", "[data]") {
+TEST_CASE("emnist47 has 800 + 100 images of each of 47 classes", "[data]") {
   MNEME_NEEDS_DATA(folder, "emnist47");
   const auto data = load_data({.name = "emnist47", .root = folder.parent_path()}, 1);
   REQUIRE(said(data) == "");

@@ -2,7 +2,7 @@
 #include "runtime/data/data_content.hpp"
 #include "runtime/data/data_sources.hpp"
 #include "runtime/data/task_stream.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include "tests/support/array_files.hpp"
 #include "tests/support/data_files.hpp"
@@ -26,7 +26,7 @@ void write_below(const std::filesystem::path& file, std::string_view content) {
 /// Pixel i of image number `picture`.
 std::uint8_t pixel(int picture, int i) { return static_cast<std::uint8_t>(picture * 40 + i * 3); }
 
-/// RGB, 2 high and 3 wide: planes as stored, or interleaved as in PNG.
+/// RGB image, 2 high and 3 wide: planes as in arrays, or interleaved as in PNG.
 std::string colour_planes(int picture) {
   std::string planes;
   for (int i = 0; i < 18; ++i)
@@ -56,7 +56,7 @@ members picture_arrays() {
           {"test_y.npy", npy_of<std::int64_t>("<i8", "(2,)", {0, 1})}};
 }
 
-/// Arrays, some of them replaced by `changes`.
+/// Arrays, some of which are replaced by `changes`.
 std::string archive_with(const members& changes, members arrays) {
   for (const auto& [name, content] : changes) {
     std::erase_if(arrays, [&, called = name](const auto& member) { return member.first == called; });
@@ -82,7 +82,7 @@ std::string said_of_arrays(const std::string& archive, data_section data = {}) {
 }
 } // namespace
 
-TEST_CASE("pictures in folders and in arrays are the same rows", "[own]") {
+TEST_CASE("images in folders and in arrays give the same rows", "[own]") {
   const scratch_folder folder;
   write_pictures(folder.path() / "p");
   write_file(folder.path() / "a.npz", zip_of(picture_arrays()));
@@ -101,7 +101,7 @@ TEST_CASE("pictures in folders and in arrays are the same rows", "[own]") {
   CHECK(few->train.images.sizes() == at::IntArrayRef{2, 3, 8, 8});
 }
 
-TEST_CASE("grey pictures have one channel, and coloured ones where it is asked for", "[own]") {
+TEST_CASE("gray images have one channel, and color images also if data.channels requests it", "[own]") {
   const scratch_folder folder;
   const auto root = folder.path();
   for (const char* split : {"train", "test"})
@@ -120,7 +120,7 @@ TEST_CASE("grey pictures have one channel, and coloured ones where it is asked f
   CHECK(load_data(grey, 1)->test.images[2][0][0][0].item<int>() == 76); // 0.299 * 255
 }
 
-TEST_CASE("folders of domains are read by domain, class and name", "[own]") {
+TEST_CASE("domain folders are read by domain, class and name", "[own]") {
   const scratch_folder folder;
   for (const char* domain : {"sketch", "photo"})
     for (const char* name : {"x", "y"})
@@ -139,7 +139,7 @@ TEST_CASE("folders of domains are read by domain, class and name", "[own]") {
         data->test.file_rows);
 }
 
-TEST_CASE("files that do not belong in an image folder are named", "[own]") {
+TEST_CASE("files that do not belong in an image folder are reported", "[own]") {
   const scratch_folder folder;
   const auto root = folder.path();
   const data_section data{.name = "folder", .root = root, .side = 0};
@@ -167,7 +167,7 @@ TEST_CASE("files that do not belong in an image folder are named", "[own]") {
              ContainsSubstring("data.folder: error: '../x' lies elsewhere"));
 }
 
-TEST_CASE("the axis of channels is the one of 1 or 3, or a key says it", "[own]") {
+TEST_CASE("the channel axis is the one of size 1 or 3, or the one that a key sets", "[own]") {
   const scratch_folder folder;
   const data_section data{.name = "arrays", .file = folder.path() / "a.npz"};
   const auto load_with = [&](const std::string& train, const std::string& test, const data_section& section) {
@@ -194,7 +194,7 @@ TEST_CASE("the axis of channels is the one of 1 or 3, or a key says it", "[own]"
   CHECK(load_with("(3, 18)", "(2, 18)", data)->train.images.sizes() == at::IntArrayRef{3, 1, 1, 18});
 }
 
-TEST_CASE("rows of numbers stay as they are, or are normalised by the training rows", "[own]") {
+TEST_CASE("rows of numbers stay unchanged, or are normalized by the training rows", "[own]") {
   const scratch_folder folder;
   write_file(folder.path() / "a.npz", zip_of(number_arrays()));
   scenario settings;
@@ -211,7 +211,8 @@ TEST_CASE("rows of numbers stay as they are, or are normalised by the training r
   CHECK(vectors.mean(0).abs().max().item<float>() < 1e-6F);
   CHECK(at::allclose(vectors.square().mean(0), at::ones({2})));
   CHECK(at::allclose(measured->test->vectors[0], at::tensor({2.5F / std::sqrt(1.25F), 20.F / std::sqrt(350.F)})));
-  // numpy: (x - train.min(0)) / (train.max(0) - train.min(0)), as in scikit-learn's MinMaxScaler.
+  // numpy: (x - train.min(0))
+  // (train.max(0) - train.min(0)), as in scikit-learn's MinMaxScaler.
   settings.data.normalize = normalization::unit;
   const auto unit = make_task_stream(settings, load_data(settings.data, 1).value());
   CHECK(
@@ -219,7 +220,7 @@ TEST_CASE("rows of numbers stay as they are, or are normalised by the training r
   CHECK(at::allclose(unit->test->vectors, at::tensor({4.F / 3, 0.8F, 5.F / 3, -0.2F}).view({2, 2})));
 }
 
-TEST_CASE("tokens are counted, or lie below a number that is given", "[own]") {
+TEST_CASE("the vocabulary is counted, or tokens must be below the given size", "[own]") {
   const scratch_folder folder;
   auto arrays = number_arrays();
   arrays[0].second = npy_of<std::int64_t>("<i8", "(4, 2)", {0, 1, 2, 3, 4, 5, 6, 7});
@@ -231,7 +232,7 @@ TEST_CASE("tokens are counted, or lie below a number that is given", "[own]") {
              ContainsSubstring("test_x: error: row 0 has the token 9; expected 0 to 8"));
 }
 
-TEST_CASE("errors of arrays name array and row, all together", "[own]") {
+TEST_CASE("errors of arrays name array and row and are reported together", "[own]") {
   const auto numbers = number_arrays();
   CHECK(said_of_arrays(zip_of(numbers)).empty());
   const auto bad =
@@ -270,7 +271,7 @@ TEST_CASE("errors of arrays name array and row, all together", "[own]") {
   CHECK_THAT(said(load_data({.name = "arrays"}, 1)), ContainsSubstring("data.file: error: names no file"));
 }
 
-TEST_CASE("labels may be whole numbers of any dtype", "[own]") {
+TEST_CASE("labels may have any integer dtype", "[own]") {
   const scratch_folder folder;
   const auto file = folder.path() / "a.npz";
   const auto content_with = [&](const std::string& train, const std::string& test) {
@@ -300,7 +301,7 @@ TEST_CASE("labels may be whole numbers of any dtype", "[own]") {
   CHECK(content_of(">u2", std::uint16_t{0}, std::uint16_t{0x0100}) == expected);
 }
 
-TEST_CASE("the digest of a scenario has the content of own data, wherever they lie", "[own]") {
+TEST_CASE("a scenario digest contains the content of user data, but not their location", "[own]") {
   const scratch_folder folder;
   const auto content = [&](data_section data) { return own_content(data); };
   write_file(folder.path() / "a.npz", "1");

@@ -1,5 +1,5 @@
 #include "runtime/data/data_sources.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include "tests/support/data_files.hpp"
 #include "tests/support/jpeg_files.hpp"
@@ -58,7 +58,7 @@ std::string said(const expected<raw_data>& result) {
 
 } // namespace
 
-TEST_CASE("tiny-imagenet: classes by name, training rows by file, test rows by the list of annotations", "[data]") {
+TEST_CASE("tiny-imagenet: classes in name order, training rows by file, test rows by the annotation list", "[data]") {
   const scratch_folder root;
   put_tiny(root.path());
   const auto data = load_data({.name = "tiny-imagenet", .root = root.path()}, 1);
@@ -74,7 +74,7 @@ TEST_CASE("tiny-imagenet: classes by name, training rows by file, test rows by t
   CHECK(levels_of(data->test) == std::vector<int>{202, 200, 201});
 }
 
-TEST_CASE("tiny-imagenet: only rows that are kept are read, and they keep their numbers", "[data]") {
+TEST_CASE("tiny-imagenet: only kept rows are read, and they keep their numbers", "[data]") {
   const scratch_folder root;
   put_tiny(root.path());
   const auto folder = root.path() / "tiny-imagenet-200";
@@ -119,7 +119,7 @@ TEST_CASE("tiny-imagenet: damaged files are named", "[data]") {
              ContainsSubstring("val_annotations.txt:1: error:"));
 }
 
-TEST_CASE("imagenet-r: every fifth image of a class is a test image, and all are squares of 224 pixels", "[data]") {
+TEST_CASE("imagenet-r: every fifth image of a class is a test row, and all are 224 x 224 pixels", "[data]") {
   const scratch_folder root;
   const auto folder = root.path() / "imagenet-r";
   int level = 10;
@@ -138,7 +138,7 @@ TEST_CASE("imagenet-r: every fifth image of a class is a test image, and all are
   CHECK(levels_of(data->test) == std::vector<int>{60, 120});
 }
 
-TEST_CASE("mini-imagenet: the first 500 files of a class are training images, all scaled to 84 pixels", "[data]") {
+TEST_CASE("mini-imagenet: the first 500 files of a class are training rows of 84 x 84 pixels", "[data]") {
   const scratch_folder root;
   const auto folder = root.path() / "mini-imagenet";
   const auto at_84 = grey(30, 84, 84), wide = grey(90, 168, 100);
@@ -167,7 +167,7 @@ TEST_CASE("mini-imagenet: the first 500 files of a class are training images, al
              ContainsSubstring("no class has more than 500 photographs"));
 }
 
-TEST_CASE("imagenet-subset: folders of classes, scaled to as many pixels as the scenario says", "[data]") {
+TEST_CASE("imagenet-subset: folders of classes, resized to data.side", "[data]") {
   const scratch_folder root;
   const auto folder = root.path() / "imagenet-subset";
   int level = 10;
@@ -198,10 +198,10 @@ TEST_CASE("imagenet-subset: folders of classes, scaled to as many pixels as the 
   CHECK_THAT(said(loaded(64)), ContainsSubstring("holds no folder of a class"));
 }
 
-TEST_CASE("imagenet-r shows the middle of a picture", "[data]") {
+TEST_CASE("imagenet-r uses the center crop of an image", "[data]") {
   const scratch_folder root;
   const auto folder = root.path() / "imagenet-r" / "n01443537";
-  for (int i = 0; i < 5; ++i) // black left of the center, white right of it, four times as wide as high
+  for (int i = 0; i < 5; ++i) // left half black, right half white, four times as wide as high
     put(folder / (std::to_string(i) + ".jpg"),
         jpeg_of({.width = 1024, .height = 256, .left = {0, 0, 0}, .right = {255, 255, 255}}));
   const auto data = load_data({.name = "imagenet-r", .root = root.path()}, 1);

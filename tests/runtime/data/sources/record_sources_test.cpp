@@ -2,7 +2,7 @@
 //   all pixels: sum(d) - sum(d[0::3074]) - sum(d[1::3074])
 //   plane k of the first 100 records: sum(sum(d[i*3074+2+k*1024:i*3074+2+(k+1)*1024]) for i in range(100))
 #include "runtime/data/data_sources.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include "tests/support/data.hpp"
 #include "tests/support/data_files.hpp"
@@ -30,7 +30,7 @@ void put_cifar10(const std::filesystem::path& folder) {
   write_file(folder / "test_batch.bin.xz", xzipped(record("\x8", 99)));
 }
 
-/// A record whose planes R, G and B have the values pixel, pixel + 1 and pixel + 2.
+/// Record whose planes R, G and B have the values pixel, pixel + 1 and pixel + 2.
 std::string coloured(const std::string& before, int pixel) {
   auto bytes = before;
   for (int plane = 0; plane < 3; ++plane)
@@ -50,7 +50,7 @@ void put_pacs(const std::filesystem::path& folder, int rows) {
 
 } // namespace
 
-TEST_CASE("CIFAR-10 is five training files in order, and a test file", "[data]") {
+TEST_CASE("CIFAR-10 has five training files in order, and a test file", "[data]") {
   const scratch_folder root;
   put_cifar10(root.path() / "cifar-10-batches-bin");
   const auto data = load_data({.name = "cifar10", .root = root.path()}, 1);
@@ -67,7 +67,7 @@ TEST_CASE("CIFAR-10 is five training files in order, and a test file", "[data]")
       Catch::Matchers::ContainsSubstring("cifar-10-batches-bin has only some of them; it lacks data_batch_4.bin"));
 }
 
-TEST_CASE("a record of CIFAR-100 is a coarse label, a fine label and planes R, G, B", "[data]") {
+TEST_CASE("a record of CIFAR-100 has a coarse label, a fine label and planes R, G, B", "[data]") {
   const scratch_folder root;
   std::filesystem::create_directories(root.path() / "cifar-100-binary");
   write_file(root.path() / "cifar-100-binary/train.bin.xz", xzipped(coloured("\x13\x63", 10) + coloured("\x2\x3", 50)));
@@ -94,7 +94,7 @@ TEST_CASE("CIFAR-100 has fine labels, and planes R, G, B", "[data]") {
   CHECK(data->deviation == std::vector{0.2675, 0.2565, 0.2761});
 }
 
-TEST_CASE("CIFAR-100 is read whole", "[data][slow]") {
+TEST_CASE("CIFAR-100 has the published rows", "[data][slow]") {
   MNEME_NEEDS_DATA(folder, "cifar-100-binary");
   const auto data = load_data({.name = "cifar100", .root = folder.parent_path()}, 1);
   REQUIRE(said(data) == "");
@@ -122,7 +122,7 @@ TEST_CASE("the test set of PACS is every fifth record of each domain and class",
   CHECK(data->classes == 7);
 }
 
-TEST_CASE("limits of PACS hold for each domain, whose test set is the fifth record of each class", "[data]") {
+TEST_CASE("limits of PACS apply per domain, whose test rows are the fifth records of each class", "[data]") {
   const scratch_folder root;
   put_pacs(root.path() / "pacs-32", 6);
   const auto whole = load_data({.name = "pacs", .root = root.path()}, 1);

@@ -1,8 +1,8 @@
-// Facts about the real file, computed with Python alone: speeches of a (play, speaker) joined by a space, every tenth
-// speech used for testing; a row for each character from the 81st on.
+// Facts about the real file, computed with Python alone. Speeches of a (play, speaker) are joined by spaces, every
+// tenth speech is used for testing, and there is a row for each character from the 81st on.
 #include "runtime/data/data_sources.hpp"
 #include "runtime/data/task_stream.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include "tests/support/data.hpp"
 #include "tests/support/data_files.hpp"
@@ -13,7 +13,7 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-/// Ten speeches of 100 characters: nine give a training text of 908, the tenth a test text of 100.
+/// Ten speeches of 100 characters: nine give a training text of 908 characters, the tenth a test text of 100.
 std::string made_speeches() {
   std::string file;
   for (int speech = 0; speech < 10; ++speech) {
@@ -33,7 +33,7 @@ expected<raw_data> read_from(const scratch_folder& root, const std::string& cont
 
 } // namespace
 
-TEST_CASE("rows are the eighty characters before each target, and classes the targets by how often they come") {
+TEST_CASE("rows are the 80 characters before each target, and classes the targets by frequency") {
   const scratch_folder root;
   const auto data = read_from(root, made_speeches());
   REQUIRE(said(data) == "");
@@ -42,8 +42,8 @@ TEST_CASE("rows are the eighty characters before each target, and classes the ta
   CHECK(data->classes == 80);
   CHECK(data->tokens == 80);
   CHECK(data->train.images.sizes() == at::IntArrayRef{828, 1, 1, 80});
-  // Targets: 20 a, then 100 each of b ... h, 99 i, 8 spaces between speeches and one for the dollar sign.
-  CHECK(data->train.labels.front() == 8);                        // a, after b ... h and i
+  // Targets: 20 a, then 100 each of b to h, 99 i, 8 spaces between speeches and one dollar sign.
+  CHECK(data->train.labels.front() == 8);                        // a is less frequent than b to h and i
   CHECK(data->train.labels[20] == 9);                            // the space after the first speech
   CHECK(data->train.labels[21] == 0);                            // b, the first of equally frequent ones
   CHECK(data->train.labels.back() == 9);                         // the dollar sign
@@ -54,7 +54,7 @@ TEST_CASE("rows are the eighty characters before each target, and classes the ta
   CHECK(first[21][78].item<int>() == 53);
 }
 
-TEST_CASE("limits of rows hold as they do for other data, whatever is made of them") {
+TEST_CASE("row limits apply to the windows of characters as to other data") {
   const scratch_folder root;
   const auto whole = read_from(root, made_speeches());
   const auto cut = load_data({.name = "shakespeare", .root = root.path(), .train_rows = 300, .train_per_class = 5}, 1);
@@ -67,7 +67,7 @@ TEST_CASE("limits of rows hold as they do for other data, whatever is made of th
   }
 }
 
-TEST_CASE("files that hold no speeches are named with line or byte") {
+TEST_CASE("files without speeches are refused with line or byte") {
   const scratch_folder root;
   CHECK_THAT(said(read_from(root, "play\tROLE\ttext\nplay only\n")),
              ContainsSubstring("speeches.tsv.gz:2: error: expected"));
@@ -76,7 +76,7 @@ TEST_CASE("files that hold no speeches are named with line or byte") {
   CHECK_FALSE(load_data({.name = "shakespeare", .root = root.path()}, 1));
 }
 
-TEST_CASE("the plays have the roles' windows, and tasks of six targets") {
+TEST_CASE("the plays have windows by role, and tasks of six targets") {
   MNEME_NEEDS_DATA(folder, "shakespeare");
   scenario settings;
   settings.data = {.name = "shakespeare", .root = folder.parent_path(), .train_per_class = 40, .test_per_class = 10};
@@ -96,7 +96,7 @@ TEST_CASE("the plays have the roles' windows, and tasks of six targets") {
   CHECK(tasks->tasks[8].test.size() == 60);
 }
 
-TEST_CASE("the plays are read whole", "[slow]") {
+TEST_CASE("the plays have the published rows", "[slow]") {
   MNEME_NEEDS_DATA(folder, "shakespeare");
   const auto data = load_data({.name = "shakespeare", .root = folder.parent_path()}, 1);
   REQUIRE(said(data) == "");

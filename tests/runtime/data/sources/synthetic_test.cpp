@@ -1,5 +1,5 @@
 #include "runtime/data/data_sources.hpp"
-#include <ATen/ATen.h> // before Catch2: both define CHECK, and the last one wins
+#include <ATen/ATen.h> // before Catch2, whose CHECK must be the last definition
 
 #include "tests/support/data_files.hpp"
 #include <catch2/generators/catch_generators.hpp>
@@ -16,7 +16,7 @@ data_section made(std::vector<std::int64_t> shape, std::int64_t classes, std::in
 
 } // namespace
 
-TEST_CASE("made rows have the shape asked for, and classes in turn", "[data]") {
+TEST_CASE("synthetic rows have the requested shape, and classes in turn", "[data]") {
   const auto features = load_data(made({5}, 3, 7), 1);
   REQUIRE(said(features) == "");
   CHECK(features->train.images.sizes() == at::IntArrayRef{7, 1, 1, 5});
@@ -29,7 +29,7 @@ TEST_CASE("made rows have the shape asked for, and classes in turn", "[data]") {
   CHECK(images->mean == std::vector{0.5, 0.5, 0.5});
 }
 
-TEST_CASE("a made row depends on the seed and its number, not on how many there are", "[data]") {
+TEST_CASE("a synthetic row depends on the seed and its number, not on the number of rows", "[data]") {
   const auto few = load_data(made({6}, 4, 10), 1), many = load_data(made({6}, 4, 2000), 1);
   CHECK(few->train.images.equal(many->train.images.narrow(0, 0, 10)));
   CHECK(few->test.images.equal(many->test.images.narrow(0, 0, 10)));
@@ -38,7 +38,7 @@ TEST_CASE("a made row depends on the seed and its number, not on how many there 
   CHECK(few->train.images.equal(load_data(made({6}, 9, 10), 1)->train.images) == false); // row 4 is of class 4, not 0
 }
 
-TEST_CASE("made rows lie around the mean of their class with unit deviation", "[data]") {
+TEST_CASE("synthetic rows are normal around the mean of their class with unit deviation", "[data]") {
   const auto data = load_data(made({16}, 2, 20'000), 3);
   const auto pixels = (data->train.images.flatten(1).to(at::kDouble) - 128.0) / 32.0; // [N, 16]
   const auto class_0 = pixels.slice(0, 0, at::nullopt, 2), class_1 = pixels.slice(0, 1, at::nullopt, 2);
@@ -48,10 +48,10 @@ TEST_CASE("made rows lie around the mean of their class with unit deviation", "[
   CHECK((class_0.std(0) - 1.0).abs().masked_select(inside).max().item<double>() < 0.03);
   CHECK((mean - class_1.mean(0)).abs().max().item<double>() > 0.5); // classes differ
   const auto test = (data->test.images.flatten(1).to(at::kDouble) - 128.0) / 32.0;
-  CHECK((test.slice(0, 0, at::nullopt, 2).mean(0) - mean).abs().max().item<double>() < 0.25); // the same distributions
+  CHECK((test.slice(0, 0, at::nullopt, 2).mean(0) - mean).abs().max().item<double>() < 0.25); // the same distribution
 }
 
-TEST_CASE("invalid keys of synthetic data are refused together", "[data]") {
+TEST_CASE("all invalid keys of synthetic data are reported together", "[data]") {
   const auto wrong = load_data(made({3, 4}, 0, 0), 1);
   REQUIRE_FALSE(wrong);
   CHECK(wrong.error().size() == 3);
@@ -61,7 +61,7 @@ TEST_CASE("invalid keys of synthetic data are refused together", "[data]") {
   CHECK_THAT(said(load_data(made({1'000'000}, 10, 100'000'000), 1)), ContainsSubstring("ask for fewer"));
 }
 
-TEST_CASE("zeros stand for drawn values, in the same rows with the same labels") {
+TEST_CASE("row_values::zeros gives the same labels without drawing values") {
   const auto tokens = GENERATE(std::int64_t{0}, std::int64_t{9});
   auto data = made(tokens > 0 ? std::vector<std::int64_t>{5} : std::vector<std::int64_t>{2, 4, 4}, 3, 7);
   data.tokens = tokens;

@@ -4,7 +4,7 @@
 namespace mneme::test {
 namespace {
 
-/// A checkpoint on disk: state of federation and server, and the number of recorded lines.
+/// Checkpoint on disk: state of federation and server, and the number of recorded lines.
 struct kept_checkpoint {
   archive::buffer bytes{};
   std::size_t events = 0, evaluations = 0;
@@ -74,7 +74,7 @@ private:
   std::deque<recorder_message> to_recorder_;
   toy_server server_;
   toy_proxy proxy_;
-  std::size_t server_task_ = 0; // the next one to open
+  std::size_t server_task_ = 0; // index of the next one to open
   std::optional<kept_checkpoint> checkpoint_;
   run_outcome out_;
   std::optional<run_report> report_;
@@ -103,7 +103,7 @@ run_outcome player::play() {
     if (report_->status == run_status::done)
       break;
     if (report_->status == run_status::failed && toy_.fails_one_of > 0) {
-      out_.report = *report_; // shards do not get abandoned assignments in this case
+      out_.report = *report_; // shards need not receive abandoned assignments in this case
       return std::move(out_);
     }
     require(report_->status == run_status::interrupted, report_->error.c_str());
@@ -118,7 +118,7 @@ run_outcome player::play() {
   return std::move(out_);
 }
 
-/// Starts from the newest checkpoint, if there is one; later records are dropped.
+/// Starts from the newest checkpoint, if there is one, and drops later records.
 void player::begin() {
   report_.reset();
   shards_.clear();
@@ -156,7 +156,7 @@ void player::cut_off() {
   begin();
 }
 
-/// Lets one peer do one step. Returns false if there was nothing to do.
+/// Lets one peer make one step. Returns false if no peer had a step to make.
 bool player::step() {
   std::vector<std::function<void()>> possible;
   for (auto& messages : to_parties_)
@@ -239,7 +239,7 @@ void player::pass_on(std::size_t s) {
     federation_->take(report);
 }
 
-/// Messages in transit to or from the host are lost with it.
+/// Loses the host with all messages in transit to and from it.
 void player::lose_or_find_host() {
   const auto s = stream_.below(journals_.size());
   if (is_hosted_[s] && journals_[s].is_quiet() && stream_.below(2) == 0)
@@ -257,7 +257,7 @@ void player::lose_or_find_host() {
   is_hosted_[s] = !is_hosted_[s];
 }
 
-/// Moves the shard to another host; the old host gets the messages in transit, and then the end.
+/// Moves the shard to another host. The old host receives the messages in transit, and then its end.
 void player::change_host(std::size_t s) {
   const auto left = journals_[s].change_host();
   for (const auto& wanted : to_shards_[s])

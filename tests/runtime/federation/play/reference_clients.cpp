@@ -62,7 +62,7 @@ std::vector<reference_clients::made_change> reference_clients::change_until(virt
   }
 }
 
-/// Returns true if anything has changed.
+/// Applies a change. Returns true if it has an effect.
 bool reference_clients::make(client_id client_number, client_change change, task_id task, virtual_time now) {
   auto& client = clients_[client_number.value];
   switch (change) {
@@ -78,7 +78,7 @@ bool reference_clients::make(client_id client_number, client_change change, task
       client.changes.insert({now + *absence, client_change::joined, 0});
     return true;
   case client_change::entered_task:
-    if (task <= client.task) // a later task was entered before
+    if (task <= client.task) // it has entered a later task before
       return false;
     client.task = task;
     return true;

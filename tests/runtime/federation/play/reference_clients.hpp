@@ -1,5 +1,5 @@
-/// reference_clients: enrolment, reachability, task and activity of clients, computed by iterating over all clients for
-/// every query.
+/// reference_clients: enrollment, availability, task and activity of clients, computed by iterating over all clients
+/// for every query.
 #pragma once
 #include "runtime/federation/federation_settings.hpp"
 #include <set>
@@ -12,7 +12,7 @@ public:
   struct made_change {
     client_id client{};
     client_change change{};
-    task_id task{}; ///< entered_task
+    task_id task{}; ///< for entered_task
   };
 
   explicit reference_clients(const federation_settings& rules);
@@ -28,16 +28,16 @@ public:
   [[nodiscard]] task_id task_of(client_id client) const { return clients_[client.value].task; }
   [[nodiscard]] membership member(client_id client) const;
   [[nodiscard]] std::int64_t enrolled() const;
-  /// False if changes go on forever but no client with rows can return.
+  /// False if changes continue forever but no client with rows can return.
   [[nodiscard]] bool somebody_may_come() const;
 
   // -- work
-  // Draws clients for free places: uniform without replacement, by rank among the idle ones.
+  // Draws clients for free places: uniformly without replacement, by rank among the idle ones.
   [[nodiscard]] std::vector<client_id> drawn_for(std::int64_t places, std::uint64_t draw) const;
   [[nodiscard]] std::vector<client_id> drawn_cohort(round_id round) const;
-  /// Observers outside the (active) cohort.
+  /// Draws observers outside the active cohort.
   [[nodiscard]] std::vector<client_id> drawn_observers(round_id round) const;
-  /// Returns the client's number of earlier visits.
+  /// Returns the number of earlier visits of the client.
   std::uint32_t begin_visit(client_id client);
   void end_visit(client_id client) { clients_[client.value].busy = false; }
 
@@ -46,7 +46,7 @@ private:
     bool enrolled = false, has_left = false, reachable = true, busy = false;
     std::uint32_t stays = 0, visits = 0;
     task_id task{};
-    std::set<std::tuple<virtual_time, client_change, std::uint32_t>> changes{}; // future; entered task
+    std::set<std::tuple<virtual_time, client_change, std::uint32_t>> changes{}; // future; with the entered task
   };
   [[nodiscard]] bool has_rows(client_id client) const;
   [[nodiscard]] bool can_work(client_id client) const;

@@ -6,7 +6,7 @@
 namespace mneme::test {
 namespace {
 
-/// An active client.
+/// Client with a running round.
 struct toy_work {
   toy_assignment given{};
   round_id round{};
@@ -19,14 +19,14 @@ struct toy_work {
 enum class happening : std::uint8_t { stage_over, arrival, proxy_arrival, drop_out, deadline };
 struct toy_event {
   virtual_time at{};
-  bool is_deadline = false; // deadlines come after all other events of the same time
+  bool is_deadline = false; // deadlines follow all other events at the same time
   std::uint64_t sequence = 0;
   happening kind{};
-  std::uint64_t number = 0; // of the assignment, or of the round of the deadline
+  std::uint64_t number = 0; // number of the assignment, or of the round of the deadline
   auto operator<=>(const toy_event&) const = default;
 };
 
-/// Thrown after more events than any finite run has: clients change, but nothing is delivered.
+/// Thrown after more events than a finite run can have: clients change, but no upload is delivered.
 struct dead_end {};
 
 class simulator {
@@ -76,8 +76,8 @@ private:
     place_.rounds_of_task = toy_.plans[task.value].rounds.value_or(rules_.rounds.per_task);
   }
 
-  /// A synchronous round closes when its cohort has finished, or at the deadline; an asynchronous round when the buffer
-  /// is full. If no client is active and none can come, it closes immediately.
+  /// A synchronous round closes when its cohort has finished, or at the deadline. An asynchronous round closes when the
+  /// buffer is full. If no client is active and none can come, it closes immediately.
   void run_round() {
     note("scheduler", "open_round");
     open_ = true;
@@ -134,7 +134,7 @@ private:
       for (const auto client : clients_.drawn_observers(place_.round))
         observe(client);
     wants_ = rules_.is_async() ? works_.empty() : drawn.empty();
-    if (!rules_.is_async() && !wants_) // perhaps all of them have dropped out
+    if (!rules_.is_async() && !wants_) // all of them may have dropped out
       close_if_through();
   }
 
@@ -172,7 +172,7 @@ private:
                     population_.devices().proxy_download_time({.client = client, .bytes = toy_proxy::advice_bytes}));
   }
 
-  /// Takes no time and no bytes if devices.observing_costs is false.
+  /// Duration and bytes of an observation; both are 0 if devices.observing_costs is false.
   void observe(client_id client) {
     const auto id = next_id_++;
     const auto visit = clients_.begin_visit(client);
@@ -249,7 +249,7 @@ private:
          happening::proxy_arrival, id);
   }
 
-  /// The upload is delivered when the proxy has received its part, too.
+  /// The upload is delivered when the proxy, too, has received its part.
   void arrive_at_proxy(std::uint64_t id, const toy_work& work) {
     const auto client = work.given.client;
     const auto result = toy_.result_of(work.given);
@@ -282,7 +282,7 @@ private:
       draw_clients();
   }
 
-  /// Computes, folds and commits the client's round at this time, not earlier.
+  /// Computes, folds and commits the client's round at its due time, not earlier.
   void arrive(std::uint64_t id, const toy_work& work) {
     const auto client = work.given.client;
     const auto result = toy_.result_of(work.given);
@@ -387,8 +387,8 @@ private:
   round_place place_;
   bool open_ = false, wants_ = false, ambiguous_ = false;
   std::int64_t missing_ = 0, folded_ = 0, steps_ = 0;
-  double loss_rows_ = 0.0, loss_sum_ = 0.0; // of the round's uploads
-  std::vector<client_id> dropped_out_;      // of the open round
+  double loss_rows_ = 0.0, loss_sum_ = 0.0; // sums over the round's uploads
+  std::vector<client_id> dropped_out_;      // clients of the open round
 };
 
 } // namespace

@@ -61,7 +61,7 @@ private:
 void toy_maker::draw_devices() {
   auto& devices = scenario_.devices;
   devices.rows_per_second = one_each({1.0, 1.0, 2.0, 4.0});
-  devices.uplink_mbit = one_each({0.0, 0.000064, 0.000128}); // 64 bits a second
+  devices.uplink_mbit = one_each({0.0, 0.000064, 0.000128}); // 64 bits per second
   devices.downlink_mbit = one_each({0.0, 0.000064});
   devices.proxy_uplink_mbit = one_each({0.0, 0.000032, 0.000128});
   devices.proxy_downlink_mbit = one_each({0.0, 0.000032});

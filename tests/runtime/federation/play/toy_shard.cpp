@@ -12,7 +12,7 @@ wave_report in_order(wave_report report) {
   return report;
 }
 
-/// Null if it reports none.
+/// Returns null if it has no report.
 std::shared_ptr<const training_losses> losses_of(const toy_result& result) {
   if (result.loss == 0.0)
     return nullptr;

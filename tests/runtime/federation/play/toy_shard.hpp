@@ -1,4 +1,5 @@
-/// toy_shard: a shard that responds when and in as many messages as the test says, and checks every request.
+/// toy_shard: shard that responds at the times and in the number of messages that the test chooses, and checks every
+/// request.
 #pragma once
 #include "runtime/federation/batch_planner.hpp"
 #include "tests/runtime/federation/play/toy_federation.hpp"
@@ -27,10 +28,10 @@ private:
     toy_assignment given{};
     virtual_time ready{};
     std::uint32_t stage = 0;
-    std::vector<toy_job> jobs{}; // of the current stage
+    std::vector<toy_job> jobs{}; // jobs of the current stage
     std::vector<bool> has_run{};
   };
-  /// Results of a message so far.
+  /// Results of the current message.
   struct outcome {
     std::vector<issued_job> issued{};
     std::vector<finished_round> finished{};
