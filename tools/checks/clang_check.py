@@ -1,7 +1,7 @@
 """Runs clang-tidy on the sources of folders: clang_check.py COMPILE_COMMANDS FOLDER...
 
-.clang-tidy lists the checks. Errors and warnings of clang are findings, too: g++ 12 and clang treat
-coroutines differently, and a method must compile with both. The flags are those of the build; a unity build's sources are checked
+.clang-tidy lists the checks. Errors and warnings of clang are findings, too: g++ 12 and clang treat coroutines
+differently, and a method must compile with both. The flags are those of the build; a unity build's sources are checked
 together.
 """
 import concurrent.futures
