@@ -10,7 +10,7 @@ namespace mneme {
 template <class... Values>
 std::string values_text(const Values&... values) {
   std::ostringstream text;
-  [[maybe_unused]] const char* comma = ""; // unused for an empty pack
+  [[maybe_unused]] const char* comma = ""; // unused if the parameter pack is empty
   ((text << comma << values, comma = ", "), ...);
   return text.str();
 }

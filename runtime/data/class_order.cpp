@@ -63,7 +63,7 @@ expected<std::vector<std::int64_t>> named_order(const scenario& from, const std:
     stream.shuffle(std::span(order));
     return order;
   }
-  MNEME_CHECK(name == "icarl87", name); // the reader accepts no other word
+  MNEME_CHECK(name == "icarl87", name); // no other word is accepted when the key is read
   if (classes != std::ssize(icarl87))
     return failed(from.where("tasks.class_order"), "class order icarl87 is for 100 classes, and " + from.data.name +
                                                        " has " + std::to_string(classes) +

@@ -37,7 +37,7 @@ struct program_progress {
 struct kept_values {
   std::int64_t round = 0;            ///< Round number, from 1.
   std::optional<client_id> client{}; ///< The sender; nullopt for the model.
-  const char* party = "";            ///< That has received it.
+  const char* party = "";            ///< The receiver.
   tensors_ref values{};
 };
 

@@ -35,7 +35,7 @@ constexpr std::array<npy_type, 13> npy_types{{{"|b1", "bool", at::kBool},
                                               {"<f2", "float16", at::kHalf},
                                               {"<f4", "float32", at::kFloat},
                                               {"<f8", "float64", at::kDouble},
-                                              {"bf16", "bfloat16", at::kBFloat16}}}; // not a NumPy type
+                                              {"bf16", "bfloat16", at::kBFloat16}}}; // not a dtype of NumPy
 
 /// Parses the Python literals that occur in headers.
 class literal_reader {

@@ -107,7 +107,7 @@ struct statistics_output {
 
 /// A pure function of tensors on the worker's device, such as a linear solve.
 struct compute_job {
-  const char* name = "compute"; ///< In errors.
+  const char* name = "compute"; ///< Name for errors.
   tensor_map (*run)(const tensor_map& in) = nullptr;
   tensors_ref in{};
   std::int64_t rows = 0; ///< Number of client rows that determine its virtual duration.

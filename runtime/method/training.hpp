@@ -112,7 +112,7 @@ struct loss_input {
 };
 /// One term of a loss, including its factor. Used for records only; it does not affect training.
 struct loss_term {
-  const char* name = ""; ///< A word, as "distillation"; the key in metrics.jsonl.
+  const char* name = ""; ///< One word, such as "distillation"; key in metrics.jsonl.
   at::Tensor value{};    ///< float64: [K] in loss_output, [] for a penalty
 };
 struct loss_output {

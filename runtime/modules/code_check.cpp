@@ -41,7 +41,7 @@ constexpr std::array known_constructs{
 // clang-format on
 
 bool is_known_construct(int kind) {
-  constexpr std::string_view letters = "<>+-*/%@~&|^."; // which stand for themselves
+  constexpr std::string_view letters = "<>+-*/%@~&|^."; // kinds of single-letter tokens
   return std::find(known_constructs.begin(), known_constructs.end(), kind) != known_constructs.end() ||
          (kind > 0 && kind < 128 && letters.find(static_cast<char>(kind)) != std::string_view::npos);
 }

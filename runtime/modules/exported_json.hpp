@@ -29,7 +29,7 @@ constexpr std::size_t list_max = 4096;     ///< Items of a list argument.
 [[nodiscard]] const json& list_field(const json& object, const char* name, std::size_t items_max);
 /// The value as a string. Throws exported_error if it is not one, or has more than 512 bytes.
 [[nodiscard]] std::string string_of(const json& value);
-/// The value as an integer. Throws exported_error if it is not one; so do the functions below for their types.
+/// The value as an integer. Like the functions below, throws exported_error for another type.
 [[nodiscard]] std::int64_t integer_of(const json& value);
 /// The value as a boolean.
 [[nodiscard]] bool flag_of(const json& value);

@@ -197,7 +197,7 @@ private:
   static void check_results_known(const exported_call& call) {
     const bool depends_on_values =
         call.op->hasTag(at::Tag::data_dependent_output) ||
-        (call.op->hasTag(at::Tag::dynamic_output_shape) && call.name != "index"); // at most as large as its tensor
+        (call.op->hasTag(at::Tag::dynamic_output_shape) && call.name != "index"); // index: at most its tensor
     if (depends_on_values)
       throw exported_error("the form of its result depends on values of its tensors");
   }

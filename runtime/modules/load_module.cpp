@@ -112,7 +112,7 @@ read_graph read_checked(std::span<const std::uint8_t> bytes, const std::vector<z
   auto tried = tried_in_cell(bytes, demands);
   if (!tried)
     return tl::unexpected(std::move(tried.error()));
-  if (demands.device != "cpu") // whose bits are others
+  if (demands.device != "cpu") // results have other bits
     tried->reset();
   auto graph = read_module_graph(bytes, entries, at::Device(demands.device), demands.layers.checks);
   if (!graph)

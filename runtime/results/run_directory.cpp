@@ -355,7 +355,7 @@ void run_directory::write_matrix(const accuracy_matrix& matrix, std::int64_t tas
   for (std::size_t t = 0; t < matrix.rows.size(); ++t) {
     text += std::to_string(t + 1);
     for (double accuracy : matrix.rows[t])
-      text += fmt::format(",{}", accuracy); // shortest text that restores the same double
+      text += fmt::format(",{}", accuracy); // the shortest text that parses to the same double
     for (auto s = std::ssize(matrix.rows[t]); s < tasks; ++s)
       text += ',';
     text += '\n';

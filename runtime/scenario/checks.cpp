@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wstringop-overread" // g++ 12 sees one where a text is moved into a vector
+#pragma GCC diagnostic ignored "-Wstringop-overread" // false positive of g++ 12 when a string is moved into a vector
 #endif
 namespace mneme {
 namespace {

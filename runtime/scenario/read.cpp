@@ -110,7 +110,7 @@ private:
         continue;
       auto lowest = parsed_layer("preset " + in_quotes(preset_name) + " of " + in_quotes(name), preset.toml, problems_);
       lowest.from_user = false;
-      MNEME_CHECK(!lowest.values["strategy"]["name"], name, preset_name); // would choose another method
+      MNEME_CHECK(!lowest.values["strategy"]["name"], name, preset_name); // a preset must not select a method
       stack_.layers.insert(stack_.layers.begin(), std::move(lowest));
       return;
     }

@@ -31,7 +31,7 @@ struct data_section {
   double test_share = 0.0;      ///< Share of each class used for testing if the data have no test part.
   std::int64_t channels = 0;    ///< Image folder: 1 (gray) or 3; 0: 1 if all images are gray, else 3.
   array_layout layout = array_layout::automatic;                                        ///< Arrays only.
-  std::string label_column = "label", split_column = "split", domain_column = "domain"; ///< csv
+  std::string label_column = "label", split_column = "split", domain_column = "domain"; ///< CSV tables.
   std::vector<std::string> ignore_columns{}; ///< CSV tables: columns to ignore.
   std::int64_t resize = 0;                   ///< Length in pixels of the shorter side after resizing; 0: no resizing.
   std::int64_t crop = 0;                     ///< Side length in pixels of the center crop; 0: no crop.
@@ -49,7 +49,7 @@ struct tasks_section {
   std::int64_t classes = 0;
   class_order_choice class_order = std::string("natural");
   task_transform transform = task_transform::none;
-  word_or_names domain_order = std::string("natural"); ///< domains: which domain is task 1, 2, ...
+  word_or_names domain_order = std::string("natural"); ///< The domains of tasks 1, 2, ...
   std::int64_t classes_per_task = 0;
   task_transition transition = task_transition::round;
   virtual_duration transition_spread{0}; ///< With staggered: each client's delay is uniform in [0, transition_spread].
@@ -179,7 +179,7 @@ enum class lonely_run { here, wait }; ///< Without usable nodes: compute locally
 /// with FMA) on every machine.
 enum class arithmetic_kind { machine, portable };
 struct worker_section {
-  std::string device = "auto"; ///< "auto" | "cpu" | "cuda:N"
+  std::string device = "auto"; ///< "auto", "cpu" or "cuda:N".
   std::int64_t count = 0, models_max = 0, shards = 0;
   byte_size ahead_max{std::int64_t{1} << 30};
   lonely_run without_nodes = lonely_run::here;

@@ -40,7 +40,7 @@ tensor_map decoded(const archive::buffer& bytes) {
 } // namespace
 
 memory_file::memory_file() {
-  if (sqlite3_open("", &database_) != SQLITE_OK) // "": a private file, deleted on closing
+  if (sqlite3_open("", &database_) != SQLITE_OK) // "": a private file, deleted when closed
     fail();
   for (const char* setting : {"PRAGMA journal_mode = OFF", "PRAGMA synchronous = OFF",
                               "PRAGMA locking_mode = EXCLUSIVE", "PRAGMA cache_size = -8192" /* KiB */})

@@ -61,7 +61,7 @@ private:
   [[nodiscard]] static bool in_body(const parameter& entry) { return entry.frozen && !entry.held; }
 
   bool headless_ = false, adapted_ = false, no_head_ = false, no_adapters_ = true;
-  std::vector<std::string> unread_{"head.", "fc.", "classifier."}; // timm's names, torchvision's, and the net's
+  std::vector<std::string> unread_{"head.", "fc.", "classifier."}; // of timm, torchvision, and the net
 };
 
 /// Converts the names of adapter tensors in official code (AdaptFormer, STSA) to those of this program.

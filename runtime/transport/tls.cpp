@@ -107,7 +107,7 @@ void tls_identity::use_secret(const std::string& secret) {
   SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), key_.data());
   auto* const context = context_.get();
   SSL_CTX_set_app_data(context, key_.data());
-  SSL_CTX_set_ciphersuites(context, "TLS_AES_128_GCM_SHA256"); // the suite of the key
+  SSL_CTX_set_ciphersuites(context, "TLS_AES_128_GCM_SHA256"); // the suite of the pre-shared key
   SSL_CTX_set_psk_use_session_callback(context, offer_key);
   SSL_CTX_set_psk_find_session_callback(context, find_key);
   has_secret_ = true;

@@ -16,7 +16,7 @@ constexpr std::size_t train_files = 500; // training images per class
 const file_set mini_imagenet_files{
     .data_set = "mini-imagenet",
     .folders = {"mini-imagenet", "miniImagenet"},
-    .names = {{"n01532829"}}, // the first class; no other file is certain to exist
+    .names = {{"n01532829"}}, // the first class, which always exists
     .remedy = "Unpack the photographs into mini-imagenet, a folder for each of the 100 classes."};
 
 expected<raw_data> load_mini_imagenet(const data_section& data, const std::vector<path>& roots) {

@@ -14,7 +14,7 @@ using std::filesystem::path;
 const file_set nico_unique_files{
     .data_set = "nico-unique",
     .folders = {"nico-unique", "NICO_Unique", "NICO_unique"},
-    .names = {{"bear"}}, // a class that identifies the folder
+    .names = {{"bear"}}, // a class by which the folder is recognized
     .remedy = "Unpack the unique part of NICO++: a folder for each class, and in it one for each domain."};
 
 /// Classes are numbered by name.

@@ -43,7 +43,7 @@ std::string division_error(const operator_call& call) {
   const auto dividend = integers_of(call.arguments[0]), divisor = integers_of(call.arguments[1]);
   if (!dividend || !divisor)
     return "";
-  const bool is_gcd = call.name() == "aten::gcd"; // whose second number may be 0
+  const bool is_gcd = call.name() == "aten::gcd"; // allows 0 as second number
   if (!is_gcd && divisor->has(0))
     return call_error(call, "an integer is divided by zero");
   const auto smallest = smallest_of(*dividend, *divisor);
