@@ -1,0 +1,102 @@
+#include "actors/run/starting_weights.hpp"
+#include "actors/run/at_key.hpp"
+#include "runtime/base/new_tensor.hpp"
+#include "runtime/method/strategy.hpp"
+#include "runtime/models/user_module.hpp"
+#include "runtime/scenario/named_paths.hpp"
+#include <algorithm>
+namespace mneme {
+namespace {
+
+/// Parts of the model.safetensors of an earlier run that model.seed_weights names.
+struct seed_weights {
+  tensor_map net{}, behind{}; ///< Tensors of the run's net, and of the net that the method trains on its outputs.
+};
+
+/// Splits named tensors over the two nets. Omits a ridge read-out and its projection, which methods fit from all rows.
+seed_weights in_parts(const tensor_map& named, const model& net, const model* behind) {
+  const auto is_of = [](const model& owner, const std::string& name) {
+    const auto& parameters = owner.layout();
+    return std::any_of(parameters.begin(), parameters.end(),
+                       [&](const parameter& entry) { return entry.name == name; });
+  };
+  seed_weights parts;
+  for (const auto& [name, value] : named)
+    if (behind && is_of(*behind, name) && !is_of(net, name))
+      parts.behind.put(name, value);
+    else if (is_of(net, name) || (name != projection_name && name != readout_name))
+      parts.net.put(name, value);
+  return parts;
+}
+
+} // namespace
+
+expected<tensors_ref> starting_weights_behind(const scenario& settings, const model& net, const model_ref& behind) {
+  const auto& file = settings.model.seed_weights;
+  if (!behind || file.empty())
+    return nullptr;
+  const auto named = read_safetensors(file);
+  if (!named) // reported for the run's net
+    return nullptr;
+  const auto parts = in_parts(*named, net, behind.get());
+  if (parts.behind.empty())
+    return nullptr;
+  auto weights = flat_parameters(*behind, parts.behind, file.string(), nullptr);
+  if (!weights)
+    return tl::unexpected(at_key(settings, "model.seed_weights", weights.error()));
+  return weights_only(*weights);
+}
+
+expected<at::Tensor> starting_weights(const scenario& settings, const model& net, const model* behind,
+                                      const std::filesystem::path& backbone, bool draws) {
+  auto flat = draws ? initial_weights(net, static_cast<std::uint64_t>(settings.seed))
+                    : new_tensor({net.size()}, at::kFloat).zero_();
+  const auto* const module = dynamic_cast<const user_module*>(&net);
+  if (module)
+    module->put_own_values(flat);
+  auto read = [&](const std::filesystem::path& file, const char* key, const at::Tensor* head) -> expected<at::Tensor> {
+    auto named = read_safetensors(file);
+    if (!named)
+      return tl::unexpected{named.error()};
+    if (file == settings.model.seed_weights)
+      named = in_parts(*named, net, behind).net;
+    auto weights = flat_parameters(net, *named, file.string(), head);
+    if (!weights)
+      return tl::unexpected(at_key(settings, key, weights.error()));
+    return weights;
+  };
+  if (!settings.model.weights.empty() && settings.model.weights != weights_as_drawn) {
+    auto pretrained = read(settings.model.weights, "model.weights", &flat);
+    if (!pretrained)
+      return pretrained;
+    flat = *pretrained;
+  }
+  if (!backbone.empty()) {
+    auto trained = read(backbone, "model.backbone", &flat);
+    if (!trained)
+      return trained;
+    flat = *trained;
+  }
+  if (!settings.model.seed_weights.empty())
+    return read(settings.model.seed_weights, "model.seed_weights", nullptr);
+  return flat;
+}
+
+diagnostics untrained_frozen_net(const scenario& settings, const model& net) {
+  const auto& from = settings.model;
+  const auto needs = settings.strategy.method->needs();
+  const bool frozen =
+      from.trainable == trainable_part::head || needs.frozen_net || needs.prompts.form != prompt_form::none;
+  const bool has_body = std::any_of(net.layout().begin(), net.layout().end(),
+                                    [](const parameter& entry) { return !entry.head && !entry.frozen; });
+  const bool begins_somewhere =
+      !from.weights.empty() || !from.seed_weights.empty() || !from.backbone.empty() || !from.module.empty();
+  if (!frozen || !has_body || begins_somewhere)
+    return {};
+  const auto* const key = from.trainable == trainable_part::head ? "model.trainable" : "strategy.name";
+  return {{settings.where(key),
+           "the net is frozen and untrained, so later parts would be trained on random features; expected "
+           "model.weights (see tools/fetch_weights), model.backbone, or model.weights = \"as-drawn\" to allow it"}};
+}
+
+} // namespace mneme
