@@ -113,7 +113,7 @@ int answer_as_cell(std::span<const std::uint8_t> file, const cell_question& ques
   }
 }
 
-int run_as_sandbox(std::span<const char* const> words) {
+int run_probe_process(std::span<const char* const> words) {
   part_from_parent();
   const auto question = question_of(words);
   if (!question)

@@ -188,7 +188,7 @@ expected<std::shared_ptr<const module_net>> load_module(const std::filesystem::p
 const module_registration module_line{
     {.load = [](const std::filesystem::path& file, const module_demands& demands)
          -> expected<std::shared_ptr<const user_module>> { return load_module(file, demands); },
-     .set_cell_program = set_sandbox_program,
-     .become_cell = run_as_sandbox}};
+     .set_cell_program = set_probe_program,
+     .become_cell = run_probe_process}};
 
 } // namespace mneme

@@ -138,7 +138,7 @@ cell_answer answer_of(const std::string& said, int status, const cell_limits& li
 
 } // namespace
 
-void set_sandbox_program(const std::filesystem::path& program, cell_begin begin) {
+void set_probe_program(const std::filesystem::path& program, cell_begin begin) {
   program_of_cells() = {program, begin};
 }
 

@@ -44,7 +44,7 @@ struct cell_answer {
 [[nodiscard]] int answer_as_cell(std::span<const std::uint8_t> file, const cell_question& question);
 
 /// As set_cell_program() and become_cell() of the door.
-void set_sandbox_program(const std::filesystem::path& program, cell_begin begin);
-[[nodiscard]] int run_as_sandbox(std::span<const char* const> words);
+void set_probe_program(const std::filesystem::path& program, cell_begin begin);
+[[nodiscard]] int run_probe_process(std::span<const char* const> words);
 
 } // namespace mneme
